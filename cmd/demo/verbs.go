@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// exit ends with a code: exit [--after D] [--message TEXT] CODE.
+func exit(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("exit", flag.ContinueOnError)
+	after := f.Duration("after", 0, "how long to run before")
+	message := f.String("message", "", "text for /dev/termination-log")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	code, err := strconv.Atoi(f.Arg(0))
+	if err != nil {
+		return fmt.Errorf("exit needs a code: %w", err)
+	}
+	pause(ctx, *after)
+	if *message != "" {
+		if err := os.WriteFile("/dev/termination-log", []byte(*message), 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Println("exiting with", code)
+	return exitError(code)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// sleep runs until it gets a signal: sleep [--ignore] [--drain D] [--code N].
+func sleep(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("sleep", flag.ContinueOnError)
+	ignore := f.Bool("ignore", false, "go on in spite of a signal")
+	drain := f.Duration("drain", 0, "how long to go on after a signal")
+	code := f.Int("code", 0, "exit code after a signal")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	fmt.Println("sleeping")
+	<-ctx.Done()
+	fmt.Println("got a signal")
+	if *ignore {
+		select {}
+	}
+	time.Sleep(*drain)
+	return exitError(*code)
+}
+
+// printAll shows what the container sees: print [FILE...].
+func printAll(_ context.Context, args []string) error {
+	env := os.Environ()
+	slices.Sort(env)
+	for _, e := range env {
+		fmt.Println("env", e)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	fmt.Println("hostname", host)
+	fmt.Println("user", os.Getuid(), os.Getgid())
+	fmt.Println("args", strings.Join(os.Args, " "))
+	return read(context.Background(), args)
+}
+
+// write writes a file: write FILE TEXT.
+func write(_ context.Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("write needs a file and a text")
+	}
+	if err := os.MkdirAll(filepath.Dir(args[0]), 0o755); err != nil {
+		return err
+	}
+	fmt.Println("writing", args[0])
+	return os.WriteFile(args[0], []byte(args[1]+"\n"), 0o644)
+}
+
+// read shows files, and fails when one is missing: read FILE...
+func read(_ context.Context, args []string) error {
+	for _, name := range args {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("file %s\n%s", name, text)
+	}
+	return nil
+}
+
+// check succeeds or fails like a probe: check file FILE, check http URL, check
+// tcp ADDRESS.
+func check(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("check needs a kind and an address")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	switch args[0] {
+	case "file":
+		_, err := os.Stat(args[1])
+		return err
+	case "http":
+		return checkHTTP(ctx, args[1])
+	case "tcp":
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", args[1])
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	return fmt.Errorf("cannot check %q", args[0])
+}
+
+func checkHTTP(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if _, err := io.Copy(os.Stdout, reply.Body); err != nil {
+		return err
+	}
+	if reply.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("status %s", reply.Status)
+	}
+	return nil
+}
+
+// writeLines writes lines: log [--lines N] [--every D] [--stderr] [--forever].
+func writeLines(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("log", flag.ContinueOnError)
+	lines := f.Int("lines", 10, "how many")
+	every := f.Duration("every", 0, "pause between two")
+	toErr := f.Bool("stderr", false, "write to standard error")
+	forever := f.Bool("forever", false, "do not stop")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	out := os.Stdout
+	if *toErr {
+		out = os.Stderr
+	}
+	for i := 1; (*forever || i <= *lines) && ctx.Err() == nil; i++ {
+		if _, err := fmt.Fprintf(out, "line %d\n", i); err != nil {
+			return err
+		}
+		pause(ctx, *every)
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type applyOptions struct {
+	planOptions
+	all      bool
+	wait     string
+	timeout  time.Duration
+	dryRun   bool
+	parallel int
+}
+
+func newApply(g *globals) *cobra.Command {
+	o := &applyOptions{}
+	cmd := &cobra.Command{
+		Use:   "apply [flags] MANIFEST...",
+		Short: "Make one sync pass: do what plan shows",
+		Long: "Make one sync pass over pods: exactly what plan shows, one step of the way per call.\n" +
+			"With --wait, passes are made until the pod is started, ready or completed." +
+			exitCodes("0 done", "1 error", "3 --wait: not there in time, or it cannot get there; --exit-code: not complete yet",
+				"5 refused manifest", "130 interrupted"),
+		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd, g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVar(&o.all, "all", false, "Every pod that podctl applied, from its stored copy")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "With --all: pods of all namespaces")
+	f.Var(&choice{value: &o.wait, allowed: []string{"started", "ready", "completed"}}, "wait", "Make passes until the pod is started, ready or completed")
+	f.Lookup("wait").NoOptDefVal = "ready"
+	f.DurationVar(&o.timeout, "timeout", 0, "Give up after this long (0: never)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "The same as plan")
+	f.IntVar(&o.parallel, "parallel", 4, "How many pods are worked on at a time")
+	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.BoolVar(&o.probe, "probe", false, "Ask the pods' probes first")
+	f.BoolVar(&o.ignore, "ignore-backoff", false, "Do not hold containers back after crashes")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 3 when the pod is not complete yet")
+	f.VarP(outputFlag(&o.output, "json"), "output", "o", "Output format: text, or json: one event per line")
+	return cmd
+}
+
+func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) error {
+	if o.dryRun {
+		return runPlan(cmd, g, &o.planOptions, args)
+	}
+	ctx, cancel := withTimeout(cmd.Context(), o.timeout)
+	defer cancel()
+	pods, err := g.applyTargets(ctx, o, args)
+	if err != nil {
+		return err
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	a := &applier{g: g, o: o, engine: engine, several: len(pods) > 1}
+	return a.run(ctx, pods)
+}
+
+// withTimeout bounds a command; the end of the time is told from an interrupt by
+// its cause.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+func (g *globals) applyTargets(ctx context.Context, o *applyOptions, args []string) ([]*podspec.Desired, error) {
+	switch {
+	case o.all && len(args)+len(o.files) > 0:
+		return nil, usagef("--all takes no manifest")
+	case o.all:
+		return g.allApplied(o.selection)
+	case len(args)+len(o.files) == 0:
+		return nil, usagef("apply needs a manifest, or --all")
+	}
+	return g.desired(ctx, o.selection, args)
+}
+
+// applier applies several pods side by side.
+type applier struct {
+	g       *globals
+	o       *applyOptions
+	engine  *runtime.Engine
+	several bool
+
+	mu   sync.Mutex
+	code int
+	errs []error
+}
+
+func (a *applier) run(ctx context.Context, pods []*podspec.Desired) error {
+	slots := make(chan struct{}, max(a.o.parallel, 1))
+	var group sync.WaitGroup
+	for _, d := range pods {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			a.note(ctx, a.one(ctx, d))
+		})
+	}
+	group.Wait()
+	if err := errors.Join(a.errs...); err != nil {
+		return &codeError{code: a.code, err: err}
+	}
+	return withCode(a.code)
+}
+
+// note keeps the outcome of one pod: the worst of all is the command's.
+func (a *applier) note(ctx context.Context, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.code = worst(a.code, exitCode(ctx, err))
+	if err != nil && err.Error() != "" {
+		a.errs = append(a.errs, err)
+	}
+}
+
+func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
+	if a.o.probe {
+		if err := probeFirst(ctx, a.engine, []*podspec.Desired{d}); err != nil {
+			return err
+		}
+	}
+	began := a.g.env.Now()
+	var last *plan.Plan
+	opts := a.options(&last)
+	var outcome *runtime.Outcome
+	var err error
+	if a.o.wait != "" {
+		outcome, err = a.engine.Wait(ctx, d, runtime.Goal(a.o.wait), opts)
+	} else {
+		outcome, err = a.engine.Apply(ctx, d, opts)
+	}
+	return a.conclude(d, outcome, err, began)
+}
+
+func (a *applier) options(last **plan.Plan) runtime.Options {
+	opts := runtime.Options{Options: planningOptions(a.o.pull, a.o.ignore)}
+	opts.Planned = func(p *plan.Plan) { *last = p }
+	show := &progress{w: a.g.env.Err, tty: a.g.env.ErrTTY && !a.several, paint: a.g.paint(a.g.env.ErrTTY), several: a.several}
+	opts.Report = func(ev runtime.Event) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.o.output == "json" {
+			writeEvent(a.g.env.Out, ev)
+			return
+		}
+		show.report(ev)
+	}
+	return opts
+}
+
+// conclude says what became of the pod, and what is left.
+func (a *applier) conclude(d *podspec.Desired, outcome *runtime.Outcome, err error, began time.Time) error {
+	if err != nil {
+		return leftOver(outcome, err)
+	}
+	if failure := outcome.Err(); failure != nil {
+		return failure
+	}
+	p := outcome.Plan
+	if a.o.output != "json" {
+		a.mu.Lock()
+		a.g.print("pod %s %s", plan.RefOf(d.Pod), a.verdict(p, began))
+		a.mu.Unlock()
+	}
+	if a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Pending()) {
+		return withCode(exitNotYet)
+	}
+	return nil
+}
+
+func (a *applier) verdict(p *plan.Plan, began time.Time) string {
+	took := a.g.env.Now().Sub(began).Seconds()
+	switch {
+	case a.o.wait != "":
+		return fmt.Sprintf("is %s (%.1fs)", a.o.wait, took)
+	case len(p.Steps) == 0 && p.Complete:
+		return "unchanged"
+	case len(p.Steps) == 0 && len(p.Holds) > 0:
+		return "held: " + holdTexts(p)
+	case len(p.Steps) == 0:
+		return "waits for " + strings.Join(p.WaitingFor, ", ")
+	}
+	text := "applied: " + strings.TrimSuffix(strings.TrimPrefix(summaryLine(p), "Plan: "), ".")
+	text = strings.NewReplacer("to replace", "replaced", "to start", "started", "to stop", "stopped", "to update", "updated", "to remove", "removed").Replace(text)
+	if len(p.Later) > 0 {
+		text += "; later " + p.Later[0]
+	}
+	return text
+}
+
+func holdTexts(p *plan.Plan) string {
+	var texts []string
+	for i := range p.Holds {
+		h := &p.Holds[i]
+		texts = append(texts, strings.TrimSpace(h.Container+" "+holdAction(h)+" ("+holdComment(h)+")"))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// leftOver adds to an interruption what was not done.
+func leftOver(outcome *runtime.Outcome, err error) error {
+	if outcome == nil || len(outcome.Left) == 0 {
+		return err
+	}
+	var left []string
+	for _, s := range outcome.Left {
+		if s.Kind != plan.CheckContainer {
+			left = append(left, s.Kind.Verb()+" "+s.Object())
+		}
+	}
+	slices.Sort(left)
+	return fmt.Errorf("%w; not done: %s; apply again to go on", err, strings.Join(slices.Compact(left), ", "))
+}
+
+// probeFirst asks the probes of pods, so that the plan knows their answers.
+func probeFirst(ctx context.Context, engine *runtime.Engine, pods []*podspec.Desired) error {
+	for _, d := range pods {
+		if _, err := engine.Probe(ctx, d, runtime.ProbeOptions{Due: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type deleteOptions struct {
+	planOptions
+	grace   int64
+	force   bool
+	dryRun  bool
+	all     bool
+	timeout time.Duration
+}
+
+func newDelete(g *globals) *cobra.Command {
+	o := &deleteOptions{}
+	cmd := &cobra.Command{
+		Use:     "delete [flags] MANIFEST|POD...",
+		Aliases: []string{"rm"},
+		Short:   "Stop and remove pods",
+		Long: "Stop pods with their preStop hooks and grace periods, and remove everything podctl made for them.\n" +
+			"Their logs are set aside." + exitCodes("0 gone", "1 error", "5 refused manifest", "130 interrupted"),
+		Example: "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVar(&o.all, "all", false, "Every pod that podctl applied in the namespace")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "With --all: pods of all namespaces")
+	f.Int64Var(&o.grace, "grace-period", -1, "Seconds the containers have to stop (-1: the pod's own)")
+	f.BoolVar(&o.force, "force", false, "Stop at once: no hooks, no grace period")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be done")
+	f.DurationVar(&o.timeout, "timeout", 0, "Give up after this long (0: never)")
+	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
+	return cmd
+}
+
+func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string) error {
+	ctx, cancel := withTimeout(ctx, o.timeout)
+	defer cancel()
+	if len(args)+len(o.files) == 0 && !o.all {
+		return usagef("delete needs a manifest or a pod, or --all")
+	}
+	o.quiet = true
+	pods, err := g.desired(ctx, o.selection, args)
+	if err != nil {
+		return err
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return g.planDeletion(ctx, engine, o, pods)
+	}
+	var errs []error
+	for _, ref := range refs(pods) {
+		errs = append(errs, g.deleteOne(ctx, engine, o, ref))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *deleteOptions) planning() plan.Options {
+	opts := plan.Options{}
+	switch {
+	case o.force:
+		none := int64(0)
+		opts.GracePeriod = &none
+	case o.grace >= 0:
+		opts.GracePeriod = &o.grace
+	}
+	return opts
+}
+
+func (g *globals) planDeletion(ctx context.Context, engine *runtime.Engine, o *deleteOptions, pods []*podspec.Desired) error {
+	var plans []*plan.Plan
+	for _, ref := range refs(pods) {
+		p, err := engine.PlanDeletion(ctx, ref, o.planning())
+		if err != nil {
+			return err
+		}
+		plans = append(plans, p)
+	}
+	return g.showPlans(&o.planOptions, plans)
+}
+
+func (g *globals) deleteOne(ctx context.Context, engine *runtime.Engine, o *deleteOptions, ref plan.PodRef) error {
+	show := &progress{w: g.env.Err, tty: g.env.ErrTTY, paint: g.paint(g.env.ErrTTY)}
+	outcome, err := engine.Delete(ctx, ref, runtime.Options{Options: o.planning(), Report: show.report})
+	if err != nil {
+		return leftOver(outcome, err)
+	}
+	if err := outcome.Err(); err != nil {
+		return err
+	}
+	if len(outcome.Plan.Steps) == 0 {
+		g.print("pod %s is not there", ref)
+		return nil
+	}
+	g.print("pod %s deleted", ref)
+	return nil
+}

@@ -1,0 +1,81 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type getOptions struct {
+	selection
+	output string
+}
+
+func newGet(g *globals) *cobra.Command {
+	o := &getOptions{}
+	cmd := &cobra.Command{
+		Use:     "get [flags] [MANIFEST|POD...]",
+		Aliases: []string{"ps"},
+		Short:   "List pods with their status",
+		Long: "List the pods that podctl applied, with the status a kubelet would report." +
+			exitCodes("0 done", "1 error", "5 refused manifest"),
+		Example: "  podctl get\n  podctl get -A -o wide\n  podctl get web -o yaml",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces")
+	f.VarP(outputFlag(&o.output, "wide", "json", "yaml", "name"), "output", "o", "Output format: text, wide, json, yaml or name")
+	return cmd
+}
+
+func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error {
+	o.quiet = true
+	desired, err := g.desired(ctx, o.selection, args)
+	if err != nil {
+		return err
+	}
+	if len(desired) == 0 && o.output != "json" && o.output != "yaml" {
+		g.note("No pods in namespace %s.", g.namespace)
+		return nil
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	pods, err := engine.Pods(ctx, desired)
+	if err != nil {
+		return err
+	}
+	return g.showPods(o, pods, len(args) == 1)
+}
+
+func (g *globals) showPods(o *getOptions, pods []*v1.Pod, single bool) error {
+	switch o.output {
+	case "json", "yaml":
+		return writeDocument(g.env.Out, o.output, podDocument(pods, single))
+	case "name":
+		for _, pod := range pods {
+			g.print("pod/%s", pod.Name)
+		}
+		return nil
+	}
+	v := &podView{now: g.env.Now(), wide: o.output == "wide", namespaces: o.allNamespaces}
+	return table(g.env.Out, v.header(), v.rows(pods))
+}
+
+// podDocument is one pod as it is, several as a v1.List, as kubectl prints them.
+func podDocument(pods []*v1.Pod, single bool) any {
+	if single && len(pods) == 1 {
+		return pods[0]
+	}
+	if pods == nil {
+		pods = []*v1.Pod{}
+	}
+	return struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []*v1.Pod `json:"items"`
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, pods}
+}

@@ -1,0 +1,73 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+// Main runs one command line and returns the process's exit code.
+func Main(ctx context.Context, env *Env, args []string) int {
+	quietLibraries()
+	root := New(env)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	code := exitCode(ctx, err)
+	if err == nil || err.Error() == "" {
+		return code
+	}
+	if code == exitInterrupted && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintf(env.Err, "podctl: %s\n", printable(err.Error())) //nolint:errcheck // there is nowhere else to say it
+	if usage := (*usageError)(nil); errors.As(err, &usage) {
+		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
+	}
+	return code
+}
+
+// quietLibraries keeps the libraries' own logs from the terminal: what matters
+// comes back as an error.
+func quietLibraries() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return &usageError{text: fmt.Sprintf(format, args...)}
+}
+
+// printable makes a text that may come from an image, a log or a manifest safe
+// for a terminal: control characters are shown, not obeyed.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r < 0x20 || (r >= 0x7f && r < 0xa0):
+			fmt.Fprintf(&b, "\\x%02x", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// noArgs refuses arguments in the words of a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments", cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type nodeOptions struct {
+	containerd   string
+	load         []string
+	sandboxImage string
+	output       string
+	timeout      time.Duration
+}
+
+// nodeDir is where the private containerd of a state directory lies.
+func nodeDir(stateDir string) string { return filepath.Join(stateDir, "node") }
+
+// nodeSocket is the socket of a node that has been brought up; empty when there
+// is none.
+func nodeSocket(stateDir string) string {
+	socket := node.Socket(nodeDir(stateDir))
+	if _, err := os.Stat(socket); err != nil {
+		return ""
+	}
+	return socket
+}
+
+func newNode(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "node COMMAND",
+		Short: "A private containerd for a machine that has no runtime",
+		Long:  "Bring up, look at and take down a private containerd with a bridge network, for machines without a container runtime.",
+		Args:  unknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newNodeUp(g), newNodeDown(g), newNodeStatus(g))
+	return cmd
+}
+
+func newNodeUp(g *globals) *cobra.Command {
+	o := &nodeOptions{}
+	cmd := &cobra.Command{
+		Use:   "up [flags]",
+		Short: "Start the private containerd, healthy when the command returns",
+		Long: "Start a private containerd below the state directory: own socket, own files, own bridge network.\n" +
+			"One that runs is left alone; one that died is started again and keeps its containers." +
+			exitCodes("0 up and healthy", "1 error"),
+		Example: "  podctl node up --load pause.tar --load demo.tar",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
+			defer cancel()
+			if err := os.MkdirAll(g.stateDir, 0o700); err != nil {
+				return err
+			}
+			s, err := node.Up(ctx, o.options(g))
+			if err != nil {
+				return err
+			}
+			g.print("node is up: containerd %s, pid %d, %s, pods on %s", s.Version, s.PID, s.Socket, s.Subnet)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.containerd, "containerd", "", "The containerd program (default: the one in PATH)")
+	f.StringArrayVar(&o.load, "load", nil, "Image archive to load (repeatable)")
+	f.StringVar(&o.sandboxImage, "sandbox-image", node.DefaultSandboxImage, "Image of the pods' sandboxes")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "Give up after this long")
+	return cmd
+}
+
+func (o *nodeOptions) options(g *globals) node.Options {
+	return node.Options{
+		Dir: nodeDir(g.stateDir), Containerd: o.containerd, Load: o.load, SandboxImage: o.sandboxImage,
+		Report: func(text string) { g.note("%s", text) },
+	}
+}
+
+func newNodeDown(g *globals) *cobra.Command {
+	o := &nodeOptions{}
+	cmd := &cobra.Command{
+		Use:   "down [flags]",
+		Short: "Stop the pods and the private containerd, and leave nothing",
+		Long:  "Delete the pods of the private containerd, stop it, and remove its mounts, network and files." + exitCodes("0 gone", "1 error"),
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
+			defer cancel()
+			if err := g.deleteNodePods(ctx); err != nil {
+				g.note("note: %v; the node takes its pods down by itself", err)
+			}
+			if err := node.Down(ctx, o.options(g)); err != nil {
+				return err
+			}
+			g.print("node is down")
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&o.containerd, "containerd", "", "The containerd program, if it has to be started for the clean-up")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up after this long")
+	return cmd
+}
+
+// deleteNodePods deletes the pods that podctl applied to the node, so that hooks
+// run and nothing of them is left in the state directory.
+func (g *globals) deleteNodePods(ctx context.Context) error {
+	socket := nodeSocket(g.stateDir)
+	applied, err := runtime.Applied(g.layout())
+	if err != nil || socket == "" {
+		return err
+	}
+	g.runtimeEndpoint = socket
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range applied {
+		if p.Journal.Endpoint == "unix://"+socket {
+			errs = append(errs, g.deleteOne(ctx, engine, &deleteOptions{grace: -1}, plan.RefOf(p.Desired.Pod)))
+		}
+	}
+	return errors.Join(append(errs, g.client.Close())...)
+}
+
+func newNodeStatus(g *globals) *cobra.Command {
+	o := &nodeOptions{}
+	cmd := &cobra.Command{
+		Use:   "status [flags]",
+		Short: "Show whether the private containerd runs",
+		Long:  "Show whether the private containerd runs." + exitCodes("0 running", "1 error", "3 not running"),
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := node.Get(cmd.Context(), nodeDir(g.stateDir))
+			if err != nil {
+				return err
+			}
+			return g.showNode(o, s)
+		},
+	}
+	cmd.Flags().VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	return cmd
+}
+
+func (g *globals) showNode(o *nodeOptions, s *node.Status) error {
+	switch {
+	case o.output == "json" || o.output == "yaml":
+		doc := struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			*node.Status
+		}{plan.APIVersion, "NodeStatus", s}
+		if err := writeDocument(g.env.Out, o.output, doc); err != nil {
+			return err
+		}
+	case s.Running:
+		g.print("node is up: containerd %s, pid %d, %s, pods on %s, %d running", s.Version, s.PID, s.Socket, s.Subnet, s.Pods)
+	default:
+		g.print("node is not up (podctl node up)")
+	}
+	if !s.Running {
+		return withCode(exitNotYet)
+	}
+	return nil
+}

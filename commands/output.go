@@ -1,0 +1,31 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/yaml"
+)
+
+// outputFlag is -o: text for people, or a versioned document.
+func outputFlag(value *string, allowed ...string) *choice {
+	return &choice{value: value, allowed: append([]string{"text"}, allowed...), start: "text"}
+}
+
+// writeDocument writes a value as JSON or YAML.
+func writeDocument(w io.Writer, format string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", format, err)
+	}
+	if format == "yaml" {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return fmt.Errorf("writing %s: %w", format, err)
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}

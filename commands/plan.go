@@ -1,0 +1,137 @@
+package commands
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type planOptions struct {
+	selection
+	output    string
+	exitCode  bool
+	unchanged bool
+	pull      string
+	ignore    bool
+	probe     bool
+}
+
+func newPlan(g *globals) *cobra.Command {
+	o := &planOptions{}
+	cmd := &cobra.Command{
+		Use:   "plan [flags] [MANIFEST|POD...]",
+		Short: "Show what one sync pass would do now, and why",
+		Long: "Show what one sync pass would do to pods now, and why. Nothing is changed.\n" +
+			"Without arguments: every pod that podctl applied in the namespace." +
+			exitCodes("0 done (with --exit-code: nothing to do)", "1 error", "2 --exit-code: there are steps",
+				"3 --exit-code: nothing to do yet: held or waiting", "5 refused manifest"),
+		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runPlan(cmd, g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces, when none is named")
+	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 when there are steps, with 3 when something is held or waited for")
+	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list what stays as it is when nothing changes")
+	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.BoolVar(&o.ignore, "ignore-backoff", false, "Do not hold containers back after crashes")
+	f.BoolVar(&o.probe, "probe", false, "Ask the pods' probes first")
+	return cmd
+}
+
+func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) error {
+	ctx := cmd.Context()
+	pods, err := g.desired(ctx, o.selection, args)
+	if err != nil {
+		return err
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	if o.probe {
+		if err := probeFirst(ctx, engine, pods); err != nil {
+			return err
+		}
+	}
+	plans := make([]*plan.Plan, 0, len(pods))
+	for _, d := range pods {
+		p, err := engine.Plan(ctx, d, planningOptions(o.pull, o.ignore))
+		if err != nil {
+			return err
+		}
+		plans = append(plans, p)
+	}
+	if err := g.showPlans(o, plans); err != nil || !o.exitCode {
+		return err
+	}
+	return withCode(planCode(plans))
+}
+
+// showPlans prints plans in the format that was asked for.
+func (g *globals) showPlans(o *planOptions, plans []*plan.Plan) error {
+	if o.output == "json" || o.output == "yaml" {
+		return writeDocument(g.env.Out, o.output, planDocument(plans))
+	}
+	if len(plans) == 0 {
+		g.note("No pods in namespace %s.", g.namespace)
+	}
+	view := &planView{w: g.env.Out, paint: g.paint(g.env.OutTTY), now: g.env.Now(), unchanged: o.unchanged}
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(g.env.Out) //nolint:errcheck // a closed pipe ends the process
+		}
+		if err := view.write(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planDocument is one plan as it is, several as a list.
+func planDocument(plans []*plan.Plan) any {
+	if len(plans) == 1 {
+		return plans[0]
+	}
+	return struct {
+		APIVersion string       `json:"apiVersion"`
+		Kind       string       `json:"kind"`
+		Items      []*plan.Plan `json:"items"`
+	}{plan.APIVersion, "PlanList", plans}
+}
+
+// planCode is 2 when some plan has steps, 3 when one is held or waits, else 0.
+func planCode(plans []*plan.Plan) int {
+	code := exitOK
+	for _, p := range plans {
+		switch {
+		case p.Pending():
+			return exitPending
+		case !p.Complete:
+			code = exitNotYet
+		}
+	}
+	return code
+}
+
+func pullFlag(value *string) *choice {
+	return &choice{value: value, allowed: []string{"always", "missing", "never", ""}}
+}
+
+// planningOptions turns flags into the planner's words.
+func planningOptions(pull string, ignoreBackoff bool) plan.Options {
+	o := plan.Options{IgnoreBackoff: ignoreBackoff}
+	switch pull {
+	case "always":
+		o.PullPolicy = "Always"
+	case "missing":
+		o.PullPolicy = "IfNotPresent"
+	case "never":
+		o.PullPolicy = "Never"
+	}
+	return o
+}
+

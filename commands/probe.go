@@ -1,0 +1,193 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+)
+
+type probeOptions struct {
+	selection
+	container string
+	kind      string
+	noRecord  bool
+	output    string
+}
+
+func newProbe(g *globals) *cobra.Command {
+	o := &probeOptions{}
+	cmd := &cobra.Command{
+		Use:   "probe [flags] [MANIFEST|POD...]",
+		Short: "Ask every probe once, now",
+		Long: "Ask every probe of the pods once, now, from the node, and say what came back.\n" +
+			"The answers are remembered: plan and apply act on them as the kubelet does, once a threshold is reached." +
+			exitCodes("0 all passed", "1 error", "3 one could not be decided", "4 a probe failed", "5 refused manifest"),
+		Example: "  podctl probe web\n  podctl probe --type readiness -c app web",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces, when none is named")
+	f.StringVarP(&o.container, "container", "c", "", "Only this container's probes")
+	f.Var(&choice{value: &o.kind, allowed: []string{"liveness", "readiness", "startup"}}, "type", "Only probes of this type")
+	f.BoolVar(&o.noRecord, "no-record", false, "Do not remember the answers")
+	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	return cmd
+}
+
+func runProbe(ctx context.Context, g *globals, o *probeOptions, args []string) error {
+	o.quiet = true
+	pods, err := g.desired(ctx, o.selection, args)
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		return errNothing
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	var reports []runtime.ProbeReport
+	for _, d := range pods {
+		if err := knownContainer(d, o.container); err != nil {
+			return err
+		}
+		found, err := engine.Probe(ctx, d, runtime.ProbeOptions{
+			Container: o.container, Type: plan.ProbeType(o.kind), NoRecord: o.noRecord,
+		})
+		if err != nil {
+			return err
+		}
+		reports = append(reports, found...)
+	}
+	if err := g.showProbes(o, reports); err != nil {
+		return err
+	}
+	return withCode(probeCode(reports))
+}
+
+func knownContainer(d *podspec.Desired, name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, ok := podspec.FindContainer(d.Pod, name); !ok {
+		return fmt.Errorf("pod %s has no container %q", plan.RefOf(d.Pod), name)
+	}
+	return nil
+}
+
+func (g *globals) showProbes(o *probeOptions, reports []runtime.ProbeReport) error {
+	if o.output == "json" || o.output == "yaml" {
+		return writeDocument(g.env.Out, o.output, probeDocument(reports))
+	}
+	if len(reports) == 0 {
+		g.note("No probes: the manifest has none.")
+		return nil
+	}
+	rows := make([][]string, 0, len(reports))
+	for i := range reports {
+		r := &reports[i]
+		rows = append(rows, []string{
+			r.Container, string(r.Type), verdictText(r), countText(r), latencyText(r), r.Result.Handler, messageText(r),
+		})
+	}
+	return table(g.env.Out, []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER", "MESSAGE"}, rows)
+}
+
+func verdictText(r *runtime.ProbeReport) string {
+	if !r.Asked {
+		return "not asked"
+	}
+	return string(r.Result.Verdict)
+}
+
+// countText is how many equal verdicts in a row there are, of those it takes.
+func countText(r *runtime.ProbeReport) string {
+	if !r.Asked || r.Result.Verdict == probe.Unknown {
+		return "-"
+	}
+	text := fmt.Sprintf("%d/%d", min(r.Record.Run, r.Threshold), r.Threshold)
+	if r.Record.OnHold || r.Record.Result == r.Verdict() {
+		text = fmt.Sprintf("%d/%d", r.Threshold, r.Threshold)
+	}
+	if !r.Counted {
+		text += " (not counted: too soon)"
+	}
+	return text
+}
+
+func latencyText(r *runtime.ProbeReport) string {
+	if !r.Asked {
+		return "-"
+	}
+	return r.Result.Latency.Round(100 * time.Microsecond).String()
+}
+
+func messageText(r *runtime.ProbeReport) string {
+	if !r.Asked {
+		return r.Why
+	}
+	return r.Result.Message
+}
+
+// probeCode is 4 when a probe failed, 3 when one could not be decided, else 0. A
+// startup probe that has passed, and those that wait for it, are decided.
+func probeCode(reports []runtime.ProbeReport) int {
+	code := exitOK
+	for i := range reports {
+		switch r := &reports[i]; {
+		case r.Verdict() == plan.ProbeFailure:
+			return exitProbeFailed
+		case r.Verdict() == plan.ProbeUnknown:
+			code = exitNotYet
+		}
+	}
+	return code
+}
+
+// probeEntry is one probe in `probe -o json`.
+type probeEntry struct {
+	Pod                 plan.PodRef    `json:"pod"`
+	Container           string         `json:"container"`
+	ContainerID         string         `json:"containerID,omitempty"`
+	Type                plan.ProbeType `json:"type"`
+	Handler             string         `json:"handler,omitempty"`
+	Verdict             string         `json:"verdict"`
+	Message             string         `json:"message,omitempty"`
+	LatencyMicroseconds int64          `json:"latencyMicroseconds,omitempty"`
+	Counted             bool           `json:"counted"`
+	// Result is the folded verdict, after Run equal ones of Threshold.
+	Result    plan.ProbeResult `json:"result"`
+	Run       int32            `json:"run"`
+	Threshold int32            `json:"threshold"`
+}
+
+func probeDocument(reports []runtime.ProbeReport) any {
+	doc := struct {
+		APIVersion string       `json:"apiVersion"`
+		Kind       string       `json:"kind"`
+		Items      []probeEntry `json:"items"`
+	}{plan.APIVersion, "ProbeList", []probeEntry{}}
+	for i := range reports {
+		r := &reports[i]
+		e := probeEntry{
+			Pod: r.Pod, Container: r.Container, ContainerID: r.ContainerID, Type: r.Type, Handler: r.Result.Handler,
+			Verdict: "Undecided", Message: messageText(r), LatencyMicroseconds: r.Result.Latency.Microseconds(),
+			Counted: r.Counted, Result: r.Record.Result, Run: r.Record.Run, Threshold: r.Threshold,
+		}
+		if r.Asked {
+			e.Verdict = string(r.Result.Verdict)
+		}
+		doc.Items = append(doc.Items, e)
+	}
+	return doc
+}
+

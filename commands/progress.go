@@ -1,0 +1,101 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// progress shows what happens while it happens: on a terminal the step that runs
+// is shown until it has ended, elsewhere one plain line per step.
+type progress struct {
+	w     io.Writer
+	tty   bool
+	paint painter
+	// several tells that more than one pod is worked on, so that lines name it.
+	several bool
+}
+
+// report prints one event.
+func (p *progress) report(ev runtime.Event) {
+	if ev.Step != nil && ev.Step.Kind == plan.CheckContainer && ev.Kind != runtime.StepFailed {
+		return
+	}
+	switch ev.Kind {
+	case runtime.StepStarted:
+		if p.tty {
+			fmt.Fprintf(p.w, "\r\x1b[K    %s …", p.line(ev)) //nolint:errcheck // progress is a courtesy
+		}
+		return
+	case runtime.StepDone:
+		p.print(p.paint.symbol(symbolCreate, "  ✓ "), p.line(ev)+p.took(ev)+detail(ev.Detail))
+	case runtime.StepFailed:
+		p.print(p.paint.symbol(symbolStop, "  ✗ "), p.line(ev)+": "+ev.Err.Error())
+	case runtime.StepSkipped:
+		p.print(p.paint.dim("  - "), p.line(ev)+"  left out")
+	case runtime.Warning:
+		p.print(p.paint.symbol(symbolUpdate, "  ! "), ev.Detail)
+	}
+}
+
+func (p *progress) print(mark, text string) {
+	if p.tty {
+		mark = "\r\x1b[K" + mark
+	}
+	fmt.Fprintln(p.w, mark+printable(text)) //nolint:errcheck // progress is a courtesy
+}
+
+// line names the step in the words of the plan.
+func (p *progress) line(ev runtime.Event) string {
+	text := fmt.Sprintf("%-7s %s", ev.Step.Kind.Verb(), ev.Step.Object())
+	if p.several {
+		text = ev.Pod.String() + "  " + text
+	}
+	if d := ev.Step.Detail(); d != "" {
+		text += "  " + d
+	}
+	return text
+}
+
+func (p *progress) took(ev runtime.Event) string {
+	return p.paint.dim(fmt.Sprintf("  %.2fs", ev.Took.Seconds()))
+}
+
+func detail(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + text
+}
+
+// eventDocument is one line of `apply -o json`.
+type eventDocument struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Time       time.Time   `json:"time"`
+	Pod        plan.PodRef `json:"pod"`
+	// Type is Started, Done, Failed, Skipped or Warning.
+	Type   string     `json:"type"`
+	Step   *plan.Step `json:"step,omitempty"`
+	Millis int64      `json:"milliseconds,omitempty"`
+	Detail string     `json:"detail,omitempty"`
+	Error  string     `json:"error,omitempty"`
+}
+
+// writeEvent prints an event as one line of JSON.
+func writeEvent(w io.Writer, ev runtime.Event) {
+	doc := eventDocument{
+		APIVersion: plan.APIVersion, Kind: "Event", Time: ev.Time, Pod: ev.Pod, Type: string(ev.Kind),
+		Step: ev.Step, Millis: ev.Took.Milliseconds(), Detail: ev.Detail,
+	}
+	if ev.Err != nil {
+		doc.Error = ev.Err.Error()
+	}
+	if text, err := json.Marshal(doc); err == nil {
+		w.Write(append(text, '\n')) //nolint:errcheck // a closed pipe ends the process
+	}
+}

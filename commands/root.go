@@ -1,0 +1,223 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// globals are the flags that every command has.
+type globals struct {
+	env             *Env
+	runtimeEndpoint string
+	imageEndpoint   string
+	namespace       string
+	stateDir        string
+	logRoot         string
+	requestTimeout  time.Duration
+	color           string
+	engine          *runtime.Engine
+	client          *runtime.Client
+}
+
+// The groups of commands in the help.
+const (
+	groupMain   = "main"
+	groupLook   = "look"
+	groupUpkeep = "upkeep"
+)
+
+// New builds the command tree.
+func New(env *Env) *cobra.Command {
+	g := &globals{env: env}
+	root := &cobra.Command{
+		Use:   "podctl [command]",
+		Short: "The kubelet's pod sync as a command",
+		Long: "podctl reads a Kubernetes Pod manifest, compares it with what a container runtime really runs,\n" +
+			"shows what it would do and why, and then does exactly that, one sync pass per invocation.",
+		Example: "  podctl plan pod.yaml        # what would be done now, and why\n" +
+			"  podctl apply --wait pod.yaml # do it, until the pod is ready\n" +
+			"  podctl probe web            # ask its probes once, now",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SetHelpFunc(help)
+	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, nil); return nil })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{text: err.Error()} })
+	root.AddGroup(
+		&cobra.Group{ID: groupMain, Title: "Commands"},
+		&cobra.Group{ID: groupLook, Title: "Inspection commands"},
+		&cobra.Group{ID: groupUpkeep, Title: "Management commands"},
+	)
+	g.addFlags(root.PersistentFlags())
+	addCommands(root, g)
+	root.SetHelpCommandGroupID(groupUpkeep)
+	root.SetCompletionCommandGroupID(groupUpkeep)
+	return root
+}
+
+func addCommands(root *cobra.Command, g *globals) {
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, cmd := range cmds {
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	add(groupMain, newPlan(g), newApply(g), newProbe(g), newDelete(g))
+	add(groupLook, newGet(g), newLogs(g), newValidate(g))
+	add(groupUpkeep, newNode(g), newVersion(g))
+}
+
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return &usageError{text: text}
+}
+
+func (g *globals) addFlags(f *pflag.FlagSet) {
+	f.StringVarP(&g.runtimeEndpoint, "runtime-endpoint", "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
+	f.StringVar(&g.imageEndpoint, "image-endpoint", "", "Socket of the image service, if it is another one")
+	f.StringVarP(&g.namespace, "namespace", "n", "default", "Namespace of pods that are named")
+	f.StringVar(&g.stateDir, "state-dir", state.Default().Root, "Where podctl keeps what the runtime cannot")
+	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
+	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
+	f.Var(&choice{value: &g.color, allowed: []string{"auto", "always", "never"}, start: "auto"}, "color", "When to use colours: auto, always or never")
+}
+
+// choice is a flag that takes one of a few words, and completes them.
+type choice struct {
+	value   *string
+	allowed []string
+	start   string
+}
+
+// String is the flag's value.
+func (c *choice) String() string {
+	if c.value == nil || *c.value == "" {
+		return c.start
+	}
+	return *c.value
+}
+
+// Set takes one of the allowed words.
+func (c *choice) Set(text string) error {
+	for _, one := range c.allowed {
+		if text == one {
+			*c.value = text
+			return nil
+		}
+	}
+	return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+}
+
+// Type names the flag's kind of value in the help.
+func (c *choice) Type() string { return "string" }
+
+// layout is where podctl keeps things, by the flags.
+func (g *globals) layout() state.Layout {
+	l := state.Layout{Root: g.stateDir, LogRoot: g.logRoot}
+	if g.logRoot == state.Default().LogRoot {
+		l.ContainerLogRoot = state.Default().ContainerLogRoot
+	}
+	return l
+}
+
+// connect finds the runtime and prepares the connection, once.
+func (g *globals) connect() (*runtime.Engine, error) {
+	if g.engine != nil {
+		return g.engine, nil
+	}
+	endpoint, err := runtime.Discover(runtime.EndpointSources{
+		Flag:         g.runtimeEndpoint,
+		Env:          g.env.Getenv("CONTAINER_RUNTIME_ENDPOINT"),
+		NodeSocket:   nodeSocket(g.stateDir),
+		CrictlConfig: "/etc/crictl.yaml",
+		WellKnown:    runtime.WellKnownSockets(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	client, err := runtime.Connect(endpoint, g.imageEndpoint, g.requestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	g.client = client
+	g.engine = runtime.NewEngine(client, g.layout(), g.env.Now)
+	return g.engine, nil
+}
+
+// help prints a command's help in nerdctl's manner.
+func help(cmd *cobra.Command, _ []string) {
+	var b strings.Builder
+	if cmd.Long != "" {
+		b.WriteString(cmd.Long + "\n\n")
+	} else if cmd.Short != "" {
+		b.WriteString(cmd.Short + "\n\n")
+	}
+	fmt.Fprintf(&b, "Usage: %s\n", cmd.UseLine())
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(&b, "\nAliases: %s\n", strings.Join(cmd.Aliases, ", "))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	for _, group := range cmd.Groups() {
+		writeGroup(&b, cmd, group.ID, group.Title)
+	}
+	if len(cmd.Groups()) == 0 {
+		writeGroup(&b, cmd, "", "Commands")
+	}
+	writeFlags(&b, "Flags", cmd.LocalNonPersistentFlags())
+	persistent := cmd.InheritedFlags()
+	if !cmd.HasParent() {
+		persistent = cmd.PersistentFlags()
+	}
+	writeFlags(&b, "Global flags", persistent)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\nRun '%s COMMAND --help' for more information on a command.\n", cmd.CommandPath())
+	}
+	io.WriteString(cmd.OutOrStdout(), b.String()) //nolint:errcheck // help that cannot be printed helps nobody
+}
+
+func writeGroup(b *strings.Builder, cmd *cobra.Command, id, title string) {
+	var lines []string
+	for _, sub := range cmd.Commands() {
+		if sub.GroupID == id && (sub.IsAvailableCommand() || sub.Name() == "help") {
+			lines = append(lines, fmt.Sprintf("  %-12s %s", sub.Name(), sub.Short))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\n%s:\n%s\n", title, strings.Join(lines, "\n"))
+	}
+}
+
+func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+	if flags.HasAvailableFlags() {
+		fmt.Fprintf(b, "\n%s:\n%s", title, flags.FlagUsages())
+	}
+}
+
+// exitCodes is the part of a command's help that lists its codes.
+func exitCodes(lines ...string) string {
+	return "\n\nExit codes:\n  " + strings.Join(lines, "\n  ")
+}
+
+var errNothing = errors.New("no pod is named: give a manifest, a pod, or apply one first")

@@ -1,0 +1,168 @@
+package podspec
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// assembly collects the objects of all sources and makes pods of them.
+type assembly struct {
+	objects  []*decoded
+	problems []Problem
+	notes    []Note
+}
+
+func (a *assembly) addSource(s source) {
+	docs := splitDocuments(s)
+	if len(docs) == 0 {
+		a.problems = append(a.problems, Problem{Class: ClassInvalid, File: s.name, Line: 1, Column: 1, Detail: "holds no Kubernetes object"})
+	}
+	for _, d := range docs {
+		if problems := d.parse(); len(problems) > 0 {
+			a.problems = append(a.problems, problems...)
+			continue
+		}
+		a.addDocument(d)
+	}
+}
+
+func (a *assembly) addDocument(d *document) {
+	var meta typeMeta
+	if err := json.Unmarshal(d.json, &meta); err != nil {
+		a.problems = append(a.problems, d.typeProblem(err))
+		return
+	}
+	if meta.Kind == "" || meta.APIVersion == "" {
+		a.problems = append(a.problems, d.at(ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod"))
+		return
+	}
+	o := &decoded{doc: d}
+	switch meta.APIVersion + "/" + meta.Kind {
+	case "v1/Pod":
+		o.pod = &v1.Pod{}
+		a.add(o, d.decodeInto(o.pod))
+	case "v1/ConfigMap":
+		o.configMap = &v1.ConfigMap{}
+		a.add(o, d.decodeInto(o.configMap))
+	case "v1/Secret":
+		o.secret = &v1.Secret{}
+		a.add(o, d.decodeInto(o.secret))
+	case "v1/List", "v1/PodList":
+		for i, item := range meta.Items {
+			a.addDocument(d.item(i, item))
+		}
+	default:
+		a.problems = append(a.problems, d.at(ClassUnsupported, "kind",
+			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret and List of apiVersion v1", meta.APIVersion, meta.Kind)))
+	}
+}
+
+func (a *assembly) add(o *decoded, problems []Problem) {
+	a.problems = append(a.problems, problems...)
+	if len(problems) > 0 {
+		return
+	}
+	if o.secret != nil {
+		mergeStringData(o.secret)
+	}
+	if meta := o.meta(); meta.Namespace == "" {
+		meta.Namespace = v1.NamespaceDefault
+	}
+	if meta := o.meta(); meta.Name == "" && meta.GenerateName == "" {
+		a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name", "is required"))
+		return
+	}
+	for _, other := range a.objects {
+		if other.kind() == o.kind() && other.key() == o.key() {
+			line, _ := other.doc.position("metadata.name")
+			a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name",
+				fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.doc.file, line)))
+			return
+		}
+	}
+	a.objects = append(a.objects, o)
+}
+
+func (o *decoded) meta() *metav1.ObjectMeta {
+	switch {
+	case o.pod != nil:
+		return &o.pod.ObjectMeta
+	case o.configMap != nil:
+		return &o.configMap.ObjectMeta
+	}
+	return &o.secret.ObjectMeta
+}
+
+func (o *decoded) kind() string {
+	switch {
+	case o.pod != nil:
+		return "Pod"
+	case o.configMap != nil:
+		return "ConfigMap"
+	}
+	return "Secret"
+}
+
+func (o *decoded) key() string { return o.meta().Namespace + "/" + o.meta().Name }
+
+// manifest makes a desired pod of every Pod document, with the objects it refers
+// to.
+func (a *assembly) manifest() *Manifest {
+	m := &Manifest{}
+	used := map[*decoded]bool{}
+	for _, o := range a.objects {
+		if o.pod != nil {
+			a.addPod(m, o, used)
+		}
+	}
+	for _, o := range a.objects {
+		if o.pod == nil && !used[o] {
+			line, _ := o.doc.position("metadata.name")
+			a.notes = append(a.notes, Note{File: o.doc.file, Line: line, Path: "metadata.name",
+				Detail: fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key())})
+		}
+	}
+	m.Problems, m.NoEffect = a.problems, a.notes
+	return m
+}
+
+func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
+	a.notes = append(a.notes, dropInjectedToken(o)...)
+	written, notes := classifyWritten(o)
+	a.problems = append(a.problems, written...)
+	a.notes = append(a.notes, notes...)
+	setDefaults(o.pod)
+	a.problems = append(a.problems, validate(o.doc, o.pod)...)
+	o.pod.Status = v1.PodStatus{}
+	o.pod.ManagedFields = nil
+	desired := &Desired{Pod: o.pod, Source: o.doc.file}
+	a.collect(desired, used)
+	a.problems = append(a.problems, unresolvedProblems(o, desired)...)
+	m.Pods = append(m.Pods, desired)
+}
+
+// collect gives a pod the objects it refers to.
+func (a *assembly) collect(d *Desired, used map[*decoded]bool) {
+	wanted := referredObjects(d.Pod)
+	for _, o := range a.objects {
+		if o.pod != nil || o.meta().Namespace != d.Pod.Namespace || !slices.Contains(wanted, objectName{o.kind(), o.meta().Name}) {
+			continue
+		}
+		used[o] = true
+		if o.configMap != nil {
+			if d.Objects.ConfigMaps == nil {
+				d.Objects.ConfigMaps = map[string]*v1.ConfigMap{}
+			}
+			d.Objects.ConfigMaps[o.configMap.Name] = o.configMap
+			continue
+		}
+		if d.Objects.Secrets == nil {
+			d.Objects.Secrets = map[string]*v1.Secret{}
+		}
+		d.Objects.Secrets[o.secret.Name] = o.secret
+	}
+}

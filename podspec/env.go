@@ -1,0 +1,91 @@
+package podspec
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// EnvVar is one variable of a container, with what ConfigMaps and Secrets supply
+// already in place.
+type EnvVar struct {
+	Name  string
+	Value string
+	// Expand tells that $(VAR) in Value refers to other variables: only values
+	// that the manifest writes out are expanded.
+	Expand bool
+	// From is a source that only the node or the runtime can answer: fieldRef,
+	// resourceFieldRef or fileKeyRef. Value is empty then.
+	From *v1.EnvVarSource
+	// Sensitive tells that the value comes from a Secret.
+	Sensitive bool
+}
+
+// ResolveEnv lists a container's variables in the order in which the kubelet
+// sets them: envFrom entries, each by key, then env (kubelet:
+// makeEnvironmentVariables). A later variable replaces an earlier one of the
+// same name. What is missing and not optional is returned beside them.
+func (d *Desired) ResolveEnv(c *v1.Container) ([]EnvVar, []Reference) {
+	ref := ContainerRef{Container: c, Path: c.Name}
+	if found, ok := FindContainer(d.Pod, c.Name); ok {
+		ref.Path = found.Path
+	}
+	var missing []Reference
+	for _, r := range envReferences(ref) {
+		missing = append(missing, d.missing(r, c.Name, "")...)
+	}
+	var env []EnvVar
+	for i := range c.EnvFrom {
+		env = append(env, d.envFrom(&c.EnvFrom[i])...)
+	}
+	for i := range c.Env {
+		if one, ok := d.envVar(&c.Env[i]); ok {
+			env = append(env, one)
+		}
+	}
+	return env, missing
+}
+
+// envFrom takes every key of an object; a ConfigMap's binary data is no
+// environment.
+func (d *Desired) envFrom(from *v1.EnvFromSource) []EnvVar {
+	var env []EnvVar
+	switch {
+	case from.ConfigMapRef != nil:
+		if cm := d.Objects.ConfigMaps[from.ConfigMapRef.Name]; cm != nil {
+			for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
+				env = append(env, EnvVar{Name: from.Prefix + key, Value: cm.Data[key]})
+			}
+		}
+	case from.SecretRef != nil:
+		if s := d.Objects.Secrets[from.SecretRef.Name]; s != nil {
+			for _, key := range slices.Sorted(maps.Keys(s.Data)) {
+				env = append(env, EnvVar{Name: from.Prefix + key, Value: string(s.Data[key]), Sensitive: true})
+			}
+		}
+	}
+	return env
+}
+
+// envVar resolves one entry of env; false when it is optional and missing.
+func (d *Desired) envVar(e *v1.EnvVar) (EnvVar, bool) {
+	switch from := e.ValueFrom; {
+	case from == nil:
+		return EnvVar{Name: e.Name, Value: e.Value, Expand: true}, true
+	case from.ConfigMapKeyRef != nil:
+		if cm := d.Objects.ConfigMaps[from.ConfigMapKeyRef.Name]; cm != nil {
+			value, ok := cm.Data[from.ConfigMapKeyRef.Key]
+			return EnvVar{Name: e.Name, Value: value}, ok
+		}
+		return EnvVar{}, false
+	case from.SecretKeyRef != nil:
+		if s := d.Objects.Secrets[from.SecretKeyRef.Name]; s != nil {
+			value, ok := s.Data[from.SecretKeyRef.Key]
+			return EnvVar{Name: e.Name, Value: string(value), Sensitive: true}, ok
+		}
+		return EnvVar{}, false
+	default:
+		return EnvVar{Name: e.Name, From: from}, true
+	}
+}

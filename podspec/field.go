@@ -1,0 +1,217 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// Support says what podctl makes of a field.
+type Support string
+
+// The three things that can happen to a field. Nothing is ignored silently.
+const (
+	Honoured Support = "honoured"
+	NoEffect Support = "no effect"
+	Refused  Support = "refused"
+)
+
+// ChangeClass says what an edit of a field does to a pod that runs.
+type ChangeClass string
+
+// The classes of change.
+const (
+	// Replace replaces the containers that have the field.
+	Replace ChangeClass = "replace"
+	// NewSandbox recreates the sandbox, and with it all containers.
+	NewSandbox ChangeClass = "sandbox"
+	// InPlace changes the running container.
+	InPlace ChangeClass = "in place"
+	// Live takes effect without touching what runs: podctl reads the field anew
+	// in each pass.
+	Live ChangeClass = "live"
+	// NoChange has no effect on what runs.
+	NoChange ChangeClass = "none"
+)
+
+// Field classifies a field of v1.Pod and all below it, unless a longer path says
+// otherwise. Paths are without indices; container stands for spec.containers,
+// spec.initContainers and spec.ephemeralContainers, volume for spec.volumes.
+type Field struct {
+	Path    string
+	Support Support
+	Change  ChangeClass
+	// Note is one sentence: why the field has no effect or is refused.
+	Note string
+	// Needs says what the runtime or the node must offer.
+	Needs string
+}
+
+// Classify returns the row of the table for a field path, with or without
+// indices; false for a path that the table does not know.
+func Classify(path string) (Field, bool) {
+	parts := generalised(path)
+	var best Field
+	found := false
+	for _, f := range Fields() {
+		if hasPrefix(parts, strings.Split(f.Path, ".")) && (!found || len(f.Path) > len(best.Path)) {
+			best, found = f, true
+		}
+	}
+	return best, found
+}
+
+// generalised turns a path into the form of the table.
+func generalised(path string) []string {
+	parts := splitPath(path)
+	if len(parts) < 2 || parts[0] != "spec" {
+		return parts
+	}
+	switch parts[1] {
+	case "containers", "initContainers", "ephemeralContainers":
+		return append([]string{"container"}, withoutIndices(parts[2:])...)
+	case "volumes":
+		return append([]string{"volume"}, withoutIndices(parts[2:])...)
+	}
+	return append([]string{parts[0]}, withoutIndices(parts[1:])...)
+}
+
+func withoutIndices(parts []string) []string {
+	var names []string
+	for _, part := range parts {
+		if part == "" || part[0] < '0' || part[0] > '9' {
+			names = append(names, part)
+		}
+	}
+	return names
+}
+
+func hasPrefix(parts, prefix []string) bool {
+	if len(parts) < len(prefix) {
+		return false
+	}
+	for i := range prefix {
+		if parts[i] != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// classifyWritten looks at every field that the user wrote: what is refused is a
+// problem, what has no effect is noted, each once.
+func classifyWritten(o *decoded) ([]Problem, []Note) {
+	c := &classifier{o: o, seen: map[string]bool{}}
+	walkLeaves(o.doc.root, "", c.visit)
+	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
+		c.problems = append(c.problems, o.doc.at(ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
+	}
+	return c.problems, c.notes
+}
+
+type classifier struct {
+	o        *decoded
+	seen     map[string]bool
+	problems []Problem
+	notes    []Note
+}
+
+func (c *classifier) visit(path string, _ *yamlv3.Node) {
+	f, ok := Classify(path)
+	if !ok || f.Support == Honoured {
+		return
+	}
+	at := reportedPath(path, f)
+	if c.seen[at] || c.droppedToken(at) {
+		return
+	}
+	c.seen[at] = true
+	if f.Support == Refused {
+		c.problems = append(c.problems, c.o.doc.at(ClassUnsupported, at, f.Note))
+		return
+	}
+	line, _ := c.o.doc.position(at)
+	c.notes = append(c.notes, Note{Pod: c.o.key(), File: c.o.doc.file, Line: line, Path: at, Detail: f.Note})
+}
+
+// droppedToken tells that a path lies in a volume that was left out.
+func (c *classifier) droppedToken(path string) bool {
+	i := 0
+	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
+		return false
+	}
+	_, node := child(resolvedChild(c.o.doc.root, "spec", "volumes"), fmt.Sprint(i))
+	if node == nil {
+		return false
+	}
+	_, name := child(resolved(node), "name")
+	return name != nil && isInjectedToken(name.Value)
+}
+
+func resolvedChild(n *yamlv3.Node, parts ...string) *yamlv3.Node {
+	for _, part := range parts {
+		_, value := child(resolved(n), part)
+		if value == nil {
+			return &yamlv3.Node{}
+		}
+		n = value
+	}
+	return resolved(n)
+}
+
+// reportedPath cuts a leaf's path to the field that the table names, and below a
+// volume to the kind of volume.
+func reportedPath(path string, f Field) string {
+	want := len(strings.Split(f.Path, "."))
+	if f.Path == "volume" || f.Path == "volume.projected.sources" {
+		want++
+	}
+	if strings.HasPrefix(f.Path, "container") || strings.HasPrefix(f.Path, "volume") {
+		want++
+	}
+	names := 0
+	for i, r := range path {
+		if r == '.' {
+			if names++; names == want {
+				return path[:i]
+			}
+		}
+	}
+	return path
+}
+
+// tokenPrefix begins the name of the volume that a cluster's service account
+// admission adds to every pod.
+const tokenPrefix = "kube-api-access-"
+
+func isInjectedToken(volume string) bool { return strings.HasPrefix(volume, tokenPrefix) }
+
+// dropInjectedToken leaves out the service account token that a cluster mounts
+// into every pod: an exported pod loads, and nothing here could issue one.
+func dropInjectedToken(o *decoded) []Note {
+	var notes []Note
+	kept := o.pod.Spec.Volumes[:0]
+	for i := range o.pod.Spec.Volumes {
+		vol := o.pod.Spec.Volumes[i]
+		if !isInjectedToken(vol.Name) || vol.Projected == nil {
+			kept = append(kept, vol)
+			continue
+		}
+		path := indexed("spec.volumes", i)
+		line, _ := o.doc.position(path)
+		notes = append(notes, Note{Pod: o.key(), File: o.doc.file, Line: line, Path: path,
+			Detail: "the service account token that the cluster injected is left out, with its mounts"})
+	}
+	o.pod.Spec.Volumes = kept
+	for _, ref := range Containers(o.pod) {
+		mounts := ref.VolumeMounts[:0]
+		for i := range ref.VolumeMounts {
+			if !isInjectedToken(ref.VolumeMounts[i].Name) {
+				mounts = append(mounts, ref.VolumeMounts[i])
+			}
+		}
+		ref.VolumeMounts = mounts
+	}
+	return notes
+}

@@ -1,0 +1,203 @@
+package podspec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultMaxBytes bounds the size of one source, as the kubelet bounds a static
+// pod's file.
+const DefaultMaxBytes = 10 << 20
+
+// urlTimeout bounds the download of a manifest.
+const urlTimeout = 30 * time.Second
+
+// Loader reads manifests from their sources.
+type Loader struct {
+	// Stdin is read for the source "-".
+	Stdin io.Reader
+	// HTTP fetches URLs; nil means a client with a timeout.
+	HTTP *http.Client
+	// MaxBytes bounds one source; zero means DefaultMaxBytes.
+	MaxBytes int64
+}
+
+// source is the text of one source and the name it is known by.
+type source struct {
+	name string
+	text []byte
+}
+
+// IsManifest tells whether a command's argument names a manifest and not a pod:
+// "-", an http(s) URL, a path beginning with ./, ../ or /, or a name ending in
+// .yaml, .yml or .json.
+func IsManifest(arg string) bool {
+	if arg == "-" || isURL(arg) {
+		return true
+	}
+	for _, prefix := range []string{"./", "../", "/"} {
+		if strings.HasPrefix(arg, prefix) {
+			return true
+		}
+	}
+	return arg == "." || arg == ".." || isManifestFile(arg)
+}
+
+func isURL(name string) bool {
+	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+}
+
+func isManifestFile(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+// Load reads every source and everything in it. The error says that a source
+// could not be read; what is wrong with its content is in the manifest's
+// problems.
+func (l Loader) Load(ctx context.Context, sources ...string) (*Manifest, error) {
+	var read []source
+	for _, name := range sources {
+		found, err := l.read(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		read = append(read, found...)
+	}
+	a := &assembly{}
+	for _, s := range read {
+		a.addSource(s)
+	}
+	return a.manifest(), nil
+}
+
+func (l Loader) read(ctx context.Context, name string) ([]source, error) {
+	switch {
+	case name == "-":
+		return l.readStdin()
+	case isURL(name):
+		return l.readURL(ctx, name)
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest: %w", err)
+	}
+	if info.IsDir() {
+		return l.readDir(path)
+	}
+	return l.readFile(path)
+}
+
+func (l Loader) readStdin() ([]source, error) {
+	if l.Stdin == nil {
+		return nil, errors.New("reading manifest from standard input: there is none")
+	}
+	text, err := l.readAll("standard input", l.Stdin)
+	return []source{{name: "-", text: text}}, err
+}
+
+func (l Loader) readFile(path string) ([]source, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	text, err := l.readAll(path, f)
+	return []source{{name: path, text: text}}, err
+}
+
+// readDir reads the manifests that lie directly in a directory, by name. Backup
+// files and hidden ones are left alone.
+func (l Loader) readDir(dir string) ([]source, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	var found []source
+	for _, entry := range entries {
+		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !isManifestFile(entry.Name()) {
+			continue
+		}
+		read, err := l.readFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, read...)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("reading manifests: %s holds no *.yaml, *.yml or *.json file", dir)
+	}
+	return found, nil
+}
+
+// readURL fetches a manifest. Plain http is only taken from this machine: what
+// runs as root is not read from a connection anyone can change.
+func (l Loader) readURL(ctx context.Context, name string) ([]source, error) {
+	u, err := url.Parse(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest: %w", err)
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", u.Redacted())
+	}
+	ctx, cancel := context.WithTimeout(ctx, urlTimeout)
+	defer cancel()
+	text, err := l.fetch(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest %s: %w", u.Redacted(), err)
+	}
+	return []source{{name: u.Redacted(), text: text}}, nil
+}
+
+func (l Loader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	client := l.HTTP
+	if client == nil {
+		client = &http.Client{Timeout: urlTimeout}
+	}
+	reply, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close() //nolint:errcheck // the body is read to its end or given up
+	if reply.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the server answered %s", reply.Status)
+	}
+	return l.readAll(u.Redacted(), reply.Body)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+func (l Loader) readAll(name string, r io.Reader) ([]byte, error) {
+	limit := l.MaxBytes
+	if limit == 0 {
+		limit = DefaultMaxBytes
+	}
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("reading manifest %s: it is larger than %d bytes", name, limit)
+	}
+	return text, nil
+}

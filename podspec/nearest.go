@@ -1,0 +1,113 @@
+package podspec
+
+import (
+	"reflect"
+	"strings"
+)
+
+// nearestField suggests the field that was probably meant: the one of the same
+// struct whose name differs least.
+func nearestField(into any, path string) string {
+	parts := splitPath(path)
+	if len(parts) == 0 {
+		return ""
+	}
+	t := reflect.TypeOf(into)
+	for _, part := range parts[:len(parts)-1] {
+		if t = step(t, part); t == nil {
+			return ""
+		}
+	}
+	wrong := parts[len(parts)-1]
+	best, distance := "", len(wrong)/3+1
+	for _, name := range fieldNames(deref(t)) {
+		if d := editDistance(strings.ToLower(wrong), strings.ToLower(name)); d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// step goes from a type to the type of one of its parts; nil when it has no such
+// part.
+func step(t reflect.Type, part string) reflect.Type {
+	switch t = deref(t); t.Kind() {
+	case reflect.Slice, reflect.Map:
+		return t.Elem()
+	case reflect.Struct:
+		for f := range jsonFields(t) {
+			if f.name == part {
+				return f.typ
+			}
+		}
+	default:
+	}
+	return nil
+}
+
+// jsonField is a field of a struct under its JSON name.
+type jsonField struct {
+	name string
+	typ  reflect.Type
+}
+
+// jsonFields yields the fields of a struct under their JSON names; embedded
+// structs are flattened.
+func jsonFields(t reflect.Type) func(yield func(jsonField) bool) {
+	return func(yield func(jsonField) bool) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous && (name == "" || strings.Contains(rest, "inline")) {
+				for inner := range jsonFields(deref(f.Type)) {
+					if !yield(inner) {
+						return
+					}
+				}
+				continue
+			}
+			if name != "" && name != "-" && !yield(jsonField{name: name, typ: f.Type}) {
+				return
+			}
+		}
+	}
+}
+
+func fieldNames(t reflect.Type) []string {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for f := range jsonFields(t) {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// editDistance counts the letters to add, drop or change to turn a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,138 @@
+package podspec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	podapi "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/capabilities"
+)
+
+// setDefaults fills in what the API server would (corev1.SetObjectDefaults_Pod),
+// and the namespace and uid that podctl gives.
+func setDefaults(pod *v1.Pod) {
+	pod.TypeMeta.APIVersion, pod.TypeMeta.Kind = "v1", "Pod"
+	if pod.Namespace == "" {
+		pod.Namespace = v1.NamespaceDefault
+	}
+	if pod.UID == "" && pod.Name != "" {
+		pod.UID = UID(pod.Namespace, pod.Name)
+	}
+	corev1.SetObjectDefaults_Pod(pod)
+}
+
+// validate applies the API server's own rules for creating a pod, and the rules
+// for ephemeral containers, which a manifest may have here.
+func validate(d *document, pod *v1.Pod) []Problem {
+	// Privileged containers are a matter of the manifest here and not of a
+	// cluster's policy, as for the kubelet's static pods.
+	capabilities.Setup(true, 0)
+	internal := &core.Pod{}
+	if err := corev1.Convert_v1_Pod_To_core_Pod(pod.DeepCopy(), internal, nil); err != nil {
+		return []Problem{d.at(ClassInvalid, "", err.Error())}
+	}
+	ephemeral := internal.Spec.EphemeralContainers
+	internal.Spec.EphemeralContainers = nil
+	opts := podapi.GetValidationOptionsFromPodSpecAndMeta(&internal.Spec, nil, &internal.ObjectMeta, nil)
+	errs := validation.ValidatePodCreate(internal, opts)
+	if len(ephemeral) > 0 {
+		errs = append(errs, validateEphemeral(internal, ephemeral, opts)...)
+	}
+	problems := make([]Problem, 0, len(errs))
+	for _, err := range errs {
+		problems = append(problems, d.at(ClassInvalid, err.Field, fieldDetail(err)))
+	}
+	return append(problems, validateIdentity(d, pod)...)
+}
+
+// validateEphemeral checks ephemeral containers as the API server does when they
+// are added to a pod that runs.
+func validateEphemeral(pod *core.Pod, ephemeral []core.EphemeralContainer, opts validation.PodValidationOptions) field.ErrorList {
+	with := pod.DeepCopy()
+	with.ResourceVersion = "1"
+	old := with.DeepCopy()
+	with.Spec.EphemeralContainers = ephemeral
+	return validation.ValidatePodEphemeralContainersUpdate(with, old, opts)
+}
+
+// validateIdentity checks what only matters to a pod without an API server: its
+// name must be given, and its uid becomes part of cgroup and file names.
+func validateIdentity(d *document, pod *v1.Pod) []Problem {
+	var problems []Problem
+	if pod.Name == "" && pod.GenerateName != "" {
+		problems = append(problems, d.at(ClassInvalid, "metadata.generateName",
+			"a name is needed: there is no API server here to complete it"))
+	}
+	if strings.ContainsAny(string(pod.UID), "_/") {
+		problems = append(problems, d.at(ClassInvalid, "metadata.uid",
+			fmt.Sprintf("%q must not hold _ or /: it becomes the name of a cgroup", pod.UID)))
+	}
+	return problems
+}
+
+// fieldDetail says what is wrong with a field and what is allowed.
+func fieldDetail(err *field.Error) string {
+	switch err.Type {
+	case field.ErrorTypeRequired:
+		return withDetail("is required", err.Detail)
+	case field.ErrorTypeDuplicate:
+		return withDetail(fmt.Sprintf("%v is given twice", quoted(err.BadValue)), err.Detail)
+	case field.ErrorTypeNotSupported:
+		return withDetail(fmt.Sprintf("%v is not one of the allowed values", quoted(err.BadValue)), err.Detail)
+	case field.ErrorTypeNotFound:
+		return withDetail(fmt.Sprintf("%v does not exist in this pod", quoted(err.BadValue)), err.Detail)
+	case field.ErrorTypeForbidden:
+		return withDetail("is not allowed here", err.Detail)
+	case field.ErrorTypeInvalid, field.ErrorTypeTypeInvalid:
+		return withDetail(fmt.Sprintf("%v is not valid", quoted(err.BadValue)), err.Detail)
+	case field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeInternal:
+	}
+	return withDetail(strings.ToLower(string(err.Type)[:1])+string(err.Type)[1:], err.Detail)
+}
+
+func withDetail(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + ": " + detail
+}
+
+func quoted(value any) string {
+	switch value := value.(type) {
+	case string:
+		return fmt.Sprintf("%q", value)
+	case *string:
+		return fmt.Sprintf("%q", *value)
+	case nil, field.OmitValueType:
+		return "the value"
+	case fmt.Stringer:
+		return fmt.Sprintf("%q", value.String())
+	}
+	text := fmt.Sprintf("%v", value)
+	if len(text) > 60 || strings.HasPrefix(text, "&") || strings.HasPrefix(text, "{") {
+		return "the value"
+	}
+	return text
+}
+
+// mergeStringData puts a secret's stringData into its data, where it wins, as
+// the API server does.
+func mergeStringData(s *v1.Secret) {
+	if len(s.StringData) == 0 {
+		return
+	}
+	if s.Data == nil {
+		s.Data = map[string][]byte{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.StringData)) {
+		s.Data[key] = []byte(s.StringData[key])
+	}
+	s.StringData = nil
+}

@@ -1,0 +1,113 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Class says what kind of fault a manifest has.
+type Class string
+
+// The classes of fault.
+const (
+	// ClassInvalid is what the API server would refuse.
+	ClassInvalid Class = "invalid"
+	// ClassUnsupported is valid, but cannot be done here.
+	ClassUnsupported Class = "unsupported"
+	// ClassUnresolved names a ConfigMap, Secret or claim that no document
+	// supplies. It blocks the containers that need it and refuses nothing.
+	ClassUnresolved Class = "unresolved"
+)
+
+// Problem is one fault of a manifest and the place where it is.
+type Problem struct {
+	Class Class `json:"class"`
+	// File is the path, URL or "-" the document came from.
+	File string `json:"file"`
+	// Line and Column count from 1; 0 means that the place is not known.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Path is the field, for example spec.containers[0].image; empty for the
+	// document as a whole.
+	Path   string `json:"path"`
+	Detail string `json:"detail"`
+}
+
+// String writes a problem as compilers do: file:line:column: path: detail.
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(place(p.File, p.Line, p.Column))
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Detail)
+	return b.String()
+}
+
+func place(file string, line, column int) string {
+	if line == 0 {
+		return file + ": "
+	}
+	return fmt.Sprintf("%s:%d:%d: ", file, line, column)
+}
+
+// Note is a field that is accepted and has no effect here, or a document that is
+// not used.
+type Note struct {
+	// Pod is namespace/name; empty when the note is about no pod.
+	Pod    string `json:"pod,omitempty"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Path   string `json:"path"`
+	Detail string `json:"detail"`
+}
+
+// String writes a note as a problem is written.
+func (n Note) String() string {
+	return Problem{File: n.File, Line: n.Line, Column: 1, Path: n.Path, Detail: n.Detail}.String()
+}
+
+// Manifest is what a set of sources says.
+type Manifest struct {
+	Pods     []*Desired
+	Problems []Problem
+	NoEffect []Note
+}
+
+// Err is a *RefusedError when the manifest holds something invalid or
+// unsupported, else nil. What is unresolved refuses nothing.
+func (m *Manifest) Err() error {
+	var refused []Problem
+	for _, p := range m.Problems {
+		if p.Class != ClassUnresolved {
+			refused = append(refused, p)
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return &RefusedError{Problems: refused}
+}
+
+// RefusedError says that a manifest is not accepted, with all the reasons at
+// once.
+type RefusedError struct {
+	Problems []Problem
+}
+
+// Error lists every problem on a line of its own.
+func (e *RefusedError) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	lines = append(lines, fmt.Sprintf("the manifest is refused: %s", counted(len(e.Problems), "problem")))
+	for _, p := range e.Problems {
+		lines = append(lines, "  "+p.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,190 @@
+package podspec
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Reference is something a pod refers to that no document supplies and that is
+// not optional.
+type Reference struct {
+	// Kind is ConfigMap or Secret; Key is empty when the whole object is missing.
+	Kind, Name, Key string
+	// Container needs it for its environment, or Volume for its content.
+	Container, Volume string
+	Path, Detail      string
+}
+
+// objectName names an object of the pod's namespace.
+type objectName struct{ kind, name string }
+
+// The kinds of object a pod refers to.
+const (
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
+)
+
+// referredObjects lists the ConfigMaps and Secrets a pod names anywhere.
+func referredObjects(pod *v1.Pod) []objectName {
+	var names []objectName
+	for _, ref := range pod.Spec.ImagePullSecrets {
+		names = append(names, objectName{kindSecret, ref.Name})
+	}
+	for _, ref := range Containers(pod) {
+		for _, r := range envReferences(ref) {
+			names = append(names, objectName{r.kind, r.name})
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		for _, r := range volumeReferences(&pod.Spec.Volumes[i], "") {
+			names = append(names, objectName{r.kind, r.name})
+		}
+	}
+	return names
+}
+
+// reference is one mention of an object, or of keys in it.
+type reference struct {
+	kind, name string
+	keys       []string
+	optional   bool
+	path       string
+}
+
+func envReferences(ref ContainerRef) []reference {
+	var refs []reference
+	for i, from := range ref.EnvFrom {
+		path := ref.Path + "." + indexed("envFrom", i)
+		if s := from.ConfigMapRef; s != nil {
+			refs = append(refs, reference{kindConfigMap, s.Name, nil, isTrue(s.Optional), path + ".configMapRef.name"})
+		}
+		if s := from.SecretRef; s != nil {
+			refs = append(refs, reference{kindSecret, s.Name, nil, isTrue(s.Optional), path + ".secretRef.name"})
+		}
+	}
+	for i, env := range ref.Env {
+		if env.ValueFrom == nil {
+			continue
+		}
+		path := ref.Path + "." + indexed("env", i) + ".valueFrom"
+		if s := env.ValueFrom.ConfigMapKeyRef; s != nil {
+			refs = append(refs, reference{kindConfigMap, s.Name, []string{s.Key}, isTrue(s.Optional), path + ".configMapKeyRef"})
+		}
+		if s := env.ValueFrom.SecretKeyRef; s != nil {
+			refs = append(refs, reference{kindSecret, s.Name, []string{s.Key}, isTrue(s.Optional), path + ".secretKeyRef"})
+		}
+	}
+	return refs
+}
+
+func volumeReferences(vol *v1.Volume, path string) []reference {
+	var refs []reference
+	if s := vol.ConfigMap; s != nil {
+		refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), isTrue(s.Optional), path + ".configMap.name"})
+	}
+	if s := vol.Secret; s != nil {
+		refs = append(refs, reference{kindSecret, s.SecretName, itemKeys(s.Items), isTrue(s.Optional), path + ".secret.secretName"})
+	}
+	if vol.Projected == nil {
+		return refs
+	}
+	for i, source := range vol.Projected.Sources {
+		at := path + ".projected." + indexed("sources", i)
+		if s := source.ConfigMap; s != nil {
+			refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), isTrue(s.Optional), at + ".configMap.name"})
+		}
+		if s := source.Secret; s != nil {
+			refs = append(refs, reference{kindSecret, s.Name, itemKeys(s.Items), isTrue(s.Optional), at + ".secret.name"})
+		}
+	}
+	return refs
+}
+
+func itemKeys(items []v1.KeyToPath) []string {
+	var keys []string
+	for _, item := range items {
+		keys = append(keys, item.Key)
+	}
+	return keys
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// Unresolved lists what the pod refers to and nobody supplies: by its containers'
+// environment, and by the volumes that some container mounts.
+func (d *Desired) Unresolved() []Reference {
+	var missing []Reference
+	mounted := map[string]bool{}
+	for _, ref := range Containers(d.Pod) {
+		for _, r := range envReferences(ref) {
+			missing = append(missing, d.missing(r, ref.Name, "")...)
+		}
+		for i := range ref.VolumeMounts {
+			mounted[ref.VolumeMounts[i].Name] = true
+		}
+	}
+	for i := range d.Pod.Spec.Volumes {
+		vol := &d.Pod.Spec.Volumes[i]
+		if !mounted[vol.Name] {
+			continue
+		}
+		for _, r := range volumeReferences(vol, indexed("spec.volumes", i)) {
+			missing = append(missing, d.missing(r, "", vol.Name)...)
+		}
+	}
+	return missing
+}
+
+func (d *Desired) missing(r reference, container, volume string) []Reference {
+	if r.optional {
+		return nil
+	}
+	out := Reference{Kind: r.kind, Name: r.name, Container: container, Volume: volume, Path: r.path}
+	if !d.Objects.has(r.kind, r.name) {
+		out.Detail = fmt.Sprintf("%s %s/%s is not in the manifest; add it as a document", r.kind, d.Pod.Namespace, r.name)
+		return []Reference{out}
+	}
+	var missing []Reference
+	for _, key := range r.keys {
+		if !d.Objects.hasKey(r.kind, r.name, key) {
+			out.Key = key
+			out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.kind, d.Pod.Namespace, r.name, key)
+			missing = append(missing, out)
+		}
+	}
+	return missing
+}
+
+func (o *Objects) has(kind, name string) bool {
+	if kind == kindSecret {
+		return o.Secrets[name] != nil
+	}
+	return o.ConfigMaps[name] != nil
+}
+
+func (o *Objects) hasKey(kind, name, key string) bool {
+	if kind == kindSecret {
+		_, ok := o.Secrets[name].Data[key]
+		return ok
+	}
+	_, text := o.ConfigMaps[name].Data[key]
+	_, binary := o.ConfigMaps[name].BinaryData[key]
+	return text || binary
+}
+
+// unresolvedProblems reports what is unresolved at its place in the manifest,
+// and pull secrets that are missing, which only matter to a private registry.
+func unresolvedProblems(o *decoded, d *Desired) []Problem {
+	var problems []Problem
+	for _, r := range d.Unresolved() {
+		problems = append(problems, o.doc.at(ClassUnresolved, r.Path, r.Detail))
+	}
+	for i, ref := range d.Pod.Spec.ImagePullSecrets {
+		if d.Objects.Secrets[ref.Name] == nil {
+			problems = append(problems, o.doc.at(ClassUnresolved, indexed("spec.imagePullSecrets", i),
+				fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, ref.Name)))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,176 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// The connection's limits are the kubelet's (cri-client: maxMsgSize,
+// connectionBackoff).
+const (
+	maxMessageSize    = 16 << 20
+	connectBackoffMin = 100 * time.Millisecond
+	connectBackoffMax = 3 * time.Second
+	connectTimeout    = 5 * time.Second
+)
+
+// DefaultRequestTimeout bounds one CRI call that does not itself wait for
+// something (kubelet: runtimeRequestTimeout).
+const DefaultRequestTimeout = 2 * time.Minute
+
+// Client talks to one container runtime over one connection, to its runtime
+// service and its image service.
+type Client struct {
+	runtimeapi.RuntimeServiceClient
+	Images runtimeapi.ImageServiceClient
+
+	Endpoint Endpoint
+	// Timeout bounds every call that does not itself wait for a container.
+	Timeout time.Duration
+	conn    *grpc.ClientConn
+	images  *grpc.ClientConn
+}
+
+// Connect prepares the connection; nothing is sent before the first call. The
+// image service may live elsewhere; empty means the same endpoint.
+func Connect(endpoint Endpoint, imageEndpoint string, timeout time.Duration) (*Client, error) {
+	if err := checkSocket(endpoint); err != nil {
+		return nil, err
+	}
+	c := &Client{Endpoint: endpoint, Timeout: timeout}
+	conn, err := c.dial(endpoint.Address)
+	if err != nil {
+		return nil, err
+	}
+	c.conn, c.images = conn, conn
+	if imageEndpoint != "" {
+		if c.images, err = c.dial(normalAddress(imageEndpoint)); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	c.RuntimeServiceClient = runtimeapi.NewRuntimeServiceClient(c.conn)
+	c.Images = runtimeapi.NewImageServiceClient(c.images)
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	if c.images != c.conn {
+		return errors.Join(c.conn.Close(), c.images.Close())
+	}
+	return c.conn.Close()
+}
+
+func (c *Client) dial(address string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: connectBackoffMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: connectBackoffMax},
+			MinConnectTimeout: connectTimeout,
+		}),
+		grpc.WithUnaryInterceptor(c.intercept),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", address, err)
+	}
+	return conn, nil
+}
+
+// intercept gives every call a deadline and turns the runtime's silence into
+// words.
+func (c *Client) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	timeout := c.Timeout + waitsFor(req)
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := invoke(bounded, method, req, reply, conn, opts...)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case bounded.Err() != nil:
+		return &UnavailableError{
+			Endpoint: c.Endpoint, Err: err,
+			Reason: fmt.Sprintf("gave no answer within %s (--request-timeout)", timeout),
+		}
+	case status.Code(err) == codes.Unavailable:
+		return &UnavailableError{Endpoint: c.Endpoint, Err: err, Reason: "does not answer; is it running?"}
+	}
+	return err
+}
+
+// waitsFor is how long a call may wait for something that is not the runtime:
+// a container to end, a command to run, a network to be set up.
+func waitsFor(req any) time.Duration {
+	switch req := req.(type) {
+	case *runtimeapi.StopContainerRequest:
+		return time.Duration(req.GetTimeout()) * time.Second
+	case *runtimeapi.ExecSyncRequest:
+		if req.GetTimeout() == 0 {
+			return 24 * time.Hour
+		}
+		return time.Duration(req.GetTimeout()) * time.Second
+	case *runtimeapi.RunPodSandboxRequest:
+		return DefaultRequestTimeout
+	case *runtimeapi.PullImageRequest:
+		return time.Hour
+	}
+	return 0
+}
+
+// UnavailableError says that the runtime cannot be reached.
+type UnavailableError struct {
+	Endpoint Endpoint
+	Reason   string
+	Err      error
+}
+
+// Error names the endpoint, where it comes from and what to do.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("container runtime at %s: %s", e.Endpoint, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// checkSocket says in plain words why a unix socket cannot be used.
+func checkSocket(e Endpoint) error {
+	path := e.Socket()
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "there is no such socket; is the runtime running? `podctl node up` starts one"}
+	case errors.Is(err, fs.ErrPermission):
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
+	case err != nil:
+		return &UnavailableError{Endpoint: e, Err: err, Reason: err.Error()}
+	case info.Mode().Type() != fs.ModeSocket:
+		return &UnavailableError{Endpoint: e, Err: fs.ErrInvalid, Reason: "is not a socket"}
+	}
+	return checkAccess(e, path)
+}
+
+// isNotFound tells that the runtime does not know what was asked for, which for
+// a stop or a removal is success.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
+
+// isUnimplemented tells that the runtime is older than the call.
+func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }

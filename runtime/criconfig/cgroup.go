@@ -1,0 +1,109 @@
+package criconfig
+
+import (
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// cgroupTop is the cgroup below which all pods live.
+const cgroupTop = "kubepods"
+
+// CgroupParent is the pod's own cgroup as the runtime is told: a path below the
+// cgroup root, also for the systemd driver (kubelet: GetPodContainerName).
+func CgroupParent(pod *v1.Pod, node Node) string {
+	tier := strings.ToLower(string(podspec.QOSClass(pod)))
+	if tier == "guaranteed" {
+		tier = ""
+	}
+	if node.SystemdCgroup {
+		return systemdParent(node.CgroupRoot, tier, string(pod.UID))
+	}
+	return path.Join("/", node.CgroupRoot, cgroupTop, tier, "pod"+string(pod.UID))
+}
+
+func systemdParent(root, tier, uid string) string {
+	leaf := "pod" + strings.ReplaceAll(uid, "-", "_")
+	if tier == "" {
+		return path.Join("/", root, cgroupTop+".slice", cgroupTop+"-"+leaf+".slice")
+	}
+	slice := cgroupTop + "-" + tier
+	return path.Join("/", root, cgroupTop+".slice", slice+".slice", slice+"-"+leaf+".slice")
+}
+
+// PodResources are the limits of a pod's own cgroup. Nil means not set.
+type PodResources struct {
+	CPUShares *uint64
+	CPUQuota  *int64
+	CPUPeriod *uint64
+	Memory    *int64
+	// HugePages maps a page size to its limit in bytes.
+	HugePages map[string]uint64
+}
+
+// PodCgroup computes the limits of the pod's own cgroup: totals with overhead,
+// and upper limits only where every container has one (kubelet:
+// ResourceConfigForPod).
+func PodCgroup(pod *v1.Pod, node Node) PodResources {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	limits, cpuLimited, memoryLimited := podLimits(pod)
+	shares := uint64(milliToShares(milli(requests, limits)))
+	r := PodResources{HugePages: hugePages(pod, node)}
+	qos := podspec.QOSClass(pod)
+	if qos == v1.PodQOSBestEffort {
+		shares = minShares
+		r.CPUShares = &shares
+		return r
+	}
+	r.CPUShares = &shares
+	if cpuLimited || qos == v1.PodQOSGuaranteed {
+		quota, period := milliToQuota(limits.Cpu().MilliValue()), uint64(cfsPeriod)
+		r.CPUQuota, r.CPUPeriod = &quota, &period
+	}
+	if memoryLimited || qos == v1.PodQOSGuaranteed {
+		memory := limits.Memory().Value()
+		r.Memory = &memory
+	}
+	return r
+}
+
+// milli is the cpu request in thousandths of a core, or the limit where nothing
+// is requested.
+func milli(requests, limits v1.ResourceList) int64 {
+	if q, ok := requests[v1.ResourceCPU]; ok {
+		return q.MilliValue()
+	}
+	return limits.Cpu().MilliValue()
+}
+
+// podLimits totals the limits and tells for cpu and memory whether every
+// container has one.
+func podLimits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
+	cpu, memory = true, true
+	limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
+		ContainerFn: func(list v1.ResourceList, _ resourcehelper.ContainerType) {
+			cpu = cpu && !list.Cpu().IsZero()
+			memory = memory && !list.Memory().IsZero()
+		},
+	})
+	if own := pod.Spec.Resources; own != nil {
+		cpu = cpu || !own.Limits.Cpu().IsZero()
+		memory = memory || !own.Limits.Memory().IsZero()
+	}
+	return limits, cpu, memory
+}
+
+// hugePages limits every page size of the machine: what the pod asks for, and
+// nothing of the others.
+func hugePages(pod *v1.Pod, node Node) map[string]uint64 {
+	limits := map[string]uint64{}
+	totals := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	for _, size := range node.HugePageSizes {
+		limits[size] = hugePageLimit(totals, size)
+	}
+	return limits
+}

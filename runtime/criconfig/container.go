@@ -1,0 +1,60 @@
+package criconfig
+
+import (
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Container is the message a container is created with (kubelet:
+// generateContainerConfig). Its errors are what the kubelet reports as
+// CreateContainerConfigError: they name the field.
+func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
+	pod, c := in.Desired.Pod, in.Container.Container
+	if err := CheckRunAsNonRoot(pod, c, in.Image); err != nil {
+		return nil, fmt.Errorf("%s.%w", in.Container.Path, err)
+	}
+	env, err := environment(&in)
+	if err != nil {
+		return nil, err
+	}
+	mounted, err := mounts(&in)
+	if err != nil {
+		return nil, err
+	}
+	secured, err := security(&in)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%w", in.Container.Path, err)
+	}
+	config := &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
+		Image:       &runtimeapi.ImageSpec{Image: in.ImageRef, UserSpecifiedImage: c.Image},
+		Command:     env.expandAll(c.Command),
+		Args:        env.expandAll(c.Args),
+		WorkingDir:  c.WorkingDir,
+		Envs:        env.list(),
+		Mounts:      mounted,
+		Labels:      containerLabels(pod, c),
+		Annotations: containerAnnotations(in.Desired, c, in.Attempt),
+		LogPath:     fmt.Sprintf("%s/%d.log", c.Name, in.Attempt),
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		StopSignal:  stopSignal(&in),
+		Linux: &runtimeapi.LinuxContainerConfig{
+			Resources:       Resources(pod, in.Container, in.Node),
+			SecurityContext: secured,
+		},
+	}
+	return config, nil
+}
+
+// stopSignal is the signal that asks the container to end. A default kubelet
+// ignores the field; podctl honours it.
+func stopSignal(in *ContainerInput) runtimeapi.Signal {
+	l := in.Container.Lifecycle
+	if l == nil || l.StopSignal == nil {
+		return runtimeapi.Signal_RUNTIME_DEFAULT
+	}
+	return runtimeapi.Signal(runtimeapi.Signal_value[string(*l.StopSignal)])
+}

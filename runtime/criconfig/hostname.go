@@ -1,0 +1,62 @@
+package criconfig
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The lengths the kernel and DNS allow.
+const (
+	hostnameMax = 63
+	fqdnMax     = 64
+)
+
+// Hostname is a pod's host name and domain (kubelet:
+// GeneratePodHostNameAndDomain). The domain is empty without a subdomain.
+func Hostname(pod *v1.Pod) (hostname, domain string, err error) {
+	if override := pod.Spec.HostnameOverride; override != nil {
+		if msgs := validation.IsDNS1123Subdomain(*override); len(msgs) > 0 {
+			return "", "", fmt.Errorf("spec.hostnameOverride: %q is not a valid DNS name: %s", *override, strings.Join(msgs, "; "))
+		}
+		return truncated(*override), "", nil
+	}
+	hostname = pod.Name
+	if pod.Spec.Hostname != "" {
+		if msgs := validation.IsDNS1123Label(pod.Spec.Hostname); len(msgs) > 0 {
+			return "", "", fmt.Errorf("spec.hostname: %q is not a valid DNS label: %s", pod.Spec.Hostname, strings.Join(msgs, "; "))
+		}
+		hostname = pod.Spec.Hostname
+	}
+	if pod.Spec.Subdomain != "" {
+		if msgs := validation.IsDNS1123Label(pod.Spec.Subdomain); len(msgs) > 0 {
+			return "", "", fmt.Errorf("spec.subdomain: %q is not a valid DNS label: %s", pod.Spec.Subdomain, strings.Join(msgs, "; "))
+		}
+		// The cluster's domain is empty here, which leaves the last dot.
+		domain = fmt.Sprintf("%s.%s.svc.", pod.Spec.Subdomain, pod.Namespace)
+	}
+	return truncated(hostname), domain, nil
+}
+
+func truncated(name string) string {
+	return strings.TrimRight(name[:min(len(name), hostnameMax)], "-.")
+}
+
+// sandboxHostname is the name the kernel is told: none with the node's network,
+// the full one when the pod asks for it.
+func sandboxHostname(pod *v1.Pod) (string, error) {
+	if pod.Spec.HostNetwork {
+		return "", nil
+	}
+	hostname, domain, err := Hostname(pod)
+	if err != nil || domain == "" || pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN {
+		return hostname, err
+	}
+	full := hostname + "." + domain
+	if len(full) > fqdnMax {
+		return "", fmt.Errorf("spec.setHostnameAsFQDN: the name %s is longer than %d characters", full, fqdnMax)
+	}
+	return full, nil
+}

@@ -1,0 +1,177 @@
+package criconfig
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+)
+
+// etcHosts is where the pod's hosts file is mounted, unless the container mounts
+// something there itself.
+const etcHosts = "/etc/hosts"
+
+// mounts lists the container's mounts: its volumes in order, the hosts file and
+// the termination log (kubelet: makeMounts).
+func mounts(in *ContainerInput) ([]*runtimeapi.Mount, error) {
+	var list []*runtimeapi.Mount
+	hosts := len(in.PodIPs) > 0 || in.Desired.Pod.Spec.HostNetwork
+	for i := range in.Container.VolumeMounts {
+		m := &in.Container.VolumeMounts[i]
+		hosts = hosts && m.MountPath != etcHosts
+		mount, err := volumeMount(in, i, m)
+		if err != nil {
+			return nil, fmt.Errorf("%s.volumeMounts[%d]: %w", in.Container.Path, i, err)
+		}
+		list = append(list, mount)
+	}
+	if hosts && in.Paths.EtcHosts != "" {
+		list = append(list, &runtimeapi.Mount{
+			ContainerPath: etcHosts, HostPath: in.Paths.EtcHosts, SelinuxRelabel: in.Node.SELinux,
+		})
+	}
+	if p := in.Container.TerminationMessagePath; p != "" && in.Paths.TerminationLog != "" {
+		list = append(list, &runtimeapi.Mount{
+			ContainerPath: p, HostPath: in.Paths.TerminationLog, SelinuxRelabel: in.Node.SELinux,
+		})
+	}
+	return list, nil
+}
+
+func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.Mount, error) {
+	vol := findVolume(in.Desired.Pod, m.Name)
+	if vol == nil {
+		return nil, fmt.Errorf("the pod has no volume %q", m.Name)
+	}
+	mount := &runtimeapi.Mount{
+		ContainerPath: absolute(m.MountPath),
+		Readonly:      m.ReadOnly || readOnlyByNature(vol),
+		Propagation:   propagation(m.MountPropagation),
+	}
+	var err error
+	if mount.RecursiveReadOnly, err = recursiveReadOnly(in, m); err != nil {
+		return nil, err
+	}
+	if vol.Image != nil {
+		mount.Image = &runtimeapi.ImageSpec{
+			Image: in.VolumeImages[vol.Image.Reference], UserSpecifiedImage: vol.Image.Reference, Annotations: in.Desired.Pod.Annotations,
+		}
+		mount.ImageSubPath = m.SubPath
+		return mount, nil
+	}
+	mount.SelinuxRelabel = in.Node.SELinux && vol.HostPath == nil
+	mount.HostPath = in.Paths.Volumes[vol.Name]
+	if m.SubPath != "" || m.SubPathExpr != "" {
+		mount.HostPath = in.Paths.SubPaths[index]
+	}
+	if mount.GetHostPath() == "" {
+		return nil, fmt.Errorf("volume %q is not prepared", m.Name)
+	}
+	return mount, nil
+}
+
+func findVolume(pod *v1.Pod, name string) *v1.Volume {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Name == name {
+			return &pod.Spec.Volumes[i]
+		}
+	}
+	return nil
+}
+
+func absolute(p string) string {
+	if strings.HasPrefix(p, "/") {
+		return p
+	}
+	return "/" + p
+}
+
+// readOnlyByNature tells that a volume's content is not the container's to
+// change.
+func readOnlyByNature(vol *v1.Volume) bool {
+	return vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil || vol.DownwardAPI != nil || vol.Image != nil
+}
+
+func propagation(mode *v1.MountPropagationMode) runtimeapi.MountPropagation {
+	if mode == nil {
+		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
+	}
+	switch *mode {
+	case v1.MountPropagationHostToContainer:
+		return runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
+	case v1.MountPropagationBidirectional:
+		return runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL
+	case v1.MountPropagationNone:
+	}
+	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
+}
+
+// recursiveReadOnly resolves the wish for a mount whose submounts are read-only
+// too, which not every runtime can give.
+func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
+	if m.RecursiveReadOnly == nil {
+		return false, nil
+	}
+	handler := ""
+	if name := in.Desired.Pod.Spec.RuntimeClassName; name != nil {
+		handler = *name
+	}
+	able := in.Node.Handlers[handler].RecursiveReadOnlyMounts
+	switch *m.RecursiveReadOnly {
+	case v1.RecursiveReadOnlyIfPossible:
+		return able, nil
+	case v1.RecursiveReadOnlyEnabled:
+		if !able {
+			return false, fmt.Errorf("recursiveReadOnly: Enabled is asked for, and the runtime handler %q cannot do it", handler)
+		}
+		return true, nil
+	case v1.RecursiveReadOnlyDisabled:
+	}
+	return false, nil
+}
+
+// SubPath is the path inside the volume that a mount names, with subPathExpr
+// expanded from the container's environment; empty when the whole volume is
+// mounted. It never leads out of the volume by its own words.
+func SubPath(in ContainerInput, index int) (string, error) {
+	m := &in.Container.VolumeMounts[index]
+	at := fmt.Sprintf("%s.volumeMounts[%d]", in.Container.Path, index)
+	sub := m.SubPath
+	if m.SubPathExpr != "" {
+		env, err := environment(&in)
+		if err != nil {
+			return "", err
+		}
+		if sub, err = expandSubPath(m.SubPathExpr, env.values); err != nil {
+			return "", fmt.Errorf("%s.subPathExpr: %w", at, err)
+		}
+	}
+	if path.IsAbs(sub) {
+		return "", fmt.Errorf("%s: subPath %q must not be an absolute path", at, sub)
+	}
+	for part := range strings.SplitSeq(sub, "/") {
+		if part == ".." {
+			return "", fmt.Errorf("%s: subPath %q must not hold ..", at, sub)
+		}
+	}
+	return sub, nil
+}
+
+// expandSubPath expands $(VAR); a variable that is missing or empty is an error
+// there, because it would mount another directory than the one meant.
+func expandSubPath(text string, values map[string]string) (string, error) {
+	var missing []string
+	out := expansion.Expand(text, func(name string) string {
+		if values[name] == "" {
+			missing = append(missing, name)
+		}
+		return values[name]
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("missing value for %s", strings.Join(missing, ", "))
+	}
+	return out, nil
+}

@@ -1,0 +1,141 @@
+package criconfig
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubernetes/pkg/kubelet/qos"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// The kernel's bounds for cpu shares and quota (kubelet: cm/helpers_linux.go).
+const (
+	minShares = 2
+	maxShares = 262144
+	// cfsPeriod is the length of a scheduling period, in microseconds.
+	cfsPeriod = 100000
+	// minQuota is the smallest share of a period the kernel takes.
+	minQuota = 1000
+)
+
+func milliToShares(milli int64) int64 {
+	if milli == 0 {
+		return minShares
+	}
+	return min(max(milli*1024/1000, minShares), maxShares)
+}
+
+func milliToQuota(milli int64) int64 {
+	if milli == 0 {
+		return 0
+	}
+	return max(milli*cfsPeriod/1000, minQuota)
+}
+
+// Resources are the limits one container is created with (kubelet:
+// generateLinuxContainerResources).
+func Resources(pod *v1.Pod, ref podspec.ContainerRef, node Node) *runtimeapi.LinuxContainerResources {
+	c := ref.Container
+	cpuLimit, memoryLimit := limitOf(pod, c, v1.ResourceCPU), limitOf(pod, c, v1.ResourceMemory)
+	r := calculated(c.Resources.Requests, cpuLimit, memoryLimit)
+	r.OomScoreAdj = int64(qos.GetContainerOOMScoreAdjust(pod, c, node.MemoryBytes))
+	for _, size := range node.HugePageSizes {
+		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{
+			PageSize: size, Limit: hugePageLimit(hugePageLimits(pod, c), size),
+		})
+	}
+	r.Unified = unified(node)
+	if node.SwapController && !node.CgroupV2 {
+		// The first version counts memory and swap together: no swap is left.
+		r.MemorySwapLimitInBytes = r.GetMemoryLimitInBytes()
+	}
+	return r
+}
+
+// calculated turns requests and limits into what the kernel is told.
+func calculated(requests v1.ResourceList, cpuLimit, memoryLimit resource.Quantity) *runtimeapi.LinuxContainerResources {
+	shares := milliToShares(cpuLimit.MilliValue())
+	if q, ok := requests[v1.ResourceCPU]; ok {
+		shares = milliToShares(q.MilliValue())
+	}
+	return &runtimeapi.LinuxContainerResources{
+		CpuShares:          shares,
+		CpuPeriod:          cfsPeriod,
+		CpuQuota:           milliToQuota(cpuLimit.MilliValue()),
+		MemoryLimitInBytes: memoryLimit.Value(),
+	}
+}
+
+// limitOf is a container's own limit, or the pod's when it has none.
+func limitOf(pod *v1.Pod, c *v1.Container, name v1.ResourceName) resource.Quantity {
+	if q, ok := c.Resources.Limits[name]; ok && !q.IsZero() {
+		return q
+	}
+	if pod.Spec.Resources != nil {
+		return pod.Spec.Resources.Limits[name]
+	}
+	return resource.Quantity{}
+}
+
+func hugePageLimits(pod *v1.Pod, c *v1.Container) v1.ResourceList {
+	limits := v1.ResourceList{}
+	if pod.Spec.Resources != nil {
+		for name, q := range pod.Spec.Resources.Limits {
+			limits[name] = q
+		}
+	}
+	for name, q := range c.Resources.Limits {
+		limits[name] = q
+	}
+	return limits
+}
+
+// hugePageLimit is the limit for one page size, which the CRI names 2MB and
+// Kubernetes hugepages-2Mi.
+func hugePageLimit(limits v1.ResourceList, size string) uint64 {
+	name := v1.ResourceName(v1.ResourceHugePagesPrefix + strings.TrimSuffix(size, "B") + "i")
+	q := limits[name]
+	return uint64(max(q.Value(), 0))
+}
+
+// unified are settings that only cgroup v2 has: an out-of-memory kill takes the
+// whole container, and no swap is used.
+func unified(node Node) map[string]string {
+	if !node.CgroupV2 {
+		return nil
+	}
+	settings := map[string]string{"memory.oom.group": "1"}
+	if node.SwapController {
+		settings["memory.swap.max"] = "0"
+	}
+	return settings
+}
+
+// sandboxResources are the pod's totals without overhead, for runtimes that size
+// the sandbox by them (kubelet: calculateSandboxResources).
+func sandboxResources(pod *v1.Pod, node Node) *runtimeapi.LinuxContainerResources {
+	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	requests := resourcehelper.PodRequests(pod, opts)
+	limits := resourcehelper.PodLimits(pod, opts)
+	r := calculated(requests, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
+	if node.CgroupV2 {
+		r.Unified = map[string]string{"memory.oom.group": "1"}
+	}
+	return r
+}
+
+func overheadResources(pod *v1.Pod, node Node) *runtimeapi.LinuxContainerResources {
+	overhead := pod.Spec.Overhead
+	if overhead == nil {
+		return &runtimeapi.LinuxContainerResources{}
+	}
+	r := calculated(overhead, overhead[v1.ResourceCPU], overhead[v1.ResourceMemory])
+	if node.CgroupV2 {
+		r.Unified = map[string]string{"memory.oom.group": "1"}
+	}
+	return r
+}

@@ -1,0 +1,137 @@
+package criconfig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Sandbox is the message a pod's sandbox is created with (kubelet:
+// generatePodSandboxConfig).
+func Sandbox(d *podspec.Desired, node Node, paths Paths, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	pod := d.Pod
+	dns, err := DNS(pod, node)
+	if err != nil {
+		return nil, err
+	}
+	hostname, err := sandboxHostname(pod)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{
+			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt,
+		},
+		Hostname:     hostname,
+		LogDirectory: paths.LogDir,
+		DnsConfig:    dns,
+		PortMappings: portMappings(pod),
+		Labels:       sandboxLabels(pod),
+		Annotations:  sandboxAnnotations(d),
+		Linux:        linuxSandbox(pod, node),
+	}, nil
+}
+
+func linuxSandbox(pod *v1.Pod, node Node) *runtimeapi.LinuxPodSandboxConfig {
+	return &runtimeapi.LinuxPodSandboxConfig{
+		CgroupParent:    CgroupParent(pod, node),
+		Sysctls:         sysctls(pod),
+		SecurityContext: sandboxSecurity(pod),
+		Resources:       sandboxResources(pod, node),
+		Overhead:        overheadResources(pod, node),
+	}
+}
+
+// portMappings lists the ports of the regular containers; those of init
+// containers and sidecars are not published (kubelet: makePortMappings).
+func portMappings(pod *v1.Pod) []*runtimeapi.PortMapping {
+	var mappings []*runtimeapi.PortMapping
+	for _, ref := range podspec.RegularContainers(pod) {
+		seen := map[string]bool{}
+		for _, p := range ref.Ports {
+			key := p.Name
+			if key == "" {
+				key = fmt.Sprintf("%s-%s-%d-%d", p.Protocol, p.HostIP, p.ContainerPort, p.HostPort)
+			}
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			mappings = append(mappings, &runtimeapi.PortMapping{
+				Protocol: protocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
+			})
+		}
+	}
+	return mappings
+}
+
+func protocol(p v1.Protocol) runtimeapi.Protocol {
+	switch p {
+	case v1.ProtocolUDP:
+		return runtimeapi.Protocol_UDP
+	case v1.ProtocolSCTP:
+		return runtimeapi.Protocol_SCTP
+	case v1.ProtocolTCP:
+	}
+	return runtimeapi.Protocol_TCP
+}
+
+// sysctls names every sysctl with dots.
+func sysctls(pod *v1.Pod) map[string]string {
+	if pod.Spec.SecurityContext == nil || len(pod.Spec.SecurityContext.Sysctls) == 0 {
+		return nil
+	}
+	values := map[string]string{}
+	for _, s := range pod.Spec.SecurityContext.Sysctls {
+		values[dottedSysctl(s.Name)] = s.Value
+	}
+	return values
+}
+
+// dottedSysctl turns the form with slashes into the one with dots; in it, dots
+// are part of a name and become slashes (kubelet: NormalizeName).
+func dottedSysctl(name string) string {
+	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
+		return name
+	}
+	return strings.NewReplacer(".", "/", "/", ".").Replace(name)
+}
+
+// sandboxSecurity is the sandbox's security context: namespaces, the pod's user
+// and groups, and the runtime's own seccomp profile.
+func sandboxSecurity(pod *v1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
+	s := &runtimeapi.LinuxSandboxSecurityContext{
+		Privileged: anyPrivileged(pod),
+		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	}
+	own := pod.Spec.SecurityContext
+	if own == nil {
+		return s
+	}
+	s.NamespaceOptions = namespaces(pod, "")
+	s.SelinuxOptions = selinux(own.SELinuxOptions)
+	s.SupplementalGroups = supplementalGroups(pod)
+	s.SupplementalGroupsPolicy = groupsPolicy(pod)
+	if own.RunAsUser != nil {
+		s.RunAsUser = &runtimeapi.Int64Value{Value: *own.RunAsUser}
+	}
+	if own.RunAsGroup != nil {
+		s.RunAsGroup = &runtimeapi.Int64Value{Value: *own.RunAsGroup}
+	}
+	return s
+}
+
+func anyPrivileged(pod *v1.Pod) bool {
+	return slices.ContainsFunc(podspec.Containers(pod), func(ref podspec.ContainerRef) bool {
+		return ref.SecurityContext != nil && ref.SecurityContext.Privileged != nil && *ref.SecurityContext.Privileged
+	})
+}
+
+// sortedKeys lists the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

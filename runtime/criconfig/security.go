@@ -1,0 +1,187 @@
+package criconfig
+
+import (
+	"fmt"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubernetes/pkg/securitycontext"
+)
+
+// maskedPaths are hidden from every container unless procMount is Unmasked.
+func maskedPaths(node Node) []string {
+	return append([]string{
+		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+		"/sys/devices/virtual/powercap",
+	}, node.ThermalThrottle...)
+}
+
+func readonlyPaths() []string {
+	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+}
+
+// security is the container's security context: what it says itself over what
+// its pod says (kubelet: determineEffectiveSecurityContext).
+func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, error) {
+	pod, c := in.Desired.Pod, in.Container.Container
+	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
+	s := &runtimeapi.LinuxContainerSecurityContext{
+		NamespaceOptions:         namespaces(pod, in.TargetID),
+		SupplementalGroups:       supplementalGroups(pod),
+		SupplementalGroupsPolicy: groupsPolicy(pod),
+		SelinuxOptions:           selinux(effective.SELinuxOptions),
+		Capabilities:             capabilities(effective.Capabilities),
+		Privileged:               isTrue(effective.Privileged),
+		ReadonlyRootfs:           isTrue(effective.ReadOnlyRootFilesystem),
+		NoNewPrivs:               securitycontext.AddNoNewPrivileges(effective),
+	}
+	setUser(s, effective, in.Image)
+	if effective.ProcMount == nil || *effective.ProcMount != v1.UnmaskedProcMount {
+		s.MaskedPaths, s.ReadonlyPaths = maskedPaths(in.Node), readonlyPaths()
+	}
+	var err error
+	if s.Seccomp, err = seccomp(pod, c, in.Node.SeccompRoot); err != nil {
+		return nil, err
+	}
+	s.Apparmor, s.ApparmorProfile = apparmor(pod, c) //nolint:staticcheck // older runtimes read the old field
+	return s, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// setUser sets the user: the manifest's, else the image's numeric one, else the
+// image's by name, else root.
+func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.SecurityContext, image ImageUser) {
+	switch {
+	case effective.RunAsUser != nil:
+		s.RunAsUser = &runtimeapi.Int64Value{Value: *effective.RunAsUser}
+	case image.UID != nil:
+		s.RunAsUser = &runtimeapi.Int64Value{Value: *image.UID}
+	case image.Username != "":
+		s.RunAsUsername = image.Username
+	default:
+		s.RunAsUser = &runtimeapi.Int64Value{}
+	}
+	if effective.RunAsGroup != nil {
+		s.RunAsGroup = &runtimeapi.Int64Value{Value: *effective.RunAsGroup}
+	}
+}
+
+// CheckRunAsNonRoot refuses a container that must not run as root and would, or
+// of which nobody can tell (kubelet: verifyRunAsNonRoot).
+func CheckRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
+	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
+	if !isTrue(effective.RunAsNonRoot) {
+		return nil
+	}
+	switch {
+	case effective.RunAsUser != nil && *effective.RunAsUser == 0:
+		return fmt.Errorf("securityContext: runAsNonRoot is set and runAsUser is 0; choose another user")
+	case effective.RunAsUser != nil:
+		return nil
+	case image.UID != nil && *image.UID == 0, image.UID == nil && image.Username == "":
+		return fmt.Errorf("securityContext: runAsNonRoot is set and the image runs as root; set runAsUser")
+	case image.UID == nil:
+		return fmt.Errorf("securityContext: runAsNonRoot is set and the image's user %q is a name, which cannot be verified; set runAsUser", image.Username)
+	}
+	return nil
+}
+
+func capabilities(c *v1.Capabilities) *runtimeapi.Capability {
+	if c == nil {
+		return nil
+	}
+	out := &runtimeapi.Capability{}
+	for _, one := range c.Add {
+		out.AddCapabilities = append(out.AddCapabilities, string(one))
+	}
+	for _, one := range c.Drop {
+		out.DropCapabilities = append(out.DropCapabilities, string(one))
+	}
+	return out
+}
+
+func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
+	if o == nil {
+		return nil
+	}
+	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
+}
+
+// seccomp is the container's own profile, else the pod's, else none.
+func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityProfile, error) {
+	var p *v1.SeccompProfile
+	if pod.Spec.SecurityContext != nil {
+		p = pod.Spec.SecurityContext.SeccompProfile
+	}
+	if c.SecurityContext != nil && c.SecurityContext.SeccompProfile != nil {
+		p = c.SecurityContext.SeccompProfile
+	}
+	if p == nil {
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
+	}
+	switch p.Type {
+	case v1.SeccompProfileTypeRuntimeDefault:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, nil
+	case v1.SeccompProfileTypeLocalhost:
+		if p.LocalhostProfile == nil || *p.LocalhostProfile == "" {
+			return nil, fmt.Errorf("securityContext.seccompProfile: localhostProfile must be set for the type Localhost")
+		}
+		return &runtimeapi.SecurityProfile{
+			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(root, *p.LocalhostProfile),
+		}, nil
+	case v1.SeccompProfileTypeUnconfined:
+	}
+	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
+}
+
+// apparmorAnnotation is where profiles stood before they had a field.
+const apparmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
+
+// apparmor is the profile in the new form and in the old one, which older
+// runtimes read: the container's, else the annotation's, else the pod's.
+func apparmor(pod *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string) {
+	p := apparmorProfile(pod, c)
+	if p == nil {
+		return nil, ""
+	}
+	switch p.Type {
+	case v1.AppArmorProfileTypeRuntimeDefault:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, v1.DeprecatedAppArmorBetaProfileRuntimeDefault
+	case v1.AppArmorProfileTypeLocalhost:
+		if p.LocalhostProfile != nil {
+			return &runtimeapi.SecurityProfile{
+				ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: *p.LocalhostProfile,
+			}, v1.DeprecatedAppArmorBetaProfileNamePrefix + *p.LocalhostProfile
+		}
+	case v1.AppArmorProfileTypeUnconfined:
+	}
+	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, v1.DeprecatedAppArmorBetaProfileNameUnconfined
+}
+
+func apparmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
+	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+		return c.SecurityContext.AppArmorProfile
+	}
+	if name, ok := pod.Annotations[apparmorAnnotation+c.Name]; ok {
+		return annotatedProfile(name)
+	}
+	if pod.Spec.SecurityContext != nil {
+		return pod.Spec.SecurityContext.AppArmorProfile
+	}
+	return nil
+}
+
+func annotatedProfile(name string) *v1.AppArmorProfile {
+	const local = v1.DeprecatedAppArmorBetaProfileNamePrefix
+	switch {
+	case name == v1.DeprecatedAppArmorBetaProfileRuntimeDefault, name == "":
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
+	case len(name) > len(local) && name[:len(local)] == local:
+		profile := name[len(local):]
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}
+	}
+	return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
+}

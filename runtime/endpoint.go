@@ -1,0 +1,117 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Endpoint is where a container runtime listens, and who said so.
+type Endpoint struct {
+	// Address is a gRPC target, for example unix:///run/containerd/containerd.sock.
+	Address string
+	// Origin names the setting the address comes from, for error messages.
+	Origin string
+}
+
+// String is the address and its origin, as errors show it.
+func (e Endpoint) String() string { return fmt.Sprintf("%s (%s)", e.Address, e.Origin) }
+
+// Socket is the path of a unix socket, or empty for another kind of address.
+func (e Endpoint) Socket() string {
+	if path, ok := strings.CutPrefix(e.Address, "unix://"); ok {
+		return path
+	}
+	return ""
+}
+
+// EndpointSources are the places an endpoint can come from, in the order in
+// which they are asked.
+type EndpointSources struct {
+	// Flag is the value of --runtime-endpoint.
+	Flag string
+	// Env is the value of CONTAINER_RUNTIME_ENDPOINT.
+	Env string
+	// NodeSocket is the socket of podctl's own node, which counts when it exists.
+	NodeSocket string
+	// CrictlConfig is crictl's configuration file.
+	CrictlConfig string
+	// WellKnown are the sockets that runtimes use by default.
+	WellKnown []string
+}
+
+// WellKnownSockets are the default sockets of the runtimes podctl knows.
+func WellKnownSockets() []string {
+	return []string{
+		"/run/containerd/containerd.sock",
+		"/run/crio/crio.sock",
+		"/run/k3s/containerd/containerd.sock",
+	}
+}
+
+// ErrNoEndpoint says that no container runtime was found.
+var ErrNoEndpoint = errors.New("no container runtime found")
+
+// Discover finds the runtime to talk to: the flag, the environment, a running
+// podctl node, crictl's configuration, then the well-known sockets that exist.
+func Discover(s EndpointSources) (Endpoint, error) {
+	switch {
+	case s.Flag != "":
+		return Endpoint{Address: normalAddress(s.Flag), Origin: "--runtime-endpoint"}, nil
+	case s.Env != "":
+		return Endpoint{Address: normalAddress(s.Env), Origin: "CONTAINER_RUNTIME_ENDPOINT"}, nil
+	case s.NodeSocket != "" && isSocket(s.NodeSocket):
+		return Endpoint{Address: "unix://" + s.NodeSocket, Origin: "podctl node"}, nil
+	}
+	if address, err := crictlEndpoint(s.CrictlConfig); err != nil {
+		return Endpoint{}, err
+	} else if address != "" {
+		return Endpoint{Address: normalAddress(address), Origin: s.CrictlConfig}, nil
+	}
+	for _, path := range s.WellKnown {
+		if isSocket(path) {
+			return Endpoint{Address: "unix://" + path, Origin: "well-known socket"}, nil
+		}
+	}
+	return Endpoint{}, fmt.Errorf("%w: none of %s exists; start one with `podctl node up`, or name one with --runtime-endpoint",
+		ErrNoEndpoint, strings.Join(s.WellKnown, ", "))
+}
+
+// normalAddress lets a bare path stand for a unix socket, as crictl does.
+func normalAddress(address string) string {
+	if strings.HasPrefix(address, "/") {
+		return "unix://" + address
+	}
+	return address
+}
+
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
+
+// crictlEndpoint reads runtime-endpoint from crictl's configuration; a missing
+// file has none.
+func crictlEndpoint(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading crictl's configuration: %w", err)
+	}
+	var config struct {
+		RuntimeEndpoint string `json:"runtime-endpoint"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		return "", fmt.Errorf("reading crictl's configuration %s: %w", path, err)
+	}
+	return config.RuntimeEndpoint, nil
+}

@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// Engine is one container runtime together with podctl's state directory.
+type Engine struct {
+	client *Client
+	layout state.Layout
+	now    func() time.Time
+	puller *image.Puller
+
+	nodeOnce  sync.Once
+	nodeFacts criconfig.Node
+	factsLock sync.Mutex
+	facts     *runtimeFacts
+}
+
+// NewEngine puts a connection and a state directory together. now is the clock.
+func NewEngine(client *Client, layout state.Layout, now func() time.Time) *Engine {
+	return &Engine{client: client, layout: layout, now: now, puller: &image.Puller{}}
+}
+
+// Options are the user's wishes for a pass.
+type Options struct {
+	plan.Options
+	// Report is told of every step as it begins and ends; it may be nil. It is
+	// called from several goroutines, one at a time.
+	Report func(Event)
+	// Planned is told of every plan before it is executed; it may be nil.
+	Planned func(*plan.Plan)
+}
+
+// maxReplans is how often one invocation makes a new plan because the world was
+// not as observed.
+const maxReplans = 3
+
+// Plan observes a pod and decides what a pass would do to it. It changes
+// nothing.
+func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
+	in, _, err := e.input(ctx, plan.RefOf(desired.Pod), desired, opts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(in), nil
+}
+
+func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *Snapshot, error) {
+	s, err := e.observe(ctx, ref, desired)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.checkEndpoint(ref, s.Journal); err != nil {
+		return nil, nil, err
+	}
+	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(), Now: s.TakenAt, Options: opts}, s, nil
+}
+
+// checkEndpoint refuses a pod that was applied to another runtime: its records
+// would be missing here, and it would run twice.
+func (e *Engine) checkEndpoint(ref plan.PodRef, j *state.Journal) error {
+	if j.Endpoint == "" || j.Endpoint == e.client.Endpoint.Address {
+		return nil
+	}
+	return fmt.Errorf("pod %s runs on %s, not on %s: name that runtime with --runtime-endpoint, or delete the pod there first",
+		ref, j.Endpoint, e.client.Endpoint)
+}
+
+// Outcome is what a pass came to.
+type Outcome struct {
+	// Plan is the last plan that was executed.
+	Plan *plan.Plan
+	// Failed are the steps that failed, Left those that were not begun.
+	Failed []StepError
+	Left   []*plan.Step
+}
+
+// Err joins the failures of the pass; nil when every step was done.
+func (o *Outcome) Err() error {
+	errs := make([]error, 0, len(o.Failed))
+	for i := range o.Failed {
+		errs = append(errs, &o.Failed[i])
+	}
+	return errors.Join(errs...)
+}
+
+// Apply makes one pass: it locks the pod, observes, plans and executes. When the
+// world turns out to be other than observed it makes a new plan, three times at
+// most.
+func (e *Engine) Apply(ctx context.Context, desired *podspec.Desired, opts Options) (*Outcome, error) {
+	return e.pass(ctx, plan.RefOf(desired.Pod), desired, opts)
+}
+
+// Delete stops and removes a pod and everything podctl made for it, through the
+// same path as Apply, with nothing desired.
+func (e *Engine) Delete(ctx context.Context, ref plan.PodRef, opts Options) (*Outcome, error) {
+	return e.pass(ctx, ref, nil, opts)
+}
+
+// PlanDeletion decides what Delete would do. It changes nothing.
+func (e *Engine) PlanDeletion(ctx context.Context, ref plan.PodRef, opts plan.Options) (*plan.Plan, error) {
+	in, _, err := e.input(ctx, ref, nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(in), nil
+}
+
+func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts Options) (outcome *Outcome, err error) {
+	lock, err := e.layout.Pod(ref.UID).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	reserved := map[string]uint32{}
+	for try := 0; ; try++ {
+		in, snapshot, err := e.input(ctx, ref, desired, opts.Options)
+		if err != nil {
+			return nil, err
+		}
+		in.Observed.Journal.Reserved = reserved
+		x := e.newExecution(in, snapshot, opts)
+		outcome, err = x.run(ctx)
+		if surprise := (*surpriseError)(nil); errors.As(err, &surprise) && try < maxReplans {
+			surprise.learn(reserved)
+			continue
+		}
+		if desired == nil && err == nil && outcome.Err() == nil && len(outcome.Left) == 0 {
+			lock.RemoveOnUnlock()
+		}
+		return outcome, err
+	}
+}
+
+func (e *Engine) volumeContext(desired *podspec.Desired) volume.Context {
+	return volume.Context{Pod: e.layout.Pod(desired.Pod.UID), Desired: desired, Allocatable: e.node().Allocatable}
+}

@@ -1,0 +1,222 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// maxConcurrent bounds the steps that run side by side.
+const maxConcurrent = 8
+
+// execution carries out one plan, step by step and to the letter. It knows what
+// the plan could not: the ids that its own steps yield.
+type execution struct {
+	e        *Engine
+	plan     *plan.Plan
+	desired  *podspec.Desired
+	snapshot *Snapshot
+	journal  *state.Journal
+	opts     Options
+	slots    chan struct{}
+
+	mu       sync.Mutex
+	states   map[string]stepState
+	failed   []StepError
+	left     []*plan.Step
+	surprise *surpriseError
+	aborted  bool
+	// yield is what steps produce for those after them.
+	yield yield
+}
+
+// yield is what did not exist when the plan was made.
+type yield struct {
+	sandboxID string
+	config    *runtimeapi.PodSandboxConfig
+	podIPs    []string
+	images    map[string]plan.Image
+}
+
+// stepState is how a step ended for those that come after it.
+type stepState int
+
+const (
+	stepPassed stepState = iota
+	stepBlocks
+)
+
+func (e *Engine) newExecution(in *plan.Input, s *Snapshot, opts Options) *execution {
+	x := &execution{
+		e: e, plan: plan.Make(in), desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
+		slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
+	}
+	x.yield.images = in.Observed.Images
+	x.yield.sandboxID = x.plan.SandboxID
+	for i := range in.Observed.Sandboxes {
+		if in.Observed.Sandboxes[i].ID == x.plan.SandboxID {
+			x.yield.podIPs = in.Observed.Sandboxes[i].IPs
+		}
+	}
+	return x
+}
+
+// run executes the plan and writes down what only podctl can remember.
+func (x *execution) run(ctx context.Context) (*Outcome, error) {
+	if x.opts.Planned != nil {
+		x.opts.Planned(x.plan)
+	}
+	if err := x.begin(); err != nil {
+		return nil, err
+	}
+	done := make([]chan struct{}, len(x.plan.Steps))
+	index := map[string]chan struct{}{}
+	for i := range x.plan.Steps {
+		done[i] = make(chan struct{})
+		index[x.plan.Steps[i].ID] = done[i]
+	}
+	var group sync.WaitGroup
+	for i := range x.plan.Steps {
+		group.Go(func() {
+			defer close(done[i])
+			for _, id := range x.plan.Steps[i].After {
+				<-index[id]
+			}
+			x.visit(ctx, &x.plan.Steps[i])
+		})
+	}
+	group.Wait()
+	return x.end(ctx)
+}
+
+// visit runs one step whose turn has come, or skips it.
+func (x *execution) visit(ctx context.Context, s *plan.Step) {
+	x.slots <- struct{}{}
+	defer func() { <-x.slots }()
+	if x.mustSkip(ctx, s) {
+		return
+	}
+	began := x.e.now()
+	x.report(Event{Kind: StepStarted, Step: s, Time: began})
+	detail, err := x.do(ctx, s)
+	ended := x.e.now()
+	ev := Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
+	if err != nil {
+		ev.Kind, ev.Err = StepFailed, x.fail(s, err)
+	}
+	x.report(ev)
+}
+
+// mustSkip tells that a step is not begun: the pass was interrupted or aborted,
+// or a step before it failed in a way that stops those after it.
+func (x *execution) mustSkip(ctx context.Context, s *plan.Step) bool {
+	x.mu.Lock()
+	blocked := x.aborted || ctx.Err() != nil
+	for _, id := range s.After {
+		blocked = blocked || x.states[id] == stepBlocks
+	}
+	if blocked {
+		x.states[s.ID] = stepBlocks
+		x.left = append(x.left, s)
+	}
+	x.mu.Unlock()
+	if blocked {
+		x.report(Event{Kind: StepSkipped, Step: s, Time: x.e.now()})
+	}
+	return blocked
+}
+
+// fail records a failure and what it means for the other steps. A surprise ends
+// the pass without being a failure: a new plan is made.
+func (x *execution) fail(s *plan.Step, err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if surprise := (*surpriseError)(nil); errors.As(err, &surprise) {
+		x.surprise, x.aborted = surprise, true
+		x.states[s.ID] = stepBlocks
+		return err
+	}
+	failure := StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, string(s.Kind)), Err: err}
+	x.failed = append(x.failed, failure)
+	switch s.OnFailure {
+	case plan.Abort:
+		x.aborted = true
+		x.states[s.ID] = stepBlocks
+	case plan.SkipContainer:
+		x.states[s.ID] = stepBlocks
+	case plan.Continue:
+	}
+	return &failure
+}
+
+// report tells one event at a time.
+func (x *execution) report(ev Event) {
+	if x.opts.Report == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ev.Pod = x.plan.Pod
+	x.opts.Report(ev)
+}
+
+// do carries out one step. There is no other place where a plan meets the
+// world.
+func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
+	switch s.Kind {
+	case plan.CreateCgroup, plan.UpdatePod:
+		return "", x.applyCgroup()
+	case plan.RemoveCgroup:
+		return "", x.removeCgroup()
+	case plan.PrepareVolume:
+		return "", x.prepareVolume(ctx, s)
+	case plan.UpdateVolume:
+		return "", x.updateVolume(ctx, s)
+	case plan.RemoveVolume:
+		return "", x.removeVolumes()
+	case plan.PullImage:
+		return x.pullImage(ctx, s)
+	case plan.CheckContainer:
+		return "", x.checkContainer(ctx, s)
+	case plan.RunSandbox:
+		return x.runSandbox(ctx, s)
+	case plan.StopSandbox:
+		return "", x.stopSandbox(ctx, s)
+	case plan.RemoveSandbox:
+		return "", x.removeSandbox(ctx, s)
+	case plan.StartContainer:
+		return x.startContainer(ctx, s)
+	case plan.StopContainer:
+		return "", x.stopContainer(ctx, s)
+	case plan.RemoveContainer:
+		return "", x.removeContainer(ctx, s)
+	case plan.UpdateContainer:
+		return "", x.updateContainer(ctx, s)
+	case plan.ArchiveLogs:
+		return "", x.archiveLogs()
+	case plan.RotateLog:
+		return "", x.rotateLog(ctx, s)
+	}
+	return "", fmt.Errorf("unknown kind of step %q", s.Kind)
+}
+
+func (x *execution) end(ctx context.Context) (*Outcome, error) {
+	outcome := &Outcome{Plan: x.plan, Failed: x.failed, Left: x.left}
+	err := x.remember()
+	switch {
+	case err != nil:
+		return outcome, err
+	case x.surprise != nil:
+		return outcome, x.surprise
+	case ctx.Err() != nil:
+		return outcome, context.Cause(ctx)
+	}
+	return outcome, nil
+}

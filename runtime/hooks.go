@@ -1,0 +1,112 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+)
+
+// hook runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
+// is not shown: it may hold secrets.
+func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspec.ContainerRef, id string) error {
+	switch {
+	case h.Exec != nil:
+		return x.e.execHook(ctx, h.Exec.Command, id)
+	case h.HTTPGet != nil:
+		return probe.HTTPHook(ctx, h.HTTPGet, x.target(ref, id))
+	case h.Sleep != nil:
+		return sleep(ctx, time.Duration(h.Sleep.Seconds)*time.Second)
+	}
+	return errors.New("a hook must be exec, httpGet or sleep")
+}
+
+func (e *Engine) execHook(ctx context.Context, command []string, id string) error {
+	_, _, code, err := e.execSync(ctx, id, command, 0)
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return fmt.Errorf("%s exited %d", command[0], code)
+	}
+	return nil
+}
+
+// execSync runs a command in a container; no timeout means as long as it takes.
+func (e *Engine) execSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error) {
+	reply, err := e.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+		ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second),
+	})
+	return reply.GetStdout(), reply.GetStderr(), reply.GetExitCode(), err
+}
+
+// target is where the probes and hooks of a container are sent.
+func (x *execution) target(ref podspec.ContainerRef, id string) probe.Target {
+	t := probe.Target{ContainerID: id, Container: ref.Container}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.yield.podIPs) > 0 {
+		t.PodIP = x.yield.podIPs[0]
+	}
+	if pod := x.pod(); pod != nil {
+		t.HostNetwork = pod.Spec.HostNetwork
+	}
+	return t
+}
+
+// pod is the manifest that hooks are taken from: the one that is wanted, or when
+// the pod is deleted the one that was applied last.
+func (x *execution) pod() *v1.Pod {
+	switch {
+	case x.desired != nil:
+		return x.desired.Pod
+	case x.journal.Applied != nil:
+		return x.journal.Applied.Pod
+	}
+	return nil
+}
+
+// preStopHandler finds the hook a step names: in the manifest, or for a
+// container that has left it, on the container itself. A plan carries no
+// commands.
+func (x *execution) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.ContainerRef) {
+	if s.PreStop == "" {
+		return nil, podspec.ContainerRef{Container: &v1.Container{Name: s.Container}}
+	}
+	if pod := x.pod(); pod != nil {
+		if ref, ok := podspec.FindContainer(pod, s.Container); ok {
+			return preStop(ref.Container), ref
+		}
+	}
+	for _, c := range x.snapshot.Containers {
+		if a := c.Status.GetAnnotations(); c.Status.GetId() == s.ContainerID {
+			ref := podspec.ContainerRef{Container: &v1.Container{Name: s.Container, Ports: criconfig.PortsFrom(a)}}
+			return criconfig.PreStopFrom(a), ref
+		}
+	}
+	return nil, podspec.ContainerRef{}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// warn tells of something that went wrong without failing the step.
+func (x *execution) warn(text string) {
+	x.report(Event{Kind: Warning, Time: x.e.now(), Detail: text})
+}

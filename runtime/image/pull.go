@@ -1,0 +1,177 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/distribution/reference"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// WithTag is the reference that is asked for: one without tag and digest means
+// latest (kubelet: applyDefaultImageTag). Nothing else is filled in: which
+// registry a short name means is the runtime's business.
+func WithTag(name string) (string, error) {
+	ref, err := reference.ParseAnyReference(name)
+	if err != nil {
+		return "", &Error{Reason: InvalidImageName, Image: name, Hint: "is not a valid image name: " + err.Error(), Err: err}
+	}
+	_, tagged := ref.(reference.Tagged)
+	_, digested := ref.(reference.Digested)
+	if tagged || digested || !isNamed(ref) {
+		return name, nil
+	}
+	return name + ":latest", nil
+}
+
+func isNamed(ref reference.Reference) bool {
+	_, named := ref.(reference.Named)
+	return named
+}
+
+// Info is what the runtime knows of an image.
+type Info struct {
+	ID string
+	// UID and Username are the user the image asks for; both empty means root.
+	UID      *int64
+	Username string
+	Size     uint64
+	// RepoDigests are the names under which the image was pulled, with digests.
+	RepoDigests []string
+}
+
+// Status asks the runtime for an image; false when it does not have it.
+func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (Info, bool, error) {
+	tagged, err := WithTag(name)
+	if err != nil {
+		return Info{}, false, err
+	}
+	reply, err := client.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: tagged}})
+	if err != nil {
+		return Info{}, false, &Error{Reason: ImageInspectError, Image: name, Err: err}
+	}
+	img := reply.GetImage()
+	if img == nil {
+		return Info{}, false, nil
+	}
+	info := Info{ID: img.GetId(), Username: img.GetUsername(), Size: img.GetSize(), RepoDigests: img.GetRepoDigests()}
+	if uid := img.GetUid(); uid != nil {
+		value := uid.GetValue()
+		info.UID = &value
+	}
+	return info, true, nil
+}
+
+// Request is one image to pull.
+type Request struct {
+	Image string
+	// Annotations are the pod's, which the kubelet passes on.
+	Annotations   map[string]string
+	SandboxConfig *runtimeapi.PodSandboxConfig
+	// Secrets are the pod's pull secrets, which are tried first.
+	Secrets []*v1.Secret
+}
+
+// Puller pulls images. The same image asked for twice at once is pulled once.
+type Puller struct {
+	mu      sync.Mutex
+	running map[string]*pulling
+	// Keychain finds the node's own credentials; nil means the usual places.
+	Keychain Keychain
+}
+
+// pulling is a pull that others may wait for.
+type pulling struct {
+	done chan struct{}
+	ref  string
+	err  error
+}
+
+// Pull pulls an image and returns the runtime's reference to it. Credentials are
+// tried one after the other until one works; without any the pull is anonymous.
+func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient, r Request) (string, error) {
+	name, err := WithTag(r.Image)
+	if err != nil {
+		return "", err
+	}
+	flight, mine := p.join(name)
+	if !mine {
+		select {
+		case <-flight.done:
+			return flight.ref, flight.err
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	flight.ref, flight.err = p.pull(ctx, client, name, r)
+	p.leave(name, flight)
+	return flight.ref, flight.err
+}
+
+func (p *Puller) join(name string) (flight *pulling, mine bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if flight, ok := p.running[name]; ok {
+		return flight, false
+	}
+	if p.running == nil {
+		p.running = map[string]*pulling{}
+	}
+	flight = &pulling{done: make(chan struct{})}
+	p.running[name] = flight
+	return flight, true
+}
+
+func (p *Puller) leave(name string, flight *pulling) {
+	p.mu.Lock()
+	delete(p.running, name)
+	p.mu.Unlock()
+	close(flight.done)
+}
+
+func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient, name string, r Request) (string, error) {
+	credentials, err := p.credentials(ctx, name, r.Secrets)
+	if err != nil {
+		return "", &Error{Reason: ErrImagePull, Image: r.Image, Hint: err.Error(), Err: err}
+	}
+	var failures []error
+	for _, auth := range credentials {
+		reply, err := client.PullImage(ctx, &runtimeapi.PullImageRequest{
+			Image:         &runtimeapi.ImageSpec{Image: name, Annotations: r.Annotations},
+			Auth:          auth,
+			SandboxConfig: r.SandboxConfig,
+		})
+		if err == nil {
+			return reply.GetImageRef(), nil
+		}
+		failures = append(failures, explain(r.Image, err))
+	}
+	if len(failures) == 1 {
+		return "", failures[0]
+	}
+	return "", allFailed(r.Image, failures)
+}
+
+// allFailed joins the failures of several credentials, which mostly say the
+// same.
+func allFailed(name string, failures []error) error {
+	var texts []string
+	passing := true
+	for _, err := range failures {
+		text := err.Error()
+		if len(texts) == 0 || texts[len(texts)-1] != text {
+			texts = append(texts, text)
+		}
+		if e := (*Error)(nil); errors.As(err, &e) {
+			passing = passing && e.Passing
+		}
+	}
+	return &Error{
+		Reason: ErrImagePull, Image: name, Passing: passing, Err: errors.Join(failures...),
+		Hint: fmt.Sprintf("%d credentials were tried: %s", len(failures), strings.Join(texts, "; ")),
+	}
+}

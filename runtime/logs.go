@@ -1,0 +1,227 @@
+package runtime
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crilogs "k8s.io/cri-client/pkg/logs"
+	"k8s.io/klog/v2"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// LogOptions choose what of a pod's logs is shown.
+type LogOptions struct {
+	// Container is the container's name; empty means all that have a log.
+	Container string
+	Follow    bool
+	// Previous shows the run before the current one.
+	Previous   bool
+	Timestamps bool
+	// Prefix writes the container's name before each line.
+	Prefix bool
+	// Tail is the number of lines from the end; nil means all.
+	Tail *int64
+	// Since leaves out older lines when it is set.
+	Since time.Time
+	// LimitBytes bounds what is shown of each container.
+	LimitBytes *int64
+}
+
+// Logs writes the logs of a pod's containers. With Follow it goes on over
+// restarts until the context ends, or until the pod has finished.
+func (e *Engine) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
+	ctx = klog.NewContext(ctx, logr.Discard())
+	refs, err := logged(desired, opts.Container)
+	if err != nil {
+		return err
+	}
+	out := &sharedWriter{}
+	group, ctx := errgroup.WithContext(ctx)
+	if !opts.Follow {
+		group.SetLimit(1)
+	}
+	for _, ref := range refs {
+		f := &logFollower{
+			e: e, desired: desired, name: ref.Name, opts: opts,
+			stdout: out.lines(stdout, prefixOf(ref, opts)), stderr: out.lines(stderr, prefixOf(ref, opts)),
+		}
+		group.Go(func() error { return f.run(ctx) })
+	}
+	return group.Wait()
+}
+
+func logged(desired *podspec.Desired, name string) ([]podspec.ContainerRef, error) {
+	if name == "" {
+		return podspec.Containers(desired.Pod), nil
+	}
+	if ref, ok := podspec.FindContainer(desired.Pod, name); ok {
+		return []podspec.ContainerRef{ref}, nil
+	}
+	var names []string
+	for _, ref := range podspec.Containers(desired.Pod) {
+		names = append(names, ref.Name)
+	}
+	return nil, fmt.Errorf("pod %s has no container %q; it has %v", plan.RefOf(desired.Pod), name, names)
+}
+
+func prefixOf(ref podspec.ContainerRef, opts LogOptions) string {
+	if !opts.Prefix {
+		return ""
+	}
+	return fmt.Sprintf("[%s] ", ref.Name)
+}
+
+// logFollower shows the logs of one container.
+type logFollower struct {
+	e              *Engine
+	desired        *podspec.Desired
+	name           string
+	opts           LogOptions
+	stdout, stderr io.Writer
+}
+
+// run shows the record that was asked for, and when following the records that
+// come after it.
+func (f *logFollower) run(ctx context.Context) error {
+	shown := ""
+	for {
+		c, running, err := f.record(ctx)
+		if err != nil {
+			return err
+		}
+		if c != nil && c.GetId() != shown {
+			shown = c.GetId()
+			if err := f.show(ctx, c); err != nil {
+				return err
+			}
+			f.opts.Tail = nil
+			continue
+		}
+		if !f.opts.Follow || f.opts.Previous || (!running && f.finished(ctx)) {
+			return nil
+		}
+		if err := sleep(ctx, followPause); err != nil {
+			return nil //nolint:nilerr // the user ended it
+		}
+	}
+}
+
+// followPause is how often a follower looks for the next run of a container.
+const followPause = 300 * time.Millisecond
+
+// record is the newest record of the container, or the one before it.
+func (f *logFollower) record(ctx context.Context) (c *runtimeapi.Container, running bool, err error) {
+	selector := uidSelector(plan.RefOf(f.desired.Pod))
+	reply, err := f.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: selector},
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	records := slices.DeleteFunc(reply.GetContainers(), func(c *runtimeapi.Container) bool {
+		return c.GetMetadata().GetName() != f.name
+	})
+	slices.SortFunc(records, func(a, b *runtimeapi.Container) int { return int(b.GetCreatedAt() - a.GetCreatedAt()) })
+	index := 0
+	if f.opts.Previous {
+		index = 1
+	}
+	if index >= len(records) {
+		if f.opts.Previous && f.opts.Container != "" {
+			return nil, false, fmt.Errorf("container %s has no previous run whose log is kept", f.name)
+		}
+		return nil, false, nil
+	}
+	c = records[index]
+	return c, c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, nil
+}
+
+func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
+	status, err := f.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	path := status.GetStatus().GetLogPath()
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err = crilogs.ReadLogs(ctx, path, c.GetId(), &crilogs.LogOptions{
+		TailLines: f.opts.Tail, LimitBytes: f.opts.LimitBytes, Since: f.opts.Since,
+		Follow: f.opts.Follow && !f.opts.Previous, Timestamp: f.opts.Timestamps,
+	}, &statusOnly{client: f.e.client}, f.stdout, f.stderr)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the user ended it
+	}
+	return err
+}
+
+// finished tells that no further run of the container will come.
+func (f *logFollower) finished(ctx context.Context) bool {
+	in, _, err := f.e.input(ctx, plan.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	if err != nil {
+		return true
+	}
+	status := plan.Status(in)
+	return status.Phase == "Succeeded" || status.Phase == "Failed" || len(in.Observed.Sandboxes) == 0
+}
+
+// statusOnly is the one call that the log reader makes.
+type statusOnly struct {
+	internalapi.RuntimeService
+	client *Client
+}
+
+// ContainerStatus asks the runtime for one container.
+func (s *statusOnly) ContainerStatus(ctx context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
+	return s.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+}
+
+// sharedWriter lets several containers write to one stream, a whole line at a
+// time.
+type sharedWriter struct{ mu sync.Mutex }
+
+func (s *sharedWriter) lines(w io.Writer, prefix string) io.Writer {
+	return &lineWriter{shared: s, w: w, prefix: prefix}
+}
+
+type lineWriter struct {
+	shared *sharedWriter
+	w      io.Writer
+	prefix string
+	rest   bytes.Buffer
+}
+
+// Write passes on whole lines with their prefix. Without one, bytes are passed
+// on as they come.
+func (l *lineWriter) Write(p []byte) (int, error) {
+	l.shared.mu.Lock()
+	defer l.shared.mu.Unlock()
+	if l.prefix == "" {
+		return l.w.Write(p)
+	}
+	l.rest.Write(p)
+	out := bufio.NewWriter(l.w)
+	for {
+		line, err := l.rest.ReadBytes('\n')
+		if err != nil {
+			l.rest.Write(line)
+			return len(p), out.Flush()
+		}
+		out.WriteString(l.prefix) //nolint:errcheck // Flush reports it
+		out.Write(line)           //nolint:errcheck // Flush reports it
+	}
+}

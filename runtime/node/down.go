@@ -1,0 +1,200 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// stopTimeout is how long containerd has to end by itself.
+const stopTimeout = 20 * time.Second
+
+// Down stops the pods of the node, its containerd and shims, and removes its
+// mounts, its network and its files. Only processes that belong to the node are
+// touched. A node that is not there is no error.
+func Down(ctx context.Context, o Options) error {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return fmt.Errorf("taking the node down: %w", err)
+	}
+	l := layout(dir)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := lockDir(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := stopPods(ctx, l, &o); err != nil {
+		return err
+	}
+	if err := stopContainerd(ctx, l); err != nil {
+		return err
+	}
+	if err := killShims(l); err != nil {
+		return err
+	}
+	return clean(l)
+}
+
+// stopPods removes every sandbox, and with them containers, network namespaces
+// and mounts. A containerd that died is started once more for it: it alone knows
+// how to take its pods apart.
+func stopPods(ctx context.Context, l layout, o *Options) error {
+	p, running, err := readProcess(l)
+	if err != nil {
+		return err
+	}
+	if !running {
+		if p == nil {
+			return nil
+		}
+		o.report("starting containerd again to take its pods down")
+		if o.SandboxImage == "" {
+			o.SandboxImage = DefaultSandboxImage
+		}
+		if p, err = launch(ctx, l, o); err != nil {
+			return err
+		}
+	}
+	if err := waitHealthy(ctx, l, p); err != nil {
+		return err
+	}
+	return withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
+		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+		if err != nil {
+			return err
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(4)
+		for _, s := range reply.GetItems() {
+			group.Go(func() error { return removePod(ctx, client, s.GetId()) })
+		}
+		return group.Wait()
+	})
+}
+
+func removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
+	if _, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
+		return fmt.Errorf("stopping sandbox %s: %w", id, err)
+	}
+	if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
+		return fmt.Errorf("removing sandbox %s: %w", id, err)
+	}
+	return nil
+}
+
+// stopContainerd asks the process to end, and after a while makes it.
+func stopContainerd(ctx context.Context, l layout) error {
+	p, running, err := readProcess(l)
+	if err != nil || !running {
+		return err
+	}
+	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		if err := unix.Kill(p.PID, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("stopping containerd: %w", err)
+		}
+		if waitGone(ctx, l, p) {
+			return nil
+		}
+	}
+	return fmt.Errorf("containerd, pid %d, does not end", p.PID)
+}
+
+func waitGone(ctx context.Context, l layout, p *process) bool {
+	for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if !p.alive(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// killShims ends shims that still serve this node's socket.
+func killShims(l layout) error {
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return fmt.Errorf("looking for shims: %w", err)
+	}
+	for _, path := range processes {
+		cmdline, err := os.ReadFile(path)
+		if err != nil || !isShim(cmdline, l.socket()) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			continue
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("stopping a shim: %w", err)
+		}
+	}
+	return nil
+}
+
+// isShim tells that a command line is that of a shim which serves a socket.
+func isShim(cmdline []byte, socket string) bool {
+	args := strings.Split(string(bytes.TrimRight(cmdline, "\x00")), "\x00")
+	return strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") && slices.Contains(args, socket)
+}
+
+// clean removes mounts, bridge and files.
+func clean(l layout) error {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(string(l)))
+	if err != nil {
+		return fmt.Errorf("looking for mounts: %w", err)
+	}
+	for _, m := range slices.Backward(mounts) {
+		if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmounting %s: %w", m.Mountpoint, err)
+		}
+	}
+	if n, err := chooseNetwork(l); err == nil {
+		if err := removeBridge(n.Bridge); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(string(l)); err != nil {
+		return fmt.Errorf("removing the node's files: %w", err)
+	}
+	return os.Remove(string(l) + ".lock")
+}
+
+// removeBridge takes a bridge down and removes it; one that is not there is no
+// error.
+func removeBridge(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return fmt.Errorf("removing the bridge: %w", err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // a socket that carried two ioctls
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return fmt.Errorf("removing the bridge: %w", err)
+	}
+	request.SetUint16(0)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
+		if errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		return fmt.Errorf("taking the bridge %s down: %w", name, err)
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCBRDELBR, request); err != nil {
+		return fmt.Errorf("removing the bridge %s: %w", name, err)
+	}
+	return nil
+}

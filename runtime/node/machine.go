@@ -1,0 +1,137 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// programs are the programs of others that a node needs.
+type programs struct{ containerd, cni string }
+
+// MissingError says that a program is missing, and which package has it.
+type MissingError struct{ Program, Package string }
+
+// Error says what to install.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s is missing; on Debian and Ubuntu: apt-get install %s", e.Program, e.Package)
+}
+
+// findPrograms looks for everything a node needs, and reports all that is
+// missing at once.
+func findPrograms(containerd string) (programs, error) {
+	var errs []error
+	found := programs{cni: cniDir()}
+	var err error
+	if containerd == "" {
+		containerd = "containerd"
+	}
+	if found.containerd, err = exec.LookPath(containerd); err != nil {
+		errs = append(errs, &MissingError{Program: containerd, Package: "containerd"})
+	} else if found.containerd, err = filepath.Abs(found.containerd); err != nil {
+		errs = append(errs, err)
+	}
+	for program, pkg := range map[string]string{"runc": "runc", "iptables": "iptables"} {
+		if _, err := exec.LookPath(program); err != nil {
+			errs = append(errs, &MissingError{Program: program, Package: pkg})
+		}
+	}
+	if found.cni == "" {
+		errs = append(errs, &MissingError{Program: "the CNI plugin bridge", Package: "containernetworking-plugins"})
+	}
+	return found, errors.Join(errs...)
+}
+
+// cniDir is where the CNI plugins lie: a distribution's place, or the upstream
+// one.
+func cniDir() string {
+	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"} {
+		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// release is a containerd's version.
+type release struct {
+	major int
+	text  string
+}
+
+func (r release) String() string { return r.text }
+
+func containerdVersion(ctx context.Context, program string) (release, error) {
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return release{}, fmt.Errorf("asking %s for its version: %w", program, err)
+	}
+	return parseVersion(string(out))
+}
+
+// parseVersion reads what `containerd --version` prints. A build without a
+// version is taken to be current.
+func parseVersion(text string) (release, error) {
+	fields := strings.Fields(text)
+	if len(fields) < 3 || fields[0] != "containerd" {
+		return release{}, fmt.Errorf("not a containerd: it calls itself %q", strings.TrimSpace(text))
+	}
+	m := regexp.MustCompile(`v?(\d+)\.\d+[^ ]*`).FindStringSubmatch(fields[2])
+	if m == nil {
+		return release{major: 2, text: fields[2]}, nil
+	}
+	major, err := strconv.Atoi(m[1])
+	return release{major: major, text: m[0]}, err
+}
+
+// facts is what the machine can and cannot do.
+type facts struct {
+	restrictOOM bool
+	snapshotter string
+}
+
+func machineFacts(l layout) facts {
+	f := facts{restrictOOM: true, snapshotter: "native"}
+	if text, err := os.ReadFile("/proc/self/status"); err == nil {
+		f.restrictOOM = !hasCapability(string(text), unix.CAP_SYS_RESOURCE)
+	}
+	if overlayWorks(l.path("overlay-test")) {
+		f.snapshotter = "overlayfs"
+	}
+	return f
+}
+
+// hasCapability reads the effective capabilities from /proc/self/status.
+func hasCapability(status string, capability int) bool {
+	for line := range strings.Lines(status) {
+		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+			return err == nil && set&(1<<capability) != 0
+		}
+	}
+	return false
+}
+
+// overlayWorks tries an overlay mount where the node's files will lie.
+func overlayWorks(dir string) bool {
+	defer os.RemoveAll(dir) //nolint:errcheck // a try leaves at most an empty directory
+	for _, sub := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return false
+		}
+	}
+	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work", dir, dir, dir)
+	merged := filepath.Join(dir, "merged")
+	if err := unix.Mount("overlay", merged, "overlay", 0, options); err != nil {
+		return false
+	}
+	return unix.Unmount(merged, 0) == nil
+}

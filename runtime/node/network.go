@@ -1,0 +1,144 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// network is the node's bridge network. It is chosen once and kept.
+type network struct {
+	Bridge string `json:"bridge"`
+	Subnet string `json:"subnet"`
+}
+
+// chooseNetwork returns the node's network: the one it has, or a new one on a
+// subnet that nothing on this machine uses.
+func chooseNetwork(l layout) (*network, error) {
+	path := l.path("network.json")
+	if text, err := os.ReadFile(path); err == nil {
+		var n network
+		if err := json.Unmarshal(text, &n); err == nil && n.Subnet != "" {
+			return &n, nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the node's network: %w", err)
+	}
+	used, err := usedPrefixes()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(l))
+	subnet, err := freeSubnet(used, int(sum[0]))
+	if err != nil {
+		return nil, err
+	}
+	n := &network{Bridge: "podctl" + hex.EncodeToString(sum[:4]), Subnet: subnet.String()}
+	text, err := json.Marshal(n)
+	if err != nil {
+		return nil, fmt.Errorf("keeping the node's network: %w", err)
+	}
+	return n, renameio.WriteFile(path, text, 0o600)
+}
+
+// freeSubnet finds a /24 that overlaps nothing in use, starting at a place that
+// differs from node to node.
+func freeSubnet(used []netip.Prefix, start int) (netip.Prefix, error) {
+	for i := range 256 {
+		candidate := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, byte(start + i), 0}), 24)
+		if !overlaps(candidate, used) {
+			return candidate, nil
+		}
+	}
+	return netip.Prefix{}, errors.New("choosing a network: all of 10.89.0.0/16 is in use on this machine")
+}
+
+func overlaps(p netip.Prefix, used []netip.Prefix) bool {
+	for _, u := range used {
+		if p.Overlaps(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// usedPrefixes lists the networks of this machine's interfaces and routes.
+func usedPrefixes() ([]netip.Prefix, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("listing this machine's networks: %w", err)
+	}
+	var used []netip.Prefix
+	for _, addr := range addrs {
+		if p, err := netip.ParsePrefix(addr.String()); err == nil {
+			used = append(used, p.Masked())
+		}
+	}
+	routes, err := os.ReadFile("/proc/net/route")
+	if err != nil {
+		return used, nil //nolint:nilerr // a machine that hides its routes still has interfaces
+	}
+	return append(used, parseRoutes(string(routes))...), nil
+}
+
+// parseRoutes reads /proc/net/route, which writes addresses as little-endian
+// hexadecimal. The default route is left out.
+func parseRoutes(text string) []netip.Prefix {
+	var prefixes []netip.Prefix
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 8 {
+			continue
+		}
+		destination, err1 := hex.DecodeString(fields[1])
+		mask, err2 := hex.DecodeString(fields[7])
+		if err1 != nil || err2 != nil || len(destination) != 4 || len(mask) != 4 {
+			continue
+		}
+		ones, _ := net.IPMask{mask[3], mask[2], mask[1], mask[0]}.Size()
+		if ones == 0 {
+			continue
+		}
+		addr := netip.AddrFrom4([4]byte{destination[3], destination[2], destination[1], destination[0]})
+		prefixes = append(prefixes, netip.PrefixFrom(addr, ones).Masked())
+	}
+	return prefixes
+}
+
+// conflist is the CNI configuration: a bridge with addresses from the subnet,
+// masquerading, and published ports.
+func (n *network) conflist(l layout) string {
+	return fmt.Sprintf(`{
+  "cniVersion": "1.0.0",
+  "name": %q,
+  "plugins": [
+    {
+      "type": "bridge",
+      "bridge": %q,
+      "isGateway": true,
+      "ipMasq": true,
+      "hairpinMode": true,
+      "ipam": {
+        "type": "host-local",
+        "dataDir": %q,
+        "ranges": [[{"subnet": %q}]],
+        "routes": [{"dst": "0.0.0.0/0"}]
+      }
+    },
+    {
+      "type": "portmap",
+      "capabilities": {"portMappings": true}
+    }
+  ]
+}
+`, n.Bridge, n.Bridge, l.path("cni", "ipam"), n.Subnet)
+}

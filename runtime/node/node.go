@@ -1,0 +1,185 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// DefaultSandboxImage is the image of the pods' sandboxes, which this
+// repository builds.
+const DefaultSandboxImage = "registry.local/podctl/pause:1"
+
+// healthTimeout is how long a started containerd may take to be healthy.
+const healthTimeout = 60 * time.Second
+
+// Options say how a node is brought up.
+type Options struct {
+	// Dir is the node's directory.
+	Dir string
+	// Containerd is the program; empty means the one in PATH.
+	Containerd string
+	// SandboxImage is the reference of the pause image; empty means
+	// DefaultSandboxImage.
+	SandboxImage string
+	// Load lists image archives to load once the node is up.
+	Load []string
+	// Report is told what happens; it may be nil.
+	Report func(string)
+}
+
+// Status is what is known of a node.
+type Status struct {
+	Running bool `json:"running"`
+	// PID is containerd's process id, zero when it does not run.
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty"`
+	Socket  string `json:"socket"`
+	Subnet  string `json:"subnet,omitempty"`
+	Bridge  string `json:"bridge,omitempty"`
+	Pods    int    `json:"pods"`
+	// Log is containerd's own log.
+	Log string `json:"log"`
+}
+
+// layout is where a node's things lie.
+type layout string
+
+func (l layout) path(parts ...string) string {
+	return filepath.Join(append([]string{string(l)}, parts...)...)
+}
+
+func (l layout) socket() string { return l.path("containerd.sock") }
+func (l layout) config() string { return l.path("config.toml") }
+func (l layout) log() string    { return l.path("containerd.log") }
+
+// Socket is the CRI socket of the node in a directory.
+func Socket(dir string) string { return layout(dir).socket() }
+
+func (o *Options) report(format string, args ...any) {
+	if o.Report != nil {
+		o.Report(fmt.Sprintf(format, args...))
+	}
+}
+
+// Up brings the node up and returns when it is healthy. A node that runs already
+// is left alone; one whose containerd died is started again, and its containers
+// have survived.
+func Up(ctx context.Context, o Options) (*Status, error) {
+	l, err := prepare(&o)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lockDir(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	p, running, err := readProcess(l)
+	if err != nil {
+		return nil, err
+	}
+	if running {
+		o.report("containerd runs already, pid %d", p.PID)
+	} else if p, err = launch(ctx, l, &o); err != nil {
+		return nil, err
+	}
+	if err := waitHealthy(ctx, l, p); err != nil {
+		return nil, err
+	}
+	for _, archive := range o.Load {
+		names, err := Load(ctx, l.socket(), archive)
+		if err != nil {
+			return nil, err
+		}
+		o.report("loaded %v", names)
+	}
+	return status(ctx, l, p), nil
+}
+
+// prepare makes the node's directory, for its owner alone.
+func prepare(o *Options) (layout, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return "", fmt.Errorf("preparing the node: %w", err)
+	}
+	l := layout(dir)
+	if len(l.socket()) >= maxSocketPath {
+		return "", fmt.Errorf("preparing the node: the path of its socket %s is longer than %d characters; choose a shorter --state-dir", l.socket(), maxSocketPath)
+	}
+	if os.Geteuid() != 0 {
+		return "", errors.New("preparing the node: a container runtime needs root")
+	}
+	if o.SandboxImage == "" {
+		o.SandboxImage = DefaultSandboxImage
+	}
+	for _, sub := range []string{"", "cni/net.d", "cni/ipam"} {
+		if err := os.MkdirAll(l.path(sub), 0o700); err != nil {
+			return "", fmt.Errorf("preparing the node: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// maxSocketPath is what the kernel takes as the path of a unix socket.
+const maxSocketPath = 107
+
+// launch writes the configuration and starts containerd.
+func launch(ctx context.Context, l layout, o *Options) (*process, error) {
+	programs, err := findPrograms(o.Containerd)
+	if err != nil {
+		return nil, err
+	}
+	version, err := containerdVersion(ctx, programs.containerd)
+	if err != nil {
+		return nil, err
+	}
+	network, err := chooseNetwork(l)
+	if err != nil {
+		return nil, err
+	}
+	facts := machineFacts(l)
+	files := map[string]string{
+		l.config(): configFor(version.major, configInput{
+			layout: l, sandboxImage: o.SandboxImage, cniBin: programs.cni,
+			restrictOOM: facts.restrictOOM, snapshotter: facts.snapshotter,
+		}),
+		l.path("cni", "net.d", "10-podctl.conflist"): network.conflist(l),
+	}
+	for path, text := range files {
+		if err := renameio.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, fmt.Errorf("preparing the node: %w", err)
+		}
+	}
+	o.report("starting containerd %s", version)
+	return start(l, programs.containerd, process{Version: version.String(), Subnet: network.Subnet, Bridge: network.Bridge})
+}
+
+// Get tells how the node in a directory is.
+func Get(ctx context.Context, dir string) (*Status, error) {
+	l := layout(dir)
+	p, running, err := readProcess(l)
+	if err != nil {
+		return nil, err
+	}
+	if !running {
+		return &Status{Socket: l.socket(), Log: l.log()}, nil
+	}
+	return status(ctx, l, p), nil
+}
+
+func status(ctx context.Context, l layout, p *process) *Status {
+	s := &Status{
+		Running: true, PID: p.PID, Version: p.Version, Socket: l.socket(),
+		Subnet: p.Subnet, Bridge: p.Bridge, Log: l.log(),
+	}
+	if n, err := countPods(ctx, l); err == nil {
+		s.Pods = n
+	}
+	return s
+}

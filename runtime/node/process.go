@@ -1,0 +1,204 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// process is the containerd of a node, as it is remembered on disk.
+type process struct {
+	PID int `json:"pid"`
+	// StartTicks tells the process from another one that got its number later.
+	StartTicks uint64 `json:"startTicks"`
+	Version    string `json:"version"`
+	Subnet     string `json:"subnet"`
+	Bridge     string `json:"bridge"`
+}
+
+func (l layout) processFile() string { return l.path("process.json") }
+
+// readProcess returns the node's process, and whether it is alive and truly
+// ours.
+func readProcess(l layout) (*process, bool, error) {
+	text, err := os.ReadFile(l.processFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading the node's process: %w", err)
+	}
+	var p process
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, false, nil //nolint:nilerr // half a file is that of a crash: no process is known
+	}
+	return &p, p.alive(l), nil
+}
+
+// alive tells that the process runs and is the one that was started for this
+// node: it has the same start time and our configuration.
+func (p *process) alive(l layout) bool {
+	ticks, state := startTicks(p.PID)
+	if ticks == 0 || ticks != p.StartTicks || state == "Z" {
+		return false
+	}
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+	return err == nil && bytes.Contains(cmdline, []byte(l.config()))
+}
+
+// startTicks reads when a process started, in clock ticks since boot, and its
+// state; zero when it does not exist.
+func startTicks(pid int) (uint64, string) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, ""
+	}
+	// The command's name stands in parentheses and may hold anything.
+	_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')'):]), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return 0, ""
+	}
+	ticks, err := strconv.ParseUint(fields[19], 10, 64)
+	if err != nil {
+		return 0, ""
+	}
+	return ticks, fields[0]
+}
+
+// start launches containerd so that it outlives this process. Its shim is looked
+// for beside it first.
+func start(l layout, program string, p process) (*process, error) {
+	if err := os.Remove(l.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	log, err := os.OpenFile(l.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	defer log.Close() //nolint:errcheck // the child has its own copy
+	cmd := exec.Command(program, "--config", l.config())
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	p.PID = cmd.Process.Pid
+	p.StartTicks, _ = startTicks(p.PID)
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	if err := renameio.WriteFile(l.processFile(), text, 0o600); err != nil {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	go cmd.Wait() //nolint:errcheck // reaps it if it dies while we still run
+	return &p, nil
+}
+
+// waitHealthy waits until the CRI answers and says that it is ready.
+func waitHealthy(ctx context.Context, l layout, p *process) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	var last error
+	for {
+		if !p.alive(l) {
+			return fmt.Errorf("containerd ended soon after its start; the end of its log %s:\n%s", l.log(), tail(l.log()))
+		}
+		if last = healthy(ctx, l); last == nil {
+			return os.Chmod(l.socket(), 0o600)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("containerd is not healthy in time: %w; its log is %s", last, l.log())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func healthy(ctx context.Context, l layout) error {
+	return withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		reply, err := client.Status(ctx, &runtimeapi.StatusRequest{})
+		if err != nil {
+			return err
+		}
+		for _, c := range reply.GetStatus().GetConditions() {
+			needed := c.GetType() == runtimeapi.RuntimeReady || c.GetType() == runtimeapi.NetworkReady
+			if needed && !c.GetStatus() {
+				return fmt.Errorf("%s: %s", c.GetType(), c.GetMessage())
+			}
+		}
+		return nil
+	})
+}
+
+// withRuntime talks to the node's CRI over a connection of its own.
+func withRuntime(l layout, talk func(runtimeapi.RuntimeServiceClient) error) error {
+	conn, err := grpc.NewClient("unix://"+l.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(talk(runtimeapi.NewRuntimeServiceClient(conn)), conn.Close())
+}
+
+func countPods(ctx context.Context, l layout) (n int, err error) {
+	err = withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+		n = len(reply.GetItems())
+		return err
+	})
+	return n, err
+}
+
+// tail is the end of a log, for an error message.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "  " + strings.Join(lines[max(len(lines)-8, 0):], "\n  ")
+}
+
+// lockDir lets one podctl at a time bring a node up or down.
+func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
+	f, err := os.OpenFile(string(l)+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the node: %w", err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil //nolint:errcheck // closing frees the lock
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("locking the node: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("locking the node: another podctl holds the lock: %w", context.Cause(ctx))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package runtime
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// node gathers the facts of the machine that pod configuration depends on, once
+// per invocation.
+func (e *Engine) node() criconfig.Node {
+	e.nodeOnce.Do(func() { e.nodeFacts = readNode("/") })
+	node := e.nodeFacts
+	e.factsLock.Lock()
+	defer e.factsLock.Unlock()
+	if e.facts != nil {
+		node.SystemdCgroup = e.facts.systemdCgroup
+		node.Handlers = handlerFeatures(e.facts)
+		node.SupplementalGroupsPolicy = e.facts.Status.GetFeatures().GetSupplementalGroupsPolicy()
+	}
+	return node
+}
+
+func handlerFeatures(f *runtimeFacts) map[string]criconfig.Handler {
+	handlers := map[string]criconfig.Handler{}
+	for _, h := range f.Status.GetRuntimeHandlers() {
+		handlers[h.GetName()] = criconfig.Handler{
+			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
+			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
+		}
+	}
+	return handlers
+}
+
+// readNode reads the machine's facts from below a root directory. What cannot
+// be read is left out: a pod that needs it is refused where it needs it.
+func readNode(root string) criconfig.Node {
+	at := func(path string) string { return filepath.Join(root, path) }
+	memory := memTotal(contents(at("proc/meminfo")))
+	name, _ := os.Hostname()
+	cpus := goruntime.NumCPU()
+	return criconfig.Node{
+		Name:           strings.ToLower(name),
+		IPs:            nodeIPs(),
+		MemoryBytes:    memory,
+		CPUs:           cpus,
+		Allocatable:    allocatable(cpus, memory),
+		CgroupV2:       exists(at("sys/fs/cgroup/cgroup.controllers")),
+		SwapController: swapController(root),
+		HugePageSizes:  hugePageSizes(at("sys/kernel/mm/hugepages")),
+		ResolvConf:     contents(resolvConf(root)),
+		HostsFile:      contents(at("etc/hosts")),
+		ThermalThrottle: slices.Sorted(slices.Values(globbed(root,
+			"sys/devices/system/cpu/cpu[0-9]*/thermal_throttle"))),
+		SELinux:     exists(at("sys/fs/selinux/enforce")),
+		AppArmor:    strings.HasPrefix(string(contents(at("sys/module/apparmor/parameters/enabled"))), "Y"),
+		SeccompRoot: "/var/lib/kubelet/seccomp",
+	}
+}
+
+func contents(path string) []byte {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// memTotal reads the machine's memory from /proc/meminfo, in bytes.
+func memTotal(meminfo []byte) int64 {
+	for line := range strings.Lines(string(meminfo)) {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && fields[0] == "MemTotal:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			if err == nil {
+				return kib << 10
+			}
+		}
+	}
+	return 0
+}
+
+func allocatable(cpus int, memory int64) v1.ResourceList {
+	return v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewQuantity(int64(cpus), resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+	}
+}
+
+// nodeIPs lists the machine's global addresses, IPv4 first.
+func nodeIPs() []string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var v4, v6 []string
+	for _, addr := range addrs {
+		network, ok := addr.(*net.IPNet)
+		switch {
+		case !ok || !network.IP.IsGlobalUnicast():
+		case network.IP.To4() != nil:
+			v4 = append(v4, network.IP.String())
+		default:
+			v6 = append(v6, network.IP.String())
+		}
+	}
+	return append(v4, v6...)
+}
+
+// resolvConf prefers the file that names real servers where systemd-resolved
+// puts a stub into /etc/resolv.conf, as the kubelet's setup tools do.
+func resolvConf(root string) string {
+	stub := filepath.Join(root, "etc/resolv.conf")
+	full := filepath.Join(root, "run/systemd/resolve/resolv.conf")
+	if bytes.Contains(contents(stub), []byte("127.0.0.53")) && exists(full) {
+		return full
+	}
+	return stub
+}
+
+// swapController tells that the kernel can limit swap here, by either version of
+// cgroups.
+func swapController(root string) bool {
+	return len(globbed(root, "sys/fs/cgroup/*/memory.swap.max")) > 0 ||
+		exists(filepath.Join(root, "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"))
+}
+
+// globbed lists the paths below root that match, as absolute paths without it.
+func globbed(root, pattern string) []string {
+	found, err := filepath.Glob(filepath.Join(root, pattern))
+	if err != nil {
+		return nil
+	}
+	for i := range found {
+		found[i] = "/" + strings.TrimPrefix(strings.TrimPrefix(found[i], root), "/")
+	}
+	return found
+}
+
+// hugePageSizes names the huge page sizes of the kernel as the CRI does: 2MB,
+// 1GB.
+func hugePageSizes(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var sizes []int64
+	for _, entry := range entries {
+		text := strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "hugepages-"), "kB")
+		if kib, err := strconv.ParseInt(text, 10, 64); err == nil {
+			sizes = append(sizes, kib)
+		}
+	}
+	slices.Sort(sizes)
+	names := make([]string, 0, len(sizes))
+	for _, kib := range sizes {
+		names = append(names, pageSizeName(kib))
+	}
+	return names
+}
+
+func pageSizeName(kib int64) string {
+	switch {
+	case kib >= 1<<20:
+		return strconv.FormatInt(kib>>20, 10) + "GB"
+	case kib >= 1<<10:
+		return strconv.FormatInt(kib>>10, 10) + "MB"
+	}
+	return strconv.FormatInt(kib, 10) + "KB"
+}

@@ -1,0 +1,215 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// observe reads everything a decision about one pod needs. What does not depend
+// on another answer is asked at the same time; the number of calls does not
+// depend on other pods of the node.
+func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
+	s := &Snapshot{TakenAt: e.now(), Images: map[string]plan.Image{}}
+	var facts runtimeFacts
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
+	group.Go(func() error { return e.observeSandboxes(groupCtx, ref, s) })
+	group.Go(func() error { return e.observeContainers(groupCtx, ref, s) })
+	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
+	group.Go(func() (err error) { s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); return err })
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+	}
+	s.Runtime = facts.SnapshotRuntime
+	if desired != nil {
+		e.observeDisk(s, desired)
+	}
+	return s, nil
+}
+
+// runtimeFacts is what a runtime says of itself; it does not change during an
+// invocation.
+type runtimeFacts struct {
+	SnapshotRuntime
+	systemdCgroup bool
+}
+
+func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
+	e.factsLock.Lock()
+	defer e.factsLock.Unlock()
+	if e.facts != nil {
+		return *e.facts, nil
+	}
+	var f runtimeFacts
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		reply, err := e.client.Version(ctx, &runtimeapi.VersionRequest{})
+		f.Name, f.Version = reply.GetRuntimeName(), reply.GetRuntimeVersion()
+		return err
+	})
+	group.Go(func() (err error) {
+		f.Status, err = e.client.Status(ctx, &runtimeapi.StatusRequest{})
+		return err
+	})
+	group.Go(func() (err error) {
+		f.systemdCgroup, err = e.usesSystemdCgroup(ctx)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return runtimeFacts{}, err
+	}
+	e.facts = &f
+	return f, nil
+}
+
+// usesSystemdCgroup asks which cgroup driver the runtime uses. One that is too
+// old to tell is taken to use cgroupfs, as the kubelet takes it.
+func (e *Engine) usesSystemdCgroup(ctx context.Context) (bool, error) {
+	reply, err := e.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	if isUnimplemented(err) {
+		return false, nil
+	}
+	return reply.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD, err
+}
+
+func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
+	list, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(ref)},
+	})
+	if err != nil {
+		return err
+	}
+	found := make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, item := range list.GetItems() {
+		group.Go(func() error {
+			reply, err := e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
+			found[i] = reply.GetStatus()
+			return ignoreNotFound(err)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.Sandboxes = slices.DeleteFunc(found, func(st *runtimeapi.PodSandboxStatus) bool { return st == nil })
+	return nil
+}
+
+func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
+	list, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
+	})
+	if err != nil {
+		return err
+	}
+	found := make([]SnapshotContainer, len(list.GetContainers()))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, item := range list.GetContainers() {
+		group.Go(func() error {
+			reply, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: item.GetId()})
+			found[i] = SnapshotContainer{SandboxID: item.GetPodSandboxId(), Status: reply.GetStatus()}
+			return ignoreNotFound(err)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.Containers = slices.DeleteFunc(found, func(c SnapshotContainer) bool { return c.Status == nil })
+	return nil
+}
+
+func uidSelector(ref plan.PodRef) map[string]string {
+	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
+}
+
+// ignoreNotFound takes what vanished between a list and a status as gone.
+func ignoreNotFound(err error) error {
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// observeImages asks for every image the pod names, each once.
+func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) (map[string]plan.Image, error) {
+	if desired == nil {
+		return map[string]plan.Image{}, nil
+	}
+	names := imageNames(desired)
+	found := make([]plan.Image, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		group.Go(func() error {
+			info, _, err := image.Status(ctx, e.client.Images, name)
+			found[i] = plan.Image{ID: info.ID, UID: info.UID, Username: info.Username}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	images := make(map[string]plan.Image, len(names))
+	for i, name := range names {
+		images[name] = found[i]
+	}
+	return images, nil
+}
+
+func imageNames(desired *podspec.Desired) []string {
+	var names []string
+	for _, ref := range podspec.Containers(desired.Pod) {
+		names = append(names, ref.Image)
+	}
+	for i := range desired.Pod.Spec.Volumes {
+		if source := desired.Pod.Spec.Volumes[i].Image; source != nil {
+			names = append(names, source.Reference)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// observeDisk looks at what lies on disk for a pod: its volumes, its cgroup and
+// the logs of containers the runtime has lost.
+func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
+	pod := e.layout.Pod(desired.Pod.UID)
+	s.Volumes = map[string]plan.Volume{}
+	for _, vol := range volume.Used(desired.Pod) {
+		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
+	}
+	exists := cgroup.Exists(criconfig.CgroupParent(desired.Pod, e.node()))
+	s.Cgroup = &exists
+	s.LogAttempts = map[string]uint32{}
+	for _, ref := range podspec.Containers(desired.Pod) {
+		if n, ok := pod.LastLogAttempt(desired.Pod.Namespace, desired.Pod.Name, ref.Name); ok {
+			s.LogAttempts[ref.Name] = n
+		}
+	}
+}
+
+// observeVolume compares what lies on disk for one volume with what should. A
+// volume that cannot be read counts as not prepared: preparing it says why.
+func (e *Engine) observeVolume(desired *podspec.Desired, name string) plan.Volume {
+	c := e.volumeContext(desired)
+	digest, prepared, err := volume.OnDisk(c, name)
+	if err != nil {
+		return plan.Volume{}
+	}
+	wanted, err := volume.Wanted(c, name)
+	if err != nil {
+		return plan.Volume{}
+	}
+	return plan.Volume{Prepared: prepared, Digest: digest, Wanted: wanted}
+}
+

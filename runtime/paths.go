@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// sandboxPaths are the paths a sandbox's configuration names.
+func (e *Engine) sandboxPaths(d *podspec.Desired) criconfig.Paths {
+	return criconfig.Paths{LogDir: e.layout.Pod(d.Pod.UID).LogDir(d.Pod.Namespace, d.Pod.Name)}
+}
+
+// containerPaths are the paths a container's configuration names. For a proof
+// they are only computed; for a start the hosts file is written, a termination
+// log is created and subPaths are bound.
+func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode mountMode) (criconfig.Paths, error) {
+	pod := x.e.layout.Pod(x.desired.Pod.UID)
+	p := criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}}
+	for i := range x.desired.Pod.Spec.Volumes {
+		vol := &x.desired.Pod.Spec.Volumes[i]
+		p.Volumes[vol.Name] = volume.Path(pod, vol)
+	}
+	if err := x.subPaths(ref, ips, mode, p.SubPaths); err != nil {
+		return p, err
+	}
+	if mode == mountsForProof {
+		return p, nil
+	}
+	if err := x.writeHosts(ips); err != nil {
+		return p, err
+	}
+	if ref.TerminationMessagePath == "" {
+		return p, nil
+	}
+	log, err := pod.NewTerminationLog(ref.Name)
+	if err != nil {
+		return p, err
+	}
+	p.TerminationLog = log
+	return p, nil
+}
+
+func (x *execution) writeHosts(ips []string) error {
+	hosts, err := criconfig.HostsFile(x.desired.Pod, x.e.node(), ips)
+	if err != nil {
+		return err
+	}
+	return volume.WriteEtcHosts(x.e.layout.Pod(x.desired.Pod.UID), hosts)
+}
+
+// subPaths resolves the mounts that take a part of a volume.
+func (x *execution) subPaths(ref podspec.ContainerRef, ips []string, mode mountMode, paths map[int]string) error {
+	in := criconfig.ContainerInput{Desired: x.desired, Container: ref, Node: x.e.node(), PodIPs: ips}
+	for i := range ref.VolumeMounts {
+		m := &ref.VolumeMounts[i]
+		if (m.SubPath == "" && m.SubPathExpr == "") || x.isImageVolume(m.Name) {
+			continue
+		}
+		sub, err := criconfig.SubPath(in, i)
+		if err != nil {
+			return err
+		}
+		if mode == mountsForProof {
+			paths[i] = sub
+			continue
+		}
+		if paths[i], err = volume.PrepareSubPath(x.e.volumeContext(x.desired), ref, i, sub); err != nil {
+			return fmt.Errorf("%s.volumeMounts[%d]: %w", ref.Path, i, err)
+		}
+	}
+	return nil
+}
+
+func (x *execution) isImageVolume(name string) bool {
+	for i := range x.desired.Pod.Spec.Volumes {
+		if vol := &x.desired.Pod.Spec.Volumes[i]; vol.Name == name {
+			return vol.Image != nil
+		}
+	}
+	return false
+}
+
+// runtimeHandler is the handler a pod asks for. A RuntimeClass is an object of a
+// cluster; here its name is the handler's.
+func runtimeHandler(pod *v1.Pod) string {
+	if name := pod.Spec.RuntimeClassName; name != nil {
+		return *name
+	}
+	return ""
+}

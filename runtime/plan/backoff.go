@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"time"
+)
+
+// The CrashLoopBackOff of the kubelet: MaxContainerBackOff and its reset.
+const (
+	backoffInitial = 10 * time.Second
+	backoffMax     = 300 * time.Second
+	// backoffReset is how long a container must have run since its start for the
+	// delay to begin anew: twice the longest delay (flowcontrol.Backoff).
+	backoffReset = 2 * backoffMax
+)
+
+// Backoff is the restart delay of one container.
+type Backoff struct {
+	// Duration is counted from the end of the container's last run.
+	Duration time.Duration `json:"duration"`
+	// LastUpdate is when the container was started last.
+	LastUpdate time.Time `json:"lastUpdate"`
+	// Key is the definition the delay belongs to: another definition starts
+	// without delay. Empty: it belongs to any.
+	Key string `json:"key,omitempty"`
+}
+
+// expired tells that the run which ended at that time was long enough for the
+// delay to begin anew.
+func (b Backoff) expired(finished time.Time) bool {
+	return b.Duration == 0 || finished.Sub(b.LastUpdate) > backoffReset
+}
+
+// Until returns when a container whose last run ended at finished may start
+// again; the zero time when it may start at once (kubelet: doBackOff).
+func (b Backoff) Until(finished time.Time) time.Time {
+	if b.expired(finished) {
+		return time.Time{}
+	}
+	return finished.Add(b.Duration)
+}
+
+// Advance is the delay after a restart at now of a container whose last run
+// ended at finished: ten seconds at first, doubled each time, five minutes at
+// most.
+func (b Backoff) Advance(finished, now time.Time) Backoff {
+	next := Backoff{Duration: backoffInitial, LastUpdate: now, Key: b.Key}
+	if !b.expired(finished) {
+		next.Duration = min(2*b.Duration, backoffMax)
+	}
+	return next
+}

@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// definitionChanged tells whether a container no longer is what the manifest
+// says, and field by field why. A container that podctl made is judged by the
+// whole definition, one that a kubelet made by the kubelet's hash: name and
+// image (kubelet: containerChanged).
+func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, []Change) {
+	if !strings.HasPrefix(c.SpecHash, specHashVersion) {
+		return v.kubeletHashChanged(spec, c)
+	}
+	if c.SpecHash == v.desired.ContainerSpecHash(spec) {
+		return false, nil
+	}
+	return true, v.containerChanges(spec, c)
+}
+
+// specHashVersion is the version of the projection this podctl computes. A hash
+// of another version says nothing, and not knowing is no reason to kill.
+const specHashVersion = "v1:"
+
+func (v *view) kubeletHashChanged(spec *v1.Container, c *Container) (bool, []Change) {
+	if c.Hash == podspec.ContainerHash(spec) {
+		return false, nil
+	}
+	if c.Hash == "" {
+		return true, []Change{{Path: "hash", Before: "unreadable", After: podspec.ContainerHash(spec)}}
+	}
+	return true, []Change{{Path: "image", Before: c.Image, After: spec.Image}}
+}
+
+// containerChanges compares what the container was made from with what is
+// wanted: its own record of the definition, or the manifest applied last.
+func (v *view) containerChanges(spec *v1.Container, c *Container) []Change {
+	after := v.desired.ContainerProjection(spec)
+	if before, ok := decodeTree(c.Spec); ok {
+		return compareTrees(before, after)
+	}
+	applied := v.obs.Journal.Applied
+	if applied == nil || applied.Pod == nil {
+		return nil
+	}
+	if ref, ok := podspec.FindContainer(applied.Pod, spec.Name); ok {
+		return compareTrees(applied.ContainerProjection(ref.Container), after)
+	}
+	return nil
+}
+
+func (v *view) sandboxChanges(s *Sandbox) []Change {
+	after := v.desired.SandboxProjection()
+	if before, ok := decodeTree(s.Spec); ok {
+		return compareTrees(before, after)
+	}
+	if applied := v.obs.Journal.Applied; applied != nil && applied.Pod != nil {
+		return compareTrees(applied.SandboxProjection(), after)
+	}
+	return nil
+}
+
+// changeText is the one line that names what changed.
+func changeText(changes []Change) string {
+	if len(changes) == 0 {
+		return "its definition changed"
+	}
+	first := changes[0].String()
+	if more := len(changes) - 1; more > 0 {
+		return fmt.Sprintf("%s (and %d more)", first, more)
+	}
+	return first
+}
+
+// String writes a change as people read it: image: a -> b.
+func (c Change) String() string {
+	switch {
+	case c.Sensitive:
+		return c.Path + ": (secret changed)"
+	case c.Before == "":
+		return fmt.Sprintf("%s: + %s", c.Path, c.After)
+	case c.After == "":
+		return fmt.Sprintf("%s: - %s", c.Path, c.Before)
+	}
+	return fmt.Sprintf("%s: %s -> %s", c.Path, c.Before, c.After)
+}
+
+func decodeTree(text string) (map[string]any, bool) {
+	if text == "" {
+		return nil, false
+	}
+	var tree map[string]any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		return nil, false
+	}
+	return tree, true
+}
+
+// compareTrees lists what differs between two projections, in the order of
+// their paths. Entries of lists are matched by the key that names them, as
+// kubectl's patches do.
+func compareTrees(before, after map[string]any) []Change {
+	var changes []Change
+	compareMaps("", before, normalised(after), &changes)
+	return changes
+}
+
+// normalised takes a tree through JSON, so that numbers and nested types are the
+// same on both sides.
+func normalised(tree map[string]any) map[string]any {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return tree
+	}
+	again, _ := decodeTree(string(text))
+	return again
+}
+
+func compareMaps(path string, before, after map[string]any, changes *[]Change) {
+	keys := maps.Clone(before)
+	if keys == nil {
+		keys = map[string]any{}
+	}
+	maps.Copy(keys, after)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		compareValues(joined(path, key), before[key], after[key], changes)
+	}
+}
+
+func joined(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func compareValues(path string, before, after any, changes *[]Change) {
+	if equalJSON(before, after) {
+		return
+	}
+	beforeMap, okBefore := before.(map[string]any)
+	afterMap, okAfter := after.(map[string]any)
+	if okBefore && okAfter {
+		compareMaps(path, beforeMap, afterMap, changes)
+		return
+	}
+	beforeList, okBefore := keyed(before)
+	afterList, okAfter := keyed(after)
+	if okBefore && okAfter {
+		compareKeyed(path, beforeList, afterList, changes)
+		return
+	}
+	*changes = append(*changes, leafChange(path, before, after))
+}
+
+// compareKeyed compares two lists whose entries have names: env[A], ports[http].
+func compareKeyed(path string, before, after map[string]any, changes *[]Change) {
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		compareValues(fmt.Sprintf("%s[%s]", path, key), before[key], after[key], changes)
+	}
+}
+
+// keyed turns a list of named entries into a map by name; a missing list is an
+// empty one.
+func keyed(value any) (map[string]any, bool) {
+	if value == nil {
+		return map[string]any{}, true
+	}
+	list, ok := value.([]any)
+	if !ok {
+		return nil, false
+	}
+	entries := make(map[string]any, len(list))
+	for _, entry := range list {
+		key, ok := keyOf(entry)
+		if _, twice := entries[key]; !ok || twice {
+			return nil, false
+		}
+		entries[key] = entry
+	}
+	return entries, true
+}
+
+func keyOf(entry any) (string, bool) {
+	m, ok := entry.(map[string]any)
+	if !ok {
+		return "", false
+	}
+	for _, name := range []string{"name", "mountPath", "devicePath"} {
+		if key, ok := m[name].(string); ok {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// leafChange is the change of one value. A digest stands for a secret value,
+// which is not shown.
+func leafChange(path string, before, after any) Change {
+	c := Change{Path: path, Before: valueText(before), After: valueText(after)}
+	if isDigest(c.Before) || isDigest(c.After) {
+		c.Before, c.After, c.Sensitive = "", "", true
+	}
+	return c
+}
+
+func isDigest(text string) bool { return strings.Contains(text, podspec.SecretDigestPrefix) }
+
+func valueText(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case map[string]any:
+		if single, ok := value["value"].(string); ok {
+			return single
+		}
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "?"
+	}
+	return string(text)
+}
+
+func equalJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}

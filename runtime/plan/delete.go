@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"github.com/podctl/podctl/podspec"
+)
+
+// makeDeletion plans for a pod that shall be gone: everything stops in the right
+// order, and everything podctl made for it is removed. It is the same plan in
+// the same words, with nothing desired. The manifest applied last gives hooks,
+// grace period and order; without it the containers' own annotations do.
+func makeDeletion(v *view, p *Plan) {
+	if applied := v.obs.Journal.Applied; applied != nil {
+		v.desired, v.pod = applied, applied.Pod
+	}
+	b := newBuilder(v, &decision{reason: Deleted, message: "the pod is deleted"}, p)
+	b.stopAll()
+	b.removeAll()
+	if len(p.Steps) > 0 || v.obs.Journal.Generation > 0 {
+		b.removeData()
+	}
+}
+
+func (b *builder) stopAll() {
+	sidecars := map[string]string{}
+	var plain []string
+	for _, c := range b.v.stopOrder() {
+		ref := b.refOf(c)
+		k := kill{container: c, ref: ref, reason: Deleted, message: b.d.message}
+		if ref.Type == podspec.Sidecar {
+			id := b.stopContainer(k, after(plain, laterSidecars(b.v.pod, ref, sidecars)))
+			sidecars[ref.Name] = id
+			b.stops = append(b.stops, id)
+			continue
+		}
+		id := b.stopContainer(k, nil)
+		plain = append(plain, id)
+		b.stops = append(b.stops, id)
+	}
+	b.stopSandboxes()
+}
+
+func (b *builder) refOf(c *Container) podspec.ContainerRef {
+	if b.v.pod == nil {
+		return podspec.ContainerRef{}
+	}
+	ref, _ := podspec.FindContainer(b.v.pod, c.Name)
+	return ref
+}
+
+func (b *builder) stopSandboxes() {
+	containers := b.stops
+	for i := range b.v.sandboxes {
+		s := &b.v.sandboxes[i]
+		b.stops = append(b.stops, b.add(Step{
+			ID: byID("stop-sandbox", s.ID), Kind: StopSandbox, SandboxID: s.ID, After: after(containers),
+			OnFailure: Abort, Reason: Deleted, Message: b.d.message,
+		}))
+	}
+}
+
+func (b *builder) removeAll() {
+	for _, c := range b.v.containers {
+		ref := b.refOf(c)
+		b.add(Step{
+			ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(b.stops), OnFailure: Abort,
+			Container: c.Name, ContainerType: ref.Type, ContainerID: c.ID, Attempt: c.RestartCount,
+			Reason: Deleted, Message: b.d.message,
+		})
+	}
+	removed := b.stepsOf(RemoveContainer)
+	for i := range b.v.sandboxes {
+		s := &b.v.sandboxes[i]
+		b.add(Step{
+			ID: byID("remove-sandbox", s.ID), Kind: RemoveSandbox, SandboxID: s.ID, Attempt: s.Attempt,
+			After: after(b.stops, removed), OnFailure: Abort, Reason: Deleted, Message: b.d.message,
+		})
+	}
+}
+
+// removeData removes what lies on disk for the pod.
+func (b *builder) removeData() {
+	gone := after(b.stops, b.stepsOf(RemoveContainer), b.stepsOf(RemoveSandbox))
+	for _, s := range []Step{
+		{ID: "remove-volumes", Kind: RemoveVolume, OnFailure: Abort},
+		{ID: "remove-cgroup", Kind: RemoveCgroup, OnFailure: Continue},
+		{ID: "archive-logs", Kind: ArchiveLogs, OnFailure: Continue},
+	} {
+		s.After, s.Reason, s.Message = gone, Deleted, b.d.message
+		b.add(s)
+	}
+}

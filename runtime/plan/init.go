@@ -1,0 +1,263 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// initWalk goes over the init containers from the last to the first: the last
+// one that has a record tells how far the pod has come (kubelet:
+// computeInitContainerActions).
+type initWalk struct {
+	v     *view
+	d     *decision
+	inits []podspec.ContainerRef
+	// done tells that the regular containers may run, seen that a later init
+	// container, or a regular one, has a record.
+	done, seen bool
+	// failed tells that an init container failed for good.
+	failed bool
+	// starts are collected from the last to the first.
+	starts []start
+}
+
+// decideInit chooses which init containers and sidecars start or stop, and
+// returns whether the regular containers may run.
+func (d *decision) decideInit(v *view) bool {
+	inits := podspec.InitContainers(v.pod)
+	if len(inits) == 0 {
+		return true
+	}
+	w := &initWalk{v: v, d: d, inits: inits, done: v.initialisedBefore()}
+	w.seen = w.done
+	for i := len(inits) - 1; i >= 0 && !w.failed; i-- {
+		w.visit(i)
+	}
+	if w.failed {
+		d.killPod, d.initStart = true, nil
+		return false
+	}
+	if !w.seen {
+		w.start(0, NotCreated, "not created yet")
+	}
+	for i := len(w.starts) - 1; i >= 0; i-- {
+		d.initStart = append(d.initStart, w.starts[i])
+	}
+	return w.done
+}
+
+// initialisedBefore tells that a regular container has come as far as being
+// created in the active sandbox, which it can only after initialisation.
+func (v *view) initialisedBefore() bool {
+	for _, ref := range podspec.RegularContainers(v.pod) {
+		if c := v.current(ref.Name); c != nil && (c.State == Created || c.State == Running) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *initWalk) visit(i int) {
+	ref := w.inits[i]
+	c := w.v.current(ref.Name)
+	sidecar := ref.Type == podspec.Sidecar
+	switch {
+	case c == nil && w.seen && sidecar:
+		w.start(i, NotCreated, "not created yet")
+	case c == nil:
+	case w.seen && !sidecar:
+		w.keep(ref, c)
+	case sidecar:
+		w.visitSidecar(i, c)
+	default:
+		w.visitPlain(i, c)
+	}
+	w.seen = w.seen || c != nil
+}
+
+func (w *initWalk) visitPlain(i int, c *Container) {
+	ref := w.inits[i]
+	switch c.State {
+	case Created:
+		w.start(i, NeverStarted, "was created and never started")
+	case Running:
+		if !w.resize(i, c) {
+			w.wait(ref, c)
+		}
+	case Exited:
+		if initFailed(c) {
+			w.retry(i, c)
+			return
+		}
+		w.keep(ref, c)
+		w.succeed(i)
+	case Unknown:
+		w.retryUnknown(i, c)
+	}
+}
+
+// initFailed tells that an init container did not do its work. One that was
+// killed for its memory has failed whatever its exit code says.
+func initFailed(c *Container) bool {
+	return c.ExitCode != 0 || c.Reason == "OOMKilled"
+}
+
+func (w *initWalk) retry(i int, c *Container) {
+	if !restartWanted(w.v.pod, w.inits[i].Container, c) {
+		w.failed = true
+		return
+	}
+	w.start(i, InitFailed, exitText(w.v, c))
+}
+
+func (w *initWalk) retryUnknown(i int, c *Container) {
+	if !mayRestart(w.v.pod, w.inits[i].Container) {
+		w.failed = true
+		return
+	}
+	w.kill(i, c, UnknownState, "the runtime does not know its state")
+	w.start(i, UnknownState, "the runtime did not know its state")
+}
+
+// succeed goes on from a finished init container, or a started sidecar, to what
+// comes after it.
+func (w *initWalk) succeed(i int) {
+	if i == len(w.inits)-1 {
+		w.done = true
+		return
+	}
+	w.start(i+1, NotCreated, "not created yet")
+}
+
+func (w *initWalk) visitSidecar(i int, c *Container) {
+	switch c.State {
+	case Created:
+		w.start(i, NeverStarted, "was created and never started")
+	case Running:
+		w.visitRunningSidecar(i, c)
+	case Exited:
+		w.start(i, ContainerExited, exitText(w.v, c))
+	case Unknown:
+		w.kill(i, c, UnknownState, "the runtime does not know its state")
+		w.start(i, UnknownState, "the runtime did not know its state")
+	}
+}
+
+func (w *initWalk) visitRunningSidecar(i int, c *Container) {
+	ref := w.inits[i]
+	if !w.sidecarStarted(i, c) {
+		return
+	}
+	if i == len(w.inits)-1 {
+		w.done = true
+	} else if !w.seen {
+		w.start(i+1, NotCreated, "not created yet")
+	}
+	if changed, changes := w.v.definitionChanged(ref.Container, c); changed {
+		w.kill(i, c, SpecChanged, changeText(changes))
+		w.startFresh(i, changes)
+		return
+	}
+	if ref.LivenessProbe != nil && !w.sidecarLives(i, c) {
+		return
+	}
+	if !w.resize(i, c) {
+		w.keep(ref, c)
+	}
+}
+
+// sidecarStarted asks the startup probe, without which a sidecar counts as
+// started at once. It gates the init containers after the sidecar.
+func (w *initWalk) sidecarStarted(i int, c *Container) bool {
+	ref := w.inits[i]
+	if ref.StartupProbe == nil {
+		return true
+	}
+	verdict := w.v.judge(ref.Container, c, Startup)
+	switch verdict.result {
+	case ProbeSuccess:
+		return true
+	case ProbeFailure:
+		if !w.holdStale(ref, c, verdict) {
+			w.kill(i, c, StartupFailed, verdict.message)
+			w.start(i, StartupFailed, verdict.message)
+		}
+	case ProbeUnknown:
+		w.keep(ref, c)
+		w.d.waiting = append(w.d.waiting, fmt.Sprintf("sidecar %s to pass its startup probe", ref.Name))
+	}
+	return false
+}
+
+// sidecarLives asks the liveness probe; without a verdict the sidecar is left
+// alone.
+func (w *initWalk) sidecarLives(i int, c *Container) bool {
+	ref := w.inits[i]
+	verdict := w.v.judge(ref.Container, c, Liveness)
+	switch verdict.result {
+	case ProbeSuccess:
+		return true
+	case ProbeFailure:
+		if !w.holdStale(ref, c, verdict) {
+			w.kill(i, c, LivenessFailed, verdict.message)
+			w.start(i, LivenessFailed, verdict.message)
+		}
+	case ProbeUnknown:
+		if verdict.found {
+			return true
+		}
+		w.keep(ref, c)
+	}
+	return false
+}
+
+func (w *initWalk) holdStale(ref podspec.ContainerRef, c *Container, verdict judgement) bool {
+	if !verdict.stale {
+		return false
+	}
+	w.d.holdStale(ref, verdict)
+	w.keep(ref, c)
+	return true
+}
+
+func (w *initWalk) start(i int, reason Reason, message string) {
+	w.starts = append(w.starts, start{ref: w.inits[i], reason: reason, message: message})
+}
+
+func (w *initWalk) startFresh(i int, changes []Change) {
+	w.starts = append(w.starts, start{
+		ref: w.inits[i], reason: SpecChanged, message: changeText(changes), changes: changes, fresh: true,
+	})
+}
+
+func (w *initWalk) kill(i int, c *Container, reason Reason, message string) {
+	w.d.kills = append(w.d.kills, kill{container: c, ref: w.inits[i], reason: reason, message: message})
+}
+
+func (w *initWalk) keep(ref podspec.ContainerRef, c *Container) {
+	w.d.keeps = append(w.d.keeps, w.v.keepOf(ref, c))
+}
+
+func (w *initWalk) wait(ref podspec.ContainerRef, c *Container) {
+	w.keep(ref, c)
+	w.d.waiting = append(w.d.waiting, fmt.Sprintf("init container %s to finish", ref.Name))
+}
+
+// resize handles a container whose resources changed; true when that settled
+// what happens to it.
+func (w *initWalk) resize(i int, c *Container) bool {
+	switch w.v.resizeOf(w.inits[i].Container, c) {
+	case resizeRestarts:
+		message := "its resources changed and resizePolicy asks for a restart"
+		w.kill(i, c, Resized, message)
+		w.starts = append(w.starts, start{ref: w.inits[i], reason: Resized, message: message, fresh: true})
+		w.d.updatePod = true
+		return true
+	case resizeInPlace:
+		w.d.updates = append(w.d.updates, w.v.updateOf(w.inits[i], c))
+		return w.inits[i].Type == podspec.Sidecar
+	case resizeNone:
+	}
+	return false
+}

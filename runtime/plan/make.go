@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"github.com/podctl/podctl/podspec"
+)
+
+// Make decides what one pass does to a pod. It is the whole of podctl's
+// judgement: the same input gives the same plan, byte for byte.
+func Make(in *Input) *Plan {
+	p := &Plan{
+		APIVersion: APIVersion,
+		Kind:       "Plan",
+		Pod:        in.Pod,
+		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
+		ObservedAt: in.Now,
+		Steps:      []Step{},
+		Holds:      []Hold{},
+		Keeps:      []Keep{},
+		Drift:      []string{},
+		Notes:      []string{},
+		WaitingFor: []string{},
+		Later:      []string{},
+	}
+	v := newView(in)
+	if in.Desired == nil {
+		makeDeletion(v, p)
+	} else {
+		d := decide(v)
+		newBuilder(v, d, p).build()
+	}
+	p.DesiredDigest = desiredDigest(in.Desired)
+	p.ObservedDigest = observedDigest(v, p)
+	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
+	p.Summary = summarise(p)
+	return p
+}
+
+// keepOf describes a container that stays as it is.
+func (v *view) keepOf(ref podspec.ContainerRef, c *Container) Keep {
+	k := Keep{
+		Container:     ref.Name,
+		ContainerType: ref.Type,
+		ContainerID:   c.ID,
+		State:         string(c.State),
+		Reason:        RunningAsWanted,
+		Message:       "running, started " + v.ago(c.StartedAt),
+	}
+	if c.State == Exited {
+		k.Reason, k.Message = ContainerExited, exitText(v, c)
+	}
+	if c.State == Exited && ref.Type == podspec.Init {
+		k.Reason, k.Message = InitDone, "done, "+exitText(v, c)
+	}
+	if c.State == Running && ref.Type == podspec.Init {
+		k.Reason = InitRunning
+	}
+	return k
+}

@@ -1,0 +1,209 @@
+package plan
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Observed is what the world looked like at one moment, as far as one pod is
+// concerned. A section that is nil is unknown, and what is unknown blocks
+// nothing and kills nothing.
+type Observed struct {
+	Runtime    Runtime
+	Sandboxes  []Sandbox
+	Containers []Container
+	// Images says what is known of an image, by the reference as the manifest
+	// writes it. No entry: nobody looked.
+	Images map[string]Image
+	// Volumes says what lies on disk, by volume name. No entry: nobody looked.
+	Volumes map[string]Volume
+	// CgroupExists tells whether the pod's own cgroup is there; nil when nobody
+	// looked, or when the pod's cgroup is not podctl's to make.
+	CgroupExists *bool
+	// LogAttempts is the highest attempt for which a log file exists, by
+	// container name. It carries the restart count on when the runtime has lost
+	// a container's records (kubelet: calcRestartCountByLogDir).
+	LogAttempts map[string]uint32
+	Journal     Journal
+}
+
+// Runtime is the container runtime that was asked.
+type Runtime struct {
+	Name    string
+	Version string
+	// NetworkReady is the runtime's condition of that name; nil when unknown.
+	NetworkReady *bool
+	// NetworkMessage is the runtime's own word on a network that is not ready.
+	NetworkMessage string
+	// Handlers are the runtime handlers it has, "" being the default one; nil
+	// when the runtime does not tell (containerd before 2.0).
+	Handlers []string
+}
+
+// SandboxState is the state of a pod sandbox.
+type SandboxState string
+
+// The states of a sandbox, as the CRI has them.
+const (
+	SandboxReady    SandboxState = "READY"
+	SandboxNotReady SandboxState = "NOTREADY"
+)
+
+// Sandbox is a pod sandbox as the runtime reports it.
+type Sandbox struct {
+	ID        string
+	Attempt   uint32
+	State     SandboxState
+	CreatedAt time.Time
+	// HostNetwork tells that the sandbox shares the node's network namespace.
+	HostNetwork bool
+	// IPs are the addresses the runtime reports, the primary one first.
+	IPs []string
+	// NoNetwork tells that the runtime reports no network block at all, which is
+	// not the same as a network without an address.
+	NoNetwork bool
+	// SpecHash is podctl's own hash of the sandbox-level fields; empty when the
+	// sandbox was made by another tool.
+	SpecHash string
+	// Spec is the projection behind SpecHash as compact JSON, for explaining a
+	// change; empty when it was too large to keep.
+	Spec string
+}
+
+// ContainerState is the state of a container record.
+type ContainerState string
+
+// The states of a container, as the CRI has them.
+const (
+	Created ContainerState = "CREATED"
+	Running ContainerState = "RUNNING"
+	Exited  ContainerState = "EXITED"
+	Unknown ContainerState = "UNKNOWN"
+)
+
+// Container is one container record of the runtime. Several records may bear
+// one name: the newest is "the" container, the older ones are its history.
+type Container struct {
+	ID        string
+	SandboxID string
+	Name      string
+	// Attempt is the runtime's attempt number, RestartCount the kubelet's
+	// annotation; tools that follow the kubelet keep the two equal.
+	Attempt      uint32
+	RestartCount uint32
+	State        ContainerState
+	CreatedAt    time.Time
+	StartedAt    time.Time
+	FinishedAt   time.Time
+	ExitCode     int32
+	Reason       string
+	Message      string
+	Image        string
+	ImageID      string
+	ImageRef     string
+	// Hash is the kubelet's hash of the definition, hexadecimal without leading
+	// zeros; empty when it is missing or unreadable, which matches nothing.
+	Hash string
+	// SpecHash is podctl's own hash of the definition; empty on a container that
+	// another tool made, which is then judged by Hash alone.
+	SpecHash string
+	// Spec is the projection behind SpecHash as compact JSON.
+	Spec string
+	// GracePeriod is the pod's grace period when the container was created, in
+	// seconds; nil when it is not recorded.
+	GracePeriod *int64
+	// PreStop tells which handler the container was created with, for a
+	// container that has left the manifest: exec, httpGet, sleep or empty.
+	PreStop string
+	// Debug marks a container that `podctl debug` added: it belongs to the
+	// desired state.
+	Debug bool
+}
+
+// Image is what is known of one image in the runtime's store.
+type Image struct {
+	// ID is empty when the image is absent.
+	ID string
+	// UID and Username are the user the image asks for (kubelet: getImageUser).
+	UID      *int64
+	Username string
+}
+
+// Volume is what lies on disk for one volume of the pod.
+type Volume struct {
+	// Prepared tells that the volume is complete and can be mounted.
+	Prepared bool
+	// Digest is of the content that lies there; empty for volumes whose content
+	// podctl does not write.
+	Digest string
+	// Wanted is the digest that the content should have now.
+	Wanted string
+}
+
+// Journal is what podctl remembers and the runtime cannot. Losing it changes
+// explanations and delays, and never stops a container.
+type Journal struct {
+	// Applied is the manifest as it was applied last; nil when unknown.
+	Applied *podspec.Desired
+	// Generation counts the manifests applied to this pod.
+	Generation uint64
+	// StartTime is when the pod was applied first; zero when unknown.
+	StartTime time.Time
+	// Completion is set once the pod has reached a terminal phase.
+	Completion *Completion
+	// Probes holds the verdicts by container id and probe type.
+	Probes map[string]map[ProbeType]ProbeRecord
+	// Backoffs holds the restart delays by container name; nil when they are
+	// lost and have to be estimated from the runtime's records.
+	Backoffs map[string]Backoff
+	// StartErrors holds the last failure to start, by container name.
+	StartErrors map[string]StartError
+	// Actuated is what was applied of cpu and memory; nil when unknown.
+	Actuated *Actuated
+	// Reserved holds attempts which turned out to be taken: by container name,
+	// and under the empty name for the sandbox. The next attempt is above it.
+	Reserved map[string]uint32
+}
+
+// Completion remembers that a pod finished, so that the loss of the runtime's
+// records does not make it run again.
+type Completion struct {
+	Phase v1.PodPhase `json:"phase"`
+	At    time.Time   `json:"at"`
+	// DesiredDigest is of the manifest that ran.
+	DesiredDigest string `json:"desiredDigest,omitempty"`
+}
+
+// StartError is the last failure to start one container: the kubelet shows it
+// as the waiting reason (semantics: ErrImagePull, CreateContainerError …).
+type StartError struct {
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}
+
+// Actuated is what was applied last of the resources that can change in place.
+// A container that is missing in it has no record.
+type Actuated struct {
+	Containers map[string]v1.ResourceRequirements `json:"containers"`
+	Pod        *v1.ResourceRequirements           `json:"pod,omitempty"`
+}
+
+// PodRef names one pod.
+type PodRef struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+}
+
+// String is the pod as users write it: namespace/name.
+func (r PodRef) String() string { return r.Namespace + "/" + r.Name }
+
+// RefOf names the pod of a manifest.
+func RefOf(pod *v1.Pod) PodRef {
+	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}

@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// holdStarts takes out of the decision what cannot start now: a container in
+// CrashLoopBackOff, and one whose references or image are missing. A running
+// container that would be replaced by one that cannot start is left running.
+func (b *builder) holdStarts() {
+	for _, list := range [][]start{b.d.ephemeralStart, b.d.initStart, b.d.regularStart} {
+		for _, s := range list {
+			if hold, ok := b.holdOf(s); ok {
+				b.p.Holds = append(b.p.Holds, hold)
+				continue
+			}
+			b.starts = append(b.starts, s)
+		}
+	}
+	b.spareBlocked()
+}
+
+func (b *builder) holdOf(s start) (Hold, bool) {
+	if hold, ok := b.missing(s); ok {
+		b.blocked[s.ref.Name] = true
+		return hold, true
+	}
+	return b.v.backoffHold(s)
+}
+
+// missing tells what a container lacks that no pass can give it: an object the
+// manifests do not supply, or an image that may not be pulled.
+func (b *builder) missing(s start) (Hold, bool) {
+	for _, ref := range b.v.desired.Unresolved() {
+		if ref.Container == s.ref.Name {
+			return Hold{Container: s.ref.Name, Reason: CreateContainerConfigError, Message: ref.Detail}, true
+		}
+		if ref.Volume != "" && ref.Container == "" {
+			return Hold{Container: s.ref.Name, Reason: FailedMount, Message: ref.Detail}, true
+		}
+	}
+	if image, known := b.v.obs.Images[s.ref.Image]; known && image.ID == "" && b.pullPolicy(s.ref.ImagePullPolicy) == v1.PullNever {
+		return Hold{
+			Container: s.ref.Name,
+			Reason:    ErrImageNeverPull,
+			Message:   fmt.Sprintf("image %s is absent and the pull policy is Never", s.ref.Image),
+		}, true
+	}
+	return Hold{}, false
+}
+
+func (b *builder) pullPolicy(own v1.PullPolicy) v1.PullPolicy {
+	if b.v.opts.PullPolicy != "" {
+		return b.v.opts.PullPolicy
+	}
+	return own
+}
+
+// spareBlocked keeps a running container whose replacement cannot start.
+func (b *builder) spareBlocked() {
+	if b.d.killPod {
+		return
+	}
+	var kills []kill
+	for _, k := range b.d.kills {
+		if b.blocked[k.ref.Name] && k.container.State == Running {
+			b.d.keeps = append(b.d.keeps, b.v.keepOf(k.ref, k.container))
+			continue
+		}
+		kills = append(kills, k)
+	}
+	b.d.kills = kills
+}
+
+// networkHeld holds the whole pod while the runtime says that its network is
+// not ready, unless the pod does not use it (kubelet: SyncPod, step 2).
+func (b *builder) networkHeld() bool {
+	ready := b.v.obs.Runtime.NetworkReady
+	if ready == nil || *ready || b.v.pod.Spec.HostNetwork || b.d.terminal {
+		return false
+	}
+	if !b.d.createSandbox && len(b.starts) == 0 {
+		return false
+	}
+	message := firstOf(b.v.obs.Runtime.NetworkMessage, "the runtime's network is not ready")
+	b.p.Holds = append(b.p.Holds, Hold{Reason: NetworkNotReady, Message: message})
+	return true
+}
+
+// recreationHeld leaves a running pod alone whose sandbox should be replaced
+// while some container could not be started again.
+func (b *builder) recreationHeld() bool {
+	if !b.d.createSandbox || !b.v.anyRunning() {
+		return false
+	}
+	held := false
+	for _, s := range b.allStarts() {
+		if b.blocked[s.ref.Name] {
+			held = true
+			continue
+		}
+		if hold, ok := b.missing(s); ok {
+			b.p.Holds = append(b.p.Holds, hold)
+			held = true
+		}
+	}
+	return held
+}
+
+func (v *view) anyRunning() bool {
+	return v.find(func(c *Container) bool { return c.State == Running }) != nil
+}
+
+// allStarts are the containers that a new sandbox will start, in this pass and
+// in later ones.
+func (b *builder) allStarts() []start {
+	var starts []start
+	for _, ref := range runsInPod(b.v.pod) {
+		if !b.v.succeededOnce(ref) {
+			starts = append(starts, start{ref: ref})
+		}
+	}
+	return starts
+}
+
+// provenStarts are the containers whose images and configuration are proven in
+// this pass. When running containers are stopped for a new sandbox these are
+// all of the pod, also those that start in later passes.
+func (b *builder) provenStarts() []start {
+	if b.d.createSandbox && b.v.anyRunning() {
+		return b.allStarts()
+	}
+	return b.starts
+}
+
+// prepareVolumes makes the volumes ready before any container starts, and
+// brings content that changed up to date even when none does.
+func (b *builder) prepareVolumes(starting bool) {
+	for _, vol := range usedVolumes(b.v.pod) {
+		state, known := b.v.obs.Volumes[vol.Name]
+		switch {
+		case known && state.Prepared && state.Digest != state.Wanted:
+			b.volumes = append(b.volumes, b.add(Step{
+				ID: "update-volume-" + vol.Name, Kind: UpdateVolume, Volume: vol.Name, OnFailure: Abort,
+				Reason: ContentChanged, Message: "its content changed",
+			}))
+		case known && state.Prepared, !starting:
+		default:
+			b.volumes = append(b.volumes, b.add(Step{
+				ID: "prepare-volume-" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
+				Reason: VolumeMissing, Message: "not prepared yet",
+			}))
+		}
+	}
+	b.proofs = append(b.proofs, b.volumes...)
+}
+
+// usedVolumes are the volumes that some container mounts, in the order of the
+// manifest. The others are not set up (kubelet: volumes in the desired state).
+func usedVolumes(pod *v1.Pod) []*v1.Volume {
+	used := map[string]bool{}
+	for _, ref := range podspec.Containers(pod) {
+		for i := range ref.VolumeMounts {
+			used[ref.VolumeMounts[i].Name] = true
+		}
+	}
+	var volumes []*v1.Volume
+	for i := range pod.Spec.Volumes {
+		vol := &pod.Spec.Volumes[i]
+		if used[vol.Name] && vol.Image == nil {
+			volumes = append(volumes, vol)
+		}
+	}
+	return volumes
+}
+
+// pull adds the pulls a container needs: its own image and those it mounts.
+func (b *builder) pull(s start) {
+	b.pullImage(s.ref, s.ref.Image, s.ref.ImagePullPolicy, "pull-"+s.ref.Name)
+	for i := range b.v.pod.Spec.Volumes {
+		vol := &b.v.pod.Spec.Volumes[i]
+		if vol.Image != nil && mounts(s.ref, vol.Name) {
+			b.pullImage(s.ref, vol.Image.Reference, vol.Image.PullPolicy, "pull-volume-"+vol.Name)
+		}
+	}
+}
+
+func mounts(ref podspec.ContainerRef, volume string) bool {
+	for i := range ref.VolumeMounts {
+		if ref.VolumeMounts[i].Name == volume {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) pullImage(ref podspec.ContainerRef, image string, own v1.PullPolicy, id string) {
+	if b.pulls[image] != "" {
+		return
+	}
+	state, known := b.v.obs.Images[image]
+	step := Step{ID: id, Kind: PullImage, Image: image, Container: ref.Name, ContainerType: ref.Type, OnFailure: SkipContainer}
+	switch policy := b.pullPolicy(own); {
+	case policy == v1.PullAlways:
+		step.Reason, step.Message = PullAlways, "the pull policy is Always"
+	case policy != v1.PullNever && known && state.ID == "":
+		step.Reason, step.Message = ImageAbsent, "absent"
+	default:
+		return
+	}
+	b.pulls[image] = b.add(step)
+	b.proofs = append(b.proofs, b.pulls[image])
+}
+
+// check adds the proof that a container can be configured.
+func (b *builder) check(s start) {
+	pulls := []string{b.pulls[s.ref.Image]}
+	for i := range b.v.pod.Spec.Volumes {
+		if vol := &b.v.pod.Spec.Volumes[i]; vol.Image != nil && mounts(s.ref, vol.Name) {
+			pulls = append(pulls, b.pulls[vol.Image.Reference])
+		}
+	}
+	id := b.add(Step{
+		ID: "check-" + s.ref.Name, Kind: CheckContainer, After: after(b.volumes, pulls), OnFailure: SkipContainer,
+		Container: s.ref.Name, ContainerType: s.ref.Type, Image: s.ref.Image,
+		Reason: BeforeStart, Message: strings.TrimSpace("configuration, user and references of " + s.ref.Name),
+	})
+	b.checks[s.ref.Name] = id
+	b.proofs = append(b.proofs, id)
+}

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"github.com/podctl/podctl/podspec"
+)
+
+// decideRegular chooses what happens to the regular containers, and returns how
+// many of them go on running (kubelet: computePodActions, the last loop).
+func (d *decision) decideRegular(v *view) int {
+	kept := 0
+	for _, ref := range podspec.RegularContainers(v.pod) {
+		c := v.newest(ref.Name)
+		switch {
+		case c == nil:
+			d.startRegular(ref, NotCreated, "not created yet")
+		case c.State == Created:
+			d.startRegular(ref, NeverStarted, "was created and never started")
+		case c.State == Unknown:
+			d.killRegular(ref, c, UnknownState, "the runtime does not know its state")
+			d.startRegular(ref, UnknownState, "the runtime did not know its state")
+		case c.State == Exited:
+			d.decideExited(v, ref, c)
+		case d.keepsRunning(v, ref, c):
+			kept++
+		}
+	}
+	return kept
+}
+
+func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *Container) {
+	if restartWanted(v.pod, ref.Container, c) {
+		d.regularStart = append(d.regularStart, v.startAgain(ref))
+		return
+	}
+	d.keeps = append(d.keeps, v.keepOf(ref, c))
+}
+
+// keepsRunning judges a running container: whether it still is what the
+// manifest says, is healthy and has its resources.
+func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *Container) bool {
+	if changed, changes := v.definitionChanged(ref.Container, c); changed {
+		text := changeText(changes)
+		d.kills = append(d.kills, kill{container: c, ref: ref, reason: SpecChanged, message: text, changes: changes})
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: SpecChanged, message: text, changes: changes, fresh: true})
+		return false
+	}
+	if d.killUnhealthy(v, ref, c) {
+		return false
+	}
+	switch v.resizeOf(ref.Container, c) {
+	case resizeRestarts:
+		message := "its resources changed and resizePolicy asks for a restart"
+		d.killRegular(ref, c, Resized, message)
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: Resized, message: message, fresh: true})
+		d.updatePod = true
+		return false
+	case resizeInPlace:
+		d.updates = append(d.updates, v.updateOf(ref, c))
+		return true
+	case resizeNone:
+	}
+	d.keeps = append(d.keeps, v.keepOf(ref, c))
+	return true
+}
+
+// killUnhealthy stops a container whose liveness or startup probe has failed.
+// Not knowing is no failure, and neither is a failure nobody has confirmed for
+// too long.
+func (d *decision) killUnhealthy(v *view, ref podspec.ContainerRef, c *Container) bool {
+	for _, t := range []ProbeType{Liveness, Startup} {
+		verdict := v.judge(ref.Container, c, t)
+		if verdict.result != ProbeFailure {
+			continue
+		}
+		if verdict.stale {
+			d.holdStale(ref, verdict)
+			continue
+		}
+		reason := failedReason(t)
+		d.killRegular(ref, c, reason, verdict.message)
+		if mayRestart(v.pod, ref.Container) {
+			d.startRegular(ref, reason, verdict.message)
+		}
+		return true
+	}
+	return false
+}
+
+func failedReason(t ProbeType) Reason {
+	if t == Startup {
+		return StartupFailed
+	}
+	return LivenessFailed
+}
+
+func (d *decision) startRegular(ref podspec.ContainerRef, reason Reason, message string) {
+	d.regularStart = append(d.regularStart, start{ref: ref, reason: reason, message: message})
+}
+
+func (d *decision) killRegular(ref podspec.ContainerRef, c *Container, reason Reason, message string) {
+	d.kills = append(d.kills, kill{container: c, ref: ref, reason: reason, message: message})
+}

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// restartWanted decides whether a container whose record is c shall run again:
+// its own restart rules first, then its own policy, then the pod's (kubelet:
+// ShouldContainerBeRestarted).
+func restartWanted(pod *v1.Pod, spec *v1.Container, c *Container) bool {
+	if c == nil {
+		return true
+	}
+	switch c.State {
+	case Running:
+		return false
+	case Created, Unknown:
+		return true
+	case Exited:
+	}
+	if spec.RestartPolicy == nil {
+		return policyWants(v1.ContainerRestartPolicy(pod.Spec.RestartPolicy), c.ExitCode)
+	}
+	if _, ok := matchingRule(spec, c.ExitCode); ok {
+		return true
+	}
+	return policyWants(*spec.RestartPolicy, c.ExitCode)
+}
+
+func policyWants(policy v1.ContainerRestartPolicy, exitCode int32) bool {
+	switch policy {
+	case v1.ContainerRestartPolicyNever:
+		return false
+	case v1.ContainerRestartPolicyOnFailure:
+		return exitCode != 0
+	default:
+		return true
+	}
+}
+
+// mayRestart decides for a container that has no exit code yet, because it is
+// about to be stopped: only its policy counts, rules need an exit code.
+func mayRestart(pod *v1.Pod, spec *v1.Container) bool {
+	if spec.RestartPolicy != nil {
+		return *spec.RestartPolicy != v1.ContainerRestartPolicyNever
+	}
+	return pod.Spec.RestartPolicy != v1.RestartPolicyNever
+}
+
+// matchingRule returns the first restart rule that names the exit code.
+func matchingRule(spec *v1.Container, exitCode int32) (v1.ContainerRestartRule, bool) {
+	if spec.RestartPolicy == nil {
+		return v1.ContainerRestartRule{}, false
+	}
+	for _, rule := range spec.RestartPolicyRules {
+		if ruleMatches(rule, exitCode) {
+			return rule, true
+		}
+	}
+	return v1.ContainerRestartRule{}, false
+}
+
+func ruleMatches(rule v1.ContainerRestartRule, exitCode int32) bool {
+	if rule.ExitCodes == nil {
+		return false
+	}
+	named := slices.Contains(rule.ExitCodes.Values, exitCode)
+	switch rule.ExitCodes.Operator {
+	case v1.ContainerRestartRuleOnExitCodesOpIn:
+		return named
+	case v1.ContainerRestartRuleOnExitCodesOpNotIn:
+		return !named
+	}
+	return false
+}
+
+// succeededOnce tells that a container has done its work for good and is not
+// started in a new sandbox: it ended with zero and only failures are retried.
+func (v *view) succeededOnce(ref podspec.ContainerRef) bool {
+	once := v.pod.Spec.RestartPolicy == v1.RestartPolicyOnFailure
+	if ref.RestartPolicy != nil {
+		once = *ref.RestartPolicy == v1.ContainerRestartPolicyOnFailure
+	}
+	c := v.newest(ref.Name)
+	return once && c != nil && c.State == Exited && c.ExitCode == 0
+}
+
+// startAgain is the start of a container with the reason its newest record
+// gives.
+func (v *view) startAgain(ref podspec.ContainerRef) start {
+	c := v.newest(ref.Name)
+	s := start{ref: ref, reason: NotCreated, message: "not created yet"}
+	switch {
+	case c == nil:
+	case c.SandboxID != v.active:
+		s.reason, s.message = SandboxReplaced, "its sandbox was replaced"
+		s.fresh, _ = v.definitionChanged(ref.Container, c)
+	case c.State == Exited:
+		s.reason, s.message = ContainerExited, exitText(v, c)
+		s.fresh, s.changes = v.definitionChanged(ref.Container, c)
+	}
+	return s
+}
+
+// exitText says how a container ended: "exited 1 20s ago: Error".
+func exitText(v *view, c *Container) string {
+	text := fmt.Sprintf("exited %d %s", c.ExitCode, v.ago(c.FinishedAt))
+	if c.Reason != "" && c.Reason != "Completed" && c.Reason != "Error" {
+		text += ": " + c.Reason
+	}
+	return text
+}

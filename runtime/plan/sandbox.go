@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+)
+
+// judgeSandbox decides whether the pod needs a new sandbox, and with which
+// attempt (kubelet: PodSandboxChanged). To the kubelet's rules podctl adds one:
+// a sandbox whose configuration no longer is what the manifest asks for is
+// replaced.
+func judgeSandbox(v *view, d *decision) {
+	if len(v.sandboxes) == 0 {
+		d.replaceSandbox(SandboxMissing, "no sandbox yet")
+		d.attempt = v.sandboxAttempt(0)
+		return
+	}
+	latest := &v.sandboxes[0]
+	d.sandboxID, d.attempt = latest.ID, latest.Attempt
+	if reason, message := v.sandboxFault(latest); reason != "" {
+		d.replaceSandbox(reason, message)
+		d.attempt = v.sandboxAttempt(latest.Attempt + 1)
+	}
+	switch d.reason {
+	case NetworkModeChanged:
+		d.sandboxID = ""
+	case SandboxConfigChanged:
+		d.changes = v.sandboxChanges(latest)
+	default:
+	}
+}
+
+func (d *decision) replaceSandbox(reason Reason, message string) {
+	d.killPod, d.createSandbox = true, true
+	d.reason, d.message = reason, message
+}
+
+// sandboxFault returns why the latest sandbox cannot stay, or nothing.
+func (v *view) sandboxFault(latest *Sandbox) (Reason, string) {
+	ready := 0
+	for i := range v.sandboxes {
+		if v.sandboxes[i].State == SandboxReady {
+			ready++
+		}
+	}
+	switch {
+	case ready > 1:
+		return MultipleSandboxes, fmt.Sprintf("%d sandboxes are ready, one is wanted", ready)
+	case latest.State != SandboxReady:
+		return SandboxNotReadyState, "the sandbox is not ready"
+	case latest.HostNetwork != v.pod.Spec.HostNetwork:
+		return NetworkModeChanged, fmt.Sprintf("hostNetwork: %t -> %t", latest.HostNetwork, v.pod.Spec.HostNetwork)
+	case !v.pod.Spec.HostNetwork && !latest.NoNetwork && len(latest.IPs) == 0:
+		return NoIP, "the sandbox has no address"
+	case latest.SpecHash != "" && latest.SpecHash != v.desired.SandboxSpecHash():
+		return SandboxConfigChanged, "the pod's sandbox settings changed"
+	}
+	return "", ""
+}
+
+// sandboxAttempt is the attempt of a new sandbox, above any that turned out to
+// be taken.
+func (v *view) sandboxAttempt(attempt uint32) uint32 {
+	if reserved, ok := v.obs.Journal.Reserved[""]; ok {
+		return max(attempt, reserved+1)
+	}
+	return attempt
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// startContainers adds the starts of this pass. Init containers and sidecars
+// follow one another; regular containers may overlap, except that one with a
+// postStart hook holds back those after it, as the kubelet's sequence does.
+func (b *builder) startContainers() {
+	var lastInit, lastHook string
+	for _, s := range b.starts {
+		switch s.ref.Type {
+		case podspec.Init, podspec.Sidecar:
+			lastInit = b.startContainer(s, lastInit)
+		case podspec.Regular:
+			id := b.startContainer(s, firstOf(lastHook, lastInit))
+			if HandlerName(postStart(s.ref)) != "" {
+				lastHook = id
+			}
+		case podspec.Ephemeral:
+			b.startContainer(s, "")
+		}
+	}
+}
+
+func (b *builder) startContainer(s start, waits string) string {
+	name := s.ref.Name
+	id := b.add(Step{
+		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(s.ref),
+		After:     after([]string{b.sandbox, b.checks[name], waits}, b.endsOf(name)),
+		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
+		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
+		PostStart: HandlerName(postStart(s.ref)),
+		Reason:    s.reason, Message: s.message, Changes: s.changes,
+	})
+	b.removeSurplus(name, id)
+	return id
+}
+
+// startFailure is the kubelet's rule: a plain init container that cannot start
+// ends the pass, any other lets its siblings start.
+func startFailure(ref podspec.ContainerRef) OnFailure {
+	if ref.Type == podspec.Init {
+		return Abort
+	}
+	return Continue
+}
+
+// targetSandbox is the sandbox that is there; empty when the plan makes one.
+func (b *builder) targetSandbox() string {
+	if b.d.createSandbox {
+		return ""
+	}
+	return b.d.sandboxID
+}
+
+// endsOf are the steps that stop or remove what bears the name now, after which
+// the name can start again.
+func (b *builder) endsOf(name string) []string {
+	var ids []string
+	for i := range b.p.Steps {
+		s := &b.p.Steps[i]
+		if s.Container == name && (s.Kind == StopContainer || s.Kind == RemoveContainer) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// removeSurplus removes the dead records of a container except the newest, which
+// carries the restart count on (kubelet: container garbage collection keeps one).
+func (b *builder) removeSurplus(name, started string) {
+	kept := false
+	for _, c := range b.v.containers {
+		if c.Name != name || b.removesContainer(c.ID) {
+			continue
+		}
+		if !kept && (c.State != Created) {
+			kept = true
+			continue
+		}
+		if c.State == Exited || c.State == Unknown {
+			b.removeContainer(c, []string{started}, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
+		}
+	}
+}
+
+func postStart(ref podspec.ContainerRef) *v1.LifecycleHandler {
+	if ref.Lifecycle == nil {
+		return nil
+	}
+	return ref.Lifecycle.PostStart
+}

@@ -1,0 +1,227 @@
+package plan
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// stopPod stops every running container and then every sandbox (kubelet:
+// killPodWithSyncResult). Sidecars are stopped last, in reverse order.
+func (b *builder) stopPod() {
+	var gate []string
+	if b.d.createSandbox {
+		gate = b.proofs
+	}
+	b.stopRunning(gate)
+	for i := range b.v.sandboxes {
+		s := &b.v.sandboxes[i]
+		if b.d.terminal && s.State != SandboxReady {
+			continue
+		}
+		b.stops = append(b.stops, b.add(Step{
+			ID: byID("stop-sandbox", s.ID), Kind: StopSandbox, SandboxID: s.ID,
+			After: after(gate, b.stops), OnFailure: Abort, Reason: b.killReason(), Message: b.killMessage(),
+		}))
+	}
+}
+
+func (b *builder) killReason() Reason {
+	return Reason(firstOf(string(b.d.reason), string(Completed)))
+}
+
+func (b *builder) killMessage() string {
+	return firstOf(b.d.message, "the pod has finished")
+}
+
+// stopRunning stops all running containers, wherever they run.
+func (b *builder) stopRunning(gate []string) {
+	sidecars := map[string]string{}
+	var plain []string
+	for _, c := range b.v.stopOrder() {
+		ref, _ := podspec.FindContainer(b.v.pod, c.Name)
+		k := kill{container: c, ref: ref, reason: b.killReason(), message: b.killMessage()}
+		k.reason, k.message = b.ownReason(c, k)
+		waits := gate
+		if ref.Type == podspec.Sidecar {
+			waits = after(gate, plain, laterSidecars(b.v.pod, ref, sidecars))
+		}
+		id := b.stopContainer(k, waits)
+		b.stops = append(b.stops, id)
+		if ref.Type == podspec.Sidecar {
+			sidecars[ref.Name] = id
+		} else {
+			plain = append(plain, id)
+		}
+	}
+}
+
+// ownReason is why this container would be stopped even if the pod stayed.
+func (b *builder) ownReason(c *Container, k kill) (Reason, string) {
+	for _, own := range b.d.kills {
+		if own.container.ID == c.ID {
+			return own.reason, own.message
+		}
+	}
+	return k.reason, k.message
+}
+
+// laterSidecars are the stops of the sidecars that come after ref in the
+// manifest: they end before it.
+func laterSidecars(pod *v1.Pod, ref podspec.ContainerRef, stops map[string]string) []string {
+	var ids []string
+	for _, other := range podspec.InitContainers(pod) {
+		if other.Type == podspec.Sidecar && other.Index > ref.Index {
+			ids = append(ids, stops[other.Name])
+		}
+	}
+	return ids
+}
+
+// stopOrder lists the running containers in the order in which they are
+// stopped: regular ones and all others first, sidecars last and in reverse.
+func (v *view) stopOrder() []*Container {
+	var order []*Container
+	for _, c := range v.containers {
+		if c.State == Running && !v.isSidecar(c.Name) {
+			order = append(order, c)
+		}
+	}
+	if v.pod == nil {
+		return order
+	}
+	for _, ref := range slices.Backward(podspec.InitContainers(v.pod)) {
+		for _, c := range v.containers {
+			if ref.Type == podspec.Sidecar && c.Name == ref.Name && c.State == Running {
+				order = append(order, c)
+			}
+		}
+	}
+	return order
+}
+
+func (v *view) isSidecar(name string) bool {
+	if v.pod == nil {
+		return false
+	}
+	ref, ok := podspec.FindContainer(v.pod, name)
+	return ok && ref.Type == podspec.Sidecar
+}
+
+// stopContainers stops single containers, each only after it is proven that it
+// can be started again.
+func (b *builder) stopContainers() {
+	for _, k := range b.d.kills {
+		b.stopContainer(k, after([]string{b.checks[k.ref.Name]}))
+	}
+}
+
+func (b *builder) stopContainer(k kill, waits []string) string {
+	step := Step{
+		ID: byID("stop", k.container.ID), Kind: StopContainer, After: after(waits), OnFailure: Abort,
+		Container: k.container.Name, ContainerType: k.ref.Type, ContainerID: k.container.ID,
+		SandboxID: k.container.SandboxID,
+		Reason:    k.reason, Message: k.message, Changes: k.changes,
+	}
+	grace := b.v.grace(k)
+	step.GracePeriodSeconds = &grace
+	if grace > 0 {
+		step.PreStop = preStopOf(k)
+	}
+	return b.add(step)
+}
+
+// shortestStop is the shortest time the kubelet ever gives a container to stop,
+// in seconds (kubelet: minimumGracePeriodInSeconds).
+const shortestStop = 2
+
+// grace is the time a container has to stop: the user's word, else that of the
+// probe that failed, else the pod's, else what was written on the container
+// when it was created (kubelet: setTerminationGracePeriod).
+func (v *view) grace(k kill) int64 {
+	if v.opts.GracePeriod != nil {
+		return *v.opts.GracePeriod
+	}
+	if own := probeGrace(k); own != nil {
+		return max(*own, shortestStop)
+	}
+	switch {
+	case v.pod != nil && k.ref.Container != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
+		return max(*v.pod.Spec.TerminationGracePeriodSeconds, shortestStop)
+	case k.container.GracePeriod != nil:
+		return max(*k.container.GracePeriod, shortestStop)
+	case v.pod != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
+		return max(*v.pod.Spec.TerminationGracePeriodSeconds, shortestStop)
+	}
+	return shortestStop
+}
+
+func probeGrace(k kill) *int64 {
+	if k.ref.Container == nil {
+		return nil
+	}
+	switch {
+	case k.reason == LivenessFailed && k.ref.LivenessProbe != nil:
+		return k.ref.LivenessProbe.TerminationGracePeriodSeconds
+	case k.reason == StartupFailed && k.ref.StartupProbe != nil:
+		return k.ref.StartupProbe.TerminationGracePeriodSeconds
+	}
+	return nil
+}
+
+// preStopOf names the hook that runs before a container is stopped: today's, or
+// the one it was created with when it has left the manifest.
+func preStopOf(k kill) string {
+	if k.ref.Container == nil {
+		return k.container.PreStop
+	}
+	if k.ref.Lifecycle == nil {
+		return ""
+	}
+	return HandlerName(k.ref.Lifecycle.PreStop)
+}
+
+// HandlerName names the kind of a lifecycle handler as the manifest does: exec,
+// httpGet, sleep or tcpSocket; empty when there is none.
+func HandlerName(h *v1.LifecycleHandler) string {
+	switch {
+	case h == nil:
+		return ""
+	case h.Exec != nil:
+		return "exec"
+	case h.HTTPGet != nil:
+		return "httpGet"
+	case h.Sleep != nil:
+		return "sleep"
+	case h.TCPSocket != nil:
+		return "tcpSocket"
+	}
+	return ""
+}
+
+// resetContainers stops and removes what a restart of all containers takes
+// away, one after the other. No hook runs and no time is given.
+func (b *builder) resetContainers() {
+	var last []string
+	for _, r := range b.d.resets {
+		if r.kill {
+			none := int64(shortestStop)
+			last = []string{b.add(Step{
+				ID: byID("stop", r.container.ID), Kind: StopContainer, After: last, OnFailure: Abort,
+				Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
+				SandboxID: r.container.SandboxID, GracePeriodSeconds: &none,
+				Reason: RestartAllContainers, Message: "a restart rule asks to restart all containers",
+			})}
+		}
+		last = []string{b.add(Step{
+			ID: byID("remove", r.container.ID), Kind: RemoveContainer, After: last, OnFailure: Abort,
+			Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
+			Reason: RestartAllContainers, Message: "a restart rule asks to restart all containers",
+		})}
+	}
+	if len(b.d.resets) > 0 {
+		b.d.waiting = append(b.d.waiting, "the next pass, which starts from the first container again")
+	}
+}

@@ -1,0 +1,180 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// view is the input in the order in which decisions read it: sandboxes and
+// containers newest first, records found by name.
+type view struct {
+	desired *podspec.Desired
+	pod     *v1.Pod
+	obs     *Observed
+	now     time.Time
+	opts    Options
+
+	sandboxes  []Sandbox
+	containers []*Container
+	// active is the sandbox the pod lives in: the latest one, if it is ready.
+	active string
+	phase  v1.PodPhase
+}
+
+func newView(in *Input) *view {
+	v := &view{desired: in.Desired, obs: &in.Observed, now: in.Now, opts: in.Options}
+	if in.Desired != nil {
+		v.pod = in.Desired.Pod
+	}
+	v.sandboxes = sortedSandboxes(in.Observed.Sandboxes)
+	v.containers = sortedContainers(in.Observed.Containers)
+	if len(v.sandboxes) > 0 && v.sandboxes[0].State == SandboxReady {
+		v.active = v.sandboxes[0].ID
+	}
+	if v.pod != nil {
+		v.phase = phaseOf(v)
+	}
+	return v
+}
+
+// sortedSandboxes puts the latest sandbox first: the higher attempt, then the
+// later creation, then the smaller id (kubelet: podSandboxByCreated).
+func sortedSandboxes(all []Sandbox) []Sandbox {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b Sandbox) int {
+		return cmp.Or(
+			cmp.Compare(b.Attempt, a.Attempt),
+			b.CreatedAt.Compare(a.CreatedAt),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+	return sorted
+}
+
+func sortedContainers(all []Container) []*Container {
+	sorted := make([]*Container, len(all))
+	for i := range all {
+		sorted[i] = &all[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *Container) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+// newest is the latest record of that name in any sandbox; nil when there is
+// none. Restart policy, counts and delays go by it.
+func (v *view) newest(name string) *Container {
+	return v.find(func(c *Container) bool { return c.Name == name })
+}
+
+// current is the latest record of that name in the active sandbox. What an init
+// container has done is judged by it alone: a record of an earlier sandbox says
+// nothing of this one (kubernetes#140309).
+func (v *view) current(name string) *Container {
+	if v.active == "" {
+		return nil
+	}
+	return v.find(func(c *Container) bool { return c.Name == name && c.SandboxID == v.active })
+}
+
+func (v *view) find(match func(*Container) bool) *Container {
+	for _, c := range v.containers {
+		if match(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// newestExited is the latest record of that name that has ended, in any
+// sandbox: a restart delay counts from its end.
+func (v *view) newestExited(name string) *Container {
+	return v.find(func(c *Container) bool { return c.Name == name && c.State == Exited })
+}
+
+// anyRegularRecord tells whether some regular container has a record that shows
+// it was there, the unknown state not being one.
+func (v *view) anyRegularRecord() bool {
+	for _, ref := range podspec.RegularContainers(v.pod) {
+		if c := v.newest(ref.Name); c != nil && c.State != Unknown {
+			return true
+		}
+	}
+	return false
+}
+
+// nextAttempt is the attempt, and the restart count, of the next start: one more
+// than the newest record's, or than the highest log file's when the runtime has
+// no record, and above any attempt that turned out to be taken.
+func (v *view) nextAttempt(name string) uint32 {
+	next := uint32(0)
+	if c := v.newest(name); c != nil {
+		next = c.RestartCount + 1
+	} else if last, ok := v.obs.LogAttempts[name]; ok {
+		next = last + 1
+	}
+	if reserved, ok := v.obs.Journal.Reserved[name]; ok {
+		next = max(next, reserved+1)
+	}
+	return next
+}
+
+// podIP is the address of the active sandbox, empty when it has none.
+func (v *view) podIP() string {
+	if v.active == "" || len(v.sandboxes[0].IPs) == 0 {
+		return ""
+	}
+	return v.sandboxes[0].IPs[0]
+}
+
+// probe is the folded verdict of one probe of one container record; false when
+// it has never been asked.
+func (v *view) probe(c *Container, t ProbeType) (ProbeRecord, bool) {
+	r, ok := v.obs.Journal.Probes[c.ID][t]
+	return r, ok
+}
+
+// shortID is an id as people read it.
+func shortID(id string) string {
+	return id[:min(len(id), 12)]
+}
+
+// ago says how long before now a moment was, in the two largest units.
+func (v *view) ago(t time.Time) string {
+	if t.IsZero() || t.UnixNano() == 0 || v.now.Before(t) {
+		return "just now"
+	}
+	return duration(v.now.Sub(t)) + " ago"
+}
+
+// duration writes a length of time as kubectl does: 40s, 3m, 2h5m, 4d.
+func duration(d time.Duration) string {
+	s := int64(d / time.Second)
+	switch {
+	case s < 120:
+		return strconv.FormatInt(s, 10) + "s"
+	case s < 600:
+		return twoUnits(s/60, "m", s%60, "s")
+	case s < 3*3600:
+		return strconv.FormatInt(s/60, 10) + "m"
+	case s < 48*3600:
+		return twoUnits(s/3600, "h", s%3600/60, "m")
+	default:
+		return twoUnits(s/86400, "d", s%86400/3600, "h")
+	}
+}
+
+func twoUnits(a int64, unitA string, b int64, unitB string) string {
+	text := strconv.FormatInt(a, 10) + unitA
+	if b > 0 {
+		text += strconv.FormatInt(b, 10) + unitB
+	}
+	return text
+}

@@ -1,0 +1,101 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// AppliedPod is a pod that podctl applied, as its journal remembers it.
+type AppliedPod struct {
+	Desired *podspec.Desired
+	Journal *state.Journal
+}
+
+// Applied lists the pods podctl applied, by namespace and name.
+func Applied(layout state.Layout) ([]AppliedPod, error) {
+	uids, err := layout.UIDs()
+	if err != nil {
+		return nil, err
+	}
+	var pods []AppliedPod
+	for _, uid := range uids {
+		j, err := layout.Pod(uid).ReadJournal()
+		if err != nil {
+			return nil, err
+		}
+		if j.Applied != nil && j.Applied.Pod != nil {
+			pods = append(pods, AppliedPod{Desired: j.Applied, Journal: j})
+		}
+	}
+	slices.SortFunc(pods, func(a, b AppliedPod) int {
+		return strings.Compare(plan.RefOf(a.Desired.Pod).String(), plan.RefOf(b.Desired.Pod).String())
+	})
+	return pods, nil
+}
+
+// NotFoundError says that podctl applied no pod of that name.
+type NotFoundError struct{ Name string }
+
+// Error says what to do.
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no pod %s: podctl has applied none of that name here (`podctl get -A` lists them)", e.Name)
+}
+
+// FindApplied finds a pod by name, namespace/name or a unique prefix of its uid.
+func FindApplied(layout state.Layout, namespace, name string) (AppliedPod, error) {
+	pods, err := Applied(layout)
+	if err != nil {
+		return AppliedPod{}, err
+	}
+	wanted := namespace + "/" + name
+	if strings.Contains(name, "/") {
+		wanted = name
+	}
+	var byUID []AppliedPod
+	for _, p := range pods {
+		if plan.RefOf(p.Desired.Pod).String() == wanted {
+			return p, nil
+		}
+		if strings.HasPrefix(string(p.Desired.Pod.UID), name) {
+			byUID = append(byUID, p)
+		}
+	}
+	switch len(byUID) {
+	case 0:
+		return AppliedPod{}, &NotFoundError{Name: wanted}
+	case 1:
+		return byUID[0], nil
+	}
+	return AppliedPod{}, fmt.Errorf("%q is the beginning of %d uids; give more of it", name, len(byUID))
+}
+
+// Pods observes pods and gives each its status, as a kubelet would report it.
+func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	found := make([]*v1.Pod, len(pods))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxConcurrent)
+	for i, d := range pods {
+		group.Go(func() error {
+			in, _, err := e.input(ctx, plan.RefOf(d.Pod), d, plan.Options{})
+			if err != nil {
+				return err
+			}
+			found[i] = d.Pod.DeepCopy()
+			found[i].Status = plan.Status(in)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return found, nil
+}

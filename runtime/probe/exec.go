@@ -1,0 +1,56 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	kprobe "k8s.io/kubernetes/pkg/probe"
+	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+)
+
+// outputMax is how much of a command's output is looked at (kubelet:
+// exec.maxReadLength).
+const outputMax = 10 << 10
+
+// execAsk runs a command in the container. A command that ends with zero
+// succeeds; one that takes too long fails.
+func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
+	command := expanded(action.Command, t.Container)
+	return ask{
+		handler: fmt.Sprintf("exec %v", command),
+		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
+			stdout, stderr, code, err := r.Exec(ctx, t.ContainerID, command, timeout)
+			if status.Code(err) == codes.DeadlineExceeded {
+				return kprobe.Failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(command, " "), timeout), nil
+			}
+			if err != nil {
+				return kprobe.Unknown, "", err
+			}
+			if code == 0 {
+				return kprobe.Success, "", nil
+			}
+			output := string(append(stdout, stderr...))
+			return kprobe.Failure, fmt.Sprintf("exit code %d: %s", code, output[:min(len(output), outputMax)]), nil
+		},
+	}
+}
+
+// expanded replaces $(VAR) in a probe's command by the values which the manifest
+// writes out; a variable that takes its value from elsewhere is empty there
+// (kubelet: ExpandContainerCommandOnlyStatic).
+func expanded(command []string, c *v1.Container) []string {
+	values := map[string]string{}
+	for _, e := range c.Env {
+		values[e.Name] = e.Value
+	}
+	out := make([]string, 0, len(command))
+	for _, word := range command {
+		out = append(out, expansion.Expand(word, expansion.MappingFuncFor(values)))
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	kprobe "k8s.io/kubernetes/pkg/probe"
+	grpcprobe "k8s.io/kubernetes/pkg/probe/grpc"
+	httpprobe "k8s.io/kubernetes/pkg/probe/http"
+	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
+)
+
+// userAgent is what a probe calls itself: that of the kubelet whose behaviour
+// podctl has.
+const userAgent = "kube-probe/1.36"
+
+// httpAsk sends a GET request. Redirects to the same host are followed, TLS is
+// not verified, proxies are not used.
+func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
+	req, err := httpprobe.NewRequestForHTTPGetAction(action, t.Container, t.host(), "probe")
+	if err != nil {
+		return ask{handler: "http-get"}, err
+	}
+	if !hasHeader(action, "User-Agent") {
+		req.Header.Set("User-Agent", userAgent)
+	}
+	prober := httpprobe.New(false)
+	return ask{
+		handler: "http-get " + req.URL.Redacted(),
+		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
+			return prober.Probe(req.WithContext(ctx), timeout)
+		},
+	}, nil
+}
+
+// tcpAsk opens a connection and closes it.
+func tcpAsk(action *v1.TCPSocketAction, t Target) (ask, error) {
+	port, err := kprobe.ResolveContainerPort(action.Port, t.Container)
+	if err != nil {
+		return ask{handler: "tcp"}, err
+	}
+	host := action.Host
+	if host == "" {
+		host = t.host()
+	}
+	return ask{
+		handler: "tcp " + net.JoinHostPort(host, strconv.Itoa(port)),
+		run: func(_ context.Context, timeout time.Duration) (kprobe.Result, string, error) {
+			return tcpprobe.New().Probe(host, port, timeout)
+		},
+	}, nil
+}
+
+// grpcAsk calls the gRPC health service.
+func grpcAsk(action *v1.GRPCAction, t Target) ask {
+	service := ""
+	if action.Service != nil {
+		service = *action.Service
+	}
+	address := net.JoinHostPort(t.host(), strconv.Itoa(int(action.Port)))
+	return ask{
+		handler: fmt.Sprintf("grpc %s %s", address, service),
+		run: func(_ context.Context, timeout time.Duration) (kprobe.Result, string, error) {
+			return grpcprobe.New().Probe(t.host(), service, int(action.Port), timeout)
+		},
+	}
+}

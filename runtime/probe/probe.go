@@ -1,0 +1,172 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	v1 "k8s.io/api/core/v1"
+	kprobe "k8s.io/kubernetes/pkg/probe"
+)
+
+// Verdict is what one run of a probe came to.
+type Verdict string
+
+// The verdicts of one run.
+const (
+	Success Verdict = "Success"
+	// Warning counts as success: a redirect that was not followed.
+	Warning Verdict = "Warning"
+	Failure Verdict = "Failure"
+	// Unknown means that the probe itself could not be asked. It counts neither
+	// way.
+	Unknown Verdict = "Unknown"
+)
+
+// maxAttempts is how often a probe that could not be asked is tried; a failure
+// is an answer and is not tried again (kubelet: maxProbeRetries).
+const maxAttempts = 3
+
+// Target is the container that is asked.
+type Target struct {
+	ContainerID string
+	Container   *v1.Container
+	// PodIP is the pod's address; a pod with the node's network has none of its
+	// own and is asked on the loopback address.
+	PodIP       string
+	HostNetwork bool
+}
+
+func (t Target) host() string {
+	if t.HostNetwork {
+		return "127.0.0.1"
+	}
+	return t.PodIP
+}
+
+// Result is the answer of one run.
+type Result struct {
+	Verdict Verdict
+	// Handler says what was asked, for example http-get
+	// http://10.88.0.7:8080/healthz.
+	Handler string
+	// Message is what was said, on one line and safe to print. It never holds a
+	// response's body.
+	Message  string
+	Latency  time.Duration
+	Attempts int
+}
+
+// ExecFunc runs a command in a container, as CRI ExecSync does.
+type ExecFunc func(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
+
+// Runner asks probes.
+type Runner struct {
+	// Exec is used for probes of type exec.
+	Exec ExecFunc
+}
+
+// ask is one way to ask a probe.
+type ask struct {
+	handler string
+	run     func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error)
+}
+
+// Run asks a probe once. The time it may take is the probe's own timeout.
+func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
+	a, err := r.handler(p, t)
+	if err != nil {
+		return Result{Verdict: Unknown, Handler: a.handler, Message: oneLine(err.Error())}
+	}
+	timeout := time.Duration(p.TimeoutSeconds) * time.Second
+	result := Result{Handler: a.handler}
+	began := time.Now()
+	for result.Attempts < maxAttempts && ctx.Err() == nil {
+		result.Attempts++
+		verdict, message, err := inTime(ctx, a, timeout)
+		result.Verdict, result.Message = judged(verdict, message, err)
+		if err == nil {
+			break
+		}
+	}
+	result.Latency = time.Since(began)
+	if ctx.Err() != nil {
+		result.Verdict, result.Message = Unknown, "interrupted"
+	}
+	return result
+}
+
+func (r Runner) handler(p *v1.Probe, t Target) (ask, error) {
+	switch {
+	case p.Exec != nil:
+		return r.execAsk(p.Exec, t), nil
+	case p.HTTPGet != nil:
+		return httpAsk(p.HTTPGet, t)
+	case p.TCPSocket != nil:
+		return tcpAsk(p.TCPSocket, t)
+	case p.GRPC != nil:
+		return grpcAsk(p.GRPC, t), nil
+	}
+	return ask{}, fmt.Errorf("the probe has no handler")
+}
+
+// answer is what a way of asking returned.
+type answer struct {
+	verdict kprobe.Result
+	message string
+	err     error
+}
+
+// inTime asks, and gives up when the caller does.
+func inTime(ctx context.Context, a ask, timeout time.Duration) (kprobe.Result, string, error) {
+	got := make(chan answer, 1)
+	go func() {
+		verdict, message, err := a.run(ctx, timeout)
+		got <- answer{verdict, message, err}
+	}()
+	select {
+	case one := <-got:
+		return one.verdict, one.message, one.err
+	case <-ctx.Done():
+		return kprobe.Unknown, "", context.Cause(ctx)
+	}
+}
+
+func judged(verdict kprobe.Result, message string, err error) (Verdict, string) {
+	if err != nil {
+		return Unknown, oneLine(err.Error())
+	}
+	switch verdict {
+	case kprobe.Success:
+		return Success, ""
+	case kprobe.Warning:
+		return Warning, "redirected to another host"
+	case kprobe.Failure:
+		return Failure, oneLine(message)
+	case kprobe.Unknown:
+	}
+	return Failure, oneLine(message)
+}
+
+// messageMax is the longest message that is passed on, in bytes.
+const messageMax = 512
+
+// oneLine makes a text safe for a terminal and for one line of a table.
+func oneLine(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	clean = strings.Join(strings.Fields(clean), " ")
+	if len(clean) > messageMax {
+		return strings.ToValidUTF8(clean[:messageMax], "") + "…"
+	}
+	return clean
+}

@@ -1,0 +1,238 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// ProbeReport is the answer of one probe, or why it was not asked.
+type ProbeReport struct {
+	Pod           plan.PodRef
+	Container     string
+	ContainerType podspec.ContainerType
+	ContainerID   string
+	Type          plan.ProbeType
+	// Asked tells that the probe ran; Why says why it did not.
+	Asked  bool
+	Why    string
+	Result probe.Result
+	// Record is the memory of the probe after this run, Threshold how many
+	// equal verdicts in a row decide.
+	Record    plan.ProbeRecord
+	Threshold int32
+	// Counted tells that this run counts towards the threshold.
+	Counted bool
+}
+
+// Verdict is the report's result in the planner's words: Unknown when the probe
+// was not asked or could not be judged.
+func (r *ProbeReport) Verdict() plan.ProbeResult {
+	if !r.Asked {
+		return plan.ProbeUnknown
+	}
+	switch r.Result.Verdict {
+	case probe.Success, probe.Warning:
+		return plan.ProbeSuccess
+	case probe.Failure:
+		return plan.ProbeFailure
+	case probe.Unknown:
+	}
+	return plan.ProbeUnknown
+}
+
+// ProbeOptions choose which probes are asked.
+type ProbeOptions struct {
+	// Container and Type restrict the probes; empty means all.
+	Container string
+	Type      plan.ProbeType
+	// NoRecord leaves the answers out of podctl's memory.
+	NoRecord bool
+	// Due asks only probes whose period has passed since they were last counted.
+	Due bool
+}
+
+// Probe asks the probes of a pod once, now and side by side, and remembers the
+// answers.
+func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts ProbeOptions) ([]ProbeReport, error) {
+	ref := plan.RefOf(desired.Pod)
+	s, err := e.observe(ctx, ref, desired)
+	if err != nil {
+		return nil, err
+	}
+	reports := e.ask(ctx, desired, s, opts)
+	if opts.NoRecord || ctx.Err() != nil {
+		return reports, context.Cause(ctx)
+	}
+	return reports, e.recordProbes(ctx, ref, s, reports)
+}
+
+// ask runs the probes that can be asked now.
+func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {
+	q := &inquiry{e: e, desired: desired, observed: s.Observed(), now: s.TakenAt, opts: opts}
+	reports := q.list()
+	var group sync.WaitGroup
+	for i := range reports {
+		if reports[i].Why == "" {
+			group.Go(func() { q.run(ctx, &reports[i]) })
+		}
+	}
+	group.Wait()
+	return reports
+}
+
+// inquiry is one round of probes of one pod.
+type inquiry struct {
+	e        *Engine
+	desired  *podspec.Desired
+	observed plan.Observed
+	now      time.Time
+	opts     ProbeOptions
+}
+
+// list names every probe that was asked for, with the reason for those that
+// cannot be asked now.
+func (q *inquiry) list() []ProbeReport {
+	var reports []ProbeReport
+	for _, ref := range podspec.Containers(q.desired.Pod) {
+		for _, t := range plan.ProbeTypes() {
+			p := plan.ProbeOf(ref.Container, t)
+			if p == nil || (q.opts.Container != "" && q.opts.Container != ref.Name) || (q.opts.Type != "" && q.opts.Type != t) {
+				continue
+			}
+			reports = append(reports, q.report(ref, t, p))
+		}
+	}
+	return reports
+}
+
+func (q *inquiry) report(ref podspec.ContainerRef, t plan.ProbeType, p *v1.Probe) ProbeReport {
+	r := ProbeReport{
+		Pod: plan.RefOf(q.desired.Pod), Container: ref.Name, ContainerType: ref.Type, Type: t,
+		Threshold: p.FailureThreshold, Record: plan.InitialProbe(t),
+	}
+	c := q.newest(ref.Name)
+	if c == nil || c.State != plan.Running {
+		r.Why = "container is not running"
+		return r
+	}
+	r.ContainerID = c.ID
+	if record, ok := q.observed.Journal.Probes[c.ID][t]; ok {
+		r.Record = record
+	}
+	r.Why = q.whyNot(ref.Container, c, t, p, &r.Record)
+	return r
+}
+
+// whyNot says why a running container's probe is not asked now (kubelet:
+// worker.doProbe): its initial delay has not passed, its startup probe has not,
+// or it has been decided for good.
+func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType, p *v1.Probe, record *plan.ProbeRecord) string {
+	running := q.now.Sub(c.StartedAt)
+	delay := time.Duration(p.InitialDelaySeconds) * time.Second
+	started := spec.StartupProbe == nil || q.observed.Journal.Probes[c.ID][plan.Startup].Result == plan.ProbeSuccess
+	switch {
+	case running < delay:
+		return fmt.Sprintf("initial delay: %s of %s have passed", max(running, 0).Truncate(time.Second), delay)
+	case t != plan.Startup && !started:
+		return "waits for the startup probe"
+	case t == plan.Startup && started && spec.StartupProbe != nil && q.opts.Due:
+		return "passed already"
+	case record.OnHold && q.opts.Due:
+		return "decided already"
+	case q.opts.Due && !record.Counts(p, q.now):
+		return "its period has not passed"
+	}
+	return ""
+}
+
+func (q *inquiry) newest(name string) *plan.Container {
+	var newest *plan.Container
+	for i := range q.observed.Containers {
+		c := &q.observed.Containers[i]
+		if c.Name == name && (newest == nil || c.CreatedAt.After(newest.CreatedAt)) {
+			newest = c
+		}
+	}
+	return newest
+}
+
+func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
+	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
+	p := plan.ProbeOf(ref.Container, r.Type)
+	runner := probe.Runner{Exec: q.e.execSync}
+	r.Result = runner.Run(ctx, p, probe.Target{
+		ContainerID: r.ContainerID, Container: ref.Container,
+		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
+	})
+	r.Asked = true
+	r.Counted = r.Record.Counts(p, q.now)
+	if r.Counted {
+		r.Record = r.Record.Fold(r.Type, p, r.Verdict(), q.now)
+	}
+	r.Record.Message = r.Result.Message
+	if r.Verdict() == plan.ProbeSuccess {
+		r.Threshold = p.SuccessThreshold
+	}
+}
+
+func (q *inquiry) podIP() string {
+	for i := range q.observed.Sandboxes {
+		if s := &q.observed.Sandboxes[i]; s.State == plan.SandboxReady && len(s.IPs) > 0 {
+			return s.IPs[0]
+		}
+	}
+	return ""
+}
+
+// recordProbes keeps the answers, under the pod's lock and only for containers
+// that are still there. A pod that podctl never applied has no memory.
+func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot, reports []ProbeReport) (err error) {
+	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r ProbeReport) bool { return r.Asked }) {
+		return nil
+	}
+	pod := e.layout.Pod(ref.UID)
+	lock, err := pod.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	j, err := pod.ReadJournal()
+	if err != nil || j.Generation != s.Journal.Generation || j.Deleted {
+		return err
+	}
+	keepProbes(j, s, reports)
+	return pod.WriteJournal(j)
+}
+
+// keepProbes puts the answers into the journal and drops those of containers
+// that are gone.
+func keepProbes(j *state.Journal, s *Snapshot, reports []ProbeReport) {
+	kept := map[string]map[plan.ProbeType]plan.ProbeRecord{}
+	for _, c := range s.Containers {
+		if records := j.Probes[c.Status.GetId()]; records != nil {
+			kept[c.Status.GetId()] = records
+		}
+	}
+	for i := range reports {
+		r := &reports[i]
+		if !r.Asked {
+			continue
+		}
+		if kept[r.ContainerID] == nil {
+			kept[r.ContainerID] = map[plan.ProbeType]plan.ProbeRecord{}
+		}
+		kept[r.ContainerID][r.Type] = r.Record
+	}
+	j.Probes = kept
+}

@@ -1,0 +1,184 @@
+package runtime
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// begin writes down what is about to be applied, before anything happens: a
+// crash in the middle leaves the manifest, so that the pod can be deleted
+// properly.
+func (x *execution) begin() error {
+	j := x.journal
+	if x.desired == nil {
+		if len(x.plan.Steps) == 0 || j.Applied == nil {
+			return nil
+		}
+		j.Deleted = true
+		return x.write()
+	}
+	var before *v1.Pod
+	if j.Applied != nil {
+		before = j.Applied.Pod
+	}
+	starts := len(x.plan.Steps) > 0
+	if starts {
+		x.noteActuated(before)
+	}
+	digest := plan.DesiredDigest(x.desired)
+	if j.Applied != nil && plan.DesiredDigest(j.Applied) == digest && !j.Deleted {
+		if starts {
+			return x.write()
+		}
+		return nil
+	}
+	j.Applied, j.AppliedAt, j.Source = x.desired, x.e.now(), x.desired.Source
+	j.Generation++
+	j.Deleted = false
+	j.Endpoint = x.e.client.Endpoint.Address
+	if j.StartTime.IsZero() {
+		j.StartTime = j.AppliedAt
+	}
+	if j.Backoffs == nil {
+		j.Backoffs = map[string]plan.Backoff{}
+	}
+	return x.write()
+}
+
+func (x *execution) write() error {
+	return x.e.layout.Pod(x.plan.Pod.UID).WriteJournal(x.journal)
+}
+
+// remember writes down what only podctl knows after a pass. A deleted pod's
+// journal goes with it.
+func (x *execution) remember() error {
+	if x.desired == nil {
+		return x.forget()
+	}
+	if len(x.plan.Steps) == 0 && !x.completes() {
+		return nil
+	}
+	x.noteCompletion()
+	return x.write()
+}
+
+func (x *execution) forget() error {
+	if len(x.failed) > 0 || len(x.left) > 0 || x.surprise != nil {
+		return nil
+	}
+	return x.e.layout.Pod(x.plan.Pod.UID).RemoveJournal()
+}
+
+// noteStart keeps the restart delay and the outcome of one start.
+func (x *execution) noteStart(ref podspec.ContainerRef, err error) {
+	if err != nil {
+		x.noteFailure(ref.Name, err)
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.journal.StartErrors, ref.Name)
+	if x.journal.Backoffs == nil {
+		x.journal.Backoffs = map[string]plan.Backoff{}
+	}
+	key := x.desired.ContainerSpecHash(ref.Container)
+	if exited := x.newestExited(ref.Name); exited != nil {
+		b := x.journal.Backoffs[ref.Name]
+		if b.Key != key {
+			b = plan.Backoff{}
+		}
+		b = b.Advance(exited.FinishedAt, x.e.now())
+		b.Key = key
+		x.journal.Backoffs[ref.Name] = b
+	}
+}
+
+// newestExited is the record a restart delay counts from.
+func (x *execution) newestExited(name string) *plan.Container {
+	var newest *plan.Container
+	for _, c := range x.snapshot.Containers {
+		observed := observedContainer(c)
+		if observed.Name != name || observed.State != plan.Exited {
+			continue
+		}
+		if newest == nil || observed.CreatedAt.After(newest.CreatedAt) {
+			newest = &observed
+		}
+	}
+	return newest
+}
+
+func (x *execution) noteFailure(container string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.journal.StartErrors == nil {
+		x.journal.StartErrors = map[string]plan.StartError{}
+	}
+	x.journal.StartErrors[container] = plan.StartError{
+		Reason: reasonOf(err, "RunContainerError"), Message: err.Error(), At: x.e.now(),
+	}
+}
+
+// noteActuated keeps the resources containers run with, before they are started
+// with them: a container without a record would look as if it had to be resized.
+func (x *execution) noteActuated(before *v1.Pod) {
+	a := x.journal.Actuated
+	if a == nil {
+		a = &plan.Actuated{}
+		x.journal.Actuated = a
+	}
+	if a.Containers == nil {
+		a.Containers = map[string]v1.ResourceRequirements{}
+	}
+	for _, ref := range podspec.Containers(x.desired.Pod) {
+		if _, known := a.Containers[ref.Name]; !known {
+			a.Containers[ref.Name] = resourcesOf(before, x.desired.Pod, ref)
+		}
+	}
+	for i := range x.plan.Steps {
+		if s := &x.plan.Steps[i]; s.Kind == plan.StartContainer {
+			if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
+				a.Containers[ref.Name] = plan.EffectiveResources(x.desired.Pod, ref.Container)
+			}
+		}
+	}
+	if x.plan.CreateSandbox {
+		a.Pod = x.desired.Pod.Spec.Resources
+	}
+}
+
+// resourcesOf are the resources a container without a record is taken to have:
+// those of the manifest applied before, or else of this one.
+func resourcesOf(before, now *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
+	if before != nil {
+		if old, ok := podspec.FindContainer(before, ref.Name); ok {
+			return plan.EffectiveResources(before, old.Container)
+		}
+	}
+	return plan.EffectiveResources(now, ref.Container)
+}
+
+// completes tells that the pod has finished and nobody has written it down.
+func (x *execution) completes() bool {
+	return x.journal.Completion == nil && x.terminalPhase() != ""
+}
+
+func (x *execution) terminalPhase() v1.PodPhase {
+	phase := plan.Status(&plan.Input{
+		Pod: x.plan.Pod, Desired: x.desired, Observed: x.snapshot.Observed(), Now: x.snapshot.TakenAt,
+	}).Phase
+	if phase == v1.PodSucceeded || phase == v1.PodFailed {
+		return phase
+	}
+	return ""
+}
+
+// noteCompletion remembers that the pod finished, so that the loss of the
+// runtime's records does not make it run again.
+func (x *execution) noteCompletion() {
+	if phase := x.terminalPhase(); phase != "" && x.journal.Completion == nil {
+		x.journal.Completion = &plan.Completion{Phase: phase, At: x.e.now(), DesiredDigest: plan.DesiredDigest(x.desired)}
+	}
+}

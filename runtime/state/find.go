@@ -1,0 +1,75 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// UIDs lists the pods that have a journal, in order. A state directory that does
+// not exist has none.
+func (l Layout) UIDs() ([]types.UID, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(l.pods())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the state directory: %w", err)
+	}
+	var uids []types.UID
+	for _, entry := range entries {
+		pod := l.Pod(types.UID(entry.Name()))
+		if pod.check() != nil {
+			continue
+		}
+		if _, err := os.Lstat(pod.JournalFile()); err == nil {
+			uids = append(uids, pod.uid)
+		}
+	}
+	return uids, nil
+}
+
+// Entry is one pod that podctl remembers.
+type Entry struct {
+	UID types.UID
+	// Journal is nil when Err says why it cannot be read.
+	Journal *Journal
+	Err     error
+}
+
+// Journals reads every journal there is, in the order of the uids. One that
+// cannot be read is an entry with an error and does not hide the others.
+func (l Layout) Journals() ([]Entry, error) {
+	uids, err := l.UIDs()
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, len(uids))
+	for _, uid := range uids {
+		j, err := l.Pod(uid).ReadJournal()
+		entries = append(entries, Entry{UID: uid, Journal: j, Err: err})
+	}
+	return entries, nil
+}
+
+// Find lists the pods of that name, in the order of their uids. There is more
+// than one when a manifest was given another metadata.uid.
+func (l Layout) Find(namespace, name string) ([]Entry, error) {
+	all, err := l.Journals()
+	if err != nil {
+		return nil, err
+	}
+	var found []Entry
+	for _, entry := range all {
+		if entry.Err == nil && name != "" && entry.Journal.Pod.Namespace == namespace && entry.Journal.Pod.Name == name {
+			found = append(found, entry)
+		}
+	}
+	return found, nil
+}

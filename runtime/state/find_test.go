@@ -1,0 +1,109 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func writeApplied(t *testing.T, l Layout, namespace, name string, uid types.UID) {
+	t.Helper()
+	if err := l.Pod(uid).WriteJournal(&Journal{Applied: desired(namespace, name, uid), Generation: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUIDsAreThePodsWithAJournal(t *testing.T) {
+	l := newLayout(t)
+	uids, err := l.UIDs()
+	if err != nil || len(uids) != 0 {
+		t.Fatalf("UIDs without a state directory = %v, %v; want none", uids, err)
+	}
+	writeApplied(t, l, "default", "web", "u2")
+	writeApplied(t, l, "default", "db", "u1")
+	for _, path := range []string{"u3/etc-hosts", ".hidden/journal.json"} {
+		write(t, filepath.Join(l.pods(), path), "")
+	}
+	write(t, filepath.Join(l.pods(), "file"), "")
+	uids, err = l.UIDs()
+	if diff := cmp.Diff([]types.UID{"u1", "u2"}, uids); diff != "" || err != nil {
+		t.Errorf("UIDs differ (-want +got), error %v:\n%s", err, diff)
+	}
+}
+
+func TestFindByName(t *testing.T) {
+	l := newLayout(t)
+	writeApplied(t, l, "default", "web", "u1")
+	writeApplied(t, l, "default", "web", "u2")
+	writeApplied(t, l, "other", "web", "u3")
+	writeApplied(t, l, "default", "db", "u4")
+	if err := l.Pod("u5").WriteJournal(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		namespace, name string
+		want            []types.UID
+	}{
+		"one of the name":               {"default", "db", []types.UID{"u4"}},
+		"two of the name":               {"default", "web", []types.UID{"u1", "u2"}},
+		"the name in another namespace": {"other", "web", []types.UID{"u3"}},
+		"nobody":                        {"default", "nobody", nil},
+		"no name finds no nameless pod": {"", "", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			entries, err := l.Find(test.namespace, test.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []types.UID
+			for _, entry := range entries {
+				got = append(got, entry.UID)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("uids differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
+	l := newLayout(t)
+	writeApplied(t, l, "default", "web", "u1")
+	writeApplied(t, l, "default", "db", "u3")
+	write(t, l.Pod("u2").JournalFile(), "{")
+	entries, err := l.Journals()
+	if err != nil || len(entries) != 3 {
+		t.Fatalf("Journals = %v, %v; want three entries", entries, err)
+	}
+	if entries[0].Err != nil || entries[2].Err != nil || entries[2].Journal.Pod.Name != "db" {
+		t.Errorf("the sound journals are %+v and %+v", entries[0], entries[2])
+	}
+	if entries[1].Journal != nil || !errors.Is(entries[1].Err, ErrDamaged) || entries[1].UID != "u2" {
+		t.Errorf("the damaged journal is %+v, want an entry with ErrDamaged", entries[1])
+	}
+	if found, err := l.Find("default", "db"); err != nil || len(found) != 1 {
+		t.Errorf("Find = %v, %v; want one", found, err)
+	}
+}
+
+func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
+	l := newLayout(t)
+	if err := os.MkdirAll(l.Root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, l.pods(), "a file where the directory should be")
+	for what, list := range map[string]func() error{
+		"UIDs":     func() error { _, err := l.UIDs(); return err },
+		"Journals": func() error { _, err := l.Journals(); return err },
+		"Find":     func() error { _, err := l.Find("default", "web"); return err },
+	} {
+		if list() == nil {
+			t.Errorf("%s succeeded, want an error", what)
+		}
+	}
+}

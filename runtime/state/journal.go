@@ -1,0 +1,79 @@
+package state
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// journalVersion is the version of the journal's form.
+const journalVersion = 1
+
+// Journal is what podctl remembers of one pod and the runtime cannot. Losing it
+// changes explanations and delays, and never stops a container.
+//
+// A field that a reader does not know is dropped: what changes the meaning of
+// the others needs a new version.
+type Journal struct {
+	// Version is that of the form; a newer one is not read.
+	Version int `json:"version"`
+	// Pod names the pod, so that it can be found by name.
+	Pod plan.PodRef `json:"pod,omitzero"`
+	// Applied is the manifest that was applied last, complete with its ConfigMaps
+	// and Secrets, which is why the file is for its owner alone.
+	Applied   *podspec.Desired `json:"applied,omitempty"`
+	AppliedAt time.Time        `json:"appliedAt,omitzero"`
+	// Source is where the manifest came from: an absolute path, a URL, or "-".
+	Source string `json:"source,omitempty"`
+	// Generation counts the manifests that were applied. A process that waits
+	// gives up when it has changed.
+	Generation uint64 `json:"generation"`
+	// Deleted marks a pod whose deletion has begun.
+	Deleted bool `json:"deleted,omitempty"`
+	// Endpoint is the runtime the pod lives on.
+	Endpoint string `json:"endpoint,omitempty"`
+	// StartTime is when the pod was applied first.
+	StartTime time.Time `json:"startTime,omitzero"`
+	// Completion is set once the pod has reached a terminal phase.
+	Completion *plan.Completion `json:"completion,omitempty"`
+	// Probes holds what probes said, by container id and type.
+	Probes map[string]map[plan.ProbeType]plan.ProbeRecord `json:"probes,omitempty"`
+	// Backoffs holds the restart delays by container name; null when they are
+	// lost and have to be estimated from the runtime's records.
+	Backoffs map[string]plan.Backoff `json:"backoffs"`
+	// StartErrors holds the last failure to start, by container name.
+	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
+	// Actuated is what was applied last of cpu and memory.
+	Actuated *plan.Actuated `json:"actuated,omitempty"`
+	// Reserved holds attempts which turned out to be taken, by container name and
+	// under the empty name for the sandbox.
+	Reserved map[string]uint32 `json:"reservedAttempts,omitempty"`
+	// Debug are the debug containers that were added to the pod without its
+	// manifest.
+	Debug []v1.EphemeralContainer `json:"debugContainers,omitempty"`
+}
+
+// Observed is the journal in the planner's words.
+func (j *Journal) Observed() plan.Journal {
+	return plan.Journal{
+		Applied:     j.Applied,
+		Generation:  j.Generation,
+		StartTime:   j.StartTime,
+		Completion:  j.Completion,
+		Probes:      j.Probes,
+		Backoffs:    j.Backoffs,
+		StartErrors: j.StartErrors,
+		Actuated:    j.Actuated,
+		Reserved:    j.Reserved,
+	}
+}
+
+// name fills in which pod the journal is about, as soon as it is known.
+func (j *Journal) name() {
+	if j.Applied != nil && j.Applied.Pod != nil {
+		j.Pod = plan.RefOf(j.Applied.Pod)
+	}
+}

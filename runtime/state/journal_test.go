@@ -1,0 +1,217 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+func testTime() time.Time { return time.Date(2026, 3, 1, 12, 30, 15, 123456789, time.UTC) }
+
+func desired(namespace, name string, uid types.UID) *podspec.Desired {
+	return &podspec.Desired{
+		Pod: &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
+			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "app:1"}}},
+		},
+		Objects: podspec.Objects{Secrets: map[string]*v1.Secret{
+			"s": {ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": {0, 1, 255}}},
+		}},
+		Source: "/srv/web.yaml",
+	}
+}
+
+// fullJournal is a journal in which every field is set.
+func fullJournal() *Journal {
+	return &Journal{
+		Version:    1,
+		Pod:        plan.PodRef{Namespace: "default", Name: "web", UID: testUID},
+		Applied:    desired("default", "web", testUID),
+		AppliedAt:  testTime(),
+		Source:     "/srv/web.yaml",
+		Generation: 3,
+		Deleted:    true,
+		Endpoint:   "unix:///run/containerd/containerd.sock",
+		StartTime:  testTime().Add(-time.Hour),
+		Completion: &plan.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab"},
+		Probes: map[string]map[plan.ProbeType]plan.ProbeRecord{
+			"c1": {plan.Liveness: {Result: plan.ProbeSuccess, Last: plan.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
+		},
+		Backoffs:    map[string]plan.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v1:x"}},
+		StartErrors: map[string]plan.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
+		Actuated: &plan.Actuated{Containers: map[string]v1.ResourceRequirements{
+			"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
+		}},
+		Reserved: map[string]uint32{"": 1, "app": 4},
+		Debug:    []v1.EphemeralContainer{{TargetContainerName: "app"}},
+	}
+}
+
+func TestJournalIsReadAsItWasWritten(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	want := fullJournal()
+	if err := pod.WriteJournal(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := pod.ReadJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fullJournal(), got); diff != "" {
+		t.Errorf("journal differs (-want +got):\n%s", diff)
+	}
+	if entries := names(t, pod.Dir()); len(entries) != 1 {
+		t.Errorf("the pod's directory holds %v, want the journal alone", entries)
+	}
+}
+
+func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
+	j := fullJournal()
+	want := plan.Journal{
+		Applied: j.Applied, Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
+		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated, Reserved: j.Reserved,
+	}
+	if diff := cmp.Diff(want, j.Observed()); diff != "" {
+		t.Errorf("observed journal differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestMissingJournalIsEmpty(t *testing.T) {
+	l := newLayout(t)
+	j, err := l.Pod(testUID).ReadJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&Journal{Version: 1}, j); diff != "" {
+		t.Errorf("journal differs (-want +got):\n%s", diff)
+	}
+	wantGone(t, l.Root)
+}
+
+func TestLostBackoffsAreNotNoBackoffs(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	for _, backoffs := range []map[string]plan.Backoff{nil, {}} {
+		if err := pod.WriteJournal(&Journal{Backoffs: backoffs}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := pod.ReadJournal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.Backoffs == nil) != (backoffs == nil) {
+			t.Errorf("wrote %#v, read %#v", backoffs, got.Backoffs)
+		}
+	}
+}
+
+func TestJournalThatCannotBeUsed(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want error
+	}{
+		"empty file":                       {"", ErrDamaged},
+		"cut off":                          {`{"version":1,"applied":{"pod":{"meta`, ErrDamaged},
+		"not JSON":                         {"\x00\x00\x00", ErrDamaged},
+		"another document":                 {`[1,2,3]`, ErrDamaged},
+		"null":                             {`null`, ErrDamaged},
+		"no version":                       {`{"generation":3}`, ErrDamaged},
+		"a field of the wrong type":        {`{"version":1,"generation":"three"}`, ErrDamaged},
+		"two documents":                    {`{"version":1}{"version":1}`, ErrDamaged},
+		"deep nesting":                     {`{"version":1,"x":` + strings.Repeat("[", 100000), ErrDamaged},
+		"newer version":                    {`{"version":2,"generation":3}`, ErrNewer},
+		"newer version with another shape": {`{"version":9,"generation":{"count":3}}`, ErrNewer},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := newLayout(t).Pod(testUID)
+			if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			write(t, pod.JournalFile(), test.text)
+			j, err := pod.ReadJournal()
+			unusable := (*JournalError)(nil)
+			if j != nil || !errors.As(err, &unusable) || !errors.Is(err, test.want) {
+				t.Fatalf("ReadJournal = %v, %v; want a JournalError with %v", j, err, test.want)
+			}
+			for _, part := range []string{pod.JournalFile(), "remove the file", "running containers are not harmed"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsOfTheSameVersionAreDropped(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	write(t, pod.JournalFile(), `{"version":1,"generation":3,"later":{"a":[1]}}`)
+	j, err := pod.ReadJournal()
+	if err != nil || j.Generation != 3 {
+		t.Fatalf("ReadJournal = %+v, %v; want generation 3", j, err)
+	}
+	if err = pod.WriteJournal(j); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(pod.JournalFile())
+	if err != nil || strings.Contains(string(text), "later") {
+		t.Errorf("journal is %s (%v), want it without the unknown field", text, err)
+	}
+}
+
+func TestJournalIsNoWayToAnotherFile(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	other := filepath.Join(t.TempDir(), "other.json")
+	write(t, other, `{"version":1,"generation":9}`)
+	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, pod.JournalFile()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pod.ReadJournal(); !errors.Is(err, ErrDamaged) {
+		t.Errorf("reading through a link: error %v, want ErrDamaged", err)
+	}
+	if err := pod.WriteJournal(&Journal{Generation: 1}); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, pod.JournalFile(), 0o600)
+	if text, err := os.ReadFile(other); err != nil || !strings.Contains(string(text), `"generation":9`) {
+		t.Errorf("the other file is now %s (%v)", text, err)
+	}
+}
+
+func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
+	for name, create := range map[string]func(string) error{
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"pipe":      func(path string) error { return mkfifo(path) },
+		"huge":      func(path string) error { return sparse(path, journalMax+1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := newLayout(t).Pod(testUID)
+			if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if err := create(pod.JournalFile()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pod.ReadJournal(); !errors.Is(err, ErrDamaged) {
+				t.Errorf("error %v, want ErrDamaged", err)
+			}
+		})
+	}
+}

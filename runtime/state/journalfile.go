@@ -1,0 +1,178 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+)
+
+// journalMax bounds what is read of a journal, in bytes. Forty ConfigMaps
+// of the largest size stay below it.
+const journalMax = 64 << 20
+
+// ErrDamaged says that a journal is cut off or is no journal.
+var ErrDamaged = errors.New("it is damaged")
+
+// ErrNewer says that a journal was written by a newer podctl.
+var ErrNewer = errors.New("it was written by a newer podctl")
+
+// JournalError says that a journal cannot be used. Err is ErrDamaged or ErrNewer,
+// with details.
+type JournalError struct {
+	Path string
+	Err  error
+}
+
+// Error says what happened and what to do.
+func (e *JournalError) Error() string {
+	if errors.Is(e.Err, ErrNewer) {
+		return fmt.Sprintf("reading the journal %s: %v; use that podctl, or remove the file: %s", e.Path, e.Err, whatIsLost)
+	}
+	return fmt.Sprintf("reading the journal %s: %v; remove the file: %s", e.Path, e.Err, whatIsLost)
+}
+
+const whatIsLost = "running containers are not harmed by that, podctl only forgets the manifest applied last, probe results and restart delays"
+
+// Unwrap returns the cause.
+func (e *JournalError) Unwrap() error { return e.Err }
+
+// ReadJournal reads the pod's journal. A missing one is empty; one that is
+// damaged, or of a newer podctl, is a *JournalError.
+func (p Pod) ReadJournal() (*Journal, error) {
+	if err := errors.Join(p.check(), p.layout.check()); err != nil {
+		return nil, err
+	}
+	text, err := readRegular(p.JournalFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &Journal{Version: journalVersion}, nil
+	case errors.Is(err, ErrDamaged):
+		return nil, &JournalError{Path: p.JournalFile(), Err: err}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("reading the journal: %w; run podctl as the user who applied the pod, which is root as a rule", err)
+	case err != nil:
+		return nil, fmt.Errorf("reading the journal: %w", err)
+	}
+	j, err := decodeJournal(text)
+	if err != nil {
+		return nil, &JournalError{Path: p.JournalFile(), Err: err}
+	}
+	return j, nil
+}
+
+// readRegular reads a file that must be an ordinary one: neither a link to
+// somewhere else nor a pipe that never ends.
+func readRegular(path string) (text []byte, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%w: it is a symbolic link", ErrDamaged)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: it is not a regular file", ErrDamaged)
+	case info.Size() > journalMax:
+		return nil, fmt.Errorf("%w: its %d bytes are more than a journal has", ErrDamaged, info.Size())
+	}
+	return io.ReadAll(io.LimitReader(f, journalMax))
+}
+
+// decodeJournal looks at the version first: a newer form need not decode at all.
+func decodeJournal(text []byte) (*Journal, error) {
+	var form struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &form); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	switch {
+	case form.Version > journalVersion:
+		return nil, fmt.Errorf("%w (its version is %d, this podctl knows %d)", ErrNewer, form.Version, journalVersion)
+	case form.Version < journalVersion:
+		return nil, fmt.Errorf("%w: it names no version", ErrDamaged)
+	}
+	var j Journal
+	if err := json.Unmarshal(text, &j); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return &j, nil
+}
+
+// WriteJournal replaces the pod's journal as a whole: after a crash the old one
+// or the new one is there. The caller holds the pod's lock.
+func (p Pod) WriteJournal(j *Journal) error {
+	j.Version = journalVersion
+	j.name()
+	text, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	if err = p.MakeDir(p.Dir(), podDirMode); err != nil {
+		return err
+	}
+	if err = p.removeUnfinished(); err == nil {
+		err = renameio.WriteFile(p.JournalFile(), text, 0o600,
+			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(0o600))
+	}
+	if err == nil {
+		err = syncDir(p.Dir())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the journal: %w; the one before is kept", err)
+	}
+	return nil
+}
+
+// removeUnfinished removes what a process left that was killed while it wrote
+// the journal. Whoever calls it holds the lock, so nobody is writing now.
+func (p Pod) removeUnfinished() error {
+	entries, err := os.ReadDir(p.Dir())
+	if err != nil {
+		return err
+	}
+	prefix := "." + filepath.Base(p.JournalFile())
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), prefix) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(p.Dir(), entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveJournal ends the pod's memory, and removes its directory. What else lies
+// in it has to be removed before (volume.RemoveAll).
+func (p Pod) RemoveJournal() error {
+	if err := errors.Join(p.check(), p.layout.check()); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(p.Dir()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := p.removeUnfinished(); err != nil {
+		return fmt.Errorf("removing the journal: %w", err)
+	}
+	if err := os.Remove(p.JournalFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the journal: %w", err)
+	}
+	if err := os.Remove(p.Dir()); err != nil {
+		return fmt.Errorf("removing the pod's directory: %w", err)
+	}
+	return nil
+}

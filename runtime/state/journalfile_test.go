@@ -1,0 +1,154 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
+
+func sparse(path string, size int64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
+
+// TestReadersNeverSeeHalfAJournal reads while another goroutine replaces the
+// journal: each reading is one of the journals that were written, as a whole.
+func TestReadersNeverSeeHalfAJournal(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	long := fullJournal()
+	long.Source = strings.Repeat("x", 100000)
+	if err := pod.WriteJournal(fullJournal()); err != nil {
+		t.Fatal(err)
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range 20 {
+			j := *fullJournal()
+			if i%2 == 0 {
+				j = *long
+			}
+			if err := pod.WriteJournal(&j); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 200 {
+		if j, err := pod.ReadJournal(); err != nil || j.Generation != 3 {
+			t.Fatalf("ReadJournal = %v, %v", j, err)
+		}
+	}
+	writer.Wait()
+}
+
+func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	if err := pod.WriteJournal(&Journal{Generation: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.ReadFile(report(l))
+	if err != nil || !strings.Contains(string(said), "the one before is kept") {
+		t.Fatalf("writing beyond the limit: %q (%v), want an error that says what is kept", said, err)
+	}
+	j, err := pod.ReadJournal()
+	if err != nil || j.Generation != 1 {
+		t.Errorf("ReadJournal = %+v, %v; want generation 1", j, err)
+	}
+	if entries := names(t, pod.Dir()); len(entries) != 1 {
+		t.Errorf("the pod's directory holds %v, want the journal alone", entries)
+	}
+}
+
+// writeBeyondLimit writes a journal that does not fit, as on a full disk, and
+// says what came of it.
+func writeBeyondLimit(l Layout) {
+	signal.Ignore(unix.SIGXFSZ)
+	err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1000, Max: 1000})
+	if err == nil {
+		err = l.Pod(testUID).WriteJournal(&Journal{Generation: 2, Source: strings.Repeat("x", 5000)})
+	}
+	say(l, err)
+}
+
+func TestLeftoversOfAKilledWriterGo(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.WriteJournal(&Journal{Generation: 1}); err != nil {
+		t.Fatal(err)
+	}
+	leftover := filepath.Join(pod.Dir(), ".journal.json1234567")
+	write(t, leftover, `{"ver`)
+	if err := pod.WriteJournal(&Journal{Generation: 2}); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, leftover)
+	write(t, leftover, `{"ver`)
+	if err := pod.RemoveJournal(); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, pod.Dir())
+}
+
+func TestRemoveJournalRemovesThePodAndNothingElse(t *testing.T) {
+	l := newLayout(t)
+	pod, other := l.Pod(testUID), l.Pod("other")
+	for _, p := range []Pod{pod, other} {
+		if err := p.WriteJournal(&Journal{Generation: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := pod.RemoveJournal(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantGone(t, pod.Dir())
+	if j, err := other.ReadJournal(); err != nil || j.Generation != 1 {
+		t.Errorf("the other pod's journal is %+v, %v", j, err)
+	}
+}
+
+func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.WriteJournal(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	content := filepath.Join(pod.VolumeDir(EmptyDir, "data"), "file")
+	write(t, content, "precious")
+	if err := pod.RemoveJournal(); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("error %v, want ENOTEMPTY", err)
+	}
+	if _, err := os.Stat(content); err != nil {
+		t.Errorf("content of a volume was removed: %v", err)
+	}
+}
+
+func TestJournalOfAnotherUserIsNotCalledDamaged(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.WriteJournal(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pod.Dir(), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(pod.Dir(), 0o750) })
+	var err error
+	asOrdinaryUser(t, func() { _, err = pod.ReadJournal() })
+	if !errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "remove") {
+		t.Errorf("error %v, want one about permission that advises no removal", err)
+	}
+}

@@ -1,0 +1,163 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The lock is asked for again after a pause that grows between these two.
+const (
+	lockPauseMin = 5 * time.Millisecond
+	lockPauseMax = 50 * time.Millisecond
+)
+
+// Lock is held by one process at a time, for one pod. It goes with the process:
+// a dead one never blocks.
+//
+// It is made of two locks on one file. The lock itself is flock(2), so that
+// flock(1) can hold it too. In front of it is a gate, an open file description
+// lock on the first byte: who waits for the lock stands in the gate, and who has
+// just given the lock back has to queue there as well. So a process that locks
+// again and again cannot starve one that waits, say to delete the pod.
+type Lock struct {
+	file   *os.File
+	remove bool
+}
+
+// Lock waits for the pod's lock until the context ends, and returns a
+// *LockedError then. The lock is taken if it is free, even when the context has
+// ended already.
+func (p Pod) Lock(ctx context.Context) (*Lock, error) {
+	if err := p.makeLocks(); err != nil {
+		return nil, err
+	}
+	wait := &waiting{path: p.lockFile()}
+	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
+		lock, err := wait.try()
+		if lock != nil || err != nil {
+			return lock, errors.Join(err, wait.end())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(wait.lockedError(context.Cause(ctx)), wait.end())
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (p Pod) makeLocks() error {
+	if err := errors.Join(p.check(), p.layout.prepare()); err != nil {
+		return err
+	}
+	if err := makeDirs(p.layout.locks(), 0o700, 0o700); err != nil {
+		return fmt.Errorf("creating the lock: %w", err)
+	}
+	return nil
+}
+
+// waiting is an attempt to get a lock that is not free yet.
+type waiting struct {
+	path string
+	// file is open while the gate is held, or the lock was lost to a removal.
+	file  *os.File
+	gated bool
+}
+
+// try makes one attempt; nil without an error when somebody else is first.
+func (w *waiting) try() (*Lock, error) {
+	if w.file == nil {
+		f, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("opening the lock: %w", err)
+		}
+		w.file = f
+	}
+	free, err := w.enterGate()
+	if free {
+		free, err = taken(unix.Flock(int(w.file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", w.path, err)
+	}
+	if !free || w.removed() {
+		return nil, nil //nolint:nilnil // No lock and no error: it has to be asked for again.
+	}
+	if err := gate(w.file, unix.F_UNLCK); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", w.path, err)
+	}
+	lock := &Lock{file: w.file}
+	lock.writeHolder()
+	w.file = nil
+	return lock, nil
+}
+
+func (w *waiting) enterGate() (bool, error) {
+	if w.gated {
+		return true, nil
+	}
+	free, err := taken(gate(w.file, unix.F_WRLCK))
+	w.gated = free
+	return free, err
+}
+
+// removed tells that the file is not the one that others will open: it was
+// removed, with the pod, while this process waited. The wait begins anew.
+func (w *waiting) removed() bool {
+	opened, err := w.file.Stat()
+	if err == nil {
+		if named, err := os.Lstat(w.path); err == nil && os.SameFile(opened, named) {
+			return false
+		}
+	}
+	_ = w.end()
+	return true
+}
+
+func (w *waiting) end() error {
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file, w.gated = nil, false
+	return err
+}
+
+func (w *waiting) lockedError(cause error) error {
+	return &LockedError{Path: w.path, Holder: readHolder(w.path), Err: cause}
+}
+
+// gate sets or frees the lock on the first byte of the file.
+func gate(f *os.File, how int16) error {
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: how, Len: 1})
+}
+
+// taken turns the outcome of an attempt to lock into whether it succeeded.
+func taken(err error) (bool, error) {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// RemoveOnUnlock removes the lock's file together with the lock, once the pod is
+// gone.
+func (l *Lock) RemoveOnUnlock() { l.remove = true }
+
+// Unlock frees the lock. It may be called once.
+func (l *Lock) Unlock() error {
+	var err error
+	if l.remove {
+		err = os.Remove(l.file.Name())
+	} else {
+		err = l.file.Truncate(0)
+	}
+	if err = errors.Join(err, l.file.Close()); err != nil {
+		return fmt.Errorf("freeing the lock: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The test binary plays another process when these are set: what it does, and
+// the root of the state directory.
+const (
+	roleEnv = "PODCTL_TEST_ROLE"
+	rootEnv = "PODCTL_TEST_ROOT"
+)
+
+func TestMain(m *testing.M) {
+	l := Layout{Root: os.Getenv(rootEnv)}
+	switch os.Getenv(roleEnv) {
+	case "holdLock":
+		holdLock(l)
+	case "fillDisk":
+		writeBeyondLimit(l)
+	default:
+		m.Run()
+	}
+}
+
+// otherProcess is this test binary in one of its roles. What it has to say is in
+// the file that report names.
+func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, rootEnv+"="+l.Root)
+	return cmd
+}
+
+func report(l Layout) string { return filepath.Join(filepath.Dir(l.Root), "report") }
+
+// say leaves word of how it went; nobody could hear of an error here.
+func say(l Layout, err error) {
+	_ = os.WriteFile(report(l)+".new", []byte(fmt.Sprint(err)), 0o600)
+	_ = os.Rename(report(l)+".new", report(l))
+}
+
+// holdLock locks, says so, and waits to be killed.
+func holdLock(l Layout) {
+	lock, err := l.Pod(testUID).Lock(context.Background())
+	say(l, err)
+	time.Sleep(time.Minute)
+	if lock != nil {
+		_ = lock.Unlock()
+	}
+}
+
+// startHolder starts another process that holds the lock.
+func startHolder(t *testing.T, l Layout) *exec.Cmd {
+	t.Helper()
+	cmd := otherProcess(t, "holdLock", l, "apply", "web.yaml", "https://user:secret@example.org/x", "--token=abc")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if text, err := os.ReadFile(report(l)); err == nil {
+			if string(text) != "<nil>" {
+				t.Fatalf("the holder said %q", text)
+			}
+			return cmd
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the holder said nothing")
+	return nil
+}
+
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+func mustLock(t *testing.T, pod Pod) *Lock {
+	t.Helper()
+	lock, err := pod.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func TestLockNamesItsHolderToOneWhoGivesUp(t *testing.T) {
+	l := newLayout(t)
+	holder := startHolder(t, l)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	lock, err := l.Pod(testUID).Lock(ctx)
+	locked := (*LockedError)(nil)
+	if lock != nil || !errors.As(err, &locked) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Lock = %v, %v; want a LockedError because of the deadline", lock, err)
+	}
+	if waited := time.Since(began); waited < 50*time.Millisecond {
+		t.Errorf("gave up after %v, want to wait for the deadline", waited)
+	}
+	if want := fmt.Sprintf("pid %d (", holder.Process.Pid); !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q does not name the holder with %q", err, want)
+	}
+	if !strings.Contains(locked.Holder, "apply web.yaml)") {
+		t.Errorf("holder %q, want its plain words and nothing else", locked.Holder)
+	}
+	kill(t, holder)
+}
+
+func TestLockOfADeadProcessIsFree(t *testing.T) {
+	l := newLayout(t)
+	kill(t, startHolder(t, l))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	lock, err := l.Pod(testUID).Lock(ended)
+	if err != nil {
+		t.Fatalf("the lock of a dead process blocks: %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLocksOfTwoPodsDoNotMeet(t *testing.T) {
+	l := newLayout(t)
+	first, second := mustLock(t, l.Pod("u1")), mustLock(t, l.Pod("u2"))
+	if err := errors.Join(first.Unlock(), second.Unlock()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockAdmitsOneAtATime(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	var inside, total atomic.Int32
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			lock, err := pod.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if n := inside.Add(1); n != 1 {
+				t.Errorf("%d hold the lock at once", n)
+			}
+			time.Sleep(time.Millisecond)
+			inside.Add(-1)
+			total.Add(1)
+			if i%3 == 0 {
+				lock.RemoveOnUnlock()
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if total.Load() != 20 {
+		t.Errorf("%d got the lock, want 20", total.Load())
+	}
+}
+
+// TestLockIsNotStarved locks again and again without a pause, as a process does
+// that makes pass after pass: one who waits gets its turn all the same.
+func TestLockIsNotStarved(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	var stop atomic.Bool
+	var greedy sync.WaitGroup
+	started := make(chan struct{})
+	greedy.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			lock, err := pod.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 0 {
+				close(started)
+			}
+			time.Sleep(20 * time.Millisecond)
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	<-started
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		lock, err := pod.Lock(ctx)
+		cancel()
+		if err != nil {
+			t.Errorf("starved: %v", err)
+			break
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	stop.Store(true)
+	greedy.Wait()
+}
+
+func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	lock := mustLock(t, pod)
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, pod.lockFile(), 0o600)
+	if text, err := os.ReadFile(pod.lockFile()); err != nil || len(text) != 0 {
+		t.Errorf("a free lock still names %q (%v)", text, err)
+	}
+	lock = mustLock(t, pod)
+	lock.RemoveOnUnlock()
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, pod.lockFile())
+}
+
+// TestLockOnARemovedFileDoesNotCount holds the lock while another waits, and
+// removes the file: the waiting one must end up with the file that newcomers
+// see.
+func TestLockOnARemovedFileDoesNotCount(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	first := mustLock(t, pod)
+	got := make(chan *Lock)
+	go func() {
+		lock, err := pod.Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lock
+	}()
+	time.Sleep(30 * time.Millisecond)
+	first.RemoveOnUnlock()
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	second := <-got
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if lock, err := pod.Lock(ctx); err == nil {
+		t.Error("two hold the lock after the file was removed")
+		_ = lock.Unlock()
+	}
+	if err := second.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockDoesNotFollowLinks(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	other := t.TempDir() + "/other"
+	write(t, other, "untouched")
+	if err := pod.makeLocks(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, pod.lockFile()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pod.Lock(t.Context()); err == nil {
+		t.Error("locking through a link succeeded, want an error")
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "untouched" {
+		t.Errorf("the other file is now %q (%v)", text, err)
+	}
+}
+
+func TestLockThatCannotBeOpenedIsAnError(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.makeLocks(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pod.layout.Root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pod.layout.locks(), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	asOrdinaryUser(t, func() { _, err = pod.Lock(t.Context()) })
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "opening the lock") {
+		t.Errorf("error %v, want one about opening the lock", err)
+	}
+}

@@ -1,0 +1,70 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+// LockedError says that another process works on the pod.
+type LockedError struct {
+	Path string
+	// Holder is its process id and command, as it wrote them down.
+	Holder string
+	// Err is why the waiting ended.
+	Err error
+}
+
+// Error names the holder and says what to do.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("the pod is in use by %s: wait until it is done, or end it (lock %s)", e.Holder, e.Path)
+}
+
+// Unwrap returns why the waiting ended.
+func (e *LockedError) Unwrap() error { return e.Err }
+
+// writeHolder leaves word of who holds the lock, for those who wait. A full disk
+// must not keep a pod from being deleted, so nothing depends on it.
+func (l *Lock) writeHolder() {
+	if l.file.Truncate(0) == nil {
+		_, _ = fmt.Fprintf(l.file, "pid %d (%s)\n", os.Getpid(), command(os.Args))
+	}
+}
+
+// commandMax is how much of a command line is written down, in bytes.
+const commandMax = 80
+
+// command is a command line as far as it is nobody's secret: the program and its
+// plain words, without flags, and without anything that could be a URL with
+// credentials.
+func command(args []string) string {
+	if len(args) == 0 {
+		return "podctl"
+	}
+	words := []string{filepath.Base(args[0])}
+	for _, arg := range args[1:] {
+		if arg != "" && !strings.HasPrefix(arg, "-") && !strings.ContainsAny(arg, ":@=") {
+			words = append(words, arg)
+		}
+	}
+	line := strings.Join(words, " ")
+	return line[:min(len(line), commandMax)]
+}
+
+// readHolder reads who holds a lock. What stands in the file goes to a terminal,
+// so control characters do not pass.
+func readHolder(path string) string {
+	text, err := readRegular(path)
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, string(text[:min(len(text), 2*commandMax)]))
+	if err != nil || line == "" {
+		return "another process"
+	}
+	return line
+}

@@ -1,0 +1,49 @@
+package state
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCommandTellsNoSecrets(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"plain words":           {[]string{"/usr/local/bin/podctl", "apply", "web.yaml"}, "podctl apply web.yaml"},
+		"no arguments at all":   {nil, "podctl"},
+		"flags are left out":    {[]string{"podctl", "-n", "prod", "--token", "delete", ""}, "podctl prod delete"},
+		"URLs are left out":     {[]string{"podctl", "apply", "https://me:secret@host/web.yaml"}, "podctl apply"},
+		"settings are left out": {[]string{"podctl", "run", "PASSWORD=secret", "web"}, "podctl run web"},
+		"long lines are cut":    {[]string{"podctl", strings.Repeat("a", 200)}, "podctl " + strings.Repeat("a", 73)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := command(test.args); got != test.want {
+				t.Errorf("command(%q) = %q, want %q", test.args, got, test.want)
+			}
+		})
+	}
+}
+
+func TestHolderIsFitForATerminal(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"a holder":           {"pid 7 (podctl apply)\n", "pid 7 (podctl apply)"},
+		"nobody wrote":       {"", "another process"},
+		"escape sequences":   {"pid 7 \x1b]0;owned\x07\x1b[31m(podctl)\n", "pid 7 ]0;owned[31m(podctl)"},
+		"not text":           {"\xff\xfe\x00", "another process"},
+		"longer than needed": {strings.Repeat("x", 1000), strings.Repeat("x", 160)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir() + "/lock"
+			write(t, path, test.text)
+			if got := readHolder(path); got != test.want {
+				t.Errorf("readHolder = %q, want %q", got, test.want)
+			}
+		})
+	}
+	if got := readHolder(t.TempDir() + "/missing"); got != "another process" {
+		t.Errorf("holder of a missing lock is %q", got)
+	}
+}

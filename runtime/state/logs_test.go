@@ -1,0 +1,146 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLastLogAttempt(t *testing.T) {
+	tests := map[string]struct {
+		files []string
+		want  uint32
+		found bool
+	}{
+		"no directory":                    {nil, 0, false},
+		"one log":                         {[]string{"0.log"}, 0, true},
+		"numbers are not words":           {[]string{"9.log", "10.log"}, 10, true},
+		"rotated logs count":              {[]string{"1.log", "4.log.20260301-123015", "2.log.20260301-123015.gz"}, 4, true},
+		"other files do not":              {[]string{"0.log", "7.logs", "8.txt", "x.log", "-3.log", ".log", "5.log2"}, 0, true},
+		"a number beyond any attempt":     {[]string{"1.log", "99999999999.log"}, 1, true},
+		"nothing but other files":         {[]string{"notes"}, 0, false},
+		"a directory that is called such": {[]string{"1.log", "6.log/inside"}, 1, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := newLayout(t).Pod(testUID)
+			for _, file := range test.files {
+				write(t, filepath.Join(pod.ContainerLogDir("default", "web", "app"), file), "")
+			}
+			got, found := pod.LastLogAttempt("default", "web", "app")
+			if got != test.want || found != test.found {
+				t.Errorf("LastLogAttempt = %d, %v; want %d, %v", got, found, test.want, test.found)
+			}
+		})
+	}
+}
+
+func TestLogFilesAreInTheOrderOfTheirWriting(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	for _, file := range []string{
+		"10.log", "2.log", "2.log.20260301-123015", "2.log.20260228-080000.gz", "0.log.20260101-000000", "junk",
+	} {
+		write(t, filepath.Join(pod.ContainerLogDir("default", "web", "app"), file), "")
+	}
+	files, err := pod.LogFiles("default", "web", "app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		files[i] = strings.TrimPrefix(files[i], pod.ContainerLogDir("default", "web", "app")+"/")
+	}
+	want := []string{"0.log.20260101-000000", "2.log.20260228-080000.gz", "2.log.20260301-123015", "2.log", "10.log"}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("files differ (-want +got):\n%s", diff)
+	}
+	if none, err := pod.LogFiles("default", "web", "other"); err != nil || len(none) != 0 {
+		t.Errorf("logs of a container without any: %v, %v", none, err)
+	}
+}
+
+func TestRotatedLogIsNamedByTheTime(t *testing.T) {
+	at := time.Date(2026, 3, 1, 13, 30, 15, 0, time.FixedZone("", 3600))
+	if got, want := RotatedLog("/l/0.log", at), "/l/0.log.20260301-123015"; got != want {
+		t.Errorf("RotatedLog = %s, want %s", got, want)
+	}
+	if f, ok := parseLogName(filepath.Base(RotatedLog("/l/3.log", at))); !ok || f.attempt != 3 {
+		t.Errorf("a rotated log is not recognised: %+v", f)
+	}
+}
+
+func TestMakeLogDirGivesExactModes(t *testing.T) {
+	withUmask(t, 0o077)
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	if err := pod.MakeLogDir("default", "web", ""); err != nil {
+		t.Fatal(err)
+	}
+	if entries := names(t, pod.LogDir("default", "web")); len(entries) != 0 {
+		t.Errorf("the pod's log directory holds %v, want nothing", entries)
+	}
+	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, l.LogRoot, os.ModeDir|0o750)
+	wantMode(t, pod.LogDir("default", "web"), os.ModeDir|0o755)
+	wantMode(t, pod.ContainerLogDir("default", "web", "app"), os.ModeDir|0o755)
+}
+
+func TestLogLinkIsTheKubelets(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	write(t, pod.LogFile("default", "web", "app", 2), "hello\n")
+	if err := pod.LinkLog("default", "web", "app", "abc123", 2); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(pod.layout.ContainerLogRoot, "web_default_app-abc123.log")
+	if got := pod.LogLink("default", "web", "app", "abc123"); got != link {
+		t.Errorf("LogLink = %s, want %s", got, link)
+	}
+	if text, err := os.ReadFile(link); err != nil || string(text) != "hello\n" {
+		t.Errorf("behind the link is %q (%v)", text, err)
+	}
+	wantMode(t, pod.layout.ContainerLogRoot, os.ModeDir|0o755)
+}
+
+func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	container := strings.Repeat("c", 63)
+	name, id := strings.Repeat("n", 200), strings.Repeat("f", 64)
+	base := filepath.Base(pod.LogLink("default", name, container, id))
+	if len(base) != 255 || base != (name + "_default_" + container + "-" + id)[:251]+".log" {
+		t.Errorf("link %s has %d characters, want the first 251 and .log", base, len(base))
+	}
+}
+
+func TestLogLinkReplacesAnOlderOne(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	for attempt := range uint32(2) {
+		write(t, pod.LogFile("default", "web", "app", attempt), "")
+		for range 2 {
+			if err := pod.LinkLog("default", "web", "app", "abc", attempt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		target, err := os.Readlink(pod.LogLink("default", "web", "app", "abc"))
+		if err != nil || target != pod.LogFile("default", "web", "app", attempt) {
+			t.Errorf("the link leads to %s (%v)", target, err)
+		}
+	}
+}
+
+func TestNoLogNoLink(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.LinkLog("default", "web", "app", "abc", 0); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, pod.layout.ContainerLogRoot)
+	pod.layout.ContainerLogRoot = ""
+	write(t, pod.LogFile("default", "web", "app", 0), "")
+	if err := pod.LinkLog("default", "web", "app", "abc", 0); err != nil {
+		t.Errorf("without a directory for links: %v", err)
+	}
+}

@@ -1,0 +1,141 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// writeLogs gives a container logs of two attempts, the first rotated, and a
+// link to the second.
+func writeLogs(t *testing.T, pod Pod, namespace, name string) {
+	t.Helper()
+	write(t, pod.LogFile(namespace, name, "app", 0)+".20260301-120000", "oldest")
+	write(t, pod.LogFile(namespace, name, "app", 0), "old")
+	write(t, pod.LogFile(namespace, name, "app", 1), "new")
+	if err := pod.LinkLog(namespace, name, "app", "id-"+name, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRemoveLogsRemovesOneAttempt(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	writeLogs(t, pod, "default", "web")
+	write(t, pod.LogFile("default", "web", "app", 10), "another attempt that begins with the same digit")
+	for range 2 {
+		if err := pod.RemoveLogs("default", "web", "app", "id-web", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"0.log", "0.log.20260301-120000", "10.log"}
+	if diff := cmp.Diff(want, names(t, pod.ContainerLogDir("default", "web", "app"))); diff != "" {
+		t.Errorf("logs differ (-want +got):\n%s", diff)
+	}
+	wantGone(t, pod.LogLink("default", "web", "app", "id-web"))
+	if err := pod.RemoveLogs("default", "web", "app", "id-web", 0); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, pod.ContainerLogDir("default", "web", "app")); len(left) != 1 {
+		t.Errorf("left are %v, want the log of attempt 10", left)
+	}
+}
+
+func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
+	l := newLayout(t)
+	pod, other := l.Pod(testUID), l.Pod("other")
+	writeLogs(t, pod, "default", "web")
+	writeLogs(t, other, "default", "web2")
+	if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, pod.LogDir("default", "web"))
+	if _, found := pod.LastLogAttempt("default", "web", "app"); found {
+		t.Error("the next pod of the name does not start at zero")
+	}
+	aside := filepath.Join(l.DeletedLogs(), "default_web_"+testUID+".20260301-123015.123456")
+	if text, err := os.ReadFile(filepath.Join(aside, "app", "1.log")); err != nil || string(text) != "new" {
+		t.Errorf("set aside is %q (%v)", text, err)
+	}
+	wantMode(t, l.DeletedLogs(), os.ModeDir|0o750)
+	wantGone(t, pod.LogLink("default", "web", "app", "id-web"))
+	if _, err := os.Stat(other.LogLink("default", "web2", "app", "id-web2")); err != nil {
+		t.Errorf("the link of another pod: %v", err)
+	}
+}
+
+func TestLogsSetAsideAreNotSeenByShippers(t *testing.T) {
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	writeLogs(t, pod, "default", "web")
+	if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(l.LogRoot, "*", "*", "*.log"))
+	if err != nil || len(found) != 0 {
+		t.Errorf("the usual pattern finds %v (%v)", found, err)
+	}
+}
+
+func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
+	l := newLayout(t)
+	pod, other := l.Pod(testUID), l.Pod(testUID+"0")
+	writeLogs(t, other, "default", "web")
+	if err := other.SetAsideLogs("default", "web", testTime()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		writeLogs(t, pod, "default", "web")
+		if err := pod.SetAsideLogs("default", "web", testTime().Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"default_web_" + testUID + ".20260301-143015.123456",
+		"default_web_" + testUID + "0.20260301-123015.123456",
+	}
+	if diff := cmp.Diff(want, names(t, l.DeletedLogs())); diff != "" {
+		t.Errorf("set aside differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestSettingAsideTwiceAtTheSameTime(t *testing.T) {
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	for range 2 {
+		writeLogs(t, pod, "default", "web")
+		if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := names(t, l.DeletedLogs()); len(left) != 1 {
+		t.Errorf("set aside are %v, want one", left)
+	}
+}
+
+func TestSettingAsideNothing(t *testing.T) {
+	l := newLayout(t)
+	if err := l.Pod(testUID).SetAsideLogs("default", "web", testTime()); err != nil {
+		t.Error(err)
+	}
+	wantGone(t, l.LogRoot)
+}
+
+func TestTerminationLogIsNewForEachStart(t *testing.T) {
+	withUmask(t, 0o077)
+	pod := newLayout(t).Pod(testUID)
+	seen := map[string]bool{}
+	for range 5 {
+		path, err := pod.NewTerminationLog("app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base := filepath.Base(path); len(base) != 8 || filepath.Dir(path) != pod.ContainerDir("app") || seen[path] {
+			t.Errorf("termination log %s, want eight new digits in %s", path, pod.ContainerDir("app"))
+		}
+		seen[path] = true
+		wantMode(t, path, 0o666)
+	}
+}

@@ -1,0 +1,61 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrUnsafe says that the state directory cannot be trusted: somebody else could
+// have put there what podctl would act on.
+var ErrUnsafe = errors.New("the state directory cannot be trusted")
+
+// prepare creates the state directory for its owner alone, and refuses one that
+// somebody else could have put there.
+func (l Layout) prepare() error {
+	if _, err := os.Stat(l.Root); errors.Is(err, fs.ErrNotExist) {
+		if err := makeDirs(l.Root, 0o755, 0o700); err != nil {
+			return fmt.Errorf("creating the state directory: %w", err)
+		}
+	}
+	return l.check()
+}
+
+// check refuses a state directory that another user owns or can write to. A
+// missing one is fine: there is nothing to read in it.
+func (l Layout) check() error {
+	link, err := os.Lstat(l.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking at the state directory: %w", err)
+	}
+	target, err := os.Stat(l.Root)
+	if err != nil {
+		return fmt.Errorf("looking at the state directory: %w", err)
+	}
+	return errors.Join(l.checkOwner(link), l.checkMode(target), l.checkOwner(target))
+}
+
+// checkOwner accepts what the user or root owns: who can act as root needs no
+// trap.
+func (l Layout) checkOwner(info fs.FileInfo) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another with --state-dir", ErrUnsafe, l.Root, stat.Uid)
+}
+
+func (l Layout) checkMode(info fs.FileInfo) error {
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 700 %s", ErrUnsafe, l.Root, l.Root)
+	}
+	return nil
+}

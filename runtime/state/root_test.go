@@ -1,0 +1,157 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
+	for name, mask := range map[string]int{"open": 0, "usual": 0o022, "strict": 0o077} {
+		t.Run(name, func(t *testing.T) {
+			l := newLayout(t)
+			withUmask(t, mask)
+			pod := l.Pod(testUID)
+			if err := pod.WriteJournal(&Journal{}); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := pod.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pod.NewTerminationLog("app"); err != nil {
+				t.Fatal(err)
+			}
+			wantMode(t, l.Root, os.ModeDir|0o700)
+			wantMode(t, l.pods(), os.ModeDir|0o750)
+			wantMode(t, pod.Dir(), os.ModeDir|0o750)
+			wantMode(t, pod.JournalFile(), 0o600)
+			wantMode(t, pod.ContainerDir("app"), os.ModeDir|0o750)
+			wantMode(t, l.locks(), os.ModeDir|0o700)
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRootThatOthersCanWriteToIsRefused(t *testing.T) {
+	for name, mode := range map[string]os.FileMode{"by all": 0o777, "by the group": 0o770, "by others only": 0o702} {
+		t.Run(name, func(t *testing.T) {
+			l := newLayout(t)
+			pod := l.Pod(testUID)
+			if err := pod.WriteJournal(&Journal{Generation: 7}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(l.Root, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, readErr := pod.ReadJournal()
+			_, listErr := l.UIDs()
+			_, lockErr := pod.Lock(t.Context())
+			for what, err := range map[string]error{
+				"reading": readErr, "listing": listErr, "locking": lockErr,
+				"writing": pod.WriteJournal(&Journal{}), "removing": pod.RemoveJournal(),
+			} {
+				if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "chmod 700 "+l.Root) {
+					t.Errorf("%s: error %v, want ErrUnsafe with what to do", what, err)
+				}
+			}
+			if _, err := os.Stat(pod.JournalFile()); err != nil {
+				t.Errorf("the journal was touched: %v", err)
+			}
+		})
+	}
+}
+
+func TestRootMayBeReadableByOthers(t *testing.T) {
+	l := newLayout(t)
+	if err := os.MkdirAll(l.Root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(l.Root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Pod(testUID).WriteJournal(&Journal{}); err != nil {
+		t.Fatalf("a root made by a packager is refused: %v", err)
+	}
+	wantMode(t, l.Root, os.ModeDir|0o755)
+	wantMode(t, l.Pod(testUID).JournalFile(), 0o600)
+}
+
+func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
+	l := newLayout(t)
+	target := filepath.Join(t.TempDir(), "real")
+	if err := os.Mkdir(target, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(l.Root), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, l.Root); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Pod(testUID).WriteJournal(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(target, "pods", testUID, "journal.json")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(target, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Pod(testUID).WriteJournal(&Journal{}); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("a link to a directory that all can write to: error %v, want ErrUnsafe", err)
+	}
+}
+
+func TestRootThatIsAFileIsRefused(t *testing.T) {
+	l := newLayout(t)
+	write(t, l.Root, "not a directory")
+	if err := l.Pod(testUID).WriteJournal(&Journal{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("error %v, want one that says it is not a directory", err)
+	}
+	text, err := os.ReadFile(l.Root)
+	if err != nil || string(text) != "not a directory" {
+		t.Errorf("the file was changed: %q, %v", text, err)
+	}
+}
+
+func TestMakeDirStaysInThePod(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	for _, path := range []string{"/tmp/elsewhere", pod.Dir() + "-other", filepath.Dir(pod.Dir())} {
+		if err := pod.MakeDir(path, 0o750); err == nil {
+			t.Errorf("MakeDir(%s) succeeded, want an error", path)
+		}
+		wantGone(t, pod.Dir()+"-other")
+	}
+}
+
+func TestMakeDirGivesExactModes(t *testing.T) {
+	withUmask(t, 0o077)
+	pod := newLayout(t).Pod(testUID)
+	dir := pod.VolumeDir(EmptyDir, "tmp")
+	if err := pod.MakeDir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, dir, os.ModeDir|0o777)
+	wantMode(t, filepath.Dir(dir), os.ModeDir|0o750)
+	wantMode(t, pod.Volumes(), os.ModeDir|0o750)
+	if err := pod.MakeDir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, dir, os.ModeDir|0o777)
+}
+
+func TestMakeDirDoesNotReplaceAFile(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	write(t, pod.Volumes(), "a file")
+	if err := pod.MakeDir(pod.VolumeDir(EmptyDir, "tmp"), 0o777); err == nil {
+		t.Error("MakeDir through a file succeeded, want an error")
+	}
+}

@@ -1,0 +1,94 @@
+package state
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// testUID is the uid of the pod most tests are about.
+const testUID = "0b4f6c1e-8d0a-5c39-9b1f-3f6f2f7a9c01"
+
+func newLayout(t *testing.T) Layout {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // Let asOrdinaryUser in.
+		t.Fatal(err)
+	}
+	return Layout{
+		Root:             filepath.Join(dir, "lib", "podctl"),
+		LogRoot:          filepath.Join(dir, "log", "pods"),
+		ContainerLogRoot: filepath.Join(dir, "log", "containers"),
+	}
+}
+
+// withUmask runs the test with another umask. The umask belongs to the process,
+// so such tests do not run in parallel.
+func withUmask(t *testing.T, mask int) {
+	t.Helper()
+	before := unix.Umask(mask)
+	t.Cleanup(func() { unix.Umask(before) })
+}
+
+func wantMode(t *testing.T, path string, want fs.FileMode) {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode(); got != want {
+		t.Errorf("mode of %s = %v, want %v", path, got, want)
+	}
+}
+
+func wantGone(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); err == nil {
+		t.Errorf("%s is still there", path)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		list = append(list, entry.Name())
+	}
+	return list
+}
+
+// asOrdinaryUser does something without root's rights over files.
+func asOrdinaryUser(t *testing.T, do func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		do()
+		return
+	}
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	if _, err := unix.SetfsuidRetUid(65534); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if _, err := unix.SetfsuidRetUid(0); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,201 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// applyCgroup creates the pod's own cgroup with its limits, or brings the limits
+// up to date. A machine without writable cgroups runs pods without it.
+func (x *execution) applyCgroup() error {
+	node := x.e.node()
+	err := cgroup.Ensure(criconfig.CgroupParent(x.desired.Pod, node), cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
+	if unavailable := (*cgroup.UnavailableError)(nil); errors.As(err, &unavailable) {
+		x.warn("the pod runs without a cgroup of its own: " + err.Error())
+		return nil
+	}
+	return because("FailedCreatePodContainer", err)
+}
+
+func (x *execution) removeCgroup() error {
+	applied := x.journal.Applied
+	if applied == nil {
+		return nil
+	}
+	return cgroup.Remove(criconfig.CgroupParent(applied.Pod, x.e.node()))
+}
+
+func (x *execution) prepareVolume(ctx context.Context, s *plan.Step) error {
+	return because("FailedMount", volume.Prepare(ctx, x.e.volumeContext(x.desired), s.Volume))
+}
+
+func (x *execution) updateVolume(ctx context.Context, s *plan.Step) error {
+	return because("FailedMount", volume.Update(ctx, x.e.volumeContext(x.desired), s.Volume))
+}
+
+func (x *execution) removeVolumes() error {
+	return volume.RemoveAll(x.e.layout.Pod(x.plan.Pod.UID))
+}
+
+func (x *execution) archiveLogs() error {
+	return x.e.layout.Pod(x.plan.Pod.UID).SetAsideLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, x.e.now())
+}
+
+// pullImage pulls one image with the pod's own credentials first, and looks up
+// the user it runs as. A pull that is interrupted leaves nothing behind.
+func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error) {
+	config, err := x.sandboxConfig(x.plan.Attempt)
+	if err != nil {
+		return "", because("CreatePodSandboxError", err)
+	}
+	_, err = x.e.puller.Pull(ctx, x.e.client.Images, image.Request{
+		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: pullSecrets(x.desired),
+	})
+	if err != nil {
+		err = pullReason(err)
+		x.noteFailure(s.Container, err)
+		return "", err
+	}
+	info, present, err := image.Status(ctx, x.e.client.Images, s.Image)
+	if err != nil || !present {
+		return "", because("ImageInspectError", errors.Join(err, errAbsent(s.Image, present)))
+	}
+	x.mu.Lock()
+	x.yield.images[s.Image] = plan.Image{ID: info.ID, UID: info.UID, Username: info.Username}
+	x.mu.Unlock()
+	return info.ID, nil
+}
+
+func errAbsent(name string, present bool) error {
+	if present {
+		return nil
+	}
+	return fmt.Errorf("image %s is absent although the runtime says it pulled it", name)
+}
+
+// pullReason carries on the kubelet's name for the failure of a pull.
+func pullReason(err error) error {
+	if failure := (*image.Error)(nil); errors.As(err, &failure) {
+		return because(failure.Reason, err)
+	}
+	return because("ErrImagePull", err)
+}
+
+// pullSecrets are the pod's imagePullSecrets that the manifests supply.
+func pullSecrets(d *podspec.Desired) []*v1.Secret {
+	var secrets []*v1.Secret
+	for _, ref := range d.Pod.Spec.ImagePullSecrets {
+		if secret := d.Objects.Secrets[ref.Name]; secret != nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}
+
+// checkContainer proves that a container can be configured: its references
+// resolve, its image is there and its user may run. Nothing is changed.
+func (x *execution) checkContainer(_ context.Context, s *plan.Step) error {
+	ref, err := x.container(s)
+	if err != nil {
+		return err
+	}
+	_, _, ips, err := x.currentSandbox()
+	if err == nil {
+		_, err = x.containerConfig(ref, s.Attempt, knownOr(ips, x.desired.Pod), mountsForProof)
+	}
+	if err != nil {
+		x.noteFailure(ref.Name, because("CreateContainerConfigError", err))
+	}
+	return because("CreateContainerConfigError", err)
+}
+
+// knownOr stands in for addresses that the sandbox will get: a proof must not
+// depend on them.
+func knownOr(ips []string, pod *v1.Pod) []string {
+	if len(ips) > 0 || pod.Spec.HostNetwork {
+		return ips
+	}
+	return []string{"192.0.2.1"}
+}
+
+// mountMode says whether a container's mounts are made, or only looked at.
+type mountMode int
+
+const (
+	mountsForProof mountMode = iota
+	mountsForReal
+)
+
+// containerConfig is the message a container is created with.
+func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ips []string, mode mountMode) (*runtimeapi.ContainerConfig, error) {
+	img, err := x.image(ref.Image)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := x.containerPaths(ref, ips, mode)
+	if err != nil {
+		return nil, err
+	}
+	return criconfig.Container(criconfig.ContainerInput{
+		Desired:   x.desired,
+		Container: ref,
+		Node:      x.e.node(),
+		Paths:     paths,
+		Attempt:   attempt,
+		ImageRef:  img.ID,
+		Image:     criconfig.ImageUser{UID: img.UID, Username: img.Username},
+		PodIPs:    ips,
+		TargetID:  x.targetID(ref),
+
+		VolumeImages: x.volumeImages(),
+	})
+}
+
+// image is what is known now of an image: from the observation, or from this
+// plan's own pull.
+func (x *execution) image(name string) (plan.Image, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	img := x.yield.images[name]
+	if img.ID == "" {
+		return img, fmt.Errorf("image %s is not present; pull it, or apply with --pull missing", name)
+	}
+	return img, nil
+}
+
+// volumeImages are the ids of the images that are mounted as volumes.
+func (x *execution) volumeImages() map[string]string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ids := map[string]string{}
+	for i := range x.desired.Pod.Spec.Volumes {
+		if source := x.desired.Pod.Spec.Volumes[i].Image; source != nil {
+			ids[source.Reference] = x.yield.images[source.Reference].ID
+		}
+	}
+	return ids
+}
+
+// targetID is the container whose processes an ephemeral container sees.
+func (x *execution) targetID(ref podspec.ContainerRef) string {
+	i := slices.IndexFunc(x.snapshot.Containers, func(c SnapshotContainer) bool {
+		return ref.Target != "" && c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING &&
+			c.Status.GetLabels()[criconfig.LabelContainerName] == ref.Target
+	})
+	if i < 0 {
+		return ""
+	}
+	return x.snapshot.Containers[i].Status.GetId()
+}

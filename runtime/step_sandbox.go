@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"context"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// runSandbox creates and starts the pod's sandbox. Once begun it is finished,
+// whatever the user presses: half a sandbox helps nobody.
+func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
+	ctx = context.WithoutCancel(ctx)
+	config, err := x.sandboxConfig(s.Attempt)
+	if err != nil {
+		return "", because("CreatePodSandboxError", err)
+	}
+	if err := x.e.layout.Pod(x.plan.Pod.UID).MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
+		return "", because("CreatePodSandboxError", err)
+	}
+	reply, err := x.e.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
+		Config: config, RuntimeHandler: runtimeHandler(x.desired.Pod),
+	})
+	if err != nil {
+		return "", because("CreatePodSandboxError", x.reservedOr(err, "", s.Attempt))
+	}
+	status, err := x.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: reply.GetPodSandboxId()})
+	if err != nil {
+		return "", because("CreatePodSandboxError", err)
+	}
+	observed := observedSandbox(status.GetStatus())
+	x.mu.Lock()
+	x.yield.sandboxID, x.yield.podIPs, x.yield.config = reply.GetPodSandboxId(), observed.IPs, config
+	x.mu.Unlock()
+	return strings.Join(observed.IPs, ","), nil
+}
+
+// sandboxConfig is the message the sandbox was, or will be, created with.
+func (x *execution) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	return criconfig.Sandbox(x.desired, x.e.node(), x.e.sandboxPaths(x.desired), attempt)
+}
+
+// currentSandbox is the sandbox in which containers of this pass start.
+func (x *execution) currentSandbox() (id string, config *runtimeapi.PodSandboxConfig, ips []string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.yield.config == nil {
+		if x.yield.config, err = x.sandboxConfig(x.plan.Attempt); err != nil {
+			return "", nil, nil, err
+		}
+	}
+	return x.yield.sandboxID, x.yield.config, x.yield.podIPs, nil
+}
+
+func (x *execution) stopSandbox(ctx context.Context, s *plan.Step) error {
+	_, err := x.e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.SandboxID})
+	return because("KillPodSandboxError", ignoreNotFound(err))
+}
+
+func (x *execution) removeSandbox(ctx context.Context, s *plan.Step) error {
+	_, err := x.e.client.RemovePodSandbox(context.WithoutCancel(ctx), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.SandboxID})
+	return ignoreNotFound(err)
+}
+
+// reservedOr turns "this name is taken" into a surprise: the executor does not
+// choose another attempt, the next plan does.
+func (x *execution) reservedOr(err error, name string, attempt uint32) error {
+	if strings.Contains(err.Error(), "is reserved for") {
+		return &surpriseError{name: name, attempt: attempt, reserved: true, err: err}
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// updateContainer changes cpu and memory of a running container, and keeps that
+// they were changed.
+func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
+	ref, err := x.container(s)
+	if err != nil {
+		return err
+	}
+	_, err = x.e.client.UpdateContainerResources(context.WithoutCancel(ctx), &runtimeapi.UpdateContainerResourcesRequest{
+		ContainerId: s.ContainerID, Linux: criconfig.Resources(x.desired.Pod, ref, x.e.node()),
+	})
+	if err != nil {
+		return because("ResizePodInPlaceError", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.journal.Actuated.Containers == nil {
+		x.journal.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	}
+	x.journal.Actuated.Containers[ref.Name] = plan.EffectiveResources(x.desired.Pod, ref.Container)
+	return nil
+}
+
+// removeLogs removes the logs of a container that left the manifest. Those of a
+// container that runs on under its name are kept: they carry its restart count
+// and are what `logs --previous` shows.
+func (x *execution) removeLogs(s *plan.Step) error {
+	if s.Reason != plan.RemovedFromSpec && s.Reason != plan.SandboxReplaced {
+		return nil
+	}
+	pod := x.plan.Pod
+	return x.e.layout.Pod(pod.UID).RemoveLogs(pod.Namespace, pod.Name, s.Container, s.ContainerID, s.Attempt)
+}
+
+// rotateLog moves a container's log aside and has the runtime write a new one.
+func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
+	pod := x.plan.Pod
+	path := x.e.layout.Pod(pod.UID).LogFile(pod.Namespace, pod.Name, s.Container, s.Attempt)
+	if err := os.Rename(path, state.RotatedLog(path, x.e.now())); err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if _, err := x.e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: s.ContainerID}); err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package volume
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// applyFSGroup gives a volume to the pod's group: group-writable, new files
+// belonging to the group, or for content that is not the pod's to change,
+// readable (kubelet: SetVolumeOwnership). Links are given, not followed.
+func (c Context) applyFSGroup(dir string, readOnly bool) error {
+	sc := c.Desired.Pod.Spec.SecurityContext
+	if sc == nil || sc.FSGroup == nil {
+		return nil
+	}
+	var paths []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Backward(paths) {
+		if err := giveToGroup(path, int(*sc.FSGroup), readOnly); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func giveToGroup(path string, group int, readOnly bool) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if err := os.Lchown(path, -1, group); err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	bits := fs.FileMode(0o660)
+	if readOnly {
+		bits = 0o440
+	}
+	if info.IsDir() {
+		bits |= fs.ModeSetgid | 0o110
+	}
+	return os.Chmod(path, info.Mode()|bits)
+}

@@ -1,0 +1,329 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Goal is what a wait ends with.
+type Goal string
+
+// The goals of a wait.
+const (
+	// Started: every regular container and sidecar runs and has passed its
+	// startup probe.
+	Started Goal = "started"
+	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
+	Ready Goal = "ready"
+	// CompletedGoal: the pod has succeeded or failed.
+	CompletedGoal Goal = "completed"
+)
+
+// BlockedError says that a wait cannot reach its goal.
+type BlockedError struct {
+	Pod    plan.PodRef
+	Goal   Goal
+	Reason string
+	Err    error
+}
+
+// Error says which pod cannot become what, and why.
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *BlockedError) Unwrap() error { return e.Err }
+
+// TimeoutError says that a wait ran out of its time.
+type TimeoutError struct {
+	Pod     plan.PodRef
+	Goal    Goal
+	Waiting string
+}
+
+// Error says what was still missing.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, e.Waiting)
+}
+
+// SupersededError says that another process changed or deleted the pod while
+// this one waited.
+type SupersededError struct{ Pod plan.PodRef }
+
+// Error says what happened.
+func (e *SupersededError) Error() string {
+	return fmt.Sprintf("pod %s was changed by another podctl meanwhile; this wait is over", e.Pod)
+}
+
+// The pauses between two looks at a pod that is waited for.
+const (
+	pauseMin = 10 * time.Millisecond
+	pauseMax = 500 * time.Millisecond
+	// pullPause is the first pause after a registry that could not be reached.
+	pullPause = 10 * time.Second
+)
+
+// Wait makes passes until the pod has reached the goal, cannot reach it any
+// more, or the context ends. Between passes the pod's lock is free and its
+// probes are asked in their periods.
+func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts Options) (*Outcome, error) {
+	w := &waiter{e: e, desired: desired, goal: goal, opts: opts}
+	for {
+		outcome, done, err := w.pass(ctx)
+		if done || err != nil {
+			return outcome, w.translate(ctx, err)
+		}
+		if err := w.pause(ctx); err != nil {
+			return outcome, w.translate(ctx, err)
+		}
+	}
+}
+
+// waiter is one wait for one pod.
+type waiter struct {
+	e       *Engine
+	desired *podspec.Desired
+	goal    Goal
+	opts    Options
+
+	generation uint64
+	waiting    []string
+	// until is the first moment at which something will change by itself.
+	until time.Time
+	// seen is what the last look at the pod's containers showed.
+	seen  string
+	tries int
+}
+
+// pass asks the probes that are due, makes a pass and judges where the pod is.
+func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
+	if err := w.probe(ctx); err != nil {
+		return nil, false, err
+	}
+	outcome, err := w.e.Apply(ctx, w.desired, w.opts)
+	if err != nil {
+		return outcome, false, err
+	}
+	if err := w.failed(outcome); err != nil {
+		return outcome, false, err
+	}
+	in, s, err := w.e.input(ctx, plan.RefOf(w.desired.Pod), w.desired, w.opts.Options)
+	if err != nil {
+		return outcome, false, err
+	}
+	if w.generation != 0 && s.Journal.Generation != w.generation {
+		return outcome, false, &SupersededError{Pod: in.Pod}
+	}
+	w.generation = s.Journal.Generation
+	status := plan.Status(in)
+	p := plan.Make(in)
+	done, err := w.judge(&status, p)
+	w.seen = fingerprint(s)
+	return outcome, done, err
+}
+
+// probe asks what has to be known for the goal, and only what is due.
+func (w *waiter) probe(ctx context.Context) error {
+	if w.goal == CompletedGoal && !hasProbes(w.desired.Pod) {
+		return nil
+	}
+	_, err := w.e.Probe(ctx, w.desired, ProbeOptions{Due: true})
+	return err
+}
+
+func hasProbes(pod *v1.Pod) bool {
+	return slices.ContainsFunc(podspec.Containers(pod), func(ref podspec.ContainerRef) bool {
+		return ref.LivenessProbe != nil || ref.ReadinessProbe != nil || ref.StartupProbe != nil
+	})
+}
+
+// failed ends the wait for a failure that trying again cannot mend, and makes
+// room for one that it can.
+func (w *waiter) failed(outcome *Outcome) error {
+	err := outcome.Err()
+	if err == nil {
+		w.tries = 0
+		return nil
+	}
+	w.tries++
+	if e := (*image.Error)(nil); errors.As(err, &e) && e.Passing {
+		pause := min(pullPause<<min(w.tries-1, 5), 5*time.Minute)
+		w.until, w.waiting = w.e.now().Add(pause), []string{e.Error()}
+		return nil
+	}
+	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+		w.waiting = []string{err.Error()}
+		return nil
+	}
+	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+}
+
+// mayPass tells that a failed start is retried with its restart delay, as the
+// kubelet does.
+func mayPass(reason string) bool {
+	return reason == "PostStartHookError" || reason == "RunContainerError"
+}
+
+// judge compares the pod's status with the goal.
+func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
+	w.waiting = p.WaitingFor
+	w.until = time.Time{}
+	if w.reached(status) {
+		return true, nil
+	}
+	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
+		return false, w.blocked(fmt.Sprintf("the pod has ended as %s%s", status.Phase, exitCodes(status)))
+	}
+	for _, hold := range p.Holds {
+		switch {
+		case hold.Until != nil:
+			if w.until.IsZero() || hold.Until.Before(w.until) {
+				w.until = *hold.Until
+			}
+			w.waiting = append(w.waiting, fmt.Sprintf("container %s, held until %s (%s)", hold.Container, hold.Until.Local().Format(time.TimeOnly), hold.Message))
+		case hold.Reason == plan.NetworkNotReady || hold.Reason == plan.ProbeStale:
+			w.waiting = append(w.waiting, hold.Message)
+		default:
+			return false, w.blocked(fmt.Sprintf("container %s: %s: %s", hold.Container, hold.Reason, hold.Message))
+		}
+	}
+	if len(w.waiting) == 0 {
+		w.waiting = unready(status)
+	}
+	return false, nil
+}
+
+func (w *waiter) blocked(reason string) error {
+	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason}
+}
+
+func exitCodes(status *v1.PodStatus) string {
+	var parts []string
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			parts = append(parts, fmt.Sprintf("%s exited %d", c.Name, t.ExitCode))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+func (w *waiter) reached(status *v1.PodStatus) bool {
+	switch w.goal {
+	case Started:
+		return status.Phase == v1.PodRunning && allStarted(status)
+	case Ready:
+		return status.Phase == v1.PodSucceeded || isReady(status)
+	case CompletedGoal:
+		return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+	}
+	return false
+}
+
+func allStarted(status *v1.PodStatus) bool {
+	for i := range status.ContainerStatuses {
+		if c := &status.ContainerStatuses[i]; c.Started == nil || !*c.Started {
+			return false
+		}
+	}
+	return true
+}
+
+func isReady(status *v1.PodStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}
+
+func unready(status *v1.PodStatus) []string {
+	for _, c := range status.Conditions {
+		if c.Type == v1.PodReady && c.Message != "" {
+			return []string{c.Message}
+		}
+	}
+	return []string{"phase " + string(status.Phase)}
+}
+
+// pause waits until something has changed: a container's state, a hold that ran
+// out, or a probe whose period has passed. It asks often at first and more
+// seldom later.
+func (w *waiter) pause(ctx context.Context) error {
+	probes := w.e.now().Add(w.probePeriod())
+	for pause := pauseMin; ; pause = min(pause*3/2, pauseMax) {
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		now := w.e.now()
+		if !w.until.IsZero() && !now.Before(w.until) {
+			return nil
+		}
+		if !now.Before(probes) {
+			return nil
+		}
+		seen, err := w.look(ctx)
+		if err != nil || seen != w.seen {
+			return err
+		}
+	}
+}
+
+// probePeriod is how long the shortest period of the pod's probes is; probes
+// that wait for a delay are looked at every second.
+func (w *waiter) probePeriod() time.Duration {
+	period := time.Hour
+	for _, ref := range podspec.Containers(w.desired.Pod) {
+		for _, t := range plan.ProbeTypes() {
+			if p := plan.ProbeOf(ref.Container, t); p != nil {
+				period = min(period, time.Duration(p.PeriodSeconds)*time.Second, time.Second)
+			}
+		}
+	}
+	return period
+}
+
+// look is one cheap call that shows whether any container changed its state.
+func (w *waiter) look(ctx context.Context) (string, error) {
+	list, err := w.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(plan.RefOf(w.desired.Pod))},
+	})
+	if err != nil {
+		return "", err
+	}
+	var states []string
+	for _, c := range list.GetContainers() {
+		states = append(states, c.GetId()+c.GetState().String())
+	}
+	slices.Sort(states)
+	return strings.Join(states, ","), nil
+}
+
+func fingerprint(s *Snapshot) string {
+	var states []string
+	for _, c := range s.Containers {
+		states = append(states, c.Status.GetId()+c.Status.GetState().String())
+	}
+	slices.Sort(states)
+	return strings.Join(states, ",")
+}
+
+// translate turns the end of the time into what the user waited for.
+func (w *waiter) translate(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
+	}
+	return err
+}
