@@ -22,12 +22,13 @@ type Env struct {
 
 // System is the process's own environment.
 func System() *Env {
+	in, out, err := os.Stdin, os.Stdout, os.Stderr //nolint:forbidigo // the one place where a command meets the process
 	return &Env{
-		In:     os.Stdin,
-		Out:    os.Stdout,
-		Err:    os.Stderr,
-		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
-		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		In:     in,
+		Out:    out,
+		Err:    err,
+		OutTTY: term.IsTerminal(int(out.Fd())),
+		ErrTTY: term.IsTerminal(int(err.Fd())),
 		Now:    time.Now,
 		Getenv: os.Getenv,
 	}

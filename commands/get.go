@@ -11,6 +11,8 @@ import (
 type getOptions struct {
 	selection
 	output string
+	// named tells that one pod was asked for by name.
+	named bool
 }
 
 func newGet(g *globals) *cobra.Command {
@@ -32,7 +34,7 @@ func newGet(g *globals) *cobra.Command {
 }
 
 func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error {
-	o.quiet = true
+	o.quiet, o.named = true, len(args) == 1
 	desired, err := g.desired(ctx, o.selection, args)
 	if err != nil {
 		return err
@@ -49,13 +51,13 @@ func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	return g.showPods(o, pods, len(args) == 1)
+	return g.showPods(o, pods)
 }
 
-func (g *globals) showPods(o *getOptions, pods []*v1.Pod, single bool) error {
+func (g *globals) showPods(o *getOptions, pods []*v1.Pod) error {
 	switch o.output {
 	case "json", "yaml":
-		return writeDocument(g.env.Out, o.output, podDocument(pods, single))
+		return writeDocument(g.env.Out, o.output, o.document(pods))
 	case "name":
 		for _, pod := range pods {
 			g.print("pod/%s", pod.Name)
@@ -66,9 +68,9 @@ func (g *globals) showPods(o *getOptions, pods []*v1.Pod, single bool) error {
 	return table(g.env.Out, v.header(), v.rows(pods))
 }
 
-// podDocument is one pod as it is, several as a v1.List, as kubectl prints them.
-func podDocument(pods []*v1.Pod, single bool) any {
-	if single && len(pods) == 1 {
+// document is one pod as it is, several as a v1.List, as kubectl prints them.
+func (o *getOptions) document(pods []*v1.Pod) any {
+	if o.named && len(pods) == 1 {
 		return pods[0]
 	}
 	if pods == nil {

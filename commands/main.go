@@ -14,7 +14,7 @@ import (
 // Main runs one command line and returns the process's exit code.
 func Main(ctx context.Context, env *Env, args []string) int {
 	quietLibraries()
-	root := New(env)
+	root := New(env) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	code := exitCode(ctx, err)

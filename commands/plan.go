@@ -134,4 +134,3 @@ func planningOptions(pull string, ignoreBackoff bool) plan.Options {
 	}
 	return o
 }
-

@@ -190,4 +190,3 @@ func probeDocument(reports []runtime.ProbeReport) any {
 	}
 	return doc
 }
-

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,11 +120,9 @@ func (c *choice) String() string {
 
 // Set takes one of the allowed words.
 func (c *choice) Set(text string) error {
-	for _, one := range c.allowed {
-		if text == one {
-			*c.value = text
-			return nil
-		}
+	if slices.Contains(c.allowed, text) {
+		*c.value = text
+		return nil
 	}
 	return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
 }

@@ -38,7 +38,7 @@ func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*p
 	if len(manifests) == 0 && len(args) == 0 {
 		return g.allApplied(s)
 	}
-	loaded, err := g.load(ctx, manifests, s.quiet)
+	loaded, err := g.load(ctx, manifests, s)
 	return append(loaded, pods...), err
 }
 
@@ -57,7 +57,7 @@ func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
 }
 
 // load reads manifests, refuses what is wrong, and notes what has no effect.
-func (g *globals) load(ctx context.Context, manifests []string, quiet bool) ([]*podspec.Desired, error) {
+func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]*podspec.Desired, error) {
 	if len(manifests) == 0 {
 		return nil, nil
 	}
@@ -68,7 +68,7 @@ func (g *globals) load(ctx context.Context, manifests []string, quiet bool) ([]*
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
-	if !quiet {
+	if !s.quiet {
 		for _, note := range m.NoEffect {
 			g.note("note: %s", note)
 		}

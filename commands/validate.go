@@ -83,4 +83,3 @@ func problemsDocument(m *podspec.Manifest) any {
 	}
 	return doc
 }
-

@@ -10,7 +10,7 @@ import (
 )
 
 // version is set by the build; a build without it says so.
-var version = "devel" //nolint:gochecknoglobals // the linker writes it
+var version = "devel"
 
 // kubernetesVersion is the kubelet whose behaviour podctl has.
 const kubernetesVersion = "1.36.3"

@@ -122,8 +122,10 @@ func (a *assembly) manifest() *Manifest {
 	for _, o := range a.objects {
 		if o.pod == nil && !used[o] {
 			line, _ := o.doc.position("metadata.name")
-			a.notes = append(a.notes, Note{File: o.doc.file, Line: line, Path: "metadata.name",
-				Detail: fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key())})
+			a.notes = append(a.notes, Note{
+				File: o.doc.file, Line: line, Path: "metadata.name",
+				Detail: fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key()),
+			})
 		}
 	}
 	m.Problems, m.NoEffect = a.problems, a.notes

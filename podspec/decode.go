@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
-
-	yamlv3 "go.yaml.in/yaml/v3"
 )
 
 // typeMeta is what tells documents apart.

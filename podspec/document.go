@@ -147,4 +147,3 @@ func (d *document) item(i int, json []byte) *document {
 	node := find(d.root, splitPath(indexed("items", i)))
 	return &document{file: d.file, line: d.line, json: json, root: node, prefix: indexed("items", i)}
 }
-

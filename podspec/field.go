@@ -200,8 +200,10 @@ func dropInjectedToken(o *decoded) []Note {
 		}
 		path := indexed("spec.volumes", i)
 		line, _ := o.doc.position(path)
-		notes = append(notes, Note{Pod: o.key(), File: o.doc.file, Line: line, Path: path,
-			Detail: "the service account token that the cluster injected is left out, with its mounts"})
+		notes = append(notes, Note{
+			Pod: o.key(), File: o.doc.file, Line: line, Path: path,
+			Detail: "the service account token that the cluster injected is left out, with its mounts",
+		})
 	}
 	o.pod.Spec.Volumes = kept
 	for _, ref := range Containers(o.pod) {

@@ -38,16 +38,14 @@ func deref(t reflect.Type) reflect.Type {
 // step goes from a type to the type of one of its parts; nil when it has no such
 // part.
 func step(t reflect.Type, part string) reflect.Type {
-	switch t = deref(t); t.Kind() {
-	case reflect.Slice, reflect.Map:
+	t = deref(t)
+	if kind := t.Kind(); kind == reflect.Slice || kind == reflect.Map {
 		return t.Elem()
-	case reflect.Struct:
-		for f := range jsonFields(t) {
-			if f.name == part {
-				return f.typ
-			}
+	}
+	for _, f := range jsonFields(t) {
+		if f.name == part {
+			return f.typ
 		}
-	default:
 	}
 	return nil
 }
@@ -58,34 +56,28 @@ type jsonField struct {
 	typ  reflect.Type
 }
 
-// jsonFields yields the fields of a struct under their JSON names; embedded
-// structs are flattened.
-func jsonFields(t reflect.Type) func(yield func(jsonField) bool) {
-	return func(yield func(jsonField) bool) {
-		for i := range t.NumField() {
-			f := t.Field(i)
-			name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if f.Anonymous && (name == "" || strings.Contains(rest, "inline")) {
-				for inner := range jsonFields(deref(f.Type)) {
-					if !yield(inner) {
-						return
-					}
-				}
-				continue
-			}
-			if name != "" && name != "-" && !yield(jsonField{name: name, typ: f.Type}) {
-				return
-			}
-		}
-	}
-}
-
-func fieldNames(t reflect.Type) []string {
+// jsonFields lists the fields of a struct under their JSON names; embedded
+// structs are flattened. Another type has none.
+func jsonFields(t reflect.Type) []jsonField {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
+	var fields []jsonField
+	for f := range t.Fields() {
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && (name == "" || strings.Contains(rest, "inline")):
+			fields = append(fields, jsonFields(deref(f.Type))...)
+		case name != "" && name != "-":
+			fields = append(fields, jsonField{name: name, typ: f.Type})
+		}
+	}
+	return fields
+}
+
+func fieldNames(t reflect.Type) []string {
 	var names []string
-	for f := range jsonFields(t) {
+	for _, f := range jsonFields(t) {
 		names = append(names, f.name)
 	}
 	return names

@@ -18,7 +18,7 @@ import (
 // setDefaults fills in what the API server would (corev1.SetObjectDefaults_Pod),
 // and the namespace and uid that podctl gives.
 func setDefaults(pod *v1.Pod) {
-	pod.TypeMeta.APIVersion, pod.TypeMeta.Kind = "v1", "Pod"
+	pod.APIVersion, pod.Kind = "v1", "Pod"
 	if pod.Namespace == "" {
 		pod.Namespace = v1.NamespaceDefault
 	}
@@ -92,7 +92,7 @@ func fieldDetail(err *field.Error) string {
 		return withDetail("is not allowed here", err.Detail)
 	case field.ErrorTypeInvalid, field.ErrorTypeTypeInvalid:
 		return withDetail(fmt.Sprintf("%v is not valid", quoted(err.BadValue)), err.Detail)
-	case field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeInternal:
+	case field.ErrorTypeTooLong, field.ErrorTypeTooShort, field.ErrorTypeTooMany, field.ErrorTypeTooFew, field.ErrorTypeInternal:
 	}
 	return withDetail(strings.ToLower(string(err.Type)[:1])+string(err.Type)[1:], err.Detail)
 }

@@ -91,6 +91,8 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 
 // intercept gives every call a deadline and turns the runtime's silence into
 // words.
+//
+//nolint:revive // the signature is grpc's
 func (c *Client) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

@@ -72,7 +72,9 @@ type surpriseError struct {
 	err      error
 }
 
-func (e *surpriseError) Error() string { return "the runtime's state changed meanwhile: " + e.err.Error() }
+func (e *surpriseError) Error() string {
+	return "the runtime's state changed meanwhile: " + e.err.Error()
+}
 
 func (e *surpriseError) Unwrap() error { return e.err }
 
@@ -102,8 +104,7 @@ func because(reason string, err error) error {
 }
 
 func reasonOf(err error, fallback string) string {
-	var r *reasonError
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*reasonError](err); ok {
 		return r.reason
 	}
 	return fallback

@@ -30,22 +30,22 @@ func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspe
 }
 
 func (e *Engine) execHook(ctx context.Context, command []string, id string) error {
-	_, _, code, err := e.execSync(ctx, id, command, 0)
+	got, err := e.execSync(ctx, id, command, 0)
 	if err != nil {
 		return err
 	}
-	if code != 0 {
-		return fmt.Errorf("%s exited %d", command[0], code)
+	if got.ExitCode != 0 {
+		return fmt.Errorf("%s exited %d", command[0], got.ExitCode)
 	}
 	return nil
 }
 
 // execSync runs a command in a container; no timeout means as long as it takes.
-func (e *Engine) execSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error) {
+func (e *Engine) execSync(ctx context.Context, id string, command []string, timeout time.Duration) (probe.ExecResult, error) {
 	reply, err := e.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second),
 	})
-	return reply.GetStdout(), reply.GetStderr(), reply.GetExitCode(), err
+	return probe.ExecResult{Stdout: reply.GetStdout(), Stderr: reply.GetStderr(), ExitCode: reply.GetExitCode()}, err
 }
 
 // target is where the probes and hooks of a container are sent.

@@ -156,7 +156,7 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 		return ignoreNotFound(err)
 	}
 	path := status.GetStatus().GetLogPath()
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	if _, statErr := os.Stat(path); errors.Is(statErr, os.ErrNotExist) {
 		return nil
 	}
 	err = crilogs.ReadLogs(ctx, path, c.GetId(), &crilogs.LogOptions{

@@ -212,4 +212,3 @@ func (e *Engine) observeVolume(desired *podspec.Desired, name string) plan.Volum
 	}
 	return plan.Volume{Prepared: prepared, Digest: digest, Wanted: wanted}
 }
-

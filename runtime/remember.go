@@ -65,18 +65,14 @@ func (x *execution) remember() error {
 }
 
 func (x *execution) forget() error {
-	if len(x.failed) > 0 || len(x.left) > 0 || x.surprise != nil {
+	if len(x.failed) > 0 || len(x.left) > 0 || x.aborted {
 		return nil
 	}
 	return x.e.layout.Pod(x.plan.Pod.UID).RemoveJournal()
 }
 
 // noteStart keeps the restart delay and the outcome of one start.
-func (x *execution) noteStart(ref podspec.ContainerRef, err error) {
-	if err != nil {
-		x.noteFailure(ref.Name, err)
-		return
-	}
+func (x *execution) noteStart(ref podspec.ContainerRef) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.journal.StartErrors, ref.Name)

@@ -21,10 +21,11 @@ func (x *execution) startContainer(ctx context.Context, s *plan.Step) (string, e
 		return "", err
 	}
 	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s)
-	x.noteStart(ref, err)
 	if err != nil {
+		x.noteFailure(ref.Name, err)
 		return "", err
 	}
+	x.noteStart(ref)
 	if s.PostStart == "" {
 		return "", nil
 	}
@@ -41,20 +42,20 @@ func (x *execution) container(s *plan.Step) (podspec.ContainerRef, error) {
 }
 
 func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
-	sandboxID, sandbox, ips, err := x.currentSandbox()
+	sandbox, err := x.currentSandbox()
 	if err != nil {
 		return "", because("CreateContainerConfigError", err)
 	}
-	config, err := x.containerConfig(ref, s.Attempt, ips, mountsForReal)
+	config, err := x.containerConfig(ref, s.Attempt, sandbox.podIPs, mountsForReal)
 	if err != nil {
 		return "", because("CreateContainerConfigError", err)
 	}
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	if err := pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name); err != nil {
+	if err = pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name); err != nil {
 		return "", because("CreateContainerError", err)
 	}
 	created, err := x.e.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandboxID, Config: config, SandboxConfig: sandbox,
+		PodSandboxId: sandbox.sandboxID, Config: config, SandboxConfig: sandbox.config,
 	})
 	switch {
 	case isNotFound(err):
@@ -63,10 +64,10 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 		return "", because("CreateContainerError", x.reservedOr(err, ref.Name, s.Attempt))
 	}
 	id := created.GetContainerId()
-	if _, err := x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
+	if _, err = x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
 		return "", because("RunContainerError", err)
 	}
-	if err := pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, id, s.Attempt); err != nil {
+	if err = pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
 		x.warn(err.Error())
 	}
@@ -148,7 +149,7 @@ func (x *execution) verifyStopped(ctx context.Context, id string) error {
 
 func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 	_, err := x.e.client.RemoveContainer(context.WithoutCancel(ctx), &runtimeapi.RemoveContainerRequest{ContainerId: s.ContainerID})
-	if err := ignoreNotFound(err); err != nil {
+	if err != nil && !isNotFound(err) {
 		return err
 	}
 	return x.removeLogs(s)

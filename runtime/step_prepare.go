@@ -69,20 +69,16 @@ func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error)
 		return "", err
 	}
 	info, present, err := image.Status(ctx, x.e.client.Images, s.Image)
-	if err != nil || !present {
-		return "", because("ImageInspectError", errors.Join(err, errAbsent(s.Image, present)))
+	if err == nil && !present {
+		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", s.Image)
+	}
+	if err != nil {
+		return "", because("ImageInspectError", err)
 	}
 	x.mu.Lock()
 	x.yield.images[s.Image] = plan.Image{ID: info.ID, UID: info.UID, Username: info.Username}
 	x.mu.Unlock()
 	return info.ID, nil
-}
-
-func errAbsent(name string, present bool) error {
-	if present {
-		return nil
-	}
-	return fmt.Errorf("image %s is absent although the runtime says it pulled it", name)
 }
 
 // pullReason carries on the kubelet's name for the failure of a pull.
@@ -111,9 +107,9 @@ func (x *execution) checkContainer(_ context.Context, s *plan.Step) error {
 	if err != nil {
 		return err
 	}
-	_, _, ips, err := x.currentSandbox()
+	sandbox, err := x.currentSandbox()
 	if err == nil {
-		_, err = x.containerConfig(ref, s.Attempt, knownOr(ips, x.desired.Pod), mountsForProof)
+		_, err = x.containerConfig(ref, s.Attempt, knownOr(sandbox.podIPs, x.desired.Pod), mountsForProof)
 	}
 	if err != nil {
 		x.noteFailure(ref.Name, because("CreateContainerConfigError", err))

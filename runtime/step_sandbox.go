@@ -18,7 +18,7 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 	if err != nil {
 		return "", because("CreatePodSandboxError", err)
 	}
-	if err := x.e.layout.Pod(x.plan.Pod.UID).MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
+	if err = x.e.layout.Pod(x.plan.Pod.UID).MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
 		return "", because("CreatePodSandboxError", err)
 	}
 	reply, err := x.e.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
@@ -44,15 +44,17 @@ func (x *execution) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig,
 }
 
 // currentSandbox is the sandbox in which containers of this pass start.
-func (x *execution) currentSandbox() (id string, config *runtimeapi.PodSandboxConfig, ips []string, err error) {
+func (x *execution) currentSandbox() (yield, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.yield.config == nil {
-		if x.yield.config, err = x.sandboxConfig(x.plan.Attempt); err != nil {
-			return "", nil, nil, err
+		config, err := x.sandboxConfig(x.plan.Attempt)
+		if err != nil {
+			return yield{}, err
 		}
+		x.yield.config = config
 	}
-	return x.yield.sandboxID, x.yield.config, x.yield.podIPs, nil
+	return x.yield, nil
 }
 
 func (x *execution) stopSandbox(ctx context.Context, s *plan.Step) error {

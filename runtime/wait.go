@@ -85,6 +85,10 @@ func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 		if done || err != nil {
 			return outcome, w.translate(ctx, err)
 		}
+		if outcome.Plan.Pending() && len(outcome.Failed) == 0 {
+			// What was started may be further on already.
+			continue
+		}
 		if err := w.pause(ctx); err != nil {
 			return outcome, w.translate(ctx, err)
 		}
@@ -116,7 +120,7 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	if err != nil {
 		return outcome, false, err
 	}
-	if err := w.failed(outcome); err != nil {
+	if err = w.failed(outcome); err != nil {
 		return outcome, false, err
 	}
 	in, s, err := w.e.input(ctx, plan.RefOf(w.desired.Pod), w.desired, w.opts.Options)
@@ -139,8 +143,17 @@ func (w *waiter) probe(ctx context.Context) error {
 	if w.goal == CompletedGoal && !hasProbes(w.desired.Pod) {
 		return nil
 	}
-	_, err := w.e.Probe(ctx, w.desired, ProbeOptions{Due: true})
+	reports, err := w.e.Probe(ctx, w.desired, ProbeOptions{Due: true})
+	if err != nil || !slices.ContainsFunc(reports, passedStartup) {
+		return err
+	}
+	// What waited for a startup probe can be asked at once.
+	_, err = w.e.Probe(ctx, w.desired, ProbeOptions{Due: true})
 	return err
+}
+
+func passedStartup(r ProbeReport) bool {
+	return r.Type == plan.Startup && r.Asked && r.Record.Result == plan.ProbeSuccess
 }
 
 func hasProbes(pod *v1.Pod) bool {

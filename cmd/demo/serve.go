@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -50,8 +51,8 @@ func serve(ctx context.Context, args []string) error {
 	}
 	failed := make(chan error, 3)
 	s.listenHTTP(*httpAddr, failed)
-	s.listenTCP(*tcpAddr, failed)
-	s.listenGRPC(*grpcAddr, failed)
+	s.listenTCP(ctx, *tcpAddr, failed)
+	s.listenGRPC(ctx, *grpcAddr, failed)
 	select {
 	case err := <-failed:
 		return err
@@ -70,11 +71,20 @@ func (s *server) listenHTTP(addr string, failed chan<- error) {
 	mux.HandleFunc("/{$}", s.greet)
 	mux.HandleFunc("/{check}", s.check)
 	mux.HandleFunc("POST /switch/{check}/{state}", s.turn)
-	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound) })
-	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 1<<20)) })
-	mux.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) { r.Header.Write(w) })
+	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+	})
+	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { say(w, strings.Repeat("x", 1<<20)) })
+	mux.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) { say(w, fmt.Sprint(r.Header)) })
 	fmt.Println("serving http on", addr)
 	go func() { failed <- http.ListenAndServe(addr, mux) }()
+}
+
+// say writes an answer; who asked may have gone.
+func say(w io.Writer, text string) {
+	if _, err := io.WriteString(w, text); err != nil {
+		fmt.Println("answering:", err)
+	}
 }
 
 func (s *server) greet(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +97,7 @@ func (s *server) greet(w http.ResponseWriter, _ *http.Request) {
 		}
 		text = string(content)
 	}
-	fmt.Fprint(w, text)
+	say(w, text)
 }
 
 // check answers 200, or 503 for a check that was switched off.
@@ -104,7 +114,7 @@ func (s *server) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, name+" is switched off", http.StatusServiceUnavailable)
 		return
 	}
-	fmt.Fprintln(w, "ok")
+	say(w, "ok\n")
 }
 
 // turn switches a check on or off.
@@ -119,15 +129,15 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 	}
 	s.grpc.SetServingStatus("", state)
 	fmt.Println("switched", name, r.PathValue("state"))
-	fmt.Fprintln(w, "ok")
+	say(w, "ok\n")
 }
 
 // listenTCP accepts connections and closes them.
-func (s *server) listenTCP(addr string, failed chan<- error) {
+func (s *server) listenTCP(ctx context.Context, addr string, failed chan<- error) {
 	if addr == "" {
 		return
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		failed <- err
 		return
@@ -140,19 +150,18 @@ func (s *server) listenTCP(addr string, failed chan<- error) {
 				failed <- err
 				return
 			}
-			failed := conn.Close()
-			if failed != nil && !errors.Is(failed, net.ErrClosed) {
-				fmt.Println("closing:", failed)
+			if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+				fmt.Println("closing:", err)
 			}
 		}
 	}()
 }
 
-func (s *server) listenGRPC(addr string, failed chan<- error) {
+func (s *server) listenGRPC(ctx context.Context, addr string, failed chan<- error) {
 	if addr == "" {
 		return
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		failed <- err
 		return

@@ -64,7 +64,7 @@ func sleep(ctx context.Context, args []string) error {
 }
 
 // printAll shows what the container sees: print [FILE...].
-func printAll(_ context.Context, args []string) error {
+func printAll(ctx context.Context, args []string) error {
 	env := os.Environ()
 	slices.Sort(env)
 	for _, e := range env {
@@ -77,7 +77,7 @@ func printAll(_ context.Context, args []string) error {
 	fmt.Println("hostname", host)
 	fmt.Println("user", os.Getuid(), os.Getgid())
 	fmt.Println("args", strings.Join(os.Args, " "))
-	return read(context.Background(), args)
+	return read(ctx, args)
 }
 
 // write writes a file: write FILE TEXT.
@@ -137,7 +137,7 @@ func checkHTTP(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	defer reply.Body.Close()
+	defer reply.Body.Close() //nolint:errcheck // the body was read
 	if _, err := io.Copy(os.Stdout, reply.Body); err != nil {
 		return err
 	}

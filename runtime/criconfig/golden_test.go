@@ -28,7 +28,7 @@ func eachRow[R any](t *testing.T, file string, name func(*R) string, visit func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { _ = f.Close() })
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +70,7 @@ func capturedNode() Node {
 
 func TestMessagesEqualTheKubelets(t *testing.T) {
 	eachRow(t, "cri_config", func(r *captured) string { return r.Name }, func(t *testing.T, r *captured) {
+		t.Helper()
 		corev1.SetObjectDefaults_Pod(r.Manifest)
 		d := &podspec.Desired{Pod: r.Manifest}
 		want := &runtimeapi.PodSandboxConfig{}

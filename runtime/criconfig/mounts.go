@@ -125,7 +125,7 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 		return able, nil
 	case v1.RecursiveReadOnlyEnabled:
 		if !able {
-			return false, fmt.Errorf("recursiveReadOnly: Enabled is asked for, and the runtime handler %q cannot do it", handler)
+			return false, fmt.Errorf("recursive read-only mounts are asked for, and the runtime handler %q cannot do it", handler)
 		}
 		return true, nil
 	case v1.RecursiveReadOnlyDisabled:
@@ -154,7 +154,7 @@ func SubPath(in ContainerInput, index int) (string, error) {
 	}
 	for part := range strings.SplitSeq(sub, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("%s: subPath %q must not hold ..", at, sub)
+			return "", fmt.Errorf("%s: subPath %q must not hold the element .. in it", at, sub)
 		}
 	}
 	return sub, nil

@@ -9,22 +9,21 @@ import (
 // NamespacesForPod). With a target the processes of that container are seen.
 func namespaces(pod *v1.Pod, targetID string) *runtimeapi.NamespaceOption {
 	n := &runtimeapi.NamespaceOption{
-		Network:       modeOf(pod.Spec.HostNetwork),
-		Ipc:           modeOf(pod.Spec.HostIPC),
+		Network:       runtimeapi.NamespaceMode_POD,
+		Ipc:           runtimeapi.NamespaceMode_POD,
 		Pid:           pidMode(pod),
 		UsernsOptions: &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE},
+	}
+	if pod.Spec.HostNetwork {
+		n.Network = runtimeapi.NamespaceMode_NODE
+	}
+	if pod.Spec.HostIPC {
+		n.Ipc = runtimeapi.NamespaceMode_NODE
 	}
 	if targetID != "" && n.GetPid() == runtimeapi.NamespaceMode_CONTAINER {
 		n.Pid, n.TargetId = runtimeapi.NamespaceMode_TARGET, targetID
 	}
 	return n
-}
-
-func modeOf(host bool) runtimeapi.NamespaceMode {
-	if host {
-		return runtimeapi.NamespaceMode_NODE
-	}
-	return runtimeapi.NamespaceMode_POD
 }
 
 func pidMode(pod *v1.Pod) runtimeapi.NamespaceMode {

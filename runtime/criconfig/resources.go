@@ -1,6 +1,7 @@
 package criconfig
 
 import (
+	"maps"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -84,13 +85,9 @@ func limitOf(pod *v1.Pod, c *v1.Container, name v1.ResourceName) resource.Quanti
 func hugePageLimits(pod *v1.Pod, c *v1.Container) v1.ResourceList {
 	limits := v1.ResourceList{}
 	if pod.Spec.Resources != nil {
-		for name, q := range pod.Spec.Resources.Limits {
-			limits[name] = q
-		}
+		maps.Copy(limits, pod.Spec.Resources.Limits)
 	}
-	for name, q := range c.Resources.Limits {
-		limits[name] = q
-	}
+	maps.Copy(limits, c.Resources.Limits)
 	return limits
 }
 

@@ -2,7 +2,6 @@ package criconfig
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -132,6 +131,3 @@ func anyPrivileged(pod *v1.Pod) bool {
 		return ref.SecurityContext != nil && ref.SecurityContext.Privileged != nil && *ref.SecurityContext.Privileged
 	})
 }
-
-// sortedKeys lists the keys of a map in order.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -65,21 +65,21 @@ func fromSecrets(name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, e
 
 // dockerConfig reads a pull secret of either form.
 func dockerConfig(secret *v1.Secret) (credentialprovider.DockerConfig, error) {
-	switch secret.Type {
-	case v1.SecretTypeDockerConfigJson:
+	if secret.Type == v1.SecretTypeDockerConfigJson {
 		var file credentialprovider.DockerConfigJSON
 		if err := json.Unmarshal(secret.Data[v1.DockerConfigJsonKey], &file); err != nil {
 			return nil, fmt.Errorf("%s is not a docker configuration", v1.DockerConfigJsonKey)
 		}
 		return file.Auths, nil
-	case v1.SecretTypeDockercfg:
-		var config credentialprovider.DockerConfig
-		if err := json.Unmarshal(secret.Data[v1.DockerConfigKey], &config); err != nil {
-			return nil, fmt.Errorf("%s is not a docker configuration", v1.DockerConfigKey)
-		}
-		return config, nil
 	}
-	return nil, fmt.Errorf("its type %q is not %s or %s", secret.Type, v1.SecretTypeDockerConfigJson, v1.SecretTypeDockercfg)
+	if secret.Type != v1.SecretTypeDockercfg {
+		return nil, fmt.Errorf("its type %q is not %s or %s", secret.Type, v1.SecretTypeDockerConfigJson, v1.SecretTypeDockercfg)
+	}
+	var config credentialprovider.DockerConfig
+	if err := json.Unmarshal(secret.Data[v1.DockerConfigKey], &config); err != nil {
+		return nil, fmt.Errorf("%s is not a docker configuration", v1.DockerConfigKey)
+	}
+	return config, nil
 }
 
 // repositoryOf is the image's name without tag and digest, in full.

@@ -115,8 +115,8 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 func (p *Puller) join(name string) (flight *pulling, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if flight, ok := p.running[name]; ok {
-		return flight, false
+	if other, ok := p.running[name]; ok {
+		return other, false
 	}
 	if p.running == nil {
 		p.running = map[string]*pulling{}

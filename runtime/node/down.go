@@ -31,7 +31,7 @@ func Down(ctx context.Context, o Options) error {
 		return fmt.Errorf("taking the node down: %w", err)
 	}
 	l := layout(dir)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
 		return nil
 	}
 	unlock, err := lockDir(ctx, l)
@@ -79,10 +79,10 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 		if err != nil {
 			return err
 		}
-		group, ctx := errgroup.WithContext(ctx)
+		group, groupCtx := errgroup.WithContext(ctx)
 		group.SetLimit(4)
 		for _, s := range reply.GetItems() {
-			group.Go(func() error { return removePod(ctx, client, s.GetId()) })
+			group.Go(func() error { return removePod(groupCtx, client, s.GetId()) })
 		}
 		return group.Wait()
 	})

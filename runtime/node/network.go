@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -24,14 +25,9 @@ type network struct {
 // chooseNetwork returns the node's network: the one it has, or a new one on a
 // subnet that nothing on this machine uses.
 func chooseNetwork(l layout) (*network, error) {
-	path := l.path("network.json")
-	if text, err := os.ReadFile(path); err == nil {
-		var n network
-		if err := json.Unmarshal(text, &n); err == nil && n.Subnet != "" {
-			return &n, nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the node's network: %w", err)
+	known, err := readNetwork(l)
+	if known != nil || err != nil {
+		return known, err
 	}
 	used, err := usedPrefixes()
 	if err != nil {
@@ -47,7 +43,25 @@ func chooseNetwork(l layout) (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keeping the node's network: %w", err)
 	}
-	return n, renameio.WriteFile(path, text, 0o600)
+	return n, renameio.WriteFile(l.networkFile(), text, 0o600)
+}
+
+func (l layout) networkFile() string { return l.path("network.json") }
+
+// readNetwork returns the network the node has; nil when it has none yet.
+func readNetwork(l layout) (*network, error) {
+	text, err := os.ReadFile(l.networkFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the node's network: %w", err)
+	}
+	var n network
+	if err := json.Unmarshal(text, &n); err != nil {
+		return nil, fmt.Errorf("reading the node's network %s: %w", l.networkFile(), err)
+	}
+	return &n, nil
 }
 
 // freeSubnet finds a /24 that overlaps nothing in use, starting at a place that
@@ -63,12 +77,7 @@ func freeSubnet(used []netip.Prefix, start int) (netip.Prefix, error) {
 }
 
 func overlaps(p netip.Prefix, used []netip.Prefix) bool {
-	for _, u := range used {
-		if p.Overlaps(u) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(used, p.Overlaps)
 }
 
 // usedPrefixes lists the networks of this machine's interfaces and routes.
@@ -79,7 +88,7 @@ func usedPrefixes() ([]netip.Prefix, error) {
 	}
 	var used []netip.Prefix
 	for _, addr := range addrs {
-		if p, err := netip.ParsePrefix(addr.String()); err == nil {
+		if p, parseErr := netip.ParsePrefix(addr.String()); parseErr == nil {
 			used = append(used, p.Masked())
 		}
 	}

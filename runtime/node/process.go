@@ -85,19 +85,20 @@ func startTicks(pid int) (uint64, string) {
 // start launches containerd so that it outlives this process. Its shim is looked
 // for beside it first.
 func start(l layout, program string, p process) (*process, error) {
-	if err := os.Remove(l.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(l.socket())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	log, err := os.OpenFile(l.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // the child has its own copy
-	cmd := exec.Command(program, "--config", l.config())
+	defer log.Close()                                    //nolint:errcheck // the child has its own copy
+	cmd := exec.Command(program, "--config", l.config()) //nolint:noctx // it outlives this process
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	p.PID = cmd.Process.Pid
@@ -106,7 +107,7 @@ func start(l layout, program string, p process) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	if err := renameio.WriteFile(l.processFile(), text, 0o600); err != nil {
+	if err = renameio.WriteFile(l.processFile(), text, 0o600); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	go cmd.Wait() //nolint:errcheck // reaps it if it dies while we still run
@@ -133,10 +134,13 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 	}
 }
 
+// askTimeout bounds one question to the node's CRI.
+const askTimeout = 5 * time.Second
+
 func healthy(ctx context.Context, l layout) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	return withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
 		reply, err := client.Status(ctx, &runtimeapi.StatusRequest{})
 		if err != nil {
 			return err
@@ -160,13 +164,14 @@ func withRuntime(l layout, talk func(runtimeapi.RuntimeServiceClient) error) err
 	return errors.Join(talk(runtimeapi.NewRuntimeServiceClient(conn)), conn.Close())
 }
 
-func countPods(ctx context.Context, l layout) (n int, err error) {
-	err = withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+func countPods(ctx context.Context, l layout) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	n := 0
+	err := withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
+		reply, listErr := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 		n = len(reply.GetItems())
-		return err
+		return listErr
 	})
 	return n, err
 }

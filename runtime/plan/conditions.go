@@ -14,14 +14,17 @@ import (
 func (v *view) conditions(s *v1.PodStatus) []v1.PodCondition {
 	d := &decision{}
 	judgeSandbox(v, d)
-	ready := condition(v1.PodReadyToStartContainers, !d.createSandbox)
+	ready := trueCondition(v1.PodReadyToStartContainers)
+	if d.createSandbox {
+		ready.Status = v1.ConditionFalse
+	}
 	containersReady := v.containersReady(s)
 	conditions := []v1.PodCondition{
 		ready,
 		v.initialisedCondition(s),
 		v.readyCondition(containersReady),
 		containersReady,
-		condition(v1.PodScheduled, true),
+		trueCondition(v1.PodScheduled),
 	}
 	if v.hasRestartAllRule() {
 		conditions = append(conditions, v.restartAllCondition())
@@ -29,11 +32,8 @@ func (v *view) conditions(s *v1.PodStatus) []v1.PodCondition {
 	return conditions
 }
 
-func condition(t v1.PodConditionType, is bool) v1.PodCondition {
-	if is {
-		return v1.PodCondition{Type: t, Status: v1.ConditionTrue}
-	}
-	return v1.PodCondition{Type: t, Status: v1.ConditionFalse}
+func trueCondition(t v1.PodConditionType) v1.PodCondition {
+	return v1.PodCondition{Type: t, Status: v1.ConditionTrue}
 }
 
 func falseCondition(t v1.PodConditionType, reason, message string) v1.PodCondition {
@@ -47,7 +47,7 @@ func (v *view) initialisedCondition(s *v1.PodStatus) v1.PodCondition {
 		return v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue, Reason: "PodCompleted"}
 	}
 	if anyHasRun(s.ContainerStatuses) {
-		return condition(v1.PodInitialized, true)
+		return trueCondition(v1.PodInitialized)
 	}
 	var incomplete []string
 	for i, ref := range podspec.InitContainers(v.pod) {
@@ -63,7 +63,7 @@ func (v *view) initialisedCondition(s *v1.PodStatus) v1.PodCondition {
 	if len(incomplete) > 0 {
 		return falseCondition(v1.PodInitialized, "ContainersNotInitialized", listing("containers with incomplete status", incomplete))
 	}
-	return condition(v1.PodInitialized, true)
+	return trueCondition(v1.PodInitialized)
 }
 
 func anyHasRun(statuses []v1.ContainerStatus) bool {
@@ -91,7 +91,7 @@ func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 	if unready := v.unready(s); len(unready) > 0 {
 		return falseCondition(v1.ContainersReady, "ContainersNotReady", listing("containers with unready status", unready))
 	}
-	return condition(v1.ContainersReady, true)
+	return trueCondition(v1.ContainersReady)
 }
 
 func (v *view) unready(s *v1.PodStatus) []string {
@@ -146,9 +146,10 @@ func (v *view) hasRestartAllRule() bool {
 }
 
 func (v *view) restartAllCondition() v1.PodCondition {
-	c := condition(v1.AllContainersRestarting, v.restartsAll())
-	if c.Status == v1.ConditionTrue {
-		c.Reason = "RestartAllContainersStarted"
+	if !v.restartsAll() {
+		return v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
 	}
+	c := trueCondition(v1.AllContainersRestarting)
+	c.Reason = "RestartAllContainersStarted"
 	return c
 }

@@ -47,7 +47,7 @@ type readSandbox struct {
 // codes, hashes, verdicts, delays, the images needed and the resources applied.
 // Times, ages and other pods are no part of it, so that only a change of the
 // world makes a saved plan stale, and not the mere passing of time.
-func observedDigest(v *view, p *Plan) string {
+func observedDigest(v *view) string {
 	read := struct {
 		Sandboxes  []readSandbox
 		Containers []readContainer

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -63,6 +62,7 @@ func (v *view) backoffHold(s start) (Hold, bool) {
 		return Hold{}, false
 	}
 	backoff, estimated := v.backoff(s.ref, exited)
+	doubt := map[bool]string{true: ", at least (estimated from the runtime's records)"}
 	until := backoff.Until(exited.FinishedAt)
 	if until.IsZero() || !v.now.Before(until) {
 		return Hold{}, false
@@ -72,16 +72,12 @@ func (v *view) backoffHold(s start) (Hold, bool) {
 		Reason:    CrashLoopBackOff,
 		Until:     &until,
 		Estimated: estimated,
-		Message:   holdText(backoff.Duration, exited, estimated),
+		Message:   holdText(backoff, exited) + doubt[estimated],
 	}, true
 }
 
-func holdText(delay time.Duration, exited *Container, estimated bool) string {
-	text := fmt.Sprintf("back-off %s, exit code %d", delay, exited.ExitCode)
-	if estimated {
-		text += ", at least (estimated from the runtime's records)"
-	}
-	return text
+func holdText(b Backoff, exited *Container) string {
+	return fmt.Sprintf("back-off %s, exit code %d", b.Duration, exited.ExitCode)
 }
 
 // backoff is the delay of a container: podctl's record of it, or an estimate.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -41,8 +42,8 @@ func (d *decision) decideInit(v *view) bool {
 	if !w.seen {
 		w.start(0, NotCreated, "not created yet")
 	}
-	for i := len(w.starts) - 1; i >= 0; i-- {
-		d.initStart = append(d.initStart, w.starts[i])
+	for _, v := range slices.Backward(w.starts) {
+		d.initStart = append(d.initStart, v)
 	}
 	return w.done
 }

@@ -29,7 +29,7 @@ func Make(in *Input) *Plan {
 		newBuilder(v, d, p).build()
 	}
 	p.DesiredDigest = desiredDigest(in.Desired)
-	p.ObservedDigest = observedDigest(v, p)
+	p.ObservedDigest = observedDigest(v)
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
 	p.Summary = summarise(p)
 	return p

@@ -38,9 +38,9 @@ func policyWants(policy v1.ContainerRestartPolicy, exitCode int32) bool {
 		return false
 	case v1.ContainerRestartPolicyOnFailure:
 		return exitCode != 0
-	default:
-		return true
+	case v1.ContainerRestartPolicyAlways:
 	}
+	return true
 }
 
 // mayRestart decides for a container that has no exit code yet, because it is

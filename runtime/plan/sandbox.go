@@ -20,12 +20,11 @@ func judgeSandbox(v *view, d *decision) {
 		d.replaceSandbox(reason, message)
 		d.attempt = v.sandboxAttempt(latest.Attempt + 1)
 	}
-	switch d.reason {
-	case NetworkModeChanged:
+	if d.reason == NetworkModeChanged {
 		d.sandboxID = ""
-	case SandboxConfigChanged:
+	}
+	if d.reason == SandboxConfigChanged {
 		d.changes = v.sandboxChanges(latest)
-	default:
 	}
 }
 

@@ -220,6 +220,6 @@ func after(lists ...[]string) []string {
 	return ids
 }
 
-func byID(kind string, id string) string { return fmt.Sprintf("%s-%s", kind, shortID(id)) }
+func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, shortID(id)) }
 
 func firstOf(values ...string) string { return cmp.Or(values...) }

@@ -126,14 +126,6 @@ func (v *view) nextAttempt(name string) uint32 {
 	return next
 }
 
-// podIP is the address of the active sandbox, empty when it has none.
-func (v *view) podIP() string {
-	if v.active == "" || len(v.sandboxes[0].IPs) == 0 {
-		return ""
-	}
-	return v.sandboxes[0].IPs[0]
-}
-
 // probe is the folded verdict of one probe of one container record; false when
 // it has never been asked.
 func (v *view) probe(c *Container, t ProbeType) (ProbeRecord, bool) {

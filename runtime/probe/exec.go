@@ -24,18 +24,18 @@ func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
 	return ask{
 		handler: fmt.Sprintf("exec %v", command),
 		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			stdout, stderr, code, err := r.Exec(ctx, t.ContainerID, command, timeout)
+			got, err := r.Exec(ctx, t.ContainerID, command, timeout)
 			if status.Code(err) == codes.DeadlineExceeded {
 				return kprobe.Failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(command, " "), timeout), nil
 			}
 			if err != nil {
 				return kprobe.Unknown, "", err
 			}
-			if code == 0 {
+			if got.ExitCode == 0 {
 				return kprobe.Success, "", nil
 			}
-			output := string(append(stdout, stderr...))
-			return kprobe.Failure, fmt.Sprintf("exit code %d: %s", code, output[:min(len(output), outputMax)]), nil
+			output := string(append(got.Stdout, got.Stderr...))
+			return kprobe.Failure, fmt.Sprintf("exit code %d: %s", got.ExitCode, output[:min(len(output), outputMax)]), nil
 		},
 	}
 }

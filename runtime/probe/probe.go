@@ -60,7 +60,13 @@ type Result struct {
 }
 
 // ExecFunc runs a command in a container, as CRI ExecSync does.
-type ExecFunc func(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
+type ExecFunc func(ctx context.Context, containerID string, command []string, timeout time.Duration) (ExecResult, error)
+
+// ExecResult is what a command printed and how it ended.
+type ExecResult struct {
+	Stdout, Stderr []byte
+	ExitCode       int32
+}
 
 // Runner asks probes.
 type Runner struct {

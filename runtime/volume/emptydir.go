@@ -19,22 +19,24 @@ func (c Context) prepareEmptyDir(vol *v1.Volume) error {
 	if _, prepared, err := OnDisk(c, vol.Name); err != nil || prepared {
 		return err
 	}
-	var err error
-	switch medium := vol.EmptyDir.Medium; {
-	case medium == v1.StorageMediumDefault:
-		err = makeWorld(dir)
-	case medium == v1.StorageMediumMemory:
-		err = c.mountMemory(dir, vol.EmptyDir.SizeLimit)
-	default:
-		err = c.mountHugePages(dir, string(medium))
-	}
-	if err != nil {
+	if err := c.makeMedium(dir, vol.EmptyDir); err != nil {
 		return err
 	}
-	if err := c.applyFSGroup(dir, false); err != nil {
+	if err := c.applyFSGroup(dir, groupWrites); err != nil {
 		return err
 	}
 	return c.mark(vol)
+}
+
+// makeMedium makes the directory itself, where the volume's medium asks for it.
+func (c Context) makeMedium(dir string, source *v1.EmptyDirVolumeSource) error {
+	if source.Medium == v1.StorageMediumDefault {
+		return makeWorld(dir)
+	}
+	if source.Medium == v1.StorageMediumMemory {
+		return c.mountMemory(dir, source.SizeLimit)
+	}
+	return c.mountHugePages(dir, string(source.Medium))
 }
 
 // mountMemory mounts a file system in memory, unless one is there. Its size is

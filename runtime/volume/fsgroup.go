@@ -7,10 +7,16 @@ import (
 	"slices"
 )
 
+// The bits a volume gets for its group: to change what is in it, or to read it.
+const (
+	groupWrites fs.FileMode = 0o660
+	groupReads  fs.FileMode = 0o440
+)
+
 // applyFSGroup gives a volume to the pod's group: group-writable, new files
 // belonging to the group, or for content that is not the pod's to change,
 // readable (kubelet: SetVolumeOwnership). Links are given, not followed.
-func (c Context) applyFSGroup(dir string, readOnly bool) error {
+func (c Context) applyFSGroup(dir string, bits fs.FileMode) error {
 	sc := c.Desired.Pod.Spec.SecurityContext
 	if sc == nil || sc.FSGroup == nil {
 		return nil
@@ -24,14 +30,14 @@ func (c Context) applyFSGroup(dir string, readOnly bool) error {
 		return err
 	}
 	for _, path := range slices.Backward(paths) {
-		if err := giveToGroup(path, int(*sc.FSGroup), readOnly); err != nil {
+		if err := giveToGroup(path, int(*sc.FSGroup), bits); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func giveToGroup(path string, group int, readOnly bool) error {
+func giveToGroup(path string, group int, bits fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
@@ -41,10 +47,6 @@ func giveToGroup(path string, group int, readOnly bool) error {
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil
-	}
-	bits := fs.FileMode(0o660)
-	if readOnly {
-		bits = 0o440
 	}
 	if info.IsDir() {
 		bits |= fs.ModeSetgid | 0o110

@@ -36,7 +36,7 @@ func PrepareSubPath(c Context, ref podspec.ContainerRef, index int, sub string) 
 	}
 	defer unix.Close(fd) //nolint:errcheck // only a handle on a path
 	target := c.Pod.SubPath(m.Name, ref.Name, index)
-	if err := bind(fd, target); err != nil {
+	if err = bind(fd, target); err != nil {
 		return "", fmt.Errorf("binding subPath %q of volume %s: %w", sub, m.Name, err)
 	}
 	return target, nil
@@ -50,7 +50,7 @@ func openWithin(base, sub string) (int, error) {
 		return -1, err
 	}
 	defer root.Close() //nolint:errcheck // only a handle on a path
-	if err := makeWithin(root, sub); err != nil {
+	if err = makeWithin(root, sub); err != nil {
 		return -1, err
 	}
 	dir, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -107,16 +107,19 @@ func bind(fd int, target string) error {
 			return err
 		}
 	}
-	if err := makeTarget(target, source.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+	create := makeFile
+	if source.Mode&unix.S_IFMT == unix.S_IFDIR {
+		create = makeDir
+	}
+	if err := create(target); err != nil {
 		return err
 	}
 	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", fd), target, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-func makeTarget(target string, dir bool) error {
-	if dir {
-		return os.MkdirAll(target, 0o750)
-	}
+func makeDir(target string) error { return os.MkdirAll(target, 0o750) }
+
+func makeFile(target string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err
 	}

@@ -101,8 +101,8 @@ func Prepare(ctx context.Context, c Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	switch {
 	case vol.HostPath != nil:
@@ -144,7 +144,7 @@ func (c Context) prepareContent(vol *v1.Volume) error {
 		return err
 	}
 	if changed {
-		if err := c.applyFSGroup(dir, true); err != nil {
+		if err := c.applyFSGroup(dir, groupReads); err != nil {
 			return err
 		}
 	}
@@ -170,9 +170,9 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 		return "", false, nil
 	}
 	if inMemory(vol) {
-		mounted, err := mountinfo.Mounted(dir)
-		if err != nil || !mounted {
-			return "", false, err
+		mounted, mountErr := mountinfo.Mounted(dir)
+		if mountErr != nil || !mounted {
+			return "", false, mountErr
 		}
 	}
 	if vol.EmptyDir != nil {
@@ -234,17 +234,18 @@ func makeWorld(dir string) error {
 	return os.Chmod(dir, 0o777)
 }
 
-// RemoveAll unmounts and removes every volume of a pod. Nothing outside the
+// RemoveAll unmounts and removes every volume of a pod, with its hosts file and
+// termination messages. Nothing outside the
 // pod's own directories is touched: bound subPaths are unmounted before anything
 // is deleted, and links are not followed.
 func RemoveAll(p state.Pod) error {
-	for _, dir := range []string{p.SubPaths(), filepath.Join(p.Dir(), "volumes")} {
+	for _, dir := range []string{p.SubPaths(), p.Volumes()} {
 		if err := unmountBelow(dir); err != nil {
 			return err
 		}
 	}
-	for _, dir := range []string{"volume-subpaths", "volumes", "plugins"} {
-		if err := os.RemoveAll(filepath.Join(p.Dir(), dir)); err != nil {
+	for _, path := range []string{p.SubPaths(), p.Volumes(), p.Plugins(), p.Containers(), p.EtcHosts()} {
+		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing volumes: %w", err)
 		}
 	}
@@ -260,7 +261,7 @@ func unmountBelow(dir string) error {
 		return fmt.Errorf("looking for mounts: %w", err)
 	}
 	for _, m := range slices.Backward(mounts) {
-		if err := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err = unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("unmounting %s: %w", m.Mountpoint, err)
 		}
 	}

@@ -1,0 +1,117 @@
+// Command gendocs writes the documents that are generated from the code: one
+// page per command, and the table of the Pod's fields. CI fails when they differ
+// from what is checked in.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/podspec"
+)
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "gendocs:", err)
+		os.Exit(1)
+	}
+}
+
+func run(docs string) error {
+	dir := filepath.Join(docs, "cli")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root := commands.New(commands.System())
+	root.InitDefaultCompletionCmd()
+	if err := writePages(dir, root); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "fields.md"), []byte(fieldsPage()), 0o644)
+}
+
+// writePages writes a page for a command and for each below it.
+func writePages(dir string, cmd *cobra.Command) error {
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "_") + ".md"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(page(cmd)), 0o644); err != nil {
+		return err
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			if err := writePages(dir, sub); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func page(cmd *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), cmd.Short, cmd.UseLine())
+	if cmd.Long != "" {
+		fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.TrimSpace(cmd.Long))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n", cmd.Example)
+	}
+	writeFlags(&b, "Flags", cmd.LocalNonPersistentFlags())
+	writeFlags(&b, "Global flags", persistentFlags(cmd))
+	writeCommands(&b, cmd)
+	return b.String()
+}
+
+func persistentFlags(cmd *cobra.Command) *pflag.FlagSet {
+	if cmd.HasParent() {
+		return cmd.InheritedFlags()
+	}
+	return cmd.PersistentFlags()
+}
+
+func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+	if flags.HasAvailableFlags() {
+		fmt.Fprintf(b, "\n## %s\n\n```\n%s```\n", title, flags.FlagUsages())
+	}
+}
+
+func writeCommands(b *strings.Builder, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	b.WriteString("\n## Commands\n\n")
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			name := strings.ReplaceAll(sub.CommandPath(), " ", "_")
+			fmt.Fprintf(b, "* [%s](%s.md): %s\n", sub.CommandPath(), name, sub.Short)
+		}
+	}
+}
+
+// fieldsPage is the table of the Pod's fields.
+func fieldsPage() string {
+	var b strings.Builder
+	b.WriteString("# The fields of a Pod\n\n" +
+		"Generated from the table that the loader, the hashes and the plan use. A field stands for everything below it\n" +
+		"unless a longer path says otherwise; `container` stands for `spec.containers`, `spec.initContainers` and\n" +
+		"`spec.ephemeralContainers`, `volume` for `spec.volumes`.\n\n" +
+		"*Change* says what an edit does to a pod that runs: *replace* replaces the containers that have the field,\n" +
+		"*sandbox* recreates the sandbox, *in place* changes the running container, *live* takes effect without touching\n" +
+		"what runs.\n\n" +
+		"| field | support | change | needs | why |\n|---|---|---|---|---|\n")
+	fields := podspec.Fields()
+	slices.SortFunc(fields, func(a, b podspec.Field) int { return strings.Compare(a.Path, b.Path) })
+	for _, f := range fields {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Path, f.Support, f.Change, f.Needs, f.Note)
+	}
+	return b.String()
+}
