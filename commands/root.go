@@ -23,6 +23,7 @@ type globals struct {
 	namespace       string
 	stateDir        string
 	logRoot         string
+	cgroupRoot      string
 	requestTimeout  time.Duration
 	color           string
 	engine          *runtime.Engine
@@ -52,6 +53,7 @@ func New(env *Env) *cobra.Command {
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
@@ -99,6 +101,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&g.namespace, "namespace", "n", "default", "Namespace of pods that are named")
 	f.StringVar(&g.stateDir, "state-dir", state.Default().Root, "Where podctl keeps what the runtime cannot")
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
+	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
 	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
 	f.Var(&choice{value: &g.color, allowed: []string{"auto", "always", "never"}, start: "auto"}, "color", "When to use colours: auto, always or never")
 }
@@ -159,7 +162,7 @@ func (g *globals) connect() (*runtime.Engine, error) {
 		return nil, err
 	}
 	g.client = client
-	g.engine = runtime.NewEngine(client, g.layout(), g.env.Now)
+	g.engine = runtime.NewEngine(client, runtime.Settings{Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now})
 	return g.engine, nil
 }
 

@@ -123,7 +123,7 @@ func dropContainerDefaults(tree map[string]any) {
 func (d *Desired) projectEnv(tree map[string]any, c *v1.Container) {
 	delete(tree, "envFrom")
 	delete(tree, "env")
-	env, _ := d.ResolveEnv(c)
+	env, missing := d.ResolveEnv(c)
 	last := map[string]int{}
 	var entries []any
 	for _, e := range env {
@@ -134,6 +134,9 @@ func (d *Desired) projectEnv(tree map[string]any, c *v1.Container) {
 		}
 		last[e.Name] = len(entries)
 		entries = append(entries, entry)
+	}
+	for _, r := range missing {
+		entries = append(entries, map[string]any{"name": strings.TrimSuffix(r.Kind+"/"+r.Name+"/"+r.Key, "/"), "value": "missing"})
 	}
 	if len(entries) > 0 {
 		tree["env"] = entries

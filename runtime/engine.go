@@ -17,10 +17,11 @@ import (
 
 // Engine is one container runtime together with podctl's state directory.
 type Engine struct {
-	client *Client
-	layout state.Layout
-	now    func() time.Time
-	puller *image.Puller
+	client     *Client
+	layout     state.Layout
+	cgroupRoot string
+	now        func() time.Time
+	puller     *image.Puller
 
 	nodeOnce  sync.Once
 	nodeFacts criconfig.Node
@@ -28,9 +29,19 @@ type Engine struct {
 	facts     *runtimeFacts
 }
 
-// NewEngine puts a connection and a state directory together. now is the clock.
-func NewEngine(client *Client, layout state.Layout, now func() time.Time) *Engine {
-	return &Engine{client: client, layout: layout, now: now, puller: &image.Puller{}}
+// Settings say where an engine keeps things.
+type Settings struct {
+	Layout state.Layout
+	// CgroupRoot is the cgroup below which those of pods are made; empty means the
+	// machine's own root, as for a kubelet.
+	CgroupRoot string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// NewEngine puts a connection and podctl's settings together.
+func NewEngine(client *Client, s Settings) *Engine {
+	return &Engine{client: client, layout: s.Layout, cgroupRoot: s.CgroupRoot, now: s.Now, puller: &image.Puller{}}
 }
 
 // Options are the user's wishes for a pass.

@@ -21,6 +21,7 @@ import (
 func (e *Engine) node() criconfig.Node {
 	e.nodeOnce.Do(func() { e.nodeFacts = readNode("/") })
 	node := e.nodeFacts
+	node.CgroupRoot = e.cgroupRoot
 	e.factsLock.Lock()
 	defer e.factsLock.Unlock()
 	if e.facts != nil {

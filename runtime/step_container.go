@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -147,10 +149,40 @@ func (x *execution) verifyStopped(ctx context.Context, id string) error {
 	return nil
 }
 
+// A start that was cut off keeps its container busy for some seconds: containerd
+// cleans up after it and refuses to remove it meanwhile.
+const (
+	busyTimeout = 15 * time.Second
+	busyPause   = 100 * time.Millisecond
+)
+
 func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
-	_, err := x.e.client.RemoveContainer(context.WithoutCancel(ctx), &runtimeapi.RemoveContainerRequest{ContainerId: s.ContainerID})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
+	defer cancel()
+	err := x.e.removeRecord(ctx, s.ContainerID)
 	if err != nil && !isNotFound(err) {
 		return err
 	}
 	return x.removeLogs(s)
+}
+
+// removeRecord removes a container, and waits for one that is still starting.
+func (e *Engine) removeRecord(ctx context.Context, id string) error {
+	for {
+		_, err := e.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+		socket := e.client.Endpoint.Socket()
+		switch {
+		case err == nil:
+			return nil
+		case node.IsStuckTask(err) && socket != "":
+			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
+				return errors.Join(err, killErr)
+			}
+		case !strings.Contains(err.Error(), "is in starting state"):
+			return err
+		}
+		if sleep(ctx, busyPause) != nil {
+			return err
+		}
+	}
 }

@@ -193,6 +193,9 @@ func mayPass(reason string) bool {
 func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	w.waiting = p.WaitingFor
 	w.until = time.Time{}
+	if hold := blocking(p); hold != nil {
+		return false, w.blocked(fmt.Sprintf("container %s: %s: %s", hold.Container, hold.Reason, hold.Message))
+	}
 	if w.reached(status) {
 		return true, nil
 	}
@@ -206,16 +209,26 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 				w.until = *hold.Until
 			}
 			w.waiting = append(w.waiting, fmt.Sprintf("container %s, held until %s (%s)", hold.Container, hold.Until.Local().Format(time.TimeOnly), hold.Message))
-		case hold.Reason == plan.NetworkNotReady || hold.Reason == plan.ProbeStale:
-			w.waiting = append(w.waiting, hold.Message)
 		default:
-			return false, w.blocked(fmt.Sprintf("container %s: %s: %s", hold.Container, hold.Reason, hold.Message))
+			w.waiting = append(w.waiting, hold.Message)
 		}
 	}
 	if len(w.waiting) == 0 {
 		w.waiting = unready(status)
 	}
 	return false, nil
+}
+
+// blocking is a hold that no time ends: something is missing, and the pod cannot
+// become what the manifest says.
+func blocking(p *plan.Plan) *plan.Hold {
+	for i := range p.Holds {
+		h := &p.Holds[i]
+		if h.Until == nil && h.Reason != plan.NetworkNotReady && h.Reason != plan.ProbeStale {
+			return h
+		}
+	}
+	return nil
 }
 
 func (w *waiter) blocked(reason string) error {

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
+	"golang.org/x/sys/unix"
 )
 
 // Resources are the limits of a pod's cgroup. Nil means not set.
@@ -130,6 +132,13 @@ func hierarchies() []string {
 	return []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory"}
 }
 
+// removeTries is how often a cgroup is tried to be removed: the kernel may need a
+// moment after the last process has ended.
+const (
+	removeTries = 20
+	removePause = 20 * time.Millisecond
+)
+
 // Remove removes a pod's cgroup from every hierarchy, with the empty ones in it.
 // One in which something still runs stays and is an error; one that is not there
 // is none.
@@ -141,11 +150,24 @@ func Remove(path string) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, root := range roots {
-		errs = append(errs, removeTree(filepath.Join(root, path)))
+	for try := range removeTries {
+		if try > 0 {
+			time.Sleep(removePause)
+		}
+		if err = removeFrom(roots, path); !errors.Is(err, unix.EBUSY) {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("cgroup %s is still in use by processes that podctl did not start: %w", path, unix.EBUSY)
+}
+
+func removeFrom(roots []string, path string) error {
+	for _, root := range roots {
+		if err := removeTree(filepath.Join(root, path)); err != nil {
+			return fmt.Errorf("removing cgroup %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 func cgroupMounts() ([]string, error) {
@@ -153,7 +175,7 @@ func cgroupMounts() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for cgroups: %w", err)
 	}
-	var roots []string
+	roots := make([]string, 0, len(mounts))
 	for _, m := range mounts {
 		roots = append(roots, m.Mountpoint)
 	}
@@ -168,7 +190,7 @@ func removeTree(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("removing cgroup %s: %w", dir, err)
+		return err
 	}
 	for _, entry := range entries {
 		if entry.IsDir() {
@@ -178,7 +200,7 @@ func removeTree(dir string) error {
 		}
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing cgroup %s: %w", dir, err)
+		return err
 	}
 	return nil
 }

@@ -82,18 +82,49 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.SetLimit(4)
 		for _, s := range reply.GetItems() {
-			group.Go(func() error { return removePod(groupCtx, client, s.GetId()) })
+			group.Go(func() error { return l.removePod(groupCtx, client, s.GetId()) })
 		}
 		return group.Wait()
 	})
 }
 
-func removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
+func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
 	if _, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
 		return fmt.Errorf("stopping sandbox %s: %w", id, err)
 	}
-	if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
-		return fmt.Errorf("removing sandbox %s: %w", id, err)
+	for {
+		_, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+		switch {
+		case err == nil:
+			return nil
+		case IsStuckTask(err):
+			if killErr := l.freeContainers(ctx, client, id); killErr != nil {
+				return errors.Join(err, killErr)
+			}
+		case !strings.Contains(err.Error(), "is in starting state") || ctx.Err() != nil:
+			return fmt.Errorf("removing sandbox %s: %w", id, err)
+		}
+		// A start that was cut off is still being cleaned up after.
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// freeContainers ends the tasks that the CRI has lost in one sandbox.
+func (l layout) freeContainers(ctx context.Context, client runtimeapi.RuntimeServiceClient, sandbox string) error {
+	reply, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{PodSandboxId: sandbox},
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range reply.GetContainers() {
+		_, err := client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: c.GetId()})
+		if IsStuckTask(err) {
+			err = KillTask(ctx, l.socket(), c.GetId())
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+)
+
+// criNamespace is where containerd keeps what belongs to its CRI.
+const criNamespace = "k8s.io"
+
+// Load imports an image archive, of docker's or the OCI's form, through
+// containerd's own API: the CRI has no call for it. It returns the names of the
+// images.
+func Load(ctx context.Context, socket, archive string) ([]string, error) {
+	f, err := os.Open(archive)
+	if err != nil {
+		return nil, fmt.Errorf("loading images: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	c, ctx, err := connect(ctx, socket)
+	if err != nil {
+		return nil, fmt.Errorf("loading images: %w", err)
+	}
+	defer c.Close() //nolint:errcheck // the connection has done its work
+	images, err := c.Import(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", archive, err)
+	}
+	var names []string
+	for i := range images {
+		img := client.NewImage(c, images[i])
+		if err := img.Unpack(ctx, ""); err != nil {
+			return nil, fmt.Errorf("unpacking %s: %w", images[i].Name, err)
+		}
+		names = append(names, images[i].Name)
+	}
+	return names, nil
+}
+
+// connect talks to containerd's own API about what belongs to its CRI.
+func connect(ctx context.Context, socket string) (*client.Client, context.Context, error) {
+	c, err := client.New(socket, client.WithDefaultNamespace(criNamespace))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to containerd at %s: %w", socket, err)
+	}
+	return c, namespaces.WithNamespace(ctx, criNamespace), nil
+}
+
+// IsStuckTask tells that containerd refuses to remove a container because of a
+// task that its CRI has lost: a start that was cut off at the wrong moment leaves
+// one behind.
+func IsStuckTask(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "cannot delete running task")
+}
+
+// KillTask ends a task that containerd's CRI has lost, through containerd's own
+// API, so that the CRI can remove the container.
+func KillTask(ctx context.Context, socket, containerID string) error {
+	c, ctx, err := connect(ctx, socket)
+	if err != nil {
+		return fmt.Errorf("freeing container %s: %w", containerID, err)
+	}
+	defer c.Close() //nolint:errcheck // the connection has done its work
+	container, err := c.LoadContainer(ctx, containerID)
+	if err != nil {
+		return fmt.Errorf("freeing container %s: %w", containerID, err)
+	}
+	task, err := container.Task(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("freeing container %s: %w", containerID, err)
+	}
+	if _, err := task.Delete(ctx, client.WithProcessKill); err != nil {
+		return fmt.Errorf("freeing container %s: %w", containerID, err)
+	}
+	return nil
+}

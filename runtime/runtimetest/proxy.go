@@ -1,0 +1,160 @@
+package runtimetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+)
+
+// Proxy stands between a client and a container runtime, passes every call on as
+// it is, and records the methods that were called.
+type Proxy struct {
+	server *grpc.Server
+	conn   *grpc.ClientConn
+
+	mu    sync.Mutex
+	calls []string
+}
+
+// StartProxy listens on a socket and passes calls on to the runtime behind
+// another one.
+func StartProxy(ctx context.Context, listen, upstream string) (*Proxy, error) {
+	conn, err := grpc.NewClient("unix://"+upstream,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+	if err != nil {
+		return nil, fmt.Errorf("connecting the proxy: %w", err)
+	}
+	p := &Proxy{conn: conn}
+	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.pass))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", listen)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the proxy: %w", err), conn.Close())
+	}
+	go p.server.Serve(l) //nolint:errcheck // it ends with Close
+	return p, nil
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() error {
+	p.server.Stop()
+	return p.conn.Close()
+}
+
+// Calls lists the methods that were called, by their short names, in order.
+func (p *Proxy) Calls() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls)
+}
+
+// Reset forgets the calls so far.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = nil
+}
+
+// Writes lists the calls that change something.
+func (p *Proxy) Writes() []string {
+	return slices.DeleteFunc(p.Calls(), func(method string) bool {
+		for _, reads := range []string{"List", "Status", "Version", "RuntimeConfig", "ImageFsInfo"} {
+			if strings.HasPrefix(method, reads) || strings.HasSuffix(method, reads) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (p *Proxy) record(method string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, path.Base(method))
+}
+
+// pass hands one call on, whatever it is.
+func (p *Proxy) pass(_ any, from grpc.ServerStream) error {
+	method, ok := grpc.MethodFromServerStream(from)
+	if !ok {
+		return errors.New("a call without a method")
+	}
+	p.record(method)
+	ctx := from.Context()
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		ctx = metadata.NewOutgoingContext(ctx, md.Copy())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	to, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := forward(from, to); err == nil {
+			to.CloseSend() //nolint:errcheck // the answer tells
+		}
+	}()
+	return forward(to, from)
+}
+
+// stream is either end of a call.
+type stream interface {
+	SendMsg(m any) error
+	RecvMsg(m any) error
+}
+
+// forward passes messages on until there are no more.
+func forward(from, to stream) error {
+	for {
+		var m raw
+		if err := from.RecvMsg(&m); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if err := to.SendMsg(&m); err != nil {
+			return err
+		}
+	}
+}
+
+// raw is a message that nobody looks into.
+type raw struct{ data []byte }
+
+// rawCodec leaves messages as they are.
+type rawCodec struct{}
+
+// Marshal returns the bytes of a raw message.
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(*raw)
+	if !ok {
+		return nil, fmt.Errorf("cannot pass on a %T", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(m.data)}, nil
+}
+
+// Unmarshal keeps the bytes.
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(*raw)
+	if !ok {
+		return fmt.Errorf("cannot pass on a %T", v)
+	}
+	m.data = data.Materialize()
+	return nil
+}
+
+// Name is the name under which both sides know the encoding.
+func (rawCodec) Name() string { return "proto" }
