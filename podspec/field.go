@@ -164,7 +164,7 @@ func resolvedChild(n *yamlv3.Node, parts ...string) *yamlv3.Node {
 // volume to the kind of volume.
 func reportedPath(path string, f Field) string {
 	want := len(strings.Split(f.Path, "."))
-	if f.Path == "volume" || f.Path == "volume.projected.sources" {
+	if f.Path == "volume" || f.Path == "metadata" {
 		want++
 	}
 	if strings.HasPrefix(f.Path, "container") || strings.HasPrefix(f.Path, "volume") {
@@ -174,9 +174,13 @@ func reportedPath(path string, f Field) string {
 	for i, r := range path {
 		if r == '.' {
 			if names++; names == want {
-				return path[:i]
+				path = path[:i]
+				break
 			}
 		}
+	}
+	if strings.HasSuffix(path, "]") {
+		path = path[:strings.LastIndexByte(path, '[')]
 	}
 	return path
 }

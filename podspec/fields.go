@@ -36,7 +36,6 @@ func placementFields() []Field {
 		{Path: "spec.schedulerName", Support: NoEffect, Change: NoChange, Note: machine},
 		{Path: "spec.schedulingGates", Support: NoEffect, Change: NoChange, Note: machine},
 		{Path: "spec.schedulingGroup", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.workloadRef", Support: NoEffect, Change: NoChange, Note: machine},
 		{Path: "spec.preemptionPolicy", Support: NoEffect, Change: NoChange, Note: machine},
 		{Path: "spec.serviceAccountName", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.serviceAccount", Support: NoEffect, Change: NoChange, Note: account},

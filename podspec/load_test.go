@@ -1,0 +1,185 @@
+package podspec
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const minimal = `apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  containers:
+  - name: app
+    image: registry.local/app:1
+`
+
+func load(t *testing.T, text string) *Manifest {
+	t.Helper()
+	m, err := Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestProblems: each manifest is refused at the place and in the words given.
+func TestProblems(t *testing.T) {
+	cases := map[string]struct {
+		text, want string
+	}{
+		"nothing at all":         {"", "-:1:1: holds no Kubernetes object"},
+		"only comments":          {"# nothing\n---\n", "-:1:1: holds no Kubernetes object"},
+		"broken YAML":            {"apiVersion: v1\nkind: [Pod\nmetadata: {}\n", "is not valid YAML"},
+		"a list at the top":      {"- a\n- b\n", "-:1:1: is not a Kubernetes object"},
+		"no kind":                {"apiVersion: v1\n", "apiVersion and kind are required"},
+		"another kind":           {"apiVersion: apps/v1\nkind: Deployment\n", "-:2:1: kind: apps/v1 Deployment is not something podctl runs"},
+		"an unknown field":       {strings.Replace(minimal, "image:", "imagee:", 1), "-:8:5: spec.containers[0].imagee: unknown field; did you mean image?"},
+		"a field in wrong case":  {strings.Replace(minimal, "    image:", "    Image:", 1), "-:8:5: spec.containers[0].Image: unknown field; did you mean image?"},
+		"a field twice":          {minimal + "  - name: b\n    image: a\n    image: b\n", "-:11:5: spec.containers[1].image: is given twice, first in line 10"},
+		"a wrong type":           {strings.Replace(minimal, "containers:\n  - name", "containers:\n  - stdin: maybe\n    name", 1), "spec.containers[0].stdin: is a string, true or false is expected"},
+		"a list that is a text":  {strings.Replace(minimal, "  - name: app\n", "  - name: app\n    args: run\n", 1), "-:8:5: spec.containers[0].args: is a string, a list is expected"},
+		"a bad quantity":         {minimal + "    resources: {limits: {cpu: plenty}}\n", `spec.containers[0].resources.limits.cpu: "plenty" is not a quantity`},
+		"no name":                {strings.Replace(minimal, "  name: web\n", "  labels: {a: b}\n", 1), "metadata.name: is required"},
+		"only generateName":      {strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1), "there is no API server here to complete it"},
+		"a uid with a slash":     {strings.Replace(minimal, "  name: web\n", "  name: web\n  uid: a/b\n", 1), "-:5:3: metadata.uid:"},
+		"a refused volume":       {minimal + "  volumes:\n  - name: v\n    nfs: {server: a, path: /b}\n", "-:11:5: spec.volumes[0].nfs: This kind of volume is not supported"},
+		"the same pod twice":     {minimal + "---\n" + minimal, "-:13:3: metadata.name: Pod default/web is given twice, first in -:4"},
+		"an invalid port":        {minimal + "    ports: [{containerPort: 800000}]\n", "spec.containers[0].ports[0].containerPort: 800000 is not valid"},
+		"a missing volume":       {minimal + "    volumeMounts: [{name: x, mountPath: /x}]\n", `spec.containers[0].volumeMounts[0].name: "x" does not exist in this pod`},
+		"a second document":      {minimal + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec: {containers: [{name: a, imag: b}]}\n", "-:13:31: spec.containers[0].imag: unknown field"},
+		"an item of a list":      {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: b}\n  spec: {contaners: []}\n", "-:7:10: spec.contaners: unknown field; did you mean containers?"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := load(t, c.text)
+			var refused *RefusedError
+			if !errors.As(m.Err(), &refused) {
+				t.Fatalf("accepted: %v", m.Problems)
+			}
+			if !strings.Contains(refused.Error(), c.want) {
+				t.Errorf("want %q in:\n%s", c.want, refused)
+			}
+		})
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	m := load(t, strings.NewReplacer("name: app", "name: A_B", "image: registry.local/app:1", "image: x\n    foo: 1\n    bar: 2").Replace(minimal))
+	if len(m.Problems) != 2 {
+		t.Errorf("both unknown fields should be reported: %v", m.Problems)
+	}
+}
+
+func TestMissingFileIsAnError(t *testing.T) {
+	_, err := Loader{}.Load(t.Context(), "/absent/pod.yaml")
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/absent/pod.yaml") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDirectoryTakesManifestsOnly(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b.yaml": strings.Replace(minimal, "name: web", "name: b", 1), "a.yml": minimal, "c.yaml.bak": "garbage", ".hidden.yaml": "garbage", "notes.txt": "garbage",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := Loader{}.Load(t.Context(), dir)
+	if err != nil || m.Err() != nil || len(m.Pods) != 2 || m.Pods[0].Pod.Name != "web" || m.Pods[1].Pod.Name != "b" {
+		t.Errorf("%v %v: pods %d", err, m.Err(), len(m.Pods))
+	}
+}
+
+func TestSourcesAreBounded(t *testing.T) {
+	_, err := Loader{Stdin: strings.NewReader(strings.Repeat("# filler\n", 100)), MaxBytes: 100}.Load(t.Context(), "-")
+	if err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestURL(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/pod.yaml" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(minimal))
+	}))
+	defer server.Close()
+	m, err := Loader{}.Load(t.Context(), server.URL+"/pod.yaml")
+	if err != nil || len(m.Pods) != 1 || m.Pods[0].Source != server.URL+"/pod.yaml" {
+		t.Errorf("%v", err)
+	}
+	if _, err := (Loader{}).Load(t.Context(), server.URL+"/absent.yaml"); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("a missing URL: %v", err)
+	}
+	if _, err := (Loader{}).Load(context.Background(), "http://192.0.2.1/pod.yaml"); err == nil || !strings.Contains(err.Error(), "https") {
+		t.Errorf("plain http from elsewhere: %v", err)
+	}
+}
+
+func TestIsManifest(t *testing.T) {
+	for arg, want := range map[string]bool{
+		"-": true, "pod.yaml": true, "pod.yml": true, "pod.json": true, "./dir": true, "../dir": true, "/dir": true,
+		"https://x/y": true, "http://x/y": true, ".": true,
+		"web": false, "default/web": false, "pod.txt": false, "91f3cae3": false,
+	} {
+		if got := IsManifest(arg); got != want {
+			t.Errorf("%s: %t", arg, got)
+		}
+	}
+}
+
+// TestExportedPodLoads: what a cluster prints can be applied here; what belongs
+// to the cluster is noted.
+func TestExportedPodLoads(t *testing.T) {
+	m, err := Loader{}.Load(t.Context(), "testdata/valid-exported.yaml")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	pod := m.Pods[0].Pod
+	if len(pod.Spec.Volumes) != 1 || len(pod.Spec.Containers[0].VolumeMounts) != 1 || pod.Status.Phase != "" {
+		t.Errorf("the injected token or the status is left: %+v", pod.Spec.Volumes)
+	}
+	noted := map[string]bool{}
+	for _, n := range m.NoEffect {
+		noted[n.Path] = true
+	}
+	for _, path := range []string{"status", "spec.nodeName", "spec.tolerations", "spec.serviceAccountName", "metadata.resourceVersion", "metadata.ownerReferences", "spec.volumes[1]"} {
+		if !noted[path] {
+			t.Errorf("%s is not noted: %v", path, m.NoEffect)
+		}
+	}
+}
+
+func TestUIDIsStable(t *testing.T) {
+	if got := UID("default", "hello"); got != "91f3cae3-9cbf-5b3b-95f4-1dd3c4beb6d1" {
+		t.Errorf("the uid of default/hello changed to %s: every pod would be a new one", got)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		a := &assembly{}
+		a.addSource(source{name: "fuzz", text: text})
+		for _, p := range a.manifest().Problems {
+			if p.Detail == "" {
+				t.Errorf("a problem without words: %+v", p)
+			}
+		}
+	})
+}
