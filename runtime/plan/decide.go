@@ -85,7 +85,7 @@ func (d *decision) decideNewSandbox(v *view) {
 	var starts []start
 	for _, ref := range podspec.RegularContainers(v.pod) {
 		if !v.succeededOnce(ref) {
-			starts = append(starts, v.startAgain(ref))
+			starts = append(starts, v.startAnew(ref))
 		}
 	}
 	if len(starts) == 0 && v.anyRegularRecord() {
@@ -93,7 +93,7 @@ func (d *decision) decideNewSandbox(v *view) {
 		return
 	}
 	if inits := podspec.InitContainers(v.pod); len(inits) > 0 {
-		d.initStart = []start{v.startAgain(inits[0])}
+		d.initStart = []start{v.startAnew(inits[0])}
 		return
 	}
 	d.regularStart = starts

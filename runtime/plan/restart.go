@@ -90,20 +90,25 @@ func (v *view) succeededOnce(ref podspec.ContainerRef) bool {
 	return once && c != nil && c.State == Exited && c.ExitCode == 0
 }
 
-// startAgain is the start of a container with the reason its newest record
-// gives.
+// startAgain is the start of a container that has ended.
 func (v *view) startAgain(ref podspec.ContainerRef) start {
 	c := v.newest(ref.Name)
-	s := start{ref: ref, reason: NotCreated, message: "not created yet"}
-	switch {
-	case c == nil:
-	case c.SandboxID != v.active:
+	s := start{ref: ref, reason: ContainerExited, message: exitText(v, c)}
+	if c.SandboxID != v.active {
 		s.reason, s.message = SandboxReplaced, "its sandbox was replaced"
-		s.fresh, _ = v.definitionChanged(ref.Container, c)
-	case c.State == Exited:
-		s.reason, s.message = ContainerExited, exitText(v, c)
-		s.fresh, s.changes = v.definitionChanged(ref.Container, c)
 	}
+	s.fresh, s.changes = v.definitionChanged(ref.Container, c)
+	return s
+}
+
+// startAnew is the start of a container in a new sandbox.
+func (v *view) startAnew(ref podspec.ContainerRef) start {
+	c := v.newest(ref.Name)
+	if c == nil {
+		return start{ref: ref, reason: NotCreated, message: "not created yet"}
+	}
+	s := start{ref: ref, reason: SandboxReplaced, message: "its sandbox is replaced"}
+	s.fresh, s.changes = v.definitionChanged(ref.Container, c)
 	return s
 }
 

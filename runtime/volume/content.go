@@ -1,187 +1,129 @@
 package volume
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"slices"
+	"path"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	apiresource "k8s.io/kubernetes/pkg/api/v1/resource"
-	"k8s.io/kubernetes/pkg/fieldpath"
 )
 
-// file is one file of a volume's content.
-type file struct {
-	data []byte
-	mode uint32
+// File is one file of a volume's content, as it lies on disk.
+type File struct {
+	Data []byte
+	// Mode holds the permission bits, including those that fsGroup adds.
+	Mode fs.FileMode
+	// GID is the group the file belongs to; -1 when nobody asked for one.
+	GID int64
 }
 
-// payload is a volume's content by relative path.
-type payload map[string]file
-
-// digestOf identifies content: paths, modes and bytes.
-func digestOf(files payload) string {
-	h := sha256.New()
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		f := files[path]
-		fmt.Fprintf(h, "%q %o %d\n", path, f.mode, len(f.data)) //nolint:errcheck // a hash takes every write
-		h.Write(f.data)
+// Content is what a volume shall hold, by path relative to the volume; nil for a
+// volume whose content podctl does not write. It is computed from the manifest
+// alone. What is referred to and not there is an *UnresolvedError; several are
+// joined.
+func Content(c Context, vol *v1.Volume) (map[string]File, error) {
+	if !hasContent(vol) {
+		return nil, nil
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// UnresolvedError says that a volume's content is not in the manifest.
-type UnresolvedError struct{ Kind, Name, Key string }
-
-// Error names what is missing.
-func (e *UnresolvedError) Error() string {
-	if e.Key != "" {
-		return fmt.Sprintf("%s %s has no key %q", e.Kind, e.Name, e.Key)
-	}
-	return fmt.Sprintf("%s %s is not in the manifest", e.Kind, e.Name)
-}
-
-// content computes what a volume shall hold.
-func (c Context) content(vol *v1.Volume) (payload, error) {
-	files := payload{}
-	var err error
-	switch {
-	case vol.ConfigMap != nil:
-		s := vol.ConfigMap
-		err = c.addConfigMap(files, s.Name, selected{s.Items, s.DefaultMode, s.Optional})
-	case vol.Secret != nil:
-		s := vol.Secret
-		err = c.addSecret(files, s.SecretName, selected{s.Items, s.DefaultMode, s.Optional})
-	case vol.DownwardAPI != nil:
-		err = c.addDownward(files, vol.DownwardAPI.Items, vol.DownwardAPI.DefaultMode)
-	case vol.Projected != nil:
-		err = c.addProjected(files, vol.Projected)
-	}
+	_, at, err := c.find(vol.Name)
 	if err != nil {
 		return nil, err
 	}
-	for path := range files {
-		if !within(path) {
-			return nil, fmt.Errorf("path %q leads out of the volume", path)
+	found, err := c.source(vol, at)
+	if err != nil {
+		return nil, err
+	}
+	files := make(map[string]File, len(found))
+	for name, f := range found {
+		if err := checkPath(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
 		}
+		files[path.Clean(name)] = c.owned(f)
 	}
 	return files, nil
 }
 
-// selected says which keys of an object are taken, and with which modes.
-type selected struct {
-	items    []v1.KeyToPath
-	mode     *int32
-	optional *bool
+// owned gives a file to the pod's group: readable for it, as content is not the
+// pod's to change (kubelet: SetVolumeOwnership on a read-only volume).
+func (c Context) owned(f File) File {
+	f.Mode, f.GID = f.Mode.Perm(), -1
+	if group := c.fsGroup(); group != nil {
+		f.Mode, f.GID = f.Mode|readOnlyBits, *group
+	}
+	return f
 }
 
-// defaultMode is the mode of files for which nobody gives one.
-const defaultMode = 0o644
-
-func modeOf(own, fallback *int32) uint32 {
+func (c Context) source(vol *v1.Volume, at string) (map[string]File, error) {
 	switch {
-	case own != nil:
-		return uint32(*own)
-	case fallback != nil:
-		return uint32(*fallback)
+	case vol.ConfigMap != nil:
+		s := vol.ConfigMap
+		return c.configMap(s.Name, selection{at + ".configMap", "name", s.Items, s.DefaultMode, s.Optional})
+	case vol.Secret != nil:
+		s := vol.Secret
+		return c.secret(s.SecretName, selection{at + ".secret", "secretName", s.Items, s.DefaultMode, s.Optional})
+	case vol.DownwardAPI != nil:
+		return c.downwardAPI(vol.DownwardAPI.Items, vol.DownwardAPI.DefaultMode, at+".downwardAPI")
+	case vol.Projected != nil:
+		return c.projected(vol.Projected, at+".projected")
 	}
-	return defaultMode
+	return nil, &UnsupportedError{Path: at}
 }
 
-// add takes the chosen keys of an object's data.
-func (s selected) add(files payload, data map[string][]byte, missing func(key string) error) error {
-	if len(s.items) == 0 {
-		for key, value := range data {
-			files[key] = file{value, modeOf(nil, s.mode)}
-		}
-		return nil
-	}
-	for _, item := range s.items {
-		value, ok := data[item.Key]
-		if !ok {
-			if s.optional != nil && *s.optional {
-				continue
-			}
-			return missing(item.Key)
-		}
-		files[item.Path] = file{value, modeOf(item.Mode, s.mode)}
-	}
-	return nil
-}
-
-func (c Context) addConfigMap(files payload, name string, s selected) error {
-	cm := c.Desired.Objects.ConfigMaps[name]
-	if cm == nil {
-		return s.absent("ConfigMap", name)
-	}
-	data := map[string][]byte{}
-	for key, value := range cm.Data {
-		data[key] = []byte(value)
-	}
-	maps.Copy(data, cm.BinaryData)
-	return s.add(files, data, func(key string) error { return &UnresolvedError{"ConfigMap", name, key} })
-}
-
-func (c Context) addSecret(files payload, name string, s selected) error {
-	secret := c.Desired.Objects.Secrets[name]
-	if secret == nil {
-		return s.absent("Secret", name)
-	}
-	return s.add(files, secret.Data, func(key string) error { return &UnresolvedError{"Secret", name, key} })
-}
-
-// absent is no error for an optional object: the volume is empty.
-func (s selected) absent(kind, name string) error {
-	if s.optional != nil && *s.optional {
-		return nil
-	}
-	return &UnresolvedError{Kind: kind, Name: name}
-}
-
-func (c Context) addDownward(files payload, items []v1.DownwardAPIVolumeFile, mode *int32) error {
-	for i := range items {
-		item := &items[i]
-		text, err := c.downwardValue(item)
-		if err != nil {
-			return fmt.Errorf("downwardAPI item %s: %w", item.Path, err)
-		}
-		files[item.Path] = file{[]byte(text), modeOf(item.Mode, mode)}
-	}
-	return nil
-}
-
-func (c Context) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error) {
-	switch {
-	case item.FieldRef != nil:
-		return fieldpath.ExtractFieldPathAsString(c.Desired.Pod, item.FieldRef.FieldPath)
-	case item.ResourceFieldRef != nil:
-		ref := item.ResourceFieldRef
-		return apiresource.ExtractResourceValueByContainerNameAndNodeAllocatable(ref, c.Desired.Pod, ref.ContainerName, c.Allocatable)
-	}
-	return "", errors.New("has neither fieldRef nor resourceFieldRef")
-}
-
-// addProjected merges the sources in order: a later one replaces files of the
-// same path.
-func (c Context) addProjected(files payload, projected *v1.ProjectedVolumeSource) error {
+// projected merges the sources in order: a later one replaces files of the same
+// path.
+func (c Context) projected(projected *v1.ProjectedVolumeSource, at string) (map[string]File, error) {
+	files := map[string]File{}
 	var errs []error
 	for i := range projected.Sources {
-		source := &projected.Sources[i]
-		switch {
-		case source.ConfigMap != nil:
-			s := source.ConfigMap
-			errs = append(errs, c.addConfigMap(files, s.Name, selected{s.Items, projected.DefaultMode, s.Optional}))
-		case source.Secret != nil:
-			s := source.Secret
-			errs = append(errs, c.addSecret(files, s.Name, selected{s.Items, projected.DefaultMode, s.Optional}))
-		case source.DownwardAPI != nil:
-			errs = append(errs, c.addDownward(files, source.DownwardAPI.Items, projected.DefaultMode))
-		default:
-			errs = append(errs, fmt.Errorf("source %d of the projected volume is not supported", i))
+		found, err := c.projection(&projected.Sources[i], projected.DefaultMode, fmt.Sprintf("%s.sources[%d]", at, i))
+		errs = append(errs, err)
+		maps.Copy(files, found)
+	}
+	return files, errors.Join(errs...)
+}
+
+func (c Context) projection(source *v1.VolumeProjection, mode *int32, at string) (map[string]File, error) {
+	switch {
+	case source.ConfigMap != nil:
+		s := source.ConfigMap
+		return c.configMap(s.Name, selection{at + ".configMap", "name", s.Items, mode, s.Optional})
+	case source.Secret != nil:
+		s := source.Secret
+		return c.secret(s.Name, selection{at + ".secret", "name", s.Items, mode, s.Optional})
+	case source.DownwardAPI != nil:
+		return c.downwardAPI(source.DownwardAPI.Items, mode, at+".downwardAPI")
+	}
+	return nil, &UnsupportedError{Path: at}
+}
+
+// The bounds of the kernel on names and paths.
+const (
+	nameMax = 255
+	pathMax = 4096
+)
+
+// checkPath refuses a path that would leave the volume or meet the names of the
+// atomic writer (kubelet: AtomicWriter.validatePath).
+func checkPath(name string) error {
+	parts := strings.Split(name, "/")
+	switch {
+	case name == "" || path.IsAbs(name) || path.Clean(name) == ".":
+		return fmt.Errorf("path %q is not the path of a file below the volume", name)
+	case len(name) > pathMax:
+		return fmt.Errorf("path %.40q… has %d characters, which is more than %d", name, len(name), pathMax)
+	case strings.HasPrefix(path.Clean(name), ".."):
+		return fmt.Errorf("path %q begins with two dots", name)
+	}
+	for _, part := range parts {
+		if part == ".." || strings.Contains(part, "\x00") {
+			return fmt.Errorf("path %q has an element %q", name, part)
+		}
+		if len(part) > nameMax {
+			return fmt.Errorf("path %.40q… has a name of %d characters, which is more than %d", name, len(part), nameMax)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -3,53 +3,56 @@ package volume
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
+	"path"
+	"syscall"
 )
 
-// The bits a volume gets for its group: to change what is in it, or to read it.
+// The permission bits that fsGroup adds (kubelet: changeFilePermission): to a
+// file of a volume that is the pod's to change, to a file of one that is not,
+// and to every directory.
 const (
-	groupWrites fs.FileMode = 0o660
-	groupReads  fs.FileMode = 0o440
+	readWriteBits fs.FileMode = 0o660
+	readOnlyBits  fs.FileMode = 0o440
+	groupDirBits  fs.FileMode = fs.ModeSetgid | 0o110
 )
 
-// applyFSGroup gives a volume to the pod's group: group-writable, new files
-// belonging to the group, or for content that is not the pod's to change,
-// readable (kubelet: SetVolumeOwnership). Links are given, not followed.
-func (c Context) applyFSGroup(dir string, bits fs.FileMode) error {
-	sc := c.Desired.Pod.Spec.SecurityContext
-	if sc == nil || sc.FSGroup == nil {
-		return nil
-	}
-	var paths []string
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		paths = append(paths, path)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, path := range slices.Backward(paths) {
-		if err := giveToGroup(path, int(*sc.FSGroup), bits); err != nil {
-			return err
-		}
-	}
-	return nil
+// applyGroup gives a volume to a group, the depths first and the volume itself
+// last, so that a group on the volume says that all below has it. Links are
+// given, not followed.
+func applyGroup(root *os.Root, group int, bits fs.FileMode) error {
+	return applyGroupTo(root, ".", group, bits)
 }
 
-func giveToGroup(path string, group int, bits fs.FileMode) error {
-	info, err := os.Lstat(path)
+func applyGroupTo(root *os.Root, name string, group int, bits fs.FileMode) error {
+	info, err := root.Lstat(name)
 	if err != nil {
 		return err
 	}
-	if err := os.Lchown(path, -1, group); err != nil {
+	if info.IsDir() {
+		entries, err := fs.ReadDir(root.FS(), name)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if err := applyGroupTo(root, path.Join(name, entry.Name()), group, bits); err != nil {
+				return err
+			}
+		}
+		bits |= groupDirBits
+	}
+	if err := root.Lchown(name, -1, group); err != nil {
 		return err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil
 	}
-	if info.IsDir() {
-		bits |= fs.ModeSetgid | 0o110
+	return root.Chmod(name, info.Mode()|bits)
+}
+
+// groupOf is the group a file belongs to.
+func groupOf(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int64(stat.Gid)
 	}
-	return os.Chmod(path, info.Mode()|bits)
+	return -1
 }

@@ -5,44 +5,36 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
 
-// hostPathCheck is what a type of hostPath asks of the file that is there.
-type hostPathCheck struct {
-	matches func(fs.FileMode) bool
-	what    string
+// hostPathKind is what a type of hostPath asks for.
+type hostPathKind struct {
+	// is tells whether a file that is there is right, and what names it.
+	is   func(fs.FileMode) bool
+	what string
+	// create makes what is missing; nil when podctl must not.
+	create func(path string) error
 }
 
-func hostPathChecks() map[v1.HostPathType]hostPathCheck {
-	directory := hostPathCheck{fs.FileMode.IsDir, "a directory"}
-	file := hostPathCheck{fs.FileMode.IsRegular, "a file"}
-	return map[v1.HostPathType]hostPathCheck{
-		v1.HostPathDirectory:         directory,
-		v1.HostPathDirectoryOrCreate: directory,
-		v1.HostPathFile:              file,
-		v1.HostPathFileOrCreate:      file,
-		v1.HostPathSocket:            {func(m fs.FileMode) bool { return m&fs.ModeSocket != 0 }, "a socket"},
-		v1.HostPathCharDev:           {func(m fs.FileMode) bool { return m&fs.ModeCharDevice != 0 }, "a character device"},
-		v1.HostPathBlockDev:          {func(m fs.FileMode) bool { return m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0 }, "a block device"},
-	}
-}
-
-// checkHostPath looks whether a host's path is what its type says.
-func checkHostPath(source *v1.HostPathVolumeSource) error {
-	check, ok := hostPathChecks()[hostPathType(source)]
-	if !ok {
-		return nil
-	}
-	info, err := os.Stat(source.Path)
-	if err != nil {
-		return fmt.Errorf("hostPath: %w", err)
-	}
-	if !check.matches(info.Mode()) {
-		return fmt.Errorf("hostPath: %s is not %s", source.Path, check.what)
-	}
-	return nil
+func hostPathKindOf(kind v1.HostPathType) (hostPathKind, bool) {
+	isSocket := func(m fs.FileMode) bool { return m&fs.ModeSocket != 0 }
+	isCharDevice := func(m fs.FileMode) bool { return m&fs.ModeCharDevice != 0 }
+	isBlockDevice := func(m fs.FileMode) bool { return m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0 }
+	found, ok := map[v1.HostPathType]hostPathKind{
+		v1.HostPathDirectory:         {fs.FileMode.IsDir, "a directory", nil},
+		v1.HostPathDirectoryOrCreate: {fs.FileMode.IsDir, "a directory", createDirs},
+		v1.HostPathFile:              {fs.FileMode.IsRegular, "a file", nil},
+		v1.HostPathFileOrCreate:      {fs.FileMode.IsRegular, "a file", createFile},
+		v1.HostPathSocket:            {isSocket, "a socket file", nil},
+		v1.HostPathCharDev:           {isCharDevice, "a character device", nil},
+		v1.HostPathBlockDev:          {isBlockDevice, "a block device", nil},
+	}[kind]
+	return found, ok
 }
 
 func hostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
@@ -52,24 +44,70 @@ func hostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
 	return *source.Type
 }
 
-// prepareHostPath creates what a type of ...OrCreate asks for, and checks it.
-func prepareHostPath(source *v1.HostPathVolumeSource) error {
-	_, err := os.Stat(source.Path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	switch hostPathType(source) {
-	case v1.HostPathDirectoryOrCreate:
-		if missing {
-			if err := os.MkdirAll(source.Path, 0o755); err != nil {
-				return fmt.Errorf("hostPath: %w", err)
-			}
-		}
-	case v1.HostPathFileOrCreate:
-		if missing {
-			if err := os.WriteFile(source.Path, nil, 0o644); err != nil {
-				return fmt.Errorf("hostPath: %w", err)
-			}
-		}
-	case v1.HostPathUnset, v1.HostPathDirectory, v1.HostPathFile, v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev:
+// checkHostPath looks whether a path of the host is what its type says; links
+// are followed, as the path is the machine owner's (kubelet: hostPathMounter).
+func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
+	if slices.Contains(strings.Split(source.Path, "/"), "..") {
+		return fmt.Errorf("%s.hostPath.path: %q must not contain '..'", at, source.Path)
 	}
-	return checkHostPath(source)
+	if hostPathType(source) == v1.HostPathUnset {
+		return nil
+	}
+	kind, ok := hostPathKindOf(hostPathType(source))
+	if !ok {
+		return fmt.Errorf("%s.hostPath.type: %q is no type of hostPath", at, *source.Type)
+	}
+	info, err := os.Stat(source.Path)
+	if err != nil {
+		return fmt.Errorf("%s.hostPath: hostPath type check failed: %s is not %s: %w", at, source.Path, kind.what, err)
+	}
+	if !kind.is(info.Mode()) {
+		return fmt.Errorf("%s.hostPath: hostPath type check failed: %s is not %s", at, source.Path, kind.what)
+	}
+	return nil
+}
+
+// prepareHostPath creates what a type of ...OrCreate asks for, and checks it.
+// What was created stays when the pod is deleted: it is the machine's.
+func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
+	kind, _ := hostPathKindOf(hostPathType(source))
+	err := checkHostPath(source, at)
+	if kind.create == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := kind.create(source.Path); err != nil {
+		return fmt.Errorf("%s.hostPath: creating %s: %w", at, kind.what, err)
+	}
+	return checkHostPath(source, at)
+}
+
+// createDirs makes a directory and those above it, with mode 0755.
+func createDirs(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := createDirs(filepath.Dir(path)); err != nil {
+		return err
+	}
+	err := os.Mkdir(path, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
+// createFile makes an empty file with mode 0644; directories above it are not
+// created.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o644), f.Close())
 }

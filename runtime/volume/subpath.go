@@ -5,127 +5,123 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
 )
 
 // PrepareSubPath binds one path inside a volume to a place of its own and
-// returns that place. The path is opened element by element without leaving the
-// volume, and what was opened is bound, not the name: whoever swaps a link
-// meanwhile gains nothing (kubelet: doBindSubPath).
-func PrepareSubPath(c Context, ref podspec.ContainerRef, index int, sub string) (string, error) {
-	m := &ref.VolumeMounts[index]
-	vol, err := c.find(m.Name)
+// returns that place. expanded is the mount's subPath, or its subPathExpr with
+// all variables put in. A path that does not exist becomes a directory.
+//
+// The path is opened without leaving the volume, and what was opened is bound,
+// not its name: whoever swaps a directory for a link meanwhile gains nothing
+// (kubelet: doBindSubPath). Links inside the volume may be relative, or absolute
+// as long as they lead back into it.
+func PrepareSubPath(c Context, container podspec.ContainerRef, index int, expanded string) (string, error) {
+	m := &container.VolumeMounts[index]
+	target, err := c.prepareSubPath(container.Name, m, index, expanded)
 	if err != nil {
-		return "", err
-	}
-	if !within(sub) {
-		return "", fmt.Errorf("subPath %q leads out of volume %s", sub, m.Name)
-	}
-	base, err := filepath.EvalSymlinks(Path(c.Pod, vol))
-	if err != nil {
-		return "", fmt.Errorf("opening volume %s: %w", m.Name, err)
-	}
-	fd, err := openWithin(base, sub)
-	if err != nil {
-		return "", fmt.Errorf("opening subPath %q of volume %s: %w", sub, m.Name, err)
-	}
-	defer unix.Close(fd) //nolint:errcheck // only a handle on a path
-	target := c.Pod.SubPath(m.Name, ref.Name, index)
-	if err = bind(fd, target); err != nil {
-		return "", fmt.Errorf("binding subPath %q of volume %s: %w", sub, m.Name, err)
+		return "", fmt.Errorf("%s.volumeMounts[%d]: failed to prepare subPath %q of volume %q for container %q: %w",
+			container.Path, index, expanded, m.Name, container.Name, err)
 	}
 	return target, nil
 }
 
-// openWithin opens a path below base, and creates directories that are missing
-// with base's mode. The kernel refuses every way out.
-func openWithin(base, sub string) (int, error) {
-	root, err := os.OpenRoot(base)
+func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, expanded string) (string, error) {
+	if err := checkSubPath(expanded); err != nil {
+		return "", err
+	}
+	vol, at, err := c.find(m.Name)
 	if err != nil {
-		return -1, err
+		return "", err
 	}
-	defer root.Close() //nolint:errcheck // only a handle on a path
-	if err = makeWithin(root, sub); err != nil {
-		return -1, err
+	base := Path(c.Pod, vol)
+	if base == "" {
+		return "", &UnsupportedError{Path: at}
 	}
-	dir, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	source, err := openSubPath(base, expanded)
 	if err != nil {
-		return -1, err
+		return "", err
 	}
-	defer unix.Close(dir) //nolint:errcheck // only a handle on a path
-	return unix.Openat2(dir, sub, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	target := c.Pod.SubPath(vol.Name, container, index)
+	if err = errors.Join(c.bind(source, target), source.Close()); err != nil {
+		return "", err
+	}
+	if mountPropagates(m) {
+		err = makeShared(target)
+	}
+	return target, err
 }
 
-// makeWithin creates the directories of a path that do not exist.
-func makeWithin(root *os.Root, sub string) error {
-	info, err := root.Stat(".")
-	if err != nil {
-		return err
-	}
-	at := ""
-	for part := range strings.SplitSeq(sub, "/") {
-		at = filepath.Join(at, part)
-		_, err := root.Stat(at)
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := root.Mkdir(at, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if err := root.Chmod(at, info.Mode().Perm()); err != nil {
-			return err
-		}
+func checkSubPath(sub string) error {
+	switch {
+	case sub == "":
+		return errors.New("it is empty")
+	case path.IsAbs(sub):
+		return errors.New("it must not be an absolute path")
+	case slices.Contains(strings.Split(sub, "/"), ".."):
+		return errors.New("it must not contain '..'")
+	case strings.Contains(sub, "\x00"):
+		return errors.New("it must not contain a null character")
 	}
 	return nil
 }
 
-// bind mounts what a handle holds onto a target, which is made of the same kind.
-// A target that shows the same thing already stays.
-func bind(fd int, target string) error {
-	var source, have unix.Stat_t
-	if err := unix.Fstat(fd, &source); err != nil {
-		return err
+// openSubPath opens a path below base as a mere handle, and creates directories
+// that are missing.
+func openSubPath(base, sub string) (*os.File, error) {
+	base, err := filepath.EvalSymlinks(base)
+	if err != nil {
+		return nil, err
 	}
-	if err := unix.Lstat(target, &have); err == nil {
-		if have.Dev == source.Dev && have.Ino == source.Ino {
-			return nil
-		}
-		if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-			return err
-		}
-		if err := os.Remove(target); err != nil {
-			return err
-		}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, err
 	}
-	create := makeFile
-	if source.Mode&unix.S_IFMT == unix.S_IFDIR {
-		create = makeDir
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	there, missing, err := resolve(base, sub)
+	if err != nil {
+		return nil, err
 	}
-	if err := create(target); err != nil {
-		return err
+	if err = makeMissing(root, there, missing); err != nil {
+		return nil, err
 	}
-	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", fd), target, "", unix.MS_BIND|unix.MS_REC, "")
+	return openHandle(root, path.Join(there, path.Join(missing...)))
 }
 
-func makeDir(target string) error { return os.MkdirAll(target, 0o750) }
+// resolve follows the links of a path below base, as far as it exists. It says
+// where that leads, relative to base and without links, and which directories
+// are missing there. Nothing depends on the answer being true for long: what it
+// names is opened without following links out of the volume.
+func resolve(base, sub string) (there string, missing []string, err error) {
+	parts := strings.Split(path.Clean(sub), "/")
+	for n := len(parts); ; n-- {
+		existing := filepath.Join(base, filepath.Join(parts[:n]...))
+		target, err := filepath.EvalSymlinks(existing)
+		if err == nil {
+			there, err = inside(base, target)
+			return there, parts[n:], err
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, err
+		}
+		if _, err := os.Lstat(existing); err == nil {
+			return "", nil, errors.New("a symbolic link in it leads nowhere")
+		}
+	}
+}
 
-func makeFile(target string) error {
-	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
-		return err
+// inside is a path relative to base, if it lies there.
+func inside(base, target string) (string, error) {
+	there, err := filepath.Rel(base, target)
+	if err != nil || !filepath.IsLocal(there) {
+		return "", errors.New("it leads out of the volume")
 	}
-	f, err := os.OpenFile(target, os.O_CREATE|os.O_RDONLY, 0o640)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return there, nil
 }

@@ -1,0 +1,133 @@
+package podspec
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// desired loads one pod.
+func desired(t *testing.T, text string) *Desired {
+	t.Helper()
+	m := load(t, text)
+	if m.Err() != nil {
+		t.Fatal(m.Err())
+	}
+	return m.Pods[0]
+}
+
+const withEnv = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {mode: fast, level: "3"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {password: hunter2}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: app
+    image: registry.local/app:1
+    env:
+    - {name: A, value: plain}
+    - {name: MODE, valueFrom: {configMapKeyRef: {name: settings, key: mode}}}
+    - {name: PASSWORD, valueFrom: {secretKeyRef: {name: login, key: password}}}
+    resources: {requests: {cpu: 100m}}
+    livenessProbe: {tcpSocket: {port: 80}}
+    volumeMounts: [{name: data, mountPath: /data}]
+  volumes: [{name: data, emptyDir: {}}]
+`
+
+// TestSpecHash: what an edit does to the two hashes.
+func TestSpecHash(t *testing.T) {
+	base := desired(t, withEnv)
+	container, sandbox := base.ContainerSpecHash(&base.Pod.Spec.Containers[0]), base.SandboxSpecHash()
+	cases := map[string]struct {
+		before, after      string
+		container, sandbox bool
+	}{
+		"another image":                {"app:1", "app:2", true, false},
+		"another literal value":        {"value: plain", "value: other", true, false},
+		"another ConfigMap value":      {"mode: fast", "mode: slow", true, false},
+		"an unused ConfigMap value":    {`level: "3"`, `level: "4"`, false, false},
+		"another secret value":         {"hunter2", "hunter3", true, false},
+		"a probe":                      {"port: 80", "port: 81", false, false},
+		"cpu":                          {"cpu: 100m", "cpu: 200m", false, false},
+		"a default written out":        {"    image:", "    terminationMessagePath: /dev/termination-log\n    image:", false, false},
+		"the default restart policy":   {"spec:\n", "spec:\n  restartPolicy: Always\n", false, false},
+		"the default DNS policy":       {"spec:\n", "spec:\n  dnsPolicy: ClusterFirst\n", false, false},
+		"the medium of a mounted dir":  {"emptyDir: {}", "emptyDir: {medium: Memory}", true, false},
+		"a hostname":                   {"spec:\n", "spec:\n  hostname: other\n", false, true},
+		"a published port":             {"    image:", "    ports: [{containerPort: 80, hostPort: 8080}]\n    image:", false, true},
+		"a port that is not published": {"    image:", "    ports: [{containerPort: 80}]\n    image:", false, false},
+		"the QoS class":                {"resources: {requests: {cpu: 100m}}", "resources: {}", false, true},
+		"a label":                      {"metadata: {name: web}", "metadata: {name: web, labels: {a: b}}", false, false},
+		"the pod's seccomp profile":    {"spec:\n", "spec:\n  securityContext: {seccompProfile: {type: RuntimeDefault}}\n", true, false},
+		"the pod's user":               {"spec:\n", "spec:\n  securityContext: {runAsUser: 5}\n", false, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := desired(t, strings.Replace(withEnv, c.before, c.after, 1))
+			if got := d.ContainerSpecHash(&d.Pod.Spec.Containers[0]) != container; got != c.container {
+				t.Errorf("the container's hash changed: %t", got)
+			}
+			if got := d.SandboxSpecHash() != sandbox; got != c.sandbox {
+				t.Errorf("the sandbox's hash changed: %t", got)
+			}
+		})
+	}
+}
+
+// TestSpecHashIsFrozen: a hash that changes restarts everything that runs.
+func TestSpecHashIsFrozen(t *testing.T) {
+	d := desired(t, withEnv)
+	if got, want := d.ContainerSpecHash(&d.Pod.Spec.Containers[0]), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
+		t.Errorf("container: %s, frozen as %s", got, want)
+	}
+	if got, want := d.SandboxSpecHash(), "v1:bdd67f6b36493702cb366653819cc3da"; got != want {
+		t.Errorf("sandbox: %s, frozen as %s", got, want)
+	}
+}
+
+func TestProjectionHidesSecrets(t *testing.T) {
+	d := desired(t, withEnv)
+	text, err := json.Marshal(d.ContainerProjection(&d.Pod.Spec.Containers[0]))
+	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), SecretDigestPrefix) {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+func TestResolveEnv(t *testing.T) {
+	d := desired(t, strings.Replace(withEnv, "    env:\n", "    envFrom: [{configMapRef: {name: settings}, prefix: P_}, {secretRef: {name: absent, optional: true}}]\n    env:\n", 1))
+	env, missing := d.ResolveEnv(&d.Pod.Spec.Containers[0])
+	var got []string
+	for _, e := range env {
+		got = append(got, e.Name+"="+e.Value)
+	}
+	if want := "P_level=3 P_mode=fast A=plain MODE=fast PASSWORD=hunter2"; strings.Join(got, " ") != want || len(missing) > 0 {
+		t.Errorf("%v, want %s; missing %v", got, want, missing)
+	}
+}
+
+func TestUnresolved(t *testing.T) {
+	m := load(t, strings.NewReplacer("name: settings, key: mode", "name: settings, key: absent", "name: login, key", "name: nobody, key").Replace(withEnv))
+	if m.Err() != nil {
+		t.Fatalf("what is unresolved refuses nothing: %v", m.Err())
+	}
+	var details []string
+	for _, r := range m.Pods[0].Unresolved() {
+		details = append(details, r.Container+": "+r.Detail)
+	}
+	want := `app: ConfigMap default/settings has no key "absent"; app: Secret default/nobody is not in the manifest; add it as a document`
+	if got := strings.Join(details, "; "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if len(m.Problems) != 2 || m.Problems[0].Class != ClassUnresolved || m.Problems[0].Line == 0 {
+		t.Errorf("problems %v", m.Problems)
+	}
+}

@@ -1,0 +1,391 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // the time of all cases
+
+// load reads a pod's manifest.
+func load(t *testing.T, text string) *podspec.Desired {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Pods[0]
+}
+
+const webPod = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  initContainers:
+  - {name: seed, image: i:1}
+  containers:
+  - {name: app, image: i:1}
+  - {name: log, image: i:1}
+`
+
+// world is an observed state that is built up step by step.
+type world struct {
+	Observed
+	d *podspec.Desired
+}
+
+func newWorld(d *podspec.Desired) *world {
+	w := &world{d: d}
+	w.Images = map[string]Image{}
+	for _, ref := range podspec.Containers(d.Pod) {
+		w.Images[ref.Image] = Image{ID: "sha256:" + ref.Image}
+	}
+	w.Volumes = map[string]Volume{}
+	w.Runtime = Runtime{Name: "containerd", Version: "2.4.2"}
+	w.Journal.Backoffs = map[string]Backoff{}
+	return w
+}
+
+func (w *world) sandbox(id string, attempt uint32, state SandboxState) *world {
+	w.Sandboxes = append(w.Sandboxes, Sandbox{
+		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: w.d.SandboxSpecHash(),
+	})
+	return w
+}
+
+// container adds a record that podctl made from today's manifest.
+func (w *world) container(sandbox, name string, attempt uint32, state ContainerState) *Container {
+	c := Container{
+		ID: fmt.Sprintf("%s-%d-of-%s", name, attempt, sandbox), SandboxID: sandbox, Name: name, Attempt: attempt, RestartCount: attempt,
+		State: state, CreatedAt: noon.Add(-time.Minute + time.Duration(attempt)*time.Second), StartedAt: noon.Add(-time.Minute),
+	}
+	if ref, ok := podspec.FindContainer(w.d.Pod, name); ok {
+		c.SpecHash, c.Hash = w.d.ContainerSpecHash(ref.Container), podspec.ContainerHash(ref.Container)
+	}
+	if state == Exited {
+		c.FinishedAt = noon.Add(-30 * time.Second)
+	}
+	w.Containers = append(w.Containers, c)
+	return &w.Containers[len(w.Containers)-1]
+}
+
+func (w *world) make() *Plan {
+	return Make(&Input{Pod: RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon})
+}
+
+// running is the pod as it should be.
+func running(d *podspec.Desired) *world {
+	w := newWorld(d).sandbox("s0", 0, SandboxReady)
+	w.container("s0", "seed", 0, Exited)
+	w.container("s0", "app", 0, Running)
+	w.container("s0", "log", 0, Running)
+	return w
+}
+
+// lines writes a plan's steps as text: what, why and after what.
+func lines(p *Plan) []string {
+	out := []string{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		line := s.ID + " " + string(s.Reason)
+		if len(s.After) > 0 {
+			line += " after " + strings.Join(s.After, ",")
+		}
+		out = append(out, line)
+	}
+	for _, h := range p.Holds {
+		out = append(out, fmt.Sprintf("hold %s %s %s", h.Container, h.Reason, h.Message))
+	}
+	return out
+}
+
+func TestMake(t *testing.T) {
+	cases := map[string]struct {
+		world func(d *podspec.Desired) *world
+		// edit changes the manifest after the world was built from it.
+		edit func(d *podspec.Desired)
+		want []string
+	}{
+		"a new pod starts with its sandbox and first init container": {
+			world: newWorld,
+			want: []string{
+				"check-seed BeforeStart",
+				"run-sandbox SandboxMissing",
+				"start-seed NotCreated after run-sandbox,check-seed",
+			},
+		},
+		"a pod that runs as wanted needs nothing": {world: running, want: []string{}},
+		"a finished init container makes room for the regular ones, side by side": {
+			world: func(d *podspec.Desired) *world {
+				w := newWorld(d).sandbox("s0", 0, SandboxReady)
+				w.container("s0", "seed", 0, Exited)
+				return w
+			},
+			want: []string{
+				"check-app BeforeStart",
+				"check-log BeforeStart",
+				"start-app NotCreated after check-app",
+				"start-log NotCreated after check-log",
+			},
+		},
+		"a changed image pulls and proves before it stops": {
+			world: running,
+			edit:  func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
+			want: []string{
+				"check-app BeforeStart",
+				"stop-app-0-of-s0 SpecChanged after check-app",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0",
+			},
+		},
+		"a changed hostname replaces the sandbox after everything is proven": {
+			world: running,
+			edit:  func(d *podspec.Desired) { d.Pod.Spec.Hostname = "other" },
+			want: []string{
+				"check-seed BeforeStart",
+				"check-app BeforeStart",
+				"check-log BeforeStart",
+				"stop-app-0-of-s0 SandboxConfigChanged after check-seed,check-app,check-log",
+				"stop-log-0-of-s0 SandboxConfigChanged after check-seed,check-app,check-log",
+				"stop-sandbox-s0 SandboxConfigChanged after check-seed,check-app,check-log,stop-app-0-of-s0,stop-log-0-of-s0",
+				"remove-seed-0-of-s0 SandboxReplaced after stop-app-0-of-s0,stop-log-0-of-s0,stop-sandbox-s0",
+				"run-sandbox SandboxConfigChanged after stop-app-0-of-s0,stop-log-0-of-s0,stop-sandbox-s0",
+				"start-seed SandboxReplaced after run-sandbox,check-seed,remove-seed-0-of-s0",
+			},
+		},
+		"a crashed container is held": {
+			world: func(d *podspec.Desired) *world {
+				w := running(d)
+				c := &w.Containers[1]
+				c.State, c.ExitCode, c.FinishedAt = Exited, 1, noon.Add(-5*time.Second)
+				w.Journal.Backoffs["app"] = Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+				return w
+			},
+			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1"},
+		},
+		"without a journal the delay is an estimate": {
+			world: func(d *podspec.Desired) *world {
+				w := running(d)
+				w.Journal.Backoffs = nil
+				c := &w.Containers[1]
+				c.State, c.ExitCode, c.FinishedAt, c.RestartCount = Exited, 1, noon.Add(-5*time.Second), 4
+				return w
+			},
+			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1, at least (estimated from the runtime's records)"},
+		},
+		"a container that left the manifest is stopped and removed": {
+			world: running,
+			edit:  func(d *podspec.Desired) { d.Pod.Spec.Containers = d.Pod.Spec.Containers[:1] },
+			want: []string{
+				"stop-log-0-of-s0 RemovedFromSpec",
+				"remove-log-0-of-s0 RemovedFromSpec after stop-log-0-of-s0",
+			},
+		},
+		"a record that was never started makes room for the next attempt": {
+			world: func(d *podspec.Desired) *world {
+				w := newWorld(d).sandbox("s0", 0, SandboxReady)
+				w.container("s0", "seed", 0, Exited)
+				w.container("s0", "app", 0, Created)
+				w.container("s0", "log", 0, Running)
+				return w
+			},
+			want: []string{
+				"check-app BeforeStart",
+				"remove-app-0-of-s0 NeverStarted",
+				"start-app NeverStarted after check-app,remove-app-0-of-s0",
+			},
+		},
+		"a network that is not ready holds a new pod": {
+			world: func(d *podspec.Desired) *world {
+				w := newWorld(d)
+				ready := false
+				w.Runtime.NetworkReady, w.Runtime.NetworkMessage = &ready, "no CNI configuration"
+				return w
+			},
+			want: []string{"hold  NetworkNotReady no CNI configuration"},
+		},
+		"an absent image that may not be pulled stops nothing": {
+			world: running,
+			edit: func(d *podspec.Desired) {
+				d.Pod.Spec.Containers[0].Image, d.Pod.Spec.Containers[0].ImagePullPolicy = "i:2", v1.PullNever
+			},
+			want: []string{"hold app ErrImageNeverPull image i:2 is absent and the pull policy is Never"},
+		},
+		"init containers are judged by the active sandbox alone": {
+			world: func(d *podspec.Desired) *world {
+				w := newWorld(d).sandbox("s0", 0, SandboxNotReady).sandbox("s1", 1, SandboxReady)
+				w.container("s0", "seed", 0, Exited)
+				w.container("s0", "app", 0, Created)
+				return w
+			},
+			want: []string{
+				"check-seed BeforeStart",
+				"remove-app-0-of-s0 NeverStarted",
+				"start-seed NotCreated after check-seed",
+			},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := load(t, webPod)
+			w := c.world(d)
+			if c.edit != nil {
+				c.edit(d)
+				for _, ref := range podspec.Containers(d.Pod) {
+					if _, known := w.Images[ref.Image]; !known && ref.ImagePullPolicy != v1.PullNever {
+						w.Images[ref.Image] = Image{ID: "new"}
+					} else if !known {
+						w.Images[ref.Image] = Image{}
+					}
+				}
+			}
+			p := w.make()
+			if diff := cmp.Diff(c.want, lines(p)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if again := w.make(); !sameJSON(t, p, again) {
+				t.Error("the same input gave another plan")
+			}
+			checkOrder(t, p)
+		})
+	}
+}
+
+func sameJSON(t *testing.T, a, b any) bool {
+	t.Helper()
+	x, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(x) == string(y)
+}
+
+// checkOrder: a step names only steps before it, and each id once.
+func checkOrder(t *testing.T, p *Plan) {
+	t.Helper()
+	var seen []string
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for _, id := range s.After {
+			if !slices.Contains(seen, id) {
+				t.Errorf("%s comes after %s, which is not before it", s.ID, id)
+			}
+		}
+		if slices.Contains(seen, s.ID) {
+			t.Errorf("the id %s is given twice", s.ID)
+		}
+		seen = append(seen, s.ID)
+	}
+}
+
+func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
+	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	w := newWorld(d).sandbox("s0", 0, SandboxReady)
+	w.container("s0", "seed", 0, Running)
+	w.container("s0", "app", 0, Running)
+	w.Journal.Applied = d
+	p := Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon})
+	got := lines(p)
+	want := []string{
+		"stop-app-0-of-s0 Deleted",
+		"stop-seed-0-of-s0 Deleted after stop-app-0-of-s0",
+		"stop-sandbox-s0 Deleted after stop-app-0-of-s0,stop-seed-0-of-s0",
+	}
+	if diff := cmp.Diff(want, got[:min(len(got), len(want))]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, kind := range []Kind{RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup, ArchiveLogs} {
+		if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == kind }) {
+			t.Errorf("no step of kind %s", kind)
+		}
+	}
+}
+
+func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
+	d := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))
+	w := newWorld(d).sandbox("s0", 0, SandboxReady)
+	w.container("s0", "seed", 0, Exited)
+	for _, line := range lines(w.make()) {
+		if strings.HasPrefix(line, "start-log") && !strings.Contains(line, "start-app") {
+			t.Errorf("%s: it must wait for the hook of app", line)
+		}
+	}
+}
+
+func TestFoldReachesTheThreshold(t *testing.T) {
+	p := &v1.Probe{FailureThreshold: 2, SuccessThreshold: 1, PeriodSeconds: 10}
+	r := InitialProbe(Liveness)
+	r = r.Fold(Liveness, p, ProbeFailure, noon)
+	if r.Result != ProbeSuccess || r.Run != 1 {
+		t.Errorf("after one failure: %+v", r)
+	}
+	r = r.Fold(Liveness, p, ProbeUnknown, noon)
+	if r.Run != 1 {
+		t.Errorf("a run that could not be judged counted: %+v", r)
+	}
+	if r.Counts(p, noon.Add(9*time.Second)) || !r.Counts(p, noon.Add(10*time.Second)) {
+		t.Error("a run counts once per period")
+	}
+	r = r.Fold(Liveness, p, ProbeFailure, noon.Add(10*time.Second))
+	if r.Result != ProbeFailure || !r.OnHold {
+		t.Errorf("after two failures: %+v", r)
+	}
+	if r.Stale(p, noon.Add(30*time.Second)) || !r.Stale(p, noon.Add(31*time.Second)) {
+		t.Error("a failure is stale after failureThreshold periods")
+	}
+}
+
+func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
+	var b Backoff
+	at := noon
+	var delays []time.Duration
+	for range 7 {
+		if until := b.Until(at); !until.IsZero() {
+			delays = append(delays, until.Sub(at))
+			at = until
+		}
+		b = b.Advance(at, at)
+		at = at.Add(time.Second)
+	}
+	want := []time.Duration{10, 20, 40, 80, 160, 300}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if diff := cmp.Diff(want, delays); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if until := b.Until(b.LastUpdate.Add(601 * time.Second)); !until.IsZero() {
+		t.Errorf("a run of more than ten minutes did not end the delay: %s", until)
+	}
+}
+
+func TestChangesNameTheFields(t *testing.T) {
+	before := map[string]any{
+		"image": "a:1", "args": []any{"x"},
+		"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "aa"}},
+	}
+	after := map[string]any{
+		"image": "a:2", "args": []any{"x", "y"},
+		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "bb"}},
+	}
+	var got []string
+	for _, c := range compareTrees(before, after) {
+		got = append(got, c.String())
+	}
+	want := []string{`args: ["x"] -> ["x","y"]`, "env[A]: - 1", "env[B]: + 2", "env[S].value: (secret changed)", "image: a:1 -> a:2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

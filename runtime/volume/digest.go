@@ -1,0 +1,84 @@
+package volume
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Digest identifies content: the same digest, the same paths, modes, groups and
+// bytes.
+func Digest(content map[string]File) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		f := content[name]
+		_, _ = fmt.Fprintf(h, "%q %o %d %d\n", name, f.Mode.Perm(), f.GID, len(f.Data)) // A hash takes every write.
+		_, _ = h.Write(f.Data)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Wanted is the digest that a volume's content should have now; empty for a
+// volume whose content podctl does not write.
+func Wanted(c Context, name string) (string, error) {
+	vol, _, err := c.find(name)
+	if err != nil || !hasContent(vol) {
+		return "", err
+	}
+	files, err := Content(c, vol)
+	if err != nil {
+		return "", err
+	}
+	return Digest(files), nil
+}
+
+// incomplete stands for the digest of content whose links are not as they should
+// be: it is no digest of anything.
+const incomplete = "incomplete"
+
+// OnDisk tells what lies on disk for a volume: whether it is prepared, and for
+// one whose content podctl writes, the content's digest. A volume that needs no
+// preparation is prepared; a hostPath is when it is of its type.
+func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
+	vol, at, err := c.find(name)
+	switch {
+	case err != nil:
+		return "", false, err
+	case vol.HostPath != nil:
+		return "", checkHostPath(vol.HostPath, at) == nil, nil
+	case vol.Image != nil:
+		return "", true, nil
+	case Plugin(vol) == "":
+		return "", false, &UnsupportedError{Path: at}
+	}
+	prepared, err = c.ready(vol)
+	if err != nil || !prepared || !hasContent(vol) {
+		return "", prepared, err
+	}
+	digest, err = c.read(vol)
+	if err != nil {
+		return "", false, fmt.Errorf("reading volume %q: %w", name, err)
+	}
+	return digest, digest != "", nil
+}
+
+// read is the digest of the content on disk; empty when there is none.
+func (c Context) read(vol *v1.Volume) (string, error) {
+	w, err := openWriter(c, vol)
+	if err != nil {
+		return "", err
+	}
+	defer w.close()
+	current, err := w.current()
+	if err != nil || current == nil {
+		return "", err
+	}
+	if complete, err := w.linked(current); err != nil || !complete {
+		return incomplete, err
+	}
+	return Digest(current), nil
+}

@@ -1,0 +1,44 @@
+package volume
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// WriteEtcHosts writes the hosts file that the containers of a pod share. It is
+// written in place and never emptied, as containers that run have it mounted,
+// and not at all when it is right.
+func WriteEtcHosts(p state.Pod, content []byte) error {
+	if err := p.MakeDir(p.Dir(), 0o750); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.EtcHosts(), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return fmt.Errorf("writing the hosts file: %w", err)
+	}
+	if err := errors.Join(overwrite(f, content), f.Close()); err != nil {
+		return fmt.Errorf("writing the hosts file: %w", err)
+	}
+	return nil
+}
+
+func overwrite(f *os.File, content []byte) error {
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	before, err := io.ReadAll(io.LimitReader(f, int64(len(content))+1))
+	if err != nil || bytes.Equal(before, content) {
+		return err
+	}
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	return f.Truncate(int64(len(content)))
+}

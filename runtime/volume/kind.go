@@ -1,0 +1,74 @@
+package volume
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Plugin is the kubelet's name of a volume's kind, which is part of its paths;
+// empty for a volume that has no directory among the pod's own.
+func Plugin(vol *v1.Volume) string {
+	switch {
+	case vol.EmptyDir != nil:
+		return state.EmptyDir
+	case vol.ConfigMap != nil:
+		return "configmap"
+	case vol.Secret != nil:
+		return "secret"
+	case vol.DownwardAPI != nil:
+		return "downward-api"
+	case vol.Projected != nil:
+		return "projected"
+	}
+	return ""
+}
+
+// Path is where a volume's content lies: for a hostPath the host's own path, and
+// nothing for an image, which the runtime mounts. Nothing is looked up.
+func Path(p state.Pod, vol *v1.Volume) string {
+	if vol.HostPath != nil {
+		return vol.HostPath.Path
+	}
+	if plugin := Plugin(vol); plugin != "" {
+		return p.VolumeDir(plugin, vol.Name)
+	}
+	return ""
+}
+
+// Used lists the volumes that some container mounts, in the order of the
+// manifest. The others are not set up, and image volumes need not be (kubelet:
+// desired state of the world).
+func Used(pod *v1.Pod) []*v1.Volume {
+	mounted := map[string]bool{}
+	for _, ref := range podspec.Containers(pod) {
+		for i := range ref.VolumeMounts {
+			mounted[ref.VolumeMounts[i].Name] = true
+		}
+	}
+	var used []*v1.Volume
+	for i := range pod.Spec.Volumes {
+		if vol := &pod.Spec.Volumes[i]; mounted[vol.Name] && vol.Image == nil {
+			used = append(used, vol)
+		}
+	}
+	return used
+}
+
+// hasContent tells that podctl writes what the volume holds.
+func hasContent(vol *v1.Volume) bool {
+	return vol.EmptyDir == nil && Plugin(vol) != ""
+}
+
+// medium is on what a volume lies. Everything that can hold a secret lies in
+// memory and never reaches a disk (kubelet: wrappedVolumeSpec).
+func medium(vol *v1.Volume) v1.StorageMedium {
+	switch {
+	case vol.EmptyDir != nil:
+		return vol.EmptyDir.Medium
+	case vol.ConfigMap != nil:
+		return v1.StorageMediumDefault
+	}
+	return v1.StorageMediumMemory
+}

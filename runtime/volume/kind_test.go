@@ -1,0 +1,104 @@
+package volume
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/state"
+)
+
+func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
+	pod := state.Default().Pod("u1")
+	below := "/var/lib/podctl/pods/u1/volumes/kubernetes.io~"
+	tests := map[string]struct {
+		source       v1.VolumeSource
+		plugin, path string
+	}{
+		"emptyDir":    {v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}, "empty-dir", below + "empty-dir/v"},
+		"configMap":   {v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}, "configmap", below + "configmap/v"},
+		"secret":      {v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}, "secret", below + "secret/v"},
+		"downwardAPI": {v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{}}, "downward-api", below + "downward-api/v"},
+		"projected":   {v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}, "projected", below + "projected/v"},
+		"hostPath":    {v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv/x"}}, "", "/srv/x"},
+		"image":       {v1.VolumeSource{Image: &v1.ImageVolumeSource{}}, "", ""},
+		"nfs":         {v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, "", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			vol := &v1.Volume{Name: "v", VolumeSource: test.source}
+			if got := Plugin(vol); got != test.plugin {
+				t.Errorf("Plugin = %q, want %q", got, test.plugin)
+			}
+			if got := Path(pod, vol); got != test.path {
+				t.Errorf("Path = %q, want %q", got, test.path)
+			}
+		})
+	}
+}
+
+func TestUsedAreTheVolumesThatAreMounted(t *testing.T) {
+	mounts := func(names ...string) (list []v1.VolumeMount) {
+		for _, name := range names {
+			list = append(list, v1.VolumeMount{Name: name})
+		}
+		return list
+	}
+	image := v1.Volume{Name: "image", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}}
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		Volumes: []v1.Volume{
+			emptyDirVolume("unused"), emptyDirVolume("debug"), emptyDirVolume("app"), image, emptyDirVolume("init"),
+		},
+		InitContainers: []v1.Container{{VolumeMounts: mounts("init", "image")}},
+		Containers:     []v1.Container{{VolumeMounts: mounts("app", "init", "app")}},
+		EphemeralContainers: []v1.EphemeralContainer{
+			{EphemeralContainerCommon: v1.EphemeralContainerCommon{VolumeMounts: mounts("debug")}},
+		},
+	}}
+	var got []string
+	for _, vol := range Used(pod) {
+		got = append(got, vol.Name)
+	}
+	if diff := cmp.Diff([]string{"debug", "app", "init"}, got); diff != "" {
+		t.Errorf("used volumes differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestVolumesThatPodctlCannotProvide(t *testing.T) {
+	c := newContext(t, emptyDirVolume("first"), v1.Volume{Name: "nfs", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}})
+	_, prepared, err := OnDisk(c, "nfs")
+	for what, err := range map[string]error{"Prepare": Prepare(t.Context(), c, "nfs"), "OnDisk": err} {
+		unsupported := (*UnsupportedError)(nil)
+		if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "spec.volumes[1]") {
+			t.Errorf("%s: error %v, want an UnsupportedError that names the field", what, err)
+		}
+	}
+	if prepared {
+		t.Error("it counts as prepared")
+	}
+}
+
+func TestVolumeThatIsNotThePods(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	_, _, diskErr := OnDisk(c, "other")
+	_, wantedErr := Wanted(c, "other")
+	for what, err := range map[string]error{
+		"Prepare": Prepare(t.Context(), c, "other"), "Update": Update(t.Context(), c, "other"), "OnDisk": diskErr, "Wanted": wantedErr,
+	} {
+		if err == nil || !strings.Contains(err.Error(), `default/web has no volume "other"`) {
+			t.Errorf("%s: error %v, want one that names pod and volume", what, err)
+		}
+	}
+}
+
+func TestImageVolumesNeedNothing(t *testing.T) {
+	c := newContext(t, v1.Volume{Name: "image", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}})
+	prepare(t, c, "image")
+	if digest, prepared, err := OnDisk(c, "image"); digest != "" || !prepared || err != nil {
+		t.Errorf("OnDisk = %q, %v, %v; want prepared", digest, prepared, err)
+	}
+	wantGone(t, c.Pod.Dir())
+}

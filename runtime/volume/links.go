@@ -1,0 +1,107 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// visible are the names at the top of the volume: the first elements of the
+// files' paths.
+func visible(files map[string]File) []string {
+	names := map[string]bool{}
+	for name := range files {
+		first, _, _ := strings.Cut(name, "/")
+		names[first] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// linked tells that containers see exactly these files.
+func (w *writer) linked(files map[string]File) (bool, error) {
+	missing, stale, err := w.compareLinks(files)
+	return len(missing) == 0 && len(stale) == 0, err
+}
+
+// link makes the links that are missing, and then removes those of files that
+// are gone.
+func (w *writer) link(files map[string]File) error {
+	missing, stale, err := w.compareLinks(files)
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		if err := w.removeAny(name); err != nil {
+			return err
+		}
+		if err := w.root.Symlink(path.Join(dataLink, name), name); err != nil {
+			return err
+		}
+	}
+	for _, name := range stale {
+		if err := w.removeAny(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareLinks finds what is missing of the links, and what is too much. A
+// directory is the mount point of another volume inside this one: it stays, and
+// hides a file of its name.
+func (w *writer) compareLinks(files map[string]File) (missing, stale []string, err error) {
+	entries, err := fs.ReadDir(w.root.FS(), ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := visible(files)
+	sound := map[string]bool{}
+	for _, entry := range entries {
+		name := entry.Name()
+		if strings.HasPrefix(name, hidden) {
+			continue
+		}
+		target, _ := w.root.Readlink(name)
+		sound[name] = entry.IsDir() || target == path.Join(dataLink, name)
+		if !entry.IsDir() && !slices.Contains(wanted, name) {
+			stale = append(stale, name)
+		}
+	}
+	for _, name := range wanted {
+		if !sound[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing, stale, nil
+}
+
+// sweep removes the directories of earlier content, and of content that was
+// never finished.
+func (w *writer) sweep() error {
+	now, err := w.root.Readlink(dataLink)
+	if err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(w.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, hidden) && name != dataLink && name != now {
+			errs = append(errs, w.root.RemoveAll(name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeAny removes a name, whatever it is; one that is gone is no error.
+func (w *writer) removeAny(name string) error {
+	if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package volume
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// volumeMode is the mode of a volume's directory: open to every user a container
+// may run as, and out of reach of the machine's own users, who cannot pass the
+// pod's directory (kubelet: emptyDir.setupDir).
+const volumeMode fs.FileMode = 0o777
+
+// makeMedium makes the directory of a volume, and mounts there what its medium
+// asks for, unless it is there already.
+func (c Context) makeMedium(vol *v1.Volume) error {
+	dir := Path(c.Pod, vol)
+	if err := c.makeDir(dir); err != nil {
+		return err
+	}
+	m := medium(vol)
+	if m == v1.StorageMediumDefault {
+		return nil
+	}
+	if m == v1.StorageMediumMemory {
+		return mountMemory(dir, c.memorySize(vol))
+	}
+	size, err := pageSize(c.Desired.Pod, m)
+	if err != nil {
+		return err
+	}
+	return mountHugePages(dir, size)
+}
+
+func (c Context) makeDir(dir string) error {
+	if err := c.Pod.MakeDir(dir, volumeMode); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm() == volumeMode {
+		return nil
+	}
+	return os.Chmod(dir, volumeMode)
+}
+
+// memorySize is the largest size of a volume in memory, in bytes: the least of
+// what the node has to give, the pod's memory limit and the volume's own
+// sizeLimit; 0 when none of them is known (kubelet: calculateEmptyDirMemorySize).
+func (c Context) memorySize(vol *v1.Volume) int64 {
+	sizes := []int64{c.Allocatable.Memory().Value(), podMemoryLimit(c.Desired.Pod)}
+	if vol.EmptyDir != nil && vol.EmptyDir.SizeLimit != nil {
+		sizes = append(sizes, vol.EmptyDir.SizeLimit.Value())
+	}
+	var least int64
+	for _, size := range sizes {
+		if size > 0 && (least == 0 || size < least) {
+			least = size
+		}
+	}
+	return least
+}
+
+// podMemoryLimit is the memory limit of the pod's cgroup, in bytes: there is one
+// when every container has one, or the pod itself (kubelet: ResourceConfigForPod).
+func podMemoryLimit(pod *v1.Pod) int64 {
+	every := true
+	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
+		ContainerFn: func(limits v1.ResourceList, _ resourcehelper.ContainerType) {
+			every = every && !limits.Memory().IsZero()
+		},
+	})
+	if r := pod.Spec.Resources; r != nil && !r.Limits.Memory().IsZero() {
+		every = true
+	}
+	if !every {
+		return 0
+	}
+	return limits.Memory().Value()
+}
+
+// pageSize is the size of the huge pages that a volume is made of, in bytes.
+// Whatever size it is, some container has to ask for such pages (kubelet:
+// getPageSizeMountOption).
+func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
+	requested := requestedPages(pod)
+	named, ok := strings.CutPrefix(string(m), string(v1.StorageMediumHugePagesPrefix))
+	if !ok {
+		return onlyPageSize(requested)
+	}
+	size, err := resource.ParseQuantity(named)
+	if err != nil {
+		return 0, fmt.Errorf("medium %q names no page size: %w", m, err)
+	}
+	if !requested[size.Value()] {
+		return 0, fmt.Errorf("medium %s needs a container that requests hugepages-%s: add it to its resources", m, named)
+	}
+	return size.Value(), nil
+}
+
+func onlyPageSize(requested map[int64]bool) (int64, error) {
+	switch len(requested) {
+	case 0:
+		return 0, fmt.Errorf("medium %s needs a container that requests huge pages: add hugepages-2Mi, say, to its resources", v1.StorageMediumHugePages)
+	case 1:
+	default:
+		return 0, fmt.Errorf("medium %s cannot be used where containers request several page sizes: write HugePages-2Mi, say", v1.StorageMediumHugePages)
+	}
+	var size int64
+	for size = range requested {
+		break
+	}
+	return size, nil
+}
+
+// requestedPages are the sizes of the huge pages that the pod's containers, or
+// the pod itself, request.
+func requestedPages(pod *v1.Pod) map[int64]bool {
+	var lists []v1.ResourceList
+	for i := range pod.Spec.Containers {
+		lists = append(lists, pod.Spec.Containers[i].Resources.Requests)
+	}
+	for i := range pod.Spec.InitContainers {
+		lists = append(lists, pod.Spec.InitContainers[i].Resources.Requests)
+	}
+	if pod.Spec.Resources != nil {
+		lists = append(lists, pod.Spec.Resources.Requests)
+	}
+	sizes := map[int64]bool{}
+	for _, list := range lists {
+		for name := range list {
+			text, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
+			if size, err := resource.ParseQuantity(text); ok && err == nil {
+				sizes[size.Value()] = true
+			}
+		}
+	}
+	return sizes
+}

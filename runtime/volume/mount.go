@@ -1,0 +1,95 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+)
+
+// fsType is the kind of file system that statfs reports.
+type fsType int64
+
+const (
+	tmpfs     fsType = unix.TMPFS_MAGIC
+	hugetlbfs fsType = unix.HUGETLBFS_MAGIC
+)
+
+func fsTypeOf(m v1.StorageMedium) fsType {
+	if m == v1.StorageMediumMemory {
+		return tmpfs
+	}
+	return hugetlbfs
+}
+
+// isMounted tells that a file system of that kind is mounted on a directory.
+func isMounted(dir string, kind fsType) (bool, error) {
+	mounted, err := mountinfo.Mounted(dir)
+	if err != nil || !mounted {
+		return false, ignoreMissing(err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return false, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return fsType(st.Type) == kind, nil
+}
+
+// mountMemory mounts a file system in memory, unless one is there. A size of 0
+// leaves it to the kernel, which takes half of the machine's memory.
+func mountMemory(dir string, size int64) error {
+	if mounted, err := isMounted(dir, tmpfs); err != nil || mounted {
+		return err
+	}
+	var options []string
+	if size > 0 {
+		options = append(options, fmt.Sprintf("size=%d", size))
+	}
+	// With noswap nothing of it reaches a swap disk. Kernels before 6.4, and all
+	// in a user namespace, do not have that.
+	err := mount("tmpfs", dir, "tmpfs", append(options, "noswap"))
+	if errors.Is(err, unix.EINVAL) {
+		err = mount("tmpfs", dir, "tmpfs", options)
+	}
+	return err
+}
+
+// mountHugePages mounts a file system on huge pages of one size, in bytes. One
+// of another size that is there already is an error: containers may use it.
+func mountHugePages(dir string, size int64) error {
+	mounted, err := isMounted(dir, hugetlbfs)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		err = mount("nodev", dir, "hugetlbfs", []string{fmt.Sprintf("pagesize=%d", size)})
+		if errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("%w: the machine has no huge pages of %d bytes", err, size)
+		}
+		return err
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if st.Bsize != size {
+		return fmt.Errorf("huge pages of %d bytes are mounted and %d are asked for: delete the pod first", st.Bsize, size)
+	}
+	return nil
+}
+
+// mount says what it tried and who may.
+func mount(source, dir, kind string, options []string) error {
+	err := unix.Mount(source, dir, kind, 0, strings.Join(options, ","))
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("mounting %s on %s: %w: podctl has to run as root", kind, dir, err)
+	case err != nil:
+		return fmt.Errorf("mounting %s on %s: %w", kind, dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Prepare makes a volume ready to be mounted: it creates and mounts what is
+// missing, writes content, and checks a hostPath. It may be called again at any
+// time; what is complete stays as it is. When it fails, a volume that was not
+// there before is not there after.
+func Prepare(ctx context.Context, c Context, name string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	vol, at, err := c.find(name)
+	if err == nil {
+		err = c.prepare(vol, at)
+	}
+	if err != nil {
+		return fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err)
+	}
+	return nil
+}
+
+// Update brings the content of a volume that is in use up to date, all files at
+// once. Containers that mount a subPath of it keep what they have, as they do
+// under a kubelet.
+func Update(ctx context.Context, c Context, name string) error {
+	return Prepare(ctx, c, name)
+}
+
+func (c Context) prepare(vol *v1.Volume, at string) error {
+	switch {
+	case vol.HostPath != nil:
+		return prepareHostPath(vol.HostPath, at)
+	case vol.Image != nil:
+		return nil
+	case vol.EmptyDir != nil:
+		return c.prepareEmptyDir(vol)
+	case hasContent(vol):
+		return c.prepareContent(vol)
+	}
+	return &UnsupportedError{Path: at}
+}
+
+// prepareEmptyDir makes an empty directory. One that is complete is left alone,
+// owners and modes included: they are the pod's by now.
+func (c Context) prepareEmptyDir(vol *v1.Volume) error {
+	ready, err := c.ready(vol)
+	if err != nil || ready {
+		return err
+	}
+	if err = c.makeMedium(vol); err != nil {
+		return err
+	}
+	if group := c.fsGroup(); group != nil {
+		if err = giveVolume(Path(c.Pod, vol), int(*group)); err != nil {
+			return fmt.Errorf("giving it to group %d (fsGroup): %w", *group, err)
+		}
+	}
+	return c.complete(vol)
+}
+
+// giveVolume gives a volume that is the pod's to change to a group.
+func giveVolume(dir string, group int) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(applyGroup(root, group, readWriteBits), root.Close())
+}
+
+// prepareContent makes a volume that podctl fills. What it shall hold is
+// computed before anything is made.
+func (c Context) prepareContent(vol *v1.Volume) error {
+	files, err := Content(c, vol)
+	if err != nil {
+		return err
+	}
+	before, err := c.ready(vol)
+	if err != nil {
+		return err
+	}
+	if err = c.makeContent(vol, files); err != nil && !before {
+		return errors.Join(err, c.tearDown(vol))
+	}
+	return err
+}
+
+func (c Context) makeContent(vol *v1.Volume, files map[string]File) error {
+	if err := c.makeMedium(vol); err != nil {
+		return err
+	}
+	w, err := openWriter(c, vol)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := makeNested(w.root, nestedMounts(c.Desired.Pod, vol.Name)); err != nil {
+		return err
+	}
+	if err := w.write(files); err != nil {
+		return err
+	}
+	return c.complete(vol)
+}
+
+// complete does what comes after the content, and says that nothing is missing.
+func (c Context) complete(vol *v1.Volume) error {
+	if err := c.share(vol); err != nil {
+		return err
+	}
+	return c.mark(vol)
+}

@@ -1,0 +1,233 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// wantPrepared compares what lies on disk with what should, as the planner does.
+func wantPrepared(t *testing.T, c Context, name string) {
+	t.Helper()
+	digest, prepared, err := OnDisk(c, name)
+	if err != nil || !prepared {
+		t.Fatalf("OnDisk = %q, %v, %v; want prepared", digest, prepared, err)
+	}
+	wanted, err := Wanted(c, name)
+	if err != nil || digest != wanted {
+		t.Errorf("on disk is %q, wanted %q (%v)", digest, wanted, err)
+	}
+}
+
+func wantUnprepared(t *testing.T, c Context, name string) {
+	t.Helper()
+	if digest, prepared, err := OnDisk(c, name); err != nil || prepared || digest != "" {
+		t.Errorf("OnDisk = %q, %v, %v; want not prepared", digest, prepared, err)
+	}
+}
+
+func TestEmptyDirOnDisk(t *testing.T) {
+	for name, mask := range map[string]int{"open umask": 0, "strict umask": 0o077} {
+		t.Run(name, func(t *testing.T) {
+			c := newContext(t, emptyDirVolume("tmp"))
+			withUmask(t, mask)
+			wantUnprepared(t, c, "tmp")
+			prepare(t, c, "tmp")
+			wantPrepared(t, c, "tmp")
+			wantMode(t, c.dir(t, "tmp"), os.ModeDir|0o777)
+			wantMode(t, filepath.Dir(c.dir(t, "tmp")), os.ModeDir|0o750)
+			wantMode(t, c.Pod.VolumeMarker("empty-dir", "tmp"), 0o644)
+			wantMode(t, filepath.Dir(c.Pod.VolumeMarker("empty-dir", "tmp")), os.ModeDir|0o750)
+		})
+	}
+}
+
+func TestEmptyDirIsThePodsOnceItIsReady(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	file := filepath.Join(c.dir(t, "tmp"), "data")
+	write(t, file, "the pod's")
+	if err := os.Chmod(c.dir(t, "tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(os.Getgid()))}
+	prepare(t, c, "tmp")
+	wantMode(t, c.dir(t, "tmp"), os.ModeDir|0o700)
+	wantMode(t, file, 0o600)
+	wantText(t, file, "the pod's")
+}
+
+func TestEmptyDirThatSomebodyRemovedIsMadeAgain(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	remove(t, c.dir(t, "tmp"))
+	wantUnprepared(t, c, "tmp")
+	prepare(t, c, "tmp")
+	wantMode(t, c.dir(t, "tmp"), os.ModeDir|0o777)
+}
+
+func TestEmptyDirWithoutAMarkerKeepsItsContent(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	write(t, filepath.Join(c.dir(t, "tmp"), "data"), "kept")
+	remove(t, c.Pod.VolumeMarker("empty-dir", "tmp"))
+	wantUnprepared(t, c, "tmp")
+	prepare(t, c, "tmp")
+	wantPrepared(t, c, "tmp")
+	wantText(t, filepath.Join(c.dir(t, "tmp"), "data"), "kept")
+}
+
+func TestEmptyDirBelongsToTheGroup(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(os.Getgid()))}
+	dir := c.dir(t, "tmp")
+	write(t, filepath.Join(dir, "sub", "file"), "")
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, outside, "")
+	symlink(t, outside, filepath.Join(dir, "link"))
+	symlink(t, "nowhere", filepath.Join(dir, "sub", "dangling"))
+	if err := os.Chmod(c.Pod.Dir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(filepath.Dir(c.Pod.Dir())), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, c, "tmp")
+	wantMode(t, dir, os.ModeDir|os.ModeSetgid|0o777)
+	wantMode(t, filepath.Join(dir, "sub"), os.ModeDir|os.ModeSetgid|0o775)
+	wantMode(t, filepath.Join(dir, "sub", "file"), 0o660)
+	wantMode(t, outside, 0o600)
+}
+
+func TestConfigMapIsPreparedAndUpdated(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"))
+	wantUnprepared(t, c, "conf")
+	prepare(t, c, "conf")
+	wantPrepared(t, c, "conf")
+	dir := c.dir(t, "conf")
+	wantMode(t, dir, os.ModeDir|0o777)
+	wantMode(t, filepath.Join(dir, "a"), 0o644)
+	wantMode(t, c.Pod.VolumeMarker("configmap", "conf"), 0o644)
+
+	conf := c.Desired.Objects.ConfigMaps["conf"]
+	conf.Data = map[string]string{"a": "new", "c": "3"}
+	digest, prepared, err := OnDisk(c, "conf")
+	if wanted, wantedErr := Wanted(c, "conf"); err != nil || wantedErr != nil || !prepared || digest == wanted {
+		t.Fatalf("after a change: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
+	}
+	if err := Update(t.Context(), c, "conf"); err != nil {
+		t.Fatal(err)
+	}
+	wantPrepared(t, c, "conf")
+	wantText(t, filepath.Join(dir, "a"), "new")
+	wantText(t, filepath.Join(dir, "c"), "3")
+	wantGone(t, filepath.Join(dir, "b"))
+}
+
+func TestContentBelongsToTheGroupOnDisk(t *testing.T) {
+	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "sub/a", Mode: new(int32(0o600))}))
+	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(os.Getgid()))}
+	prepare(t, c, "conf")
+	wantPrepared(t, c, "conf")
+	dir := c.dir(t, "conf")
+	wantMode(t, filepath.Join(dir, "sub/a"), 0o640)
+	wantMode(t, filepath.Join(dir, "sub"), os.ModeDir|os.ModeSetgid|0o755)
+	wantMode(t, dir, os.ModeDir|os.ModeSetgid|0o777)
+	// A group that comes later is seen, and so is one that goes.
+	c.Desired.Pod.Spec.SecurityContext = nil
+	digest, prepared, err := OnDisk(c, "conf")
+	if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
+		t.Errorf("without the group: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
+	}
+}
+
+func TestLostLinkIsADifference(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"))
+	prepare(t, c, "conf")
+	for name, tamper := range map[string]func(){
+		"missing":   func() { remove(t, filepath.Join(c.dir(t, "conf"), "a")) },
+		"too many":  func() { symlink(t, "..data/x", filepath.Join(c.dir(t, "conf"), "x")) },
+		"elsewhere": func() { relink(t, "/etc/passwd", filepath.Join(c.dir(t, "conf"), "a")) },
+	} {
+		tamper()
+		digest, prepared, err := OnDisk(c, "conf")
+		if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
+			t.Errorf("%s: OnDisk = %q, %v, %v; want a difference", name, digest, prepared, err)
+		}
+		if err := Update(t.Context(), c, "conf"); err != nil {
+			t.Fatal(err)
+		}
+		wantPrepared(t, c, "conf")
+	}
+}
+
+func TestContentThatIsGoneIsNotPrepared(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"))
+	prepare(t, c, "conf")
+	remove(t, filepath.Join(c.dir(t, "conf"), dataLink))
+	wantUnprepared(t, c, "conf")
+	prepare(t, c, "conf")
+	wantPrepared(t, c, "conf")
+}
+
+func TestUnresolvedVolumeLeavesNothing(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"))
+	delete(c.Desired.Objects.ConfigMaps, "conf")
+	err := Prepare(t.Context(), c, "conf")
+	unresolved := (*UnresolvedError)(nil)
+	if !errors.As(err, &unresolved) || !strings.HasPrefix(err.Error(), `MountVolume.SetUp failed for volume "conf": spec.volumes[0].configMap.name`) {
+		t.Errorf("error %v, want an UnresolvedError in the kubelet's words", err)
+	}
+	wantGone(t, c.Pod.Dir())
+	if _, err := Wanted(c, "conf"); !errors.As(err, &unresolved) {
+		t.Errorf("Wanted: error %v, want an UnresolvedError", err)
+	}
+}
+
+func TestUnresolvedUpdateKeepsWhatIsThere(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"))
+	prepare(t, c, "conf")
+	delete(c.Desired.Objects.ConfigMaps, "conf")
+	if err := Update(t.Context(), c, "conf"); err == nil {
+		t.Error("no error")
+	}
+	wantText(t, filepath.Join(c.dir(t, "conf"), "a"), "1")
+}
+
+func TestFailedPreparationLeavesNothing(t *testing.T) {
+	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "x"}, v1.KeyToPath{Key: "b", Path: "x/y"}))
+	if err := Prepare(t.Context(), c, "conf"); err == nil {
+		t.Fatal("a file that is a directory as well: no error")
+	}
+	wantGone(t, c.dir(t, "conf"))
+	wantGone(t, filepath.Dir(c.Pod.VolumeMarker("configmap", "conf")))
+}
+
+func TestFailedUpdateKeepsTheVolume(t *testing.T) {
+	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "x"}))
+	prepare(t, c, "conf")
+	c.Desired.Pod.Spec.Volumes[0].ConfigMap.Items = []v1.KeyToPath{{Key: "a", Path: "x"}, {Key: "b", Path: "x/y"}}
+	if err := Update(t.Context(), c, "conf"); err == nil {
+		t.Fatal("a file that is a directory as well: no error")
+	}
+	wantText(t, filepath.Join(c.dir(t, "conf"), "x"), "1")
+	if _, err := os.Stat(c.Pod.VolumeMarker("configmap", "conf")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingIsBegunAfterTheEnd(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the user pressed Ctrl-C")
+	cancel(cause)
+	if err := Prepare(ctx, c, "tmp"); !errors.Is(err, cause) {
+		t.Errorf("error %v, want the cause", err)
+	}
+	wantGone(t, c.Pod.Dir())
+}

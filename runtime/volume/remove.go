@@ -1,0 +1,96 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// RemoveAll unmounts and removes what a pod has on disk: its volumes, bound
+// subPaths, hosts file and termination messages, and all else in its directory
+// but the journal. What is mounted is unmounted first and never entered, and
+// links are not followed: paths of the host are not touched. It may be called
+// again after a failure.
+func RemoveAll(p state.Pod) error {
+	entries, err := os.ReadDir(p.Dir())
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	for _, dir := range []string{p.SubPaths(), p.Dir()} {
+		if err := unmountBelow(dir); err != nil {
+			return fmt.Errorf("removing the pod's volumes: %w", err)
+		}
+	}
+	for _, name := range removalOrder(p, entries) {
+		if err := removeTree(p.Dir(), name); err != nil {
+			return fmt.Errorf("removing the pod's volumes: %w", err)
+		}
+	}
+	return nil
+}
+
+// removalOrder lists what is removed of a pod's directory. The markers go first:
+// a volume that is half removed must not count as complete.
+func removalOrder(p state.Pod, entries []fs.DirEntry) []string {
+	first := filepath.Base(p.Plugins())
+	var names []string
+	for _, entry := range entries {
+		switch name := entry.Name(); name {
+		case filepath.Base(p.JournalFile()):
+		case first:
+			names = slices.Insert(names, 0, name)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unmountRounds bounds how often mounts are looked for anew: several can lie on
+// one another.
+const unmountRounds = 50
+
+// unmountBelow unmounts everything at and below a directory, what was mounted
+// last first.
+func unmountBelow(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	for range unmountRounds {
+		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+		if err != nil {
+			return fmt.Errorf("looking for mounts: %w", err)
+		}
+		if len(mounts) == 0 {
+			return nil
+		}
+		for _, m := range slices.Backward(mounts) {
+			if err := unmount(m.Mountpoint); err != nil && !errors.Is(err, unix.EINVAL) {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("something keeps being mounted below %s", dir)
+}
+
+// unmount takes a mount away. One that a process of the host still stands in is
+// detached: it vanishes from here at once, and from memory with that process.
+func unmount(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EBUSY) {
+		err = unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+	}
+	if err != nil {
+		return &os.PathError{Op: "unmount", Path: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRemoveAllLeavesTheJournalAlone(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"), configMapVolume("conf"))
+	prepare(t, c, "tmp")
+	prepare(t, c, "conf")
+	if err := WriteEtcHosts(c.Pod, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Pod.NewTerminationLog("app"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Pod.JournalFile(), "{}")
+	write(t, filepath.Join(c.dir(t, "tmp"), "sub", "data"), "x")
+	for range 2 {
+		if err := RemoveAll(c.Pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := names(t, c.Pod.Dir()); len(left) != 1 || left[0] != "journal.json" {
+		t.Errorf("left are %v, want the journal", left)
+	}
+	if err := c.Pod.RemoveJournal(); err != nil {
+		t.Error(err)
+	}
+	if err := RemoveAll(c.Pod); err != nil {
+		t.Errorf("a pod that is gone: %v", err)
+	}
+}
+
+func TestRemoveAllFollowsNoLinks(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "dir", "file"), "the machine's")
+	dir := c.dir(t, "tmp")
+	symlink(t, outside, filepath.Join(dir, "out"))
+	symlink(t, filepath.Join(outside, "dir", "file"), filepath.Join(dir, "file"))
+	symlink(t, "/", filepath.Join(dir, "root"))
+	symlink(t, "nowhere", filepath.Join(dir, "dangling"))
+	mkfifo(t, filepath.Join(dir, "pipe"))
+	if err := os.Link(filepath.Join(outside, "dir", "file"), filepath.Join(dir, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveAll(c.Pod); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, dir)
+	wantText(t, filepath.Join(outside, "dir", "file"), "the machine's")
+}
+
+// TestRemovalDoesNotDependOnDepth removes a tree that is nested deeper than a
+// path can be long, and than files can be open.
+func TestRemovalDoesNotDependOnDepth(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	fd, err := unix.Open(c.dir(t, "tmp"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 {
+		if err := unix.Mkdirat(fd, "down", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := unix.Openat(fd, "down", unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Close(fd); err != nil {
+			t.Fatal(err)
+		}
+		fd = next
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	limitOpenFiles(t, 250)
+	if err := RemoveAll(c.Pod); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, c.Pod.Dir()); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+func limitOpenFiles(t *testing.T, limit uint64) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRemovalAfterAnInterruptedOne(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	write(t, filepath.Join(c.Pod.Dir(), ".removing-0", "file"), "left by a removal that was killed")
+	write(t, filepath.Join(c.Pod.Dir(), ".journal.json123"), "left by a writer that was killed")
+	write(t, filepath.Join(c.Pod.Dir(), "userns"), "{}")
+	if err := RemoveAll(c.Pod); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, c.Pod.Dir()); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+func TestMarkersGoFirst(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	write(t, filepath.Join(c.Pod.Dir(), "aaa"), "")
+	write(t, c.Pod.JournalFile(), "")
+	entries, err := os.ReadDir(c.Pod.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := removalOrder(c.Pod, entries)
+	if len(got) != 3 || got[0] != "plugins" || got[1] != "aaa" || got[2] != "volumes" {
+		t.Errorf("removed in the order %v, want the markers first and not the journal", got)
+	}
+}

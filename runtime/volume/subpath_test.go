@@ -1,0 +1,230 @@
+package volume
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// opened opens a sub path and tells which file it is.
+func opened(t *testing.T, base, sub string) (os.FileInfo, error) {
+	t.Helper()
+	f, err := openSubPath(base, sub)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if closeErr := f.Close(); err != nil || closeErr != nil {
+		t.Fatal(err, closeErr)
+	}
+	return info, nil
+}
+
+// subPathVolume is a volume as a container could have left it, beside a secret
+// of the machine.
+func subPathVolume(t *testing.T) (base, outside string) {
+	t.Helper()
+	dir := t.TempDir()
+	base, outside = filepath.Join(dir, "volume"), filepath.Join(dir, "outside")
+	write(t, filepath.Join(outside, "secret"), "the machine's")
+	write(t, filepath.Join(base, "dir", "file"), "the pod's")
+	write(t, filepath.Join(base, "..2026", "file"), "hidden by dots")
+	symlink(t, "dir", filepath.Join(base, "relative"))
+	symlink(t, filepath.Join(base, "dir"), filepath.Join(base, "absolute-inside"))
+	symlink(t, "relative", filepath.Join(base, "chain"))
+	symlink(t, "../dir", filepath.Join(base, "dir", "around"))
+	symlink(t, outside, filepath.Join(base, "absolute-outside"))
+	symlink(t, "../outside", filepath.Join(base, "relative-outside"))
+	symlink(t, "/", filepath.Join(base, "root"))
+	symlink(t, "../outside/missing", filepath.Join(base, "dangling-outside"))
+	symlink(t, "missing", filepath.Join(base, "dangling"))
+	symlink(t, "loop", filepath.Join(base, "loop"))
+	mkfifo(t, filepath.Join(base, "pipe"))
+	return base, outside
+}
+
+func TestSubPathsInsideTheVolume(t *testing.T) {
+	base, _ := subPathVolume(t)
+	for sub, want := range map[string]string{
+		"dir": "dir", "dir/file": "dir/file", "dir//./file": "dir/file", ".": ".", "dir/": "dir", "relative": "dir",
+		"relative/file": "dir/file", "absolute-inside/file": "dir/file", "chain/around/file": "dir/file", "pipe": "pipe",
+		"..2026/file": "..2026/file",
+	} {
+		t.Run(sub, func(t *testing.T) {
+			got, err := opened(t, base, sub)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(filepath.Join(base, want))
+			if err != nil || !os.SameFile(got, info) {
+				t.Errorf("opened is not %s (%v)", want, err)
+			}
+		})
+	}
+}
+
+func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
+	base, outside := subPathVolume(t)
+	before := names(t, outside)
+	for _, sub := range []string{
+		"absolute-outside", "absolute-outside/secret", "absolute-outside/new", "relative-outside/secret", "relative-outside/new/deeper",
+		"root/etc/passwd", "root/proc/self/root", "dangling-outside", "dangling-outside/new", "dangling", "dangling/new", "loop", "loop/x",
+		"dir/file/below-a-file",
+	} {
+		t.Run(sub, func(t *testing.T) {
+			if info, err := opened(t, base, sub); err == nil {
+				t.Errorf("opened %s, want an error", info.Name())
+			}
+		})
+	}
+	if after := names(t, outside); len(after) != len(before) {
+		t.Errorf("outside the volume there is now %v", after)
+	}
+	if root, err := os.Stat(filepath.Join(base, "dangling")); err == nil {
+		t.Errorf("the target of a dangling link was created: %v", root)
+	}
+}
+
+func TestSubPathNamesThatAreRefusedAtOnce(t *testing.T) {
+	c := newContext(t, emptyDirVolume("data"))
+	ref := podspec.RegularContainers(c.Desired.Pod)[0]
+	for sub, want := range map[string]string{
+		"": "empty", "/etc": "absolute path", "..": "'..'", "a/../b": "'..'", "../x": "'..'", "a\x00b": "null character",
+	} {
+		_, err := PrepareSubPath(c, ref, 0, sub)
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), `spec.containers[0].volumeMounts[0]: failed to prepare subPath`) {
+			t.Errorf("subPath %q: error %v, want one about %s that names the field", sub, err, want)
+		}
+	}
+	wantGone(t, c.Pod.Dir())
+}
+
+func TestSubPathOfAVolumeThatHasNone(t *testing.T) {
+	c := newContext(t, v1.Volume{Name: "image", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}}, emptyDirVolume("data"))
+	ref := podspec.RegularContainers(c.Desired.Pod)[0]
+	if _, err := PrepareSubPath(c, ref, 0, "x"); err == nil || !strings.Contains(err.Error(), "spec.volumes[0]") {
+		t.Errorf("an image volume: error %v, want one that names the volume's field", err)
+	}
+	if _, err := PrepareSubPath(c, ref, 1, "x"); err == nil {
+		t.Error("a volume that is not prepared: no error")
+	}
+	ref.VolumeMounts[0].Name = "gone"
+	if _, err := PrepareSubPath(c, ref, 0, "x"); err == nil || !strings.Contains(err.Error(), `no volume "gone"`) {
+		t.Errorf("no such volume: error %v", err)
+	}
+}
+
+func TestSubPathsAreCreatedWithTheVolumesMode(t *testing.T) {
+	withUmask(t, 0o077)
+	base := filepath.Join(t.TempDir(), "volume")
+	if err := os.Mkdir(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, "real", filepath.Join(base, "link"))
+	for _, dir := range []string{base, filepath.Join(base, "real")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(base, os.ModeSetgid|0o777); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := opened(t, base, "link/a/b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantMode(t, filepath.Join(base, "real/a"), os.ModeDir|os.ModeSetgid|0o777)
+	wantMode(t, filepath.Join(base, "real/a/b"), os.ModeDir|os.ModeSetgid|0o777)
+	wantMode(t, filepath.Join(base, "real"), os.ModeDir|0o700)
+}
+
+func TestSubPathThroughALinkedVolume(t *testing.T) {
+	base, _ := subPathVolume(t)
+	link := filepath.Join(t.TempDir(), "link")
+	symlink(t, base, link)
+	if _, err := opened(t, link, "dir/file"); err != nil {
+		t.Errorf("a hostPath that is a link: %v", err)
+	}
+	if _, err := opened(t, filepath.Join(base, "dir/file"), "x"); err == nil {
+		t.Error("a subPath of a file: no error")
+	}
+}
+
+// TestSubPathIsSafeWhileLinksAreSwapped lets a "container" exchange a directory
+// of the volume for a link out of it, as fast as it can, while the path is
+// opened. What is opened must never lie outside.
+func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
+	base, outside := subPathVolume(t)
+	secret, err := os.Stat(filepath.Join(outside, "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(base, "swap", "secret"), "the pod's")
+	symlink(t, "../outside", filepath.Join(base, "bait"))
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			_ = exchange(filepath.Join(base, "swap"), filepath.Join(base, "bait"))
+		}
+	}()
+	inside, refused := 0, 0
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		for _, sub := range []string{"swap/secret", "swap/new/dir"} {
+			info, err := opened(t, base, sub)
+			switch {
+			case err != nil:
+				refused++
+			case os.SameFile(info, secret):
+				t.Fatal("the machine's secret was opened")
+			default:
+				inside++
+			}
+		}
+	}
+	stop.Store(true)
+	<-done
+	if left := names(t, outside); len(left) != 1 {
+		t.Errorf("something was created outside: %v", left)
+	}
+	if inside == 0 || refused == 0 {
+		t.Errorf("opened %d times, refused %d times: the swapping did not meet the opening", inside, refused)
+	}
+}
+
+// TestHandlesOpenNothing opens a pipe that nobody writes to, which must not
+// block, and a link that has taken the place of a file.
+func TestHandlesOpenNothing(t *testing.T) {
+	base, _ := subPathVolume(t)
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	f, err := openHandle(root, "pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(f); err == nil {
+		t.Error("a handle can be read")
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, link := range []string{"absolute-outside", "relative", "loop"} {
+		if f, err := openHandle(root, link); err == nil {
+			t.Errorf("%s was opened as %s", link, f.Name())
+		}
+	}
+}
