@@ -1,0 +1,101 @@
+package node
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// TestConfig holds the configuration to the files in testdata, one per version
+// of its form.
+func TestConfig(t *testing.T) {
+	in := configInput{
+		layout: "/state/node", sandboxImage: "registry.local/podctl/pause:1", cniBin: "/usr/lib/cni", restrictOOM: true, snapshotter: "overlayfs",
+	}
+	for major, file := range map[int]string{1: "config-v2.toml", 2: "config-v3.toml"} {
+		want, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), configFor(major, in)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", file, diff)
+		}
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	cases := map[string]struct {
+		text, want string
+		major      int
+	}{
+		"Debian's":         {"containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u1", "1.6.20~ds1", 1},
+		"upstream's":       {"containerd github.com/containerd/containerd v1.7.24 88bf19b2", "v1.7.24", 1},
+		"current":          {"containerd github.com/containerd/containerd/v2 2.4.2+unknown ", "2.4.2+unknown", 2},
+		"without a number": {"containerd github.com/containerd/containerd/v2 main abc", "main", 2},
+	}
+	for name, c := range cases {
+		if r, err := parseVersion(c.text); err != nil || r.text != c.want || r.major != c.major {
+			t.Errorf("%s: %+v %v", name, r, err)
+		}
+	}
+	if _, err := parseVersion("runc version 1.1.5"); err == nil {
+		t.Error("another program was taken for containerd")
+	}
+}
+
+func TestFreeSubnetAvoidsWhatIsUsed(t *testing.T) {
+	used := []netip.Prefix{netip.MustParsePrefix("10.89.7.0/24"), netip.MustParsePrefix("10.89.8.128/25"), netip.MustParsePrefix("192.168.0.0/16")}
+	if got, err := freeSubnet(used, 7); err != nil || got.String() != "10.89.9.0/24" {
+		t.Errorf("%s %v", got, err)
+	}
+	if _, err := freeSubnet([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, 0); err == nil {
+		t.Error("a subnet was found where none is free")
+	}
+}
+
+func TestParseRoutes(t *testing.T) {
+	text := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n" +
+		"eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" +
+		"cni0\t00585A0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+	if got := parseRoutes(text); len(got) != 1 || got[0].String() != "10.90.88.0/24" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestHasCapability(t *testing.T) {
+	status := "Name:\tx\nCapEff:\t000001fffeffffff\n"
+	if hasCapability(status, unix.CAP_SYS_RESOURCE) || !hasCapability(status, unix.CAP_SYS_ADMIN) {
+		t.Error("capability 24 is missing in the mask, 21 is there")
+	}
+}
+
+func TestIsShim(t *testing.T) {
+	shim := func(socket string) []byte {
+		return []byte(strings.Join([]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address", socket, ""}, "\x00"))
+	}
+	if !isShim(shim("/a/containerd.sock"), "/a/containerd.sock") {
+		t.Error("our shim was not recognised")
+	}
+	if isShim(shim("/b/containerd.sock"), "/a/containerd.sock") || isShim([]byte("vi\x00/a/containerd.sock\x00"), "/a/containerd.sock") {
+		t.Error("a process of somebody else was taken for our shim")
+	}
+}
+
+func TestProcessIsRecognised(t *testing.T) {
+	ticks, state := startTicks(os.Getpid())
+	if ticks == 0 || state == "" {
+		t.Fatal("this process was not found")
+	}
+	p := process{PID: os.Getpid(), StartTicks: ticks}
+	if p.alive(layout("/no/such/node")) {
+		t.Error("a process with another command line was taken for the node's")
+	}
+	if ticks, _ := startTicks(1 << 30); ticks != 0 {
+		t.Error("a process that does not exist was found")
+	}
+}

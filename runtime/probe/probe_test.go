@@ -1,0 +1,227 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func httpGet(port int, path string) *v1.Probe {
+	return &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{
+		HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromInt(port), Scheme: v1.URISchemeHTTP},
+	}}
+}
+
+func local(c *v1.Container) Target {
+	return Target{ContainerID: "c1", PodIP: "127.0.0.1", Container: c}
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(strings.TrimPrefix(strings.TrimPrefix(address, "http://"), "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// freePort is a port on which nobody listens.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it only finds a port
+	return portOf(t, l.Addr().String())
+}
+
+func TestHTTP(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/code/{code}", func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.PathValue("code"))
+		w.WriteHeader(code)
+		fmt.Fprint(w, "SECRET BODY")
+	})
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
+	})
+	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/code/200", http.StatusFound) })
+	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 1<<20)) })
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(5 * time.Second):
+		}
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	cases := map[string]struct {
+		path string
+		want Verdict
+		says string
+	}{
+		"200":                    {"/code/200", Success, ""},
+		"399":                    {"/code/399", Warning, "redirected"},
+		"400":                    {"/code/400", Failure, "statuscode: 400"},
+		"500":                    {"/code/500", Failure, "statuscode: 500"},
+		"a redirect here":        {"/here", Success, ""},
+		"a redirect elsewhere":   {"/away", Warning, "redirected"},
+		"a huge body":            {"/big", Success, ""},
+		"slower than its timeout": {"/slow", Failure, "deadline exceeded"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Runner{}.Run(t.Context(), httpGet(portOf(t, server.URL), c.path), local(&v1.Container{}))
+			if r.Verdict != c.want || !strings.Contains(r.Message, c.says) || strings.Contains(r.Message, "SECRET") {
+				t.Errorf("%s %q", r.Verdict, r.Message)
+			}
+		})
+	}
+}
+
+func TestHTTPRequest(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
+	defer server.Close()
+	c := &v1.Container{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: int32(portOf(t, server.URL))}}}
+	p := httpGet(0, "/path?q=1")
+	p.HTTPGet.Port = intstr.FromString("web")
+	p.HTTPGet.HTTPHeaders = []v1.HTTPHeader{{Name: "Host", Value: "name.test"}, {Name: "X-A", Value: "b"}}
+	if r := (Runner{}).Run(t.Context(), p, local(c)); r.Verdict != Success {
+		t.Fatalf("%s %s", r.Verdict, r.Message)
+	}
+	r := <-got
+	if r.UserAgent() != "kube-probe/1.36" || r.Host != "name.test" || r.Header.Get("X-A") != "b" || r.URL.RawQuery != "q=1" || r.Header.Get("Accept") != "*/*" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHTTPSIsNotVerified(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	p := httpGet(portOf(t, server.URL), "/")
+	p.HTTPGet.Scheme = v1.URISchemeHTTPS
+	if r := (Runner{}).Run(t.Context(), p, local(&v1.Container{})); r.Verdict != Success {
+		t.Errorf("%s %s", r.Verdict, r.Message)
+	}
+}
+
+func TestRefusedPortsFail(t *testing.T) {
+	port := freePort(t)
+	probes := map[string]v1.ProbeHandler{
+		"http": {HTTPGet: &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt(port), Scheme: v1.URISchemeHTTP}},
+		"tcp":  {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt(port)}},
+		"grpc": {GRPC: &v1.GRPCAction{Port: int32(port)}},
+	}
+	for name, handler := range probes {
+		t.Run(name, func(t *testing.T) {
+			r := Runner{}.Run(t.Context(), &v1.Probe{TimeoutSeconds: 1, ProbeHandler: handler}, local(&v1.Container{}))
+			if r.Verdict != Failure || r.Message == "" || r.Attempts != 1 {
+				t.Errorf("%s %q, %d attempts", r.Verdict, r.Message, r.Attempts)
+			}
+		})
+	}
+}
+
+func TestUnknownPortNameIsNoFailure(t *testing.T) {
+	p := httpGet(0, "/")
+	p.HTTPGet.Port = intstr.FromString("absent")
+	if r := (Runner{}).Run(t.Context(), p, local(&v1.Container{})); r.Verdict != Unknown || r.Message == "" {
+		t.Errorf("%s %q", r.Verdict, r.Message)
+	}
+}
+
+func TestHostNetworkIsAskedOnLoopback(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	r := Runner{}.Run(t.Context(), httpGet(portOf(t, server.URL), "/"), Target{HostNetwork: true, Container: &v1.Container{}})
+	if r.Verdict != Success {
+		t.Errorf("%s %s", r.Verdict, r.Message)
+	}
+}
+
+func TestGRPC(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed with the server
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, service := grpc.NewServer(), health.NewServer()
+	healthpb.RegisterHealthServer(server, service)
+	go server.Serve(l) //nolint:errcheck // ends with Stop
+	defer server.Stop()
+	p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(portOf(t, l.Addr().String()))}}}
+	if r := (Runner{}).Run(t.Context(), p, local(&v1.Container{})); r.Verdict != Success {
+		t.Errorf("serving: %s %s", r.Verdict, r.Message)
+	}
+	service.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	if r := (Runner{}).Run(t.Context(), p, local(&v1.Container{})); r.Verdict != Failure || !strings.Contains(r.Message, "NOT_SERVING") {
+		t.Errorf("not serving: %s %s", r.Verdict, r.Message)
+	}
+}
+
+func TestExec(t *testing.T) {
+	cases := map[string]struct {
+		result ExecResult
+		err    error
+		want   Verdict
+		says   string
+		tries  int
+	}{
+		"zero":       {ExecResult{}, nil, Success, "", 1},
+		"one":        {ExecResult{Stdout: []byte("out\n"), Stderr: []byte("err\x1b[31m"), ExitCode: 1}, nil, Failure, "exit code 1: out err[31m", 1},
+		"a time-out": {ExecResult{}, status.Error(codes.DeadlineExceeded, "x"), Failure, "command timed out", 1},
+		"an error":   {ExecResult{}, errors.New("no such container"), Unknown, "no such container", 3},
+		"a flood":    {ExecResult{Stdout: []byte(strings.Repeat("x", 1<<20)), ExitCode: 1}, nil, Failure, "…", 1},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Runner{Exec: func(context.Context, string, []string, time.Duration) (ExecResult, error) { return c.result, c.err }}
+			p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"a"}}}}
+			got := r.Run(t.Context(), p, local(&v1.Container{}))
+			if got.Verdict != c.want || !strings.Contains(got.Message, c.says) || got.Attempts != c.tries || len(got.Message) > 600 {
+				t.Errorf("%s %q, %d attempts", got.Verdict, got.Message, got.Attempts)
+			}
+		})
+	}
+}
+
+func TestExecExpandsLiteralValuesOnly(t *testing.T) {
+	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", ValueFrom: &v1.EnvVarSource{}}}}
+	got := expanded([]string{"$(A)", "$(B)", "$(C)", "$$(A)"}, c)
+	if fmt.Sprint(got) != "[1  $(C) $(A)]" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestHookTakesAnyAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	defer server.Close()
+	action := &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt(portOf(t, server.URL)), Scheme: v1.URISchemeHTTPS}
+	if err := HTTPHook(t.Context(), action, local(&v1.Container{})); err != nil {
+		t.Errorf("an answer, even over plain http, is a success: %v", err)
+	}
+	action.Port = intstr.FromInt(freePort(t))
+	if err := HTTPHook(t.Context(), action, local(&v1.Container{})); err == nil {
+		t.Error("a refused connection is no answer")
+	}
+}
