@@ -53,12 +53,20 @@ func (d *document) strictProblem(err error, into any) Problem {
 func (d *document) typeProblem(err error) Problem {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		path := d.pathAt(wrong.Offset)
-		return d.at(ClassInvalid, path, fmt.Sprintf("is a %s, %s is expected", wrong.Value, typeName(wrong.Type.String())))
+		return d.at(ClassInvalid, path, fmt.Sprintf("is a %s, %s is expected%s", wrong.Value, typeName(wrong.Type.String()), quoteHint(wrong)))
 	}
 	if path, value, ok := d.badQuantity(); ok {
 		return d.at(ClassInvalid, path, fmt.Sprintf("%q is not a quantity; write for example 500m, 2 or 64Mi", value))
 	}
 	return d.at(ClassInvalid, "", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// quoteHint helps where YAML read a text as something else: no, 1.0, 0123.
+func quoteHint(wrong *json.UnmarshalTypeError) string {
+	if wrong.Type.String() == "string" && (wrong.Value == "bool" || strings.HasPrefix(wrong.Value, "number")) {
+		return "; put it in quotes"
+	}
+	return ""
 }
 
 // typeName says what a Go type is called in YAML.

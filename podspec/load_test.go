@@ -47,6 +47,7 @@ func TestProblems(t *testing.T) {
 		"a field twice":          {minimal + "  - name: b\n    image: a\n    image: b\n", "-:11:5: spec.containers[1].image: is given twice, first in line 10"},
 		"a wrong type":           {strings.Replace(minimal, "containers:\n  - name", "containers:\n  - stdin: maybe\n    name", 1), "spec.containers[0].stdin: is a string, true or false is expected"},
 		"a list that is a text":  {strings.Replace(minimal, "  - name: app\n", "  - name: app\n    args: run\n", 1), "-:8:5: spec.containers[0].args: is a string, a list is expected"},
+		"a text without quotes":  {minimal + "    env: [{name: A, value: no}]\n", "spec.containers[0].env[0].value: is a bool, a string is expected; put it in quotes"},
 		"a bad quantity":         {minimal + "    resources: {limits: {cpu: plenty}}\n", `spec.containers[0].resources.limits.cpu: "plenty" is not a quantity`},
 		"no name":                {strings.Replace(minimal, "  name: web\n", "  labels: {a: b}\n", 1), "metadata.name: is required"},
 		"only generateName":      {strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1), "there is no API server here to complete it"},

@@ -26,6 +26,8 @@ type execution struct {
 	journal  *state.Journal
 	opts     Options
 	slots    chan struct{}
+	// act carries out one step.
+	act func(context.Context, *plan.Step) (string, error)
 
 	mu       sync.Mutex
 	states   map[string]stepState
@@ -58,6 +60,7 @@ func (e *Engine) newExecution(in *plan.Input, s *Snapshot, opts Options) *execut
 		e: e, plan: plan.Make(in), desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
 		slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
 	}
+	x.act = x.do
 	x.yield.images = in.Observed.Images
 	x.yield.sandboxID = x.plan.SandboxID
 	for i := range in.Observed.Sandboxes {
@@ -76,6 +79,12 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if err := x.begin(); err != nil {
 		return nil, err
 	}
+	x.walk(ctx)
+	return x.end(ctx)
+}
+
+// walk runs the steps of the plan, each when those before it have ended.
+func (x *execution) walk(ctx context.Context) {
 	done := make([]chan struct{}, len(x.plan.Steps))
 	index := map[string]chan struct{}{}
 	for i := range x.plan.Steps {
@@ -93,7 +102,6 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 		})
 	}
 	group.Wait()
-	return x.end(ctx)
 }
 
 // visit runs one step whose turn has come, or skips it.
@@ -105,7 +113,7 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	}
 	began := x.e.now()
 	x.report(Event{Kind: StepStarted, Step: s, Time: began})
-	detail, err := x.do(ctx, s)
+	detail, err := x.act(ctx, s)
 	ended := x.e.now()
 	ev := Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {

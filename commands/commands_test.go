@@ -1,0 +1,218 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// call runs one command line without a runtime.
+func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := &Env{
+		In: strings.NewReader(stdin), Out: &out, Err: &errs,
+		Now:    func() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) },
+		Getenv: func(string) string { return "" },
+	}
+	code = Main(t.Context(), env, append(args, "--state-dir", t.TempDir()))
+	return code, out.String(), errs.String()
+}
+
+// TestEveryCommandHasHelp: help is printed without a runtime, names the exit
+// codes, and no flag is defined twice.
+func TestEveryCommandHasHelp(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	count := 0
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		if cmd.HasSubCommands() || !cmd.IsAvailableCommand() {
+			return
+		}
+		count++
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		code, stdout, stderr := call(t, "", args...)
+		if code != 0 || !strings.Contains(stdout, "Usage: "+cmd.CommandPath()) || stderr != "" {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+		if !strings.Contains(cmd.Long, "Exit codes:") && cmd.Name() != "completion" {
+			t.Errorf("%s does not list its exit codes", cmd.CommandPath())
+		}
+	}
+	walk(New(&Env{Getenv: func(string) string { return "" }}))
+	if count < 10 {
+		t.Errorf("only %d commands were found", count)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for name, args := range map[string][]string{
+		"an unknown command":       {"nonsense"},
+		"an unknown flag":          {"plan", "--nonsense"},
+		"apply without a manifest": {"apply"},
+		"apply --all with one":     {"apply", "--all", "pod.yaml"},
+		"a wrong word for a flag":  {"plan", "-o", "xml", "pod.yaml"},
+		"delete without a pod":     {"delete"},
+		"version with arguments":   {"version", "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, stderr := call(t, "", args...)
+			if code != exitError || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeName: node-1, containers: [{name: a, image: b}]}\n"
+	code, stdout, _ := call(t, good, "validate", "-")
+	if code != 0 || !strings.Contains(stdout, "pod default/web is valid") || !strings.Contains(stdout, "no effect: -:4:8: spec.nodeName") {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+	code, stdout, _ = call(t, strings.Replace(good, "image: b", "imag: b", 1), "validate", "-o", "json", "-")
+	if code != exitRefused || !strings.Contains(stdout, `"path": "spec.containers[0].imag"`) || !strings.Contains(stdout, `"kind": "Problems"`) {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+}
+
+func TestControlCharactersAreShown(t *testing.T) {
+	_, _, stderr := call(t, "", "plan", "/absent/\x1b[31m.yaml")
+	if strings.Contains(stderr, "\x1b") || !strings.Contains(stderr, `\x1b[31m`) {
+		t.Errorf("%q", stderr)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"nothing":    {nil, 0},
+		"an error":   {errors.New("x"), 1},
+		"refused":    {fmt.Errorf("x: %w", &podspec.RefusedError{}), 5},
+		"blocked":    {&runtime.BlockedError{}, 3},
+		"timed out":  {&runtime.TimeoutError{}, 3},
+		"superseded": {&runtime.SupersededError{}, 3},
+		"coded":      {withCode(exitProbeFailed), 4},
+	} {
+		if got := exitCode(t.Context(), c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := exitCode(ctx, context.Canceled); got != exitInterrupted {
+		t.Errorf("interrupted: %d", got)
+	}
+	if worst(exitNotYet, exitRefused) != exitRefused || worst(exitError, exitNotYet) != exitError {
+		t.Error("the worst code does not win")
+	}
+}
+
+func seconds(n int64) *int64 { return &n }
+
+func TestPlanView(t *testing.T) {
+	until := time.Date(2026, 5, 4, 12, 4, 40, 0, time.Local)
+	p := &plan.Plan{
+		Pod: plan.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99",
+		Steps: []plan.Step{
+			{ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5", Message: "absent"},
+			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},
+			{
+				ID: "stop", Kind: plan.StopContainer, Container: "app", ContainerID: "9d0e4c77aaaabbbb", GracePeriodSeconds: seconds(30), PreStop: "exec",
+				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
+			},
+			{
+				ID: "start", Kind: plan.StartContainer, Container: "app", Attempt: 3, ContainerType: podspec.Regular,
+				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
+			},
+			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []plan.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
+			{ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet", ContainerType: podspec.Regular},
+		},
+		Holds: []plan.Hold{{Container: "worker", Reason: plan.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
+		Keeps: []plan.Keep{
+			{Message: "10.88.0.7"},
+			{Container: "migrate", ContainerType: podspec.Init, Message: "done, exited 0 3m ago"},
+		},
+		Later:   []string{"something (when it is time)"},
+		Summary: plan.Summary{Start: 1, Replace: 1, Update: 1, Hold: 1, Keep: 2},
+	}
+	want := `Pod default/web · containerd 2.4.2 · sandbox 7b2c1e0a, 10.88.0.7
+
+  = init migrate  done, exited 0 3m ago
+-/+ app           replace                # image: a:1.4 -> a:1.5
+      pull  registry.local/web:1.5  # absent
+      stop  9d0e4c77aaaa  grace 30s, preStop exec
+      start attempt 3
+  ~ cache         update in place        # limits.memory: 64Mi -> 128Mi
+  + metrics       start                  # not created yet
+  … worker        held until 12:04:40    # CrashLoopBackOff 40s, exit code 1
+
+later: something (when it is time)
+
+Plan: 1 to replace, 1 to start, 1 to update, 1 held, 2 unchanged.
+`
+	var b bytes.Buffer
+	if err := (&planView{w: &b}).write(p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestPodView(t *testing.T) {
+	started := metav1.NewTime(time.Date(2026, 5, 4, 11, 58, 0, 0, time.UTC))
+	pod := func(status v1.PodStatus) *v1.Pod {
+		status.StartTime = &started
+		p := &v1.Pod{Status: status}
+		p.Name = "web"
+		p.Spec.Containers = []v1.Container{{Name: "a"}, {Name: "b"}}
+		return p
+	}
+	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	done := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
+	cases := map[string]struct {
+		status v1.PodStatus
+		want   string
+	}{
+		"running":   {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
+		"crashing":  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
+		"completed": {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
+	}
+	v := &podView{now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
+	for name, c := range cases {
+		got := strings.Join(v.rows([]*v1.Pod{pod(c.status)})[0], " ")
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestTableHasNoTrailingBlanks(t *testing.T) {
+	var b bytes.Buffer
+	if err := table(&b, []string{"A", "LONG"}, [][]string{{"value", "x"}, {"y\x1b", ""}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "A       LONG\nvalue   x\ny\\x1b\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

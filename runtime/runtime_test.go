@@ -1,0 +1,167 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// socket listens on a unix socket and never answers.
+func socket(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cri.sock")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return path
+}
+
+func TestDiscover(t *testing.T) {
+	sock := socket(t)
+	config := filepath.Join(t.TempDir(), "crictl.yaml")
+	if err := os.WriteFile(config, []byte("runtime-endpoint: unix:///from/crictl.sock\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		sources EndpointSources
+		want    Endpoint
+	}{
+		"the flag comes first":    {EndpointSources{Flag: "/a.sock", Env: "/b.sock"}, Endpoint{"unix:///a.sock", "--runtime-endpoint"}},
+		"then the environment":    {EndpointSources{Env: "unix:///b.sock", NodeSocket: sock}, Endpoint{"unix:///b.sock", "CONTAINER_RUNTIME_ENDPOINT"}},
+		"then a node that is up":  {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
+		"then crictl's file":      {EndpointSources{NodeSocket: "/absent", CrictlConfig: config}, Endpoint{"unix:///from/crictl.sock", config}},
+		"then a socket that is there": {EndpointSources{CrictlConfig: "/absent", WellKnown: []string{"/absent", sock}}, Endpoint{"unix://" + sock, "well-known socket"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got, err := Discover(c.sources); err != nil || got != c.want {
+				t.Errorf("%+v %v, want %+v", got, err, c.want)
+			}
+		})
+	}
+	if _, err := Discover(EndpointSources{WellKnown: []string{"/absent"}}); !errors.Is(err, ErrNoEndpoint) || !strings.Contains(err.Error(), "podctl node up") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRuntimeThatDoesNotAnswer(t *testing.T) {
+	client, err := Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, "", 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	_, err = client.Version(t.Context(), nil)
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "no answer within 100ms") || !strings.Contains(err.Error(), "test") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSocketsThatCannotBeUsed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{"/absent.sock": "no such socket", file: "is not a socket"} {
+		_, err := Connect(Endpoint{Address: "unix://" + path, Origin: "test"}, "", time.Second)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// graph runs steps that only note that they ran; those named in failing fail.
+func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string) {
+	t.Helper()
+	x := &execution{
+		plan: &plan.Plan{Steps: steps}, e: &Engine{now: time.Now}, slots: make(chan struct{}, 2), states: map[string]stepState{},
+		opts: Options{Report: func(ev Event) {
+			if ev.Kind != StepStarted {
+				events = append(events, ev.Step.ID+" "+string(ev.Kind))
+			}
+		}},
+	}
+	x.act = func(_ context.Context, s *plan.Step) (string, error) {
+		if slices.Contains(failing, s.ID) {
+			return "", errors.New("told to fail")
+		}
+		return "", nil
+	}
+	x.walk(t.Context())
+	return events
+}
+
+func TestFailuresStopWhatTheySay(t *testing.T) {
+	steps := func(onFailure plan.OnFailure) []plan.Step {
+		return []plan.Step{
+			{ID: "a", OnFailure: onFailure},
+			{ID: "b", After: []string{"a"}},
+			{ID: "c", After: []string{"b"}},
+		}
+	}
+	cases := map[string]struct {
+		onFailure plan.OnFailure
+		want      []string
+	}{
+		"abort leaves out the rest":              {plan.Abort, []string{"a Failed", "b Skipped", "c Skipped"}},
+		"skipContainer leaves out what comes after": {plan.SkipContainer, []string{"a Failed", "b Skipped", "c Skipped"}},
+		"continue goes on":                       {plan.Continue, []string{"a Failed", "b Done", "c Done"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, graph(t, steps(c.onFailure), "a")); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSkippingSparesSiblings(t *testing.T) {
+	got := graph(t, []plan.Step{
+		{ID: "pull-a", OnFailure: plan.SkipContainer},
+		{ID: "start-a", After: []string{"pull-a"}},
+		{ID: "start-b", After: nil},
+	}, "pull-a")
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"pull-a Failed", "start-a Skipped", "start-b Done"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestMemTotal(t *testing.T) {
+	if got := memTotal([]byte("MemFree: 1 kB\nMemTotal:       16384 kB\n")); got != 16<<20 {
+		t.Errorf("%d", got)
+	}
+}
+
+func TestHugePageSizes(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"hugepages-1048576kB", "hugepages-2048kB", "hugepages-64kB"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"64KB", "2MB", "1GB"}, hugePageSizes(dir)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestParseHash(t *testing.T) {
+	for text, want := range map[string]string{"08e45cbd0": "8e45cbd0", "8e45cbd0": "8e45cbd0", "": "", "xyz": "", "0": ""} {
+		if got := parseHash(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
