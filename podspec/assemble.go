@@ -121,9 +121,9 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		if o.pod == nil && !used[o] {
-			line, _ := o.doc.position("metadata.name")
+			line, column := o.doc.position("metadata.name")
 			a.notes = append(a.notes, Note{
-				File: o.doc.file, Line: line, Path: "metadata.name",
+				File: o.doc.file, Line: line, Column: column, Path: "metadata.name",
 				Detail: fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key()),
 			})
 		}

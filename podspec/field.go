@@ -131,8 +131,8 @@ func (c *classifier) visit(path string, _ *yamlv3.Node) {
 		c.problems = append(c.problems, c.o.doc.at(ClassUnsupported, at, f.Note))
 		return
 	}
-	line, _ := c.o.doc.position(at)
-	c.notes = append(c.notes, Note{Pod: c.o.key(), File: c.o.doc.file, Line: line, Path: at, Detail: f.Note})
+	line, column := c.o.doc.position(at)
+	c.notes = append(c.notes, Note{Pod: c.o.key(), File: c.o.doc.file, Line: line, Column: column, Path: at, Detail: f.Note})
 }
 
 // droppedToken tells that a path lies in a volume that was left out.
@@ -203,9 +203,9 @@ func dropInjectedToken(o *decoded) []Note {
 			continue
 		}
 		path := indexed("spec.volumes", i)
-		line, _ := o.doc.position(path)
+		line, column := o.doc.position(path)
 		notes = append(notes, Note{
-			Pod: o.key(), File: o.doc.file, Line: line, Path: path,
+			Pod: o.key(), File: o.doc.file, Line: line, Column: column, Path: path,
 			Detail: "the service account token that the cluster injected is left out, with its mounts",
 		})
 	}

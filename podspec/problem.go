@@ -58,13 +58,14 @@ type Note struct {
 	Pod    string `json:"pod,omitempty"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
+	Column int    `json:"column"`
 	Path   string `json:"path"`
 	Detail string `json:"detail"`
 }
 
 // String writes a note as a problem is written.
 func (n Note) String() string {
-	return Problem{File: n.File, Line: n.Line, Column: 1, Path: n.Path, Detail: n.Detail}.String()
+	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
 }
 
 // Manifest is what a set of sources says.
