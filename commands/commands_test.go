@@ -125,8 +125,6 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func seconds(n int64) *int64 { return &n }
-
 func TestPlanView(t *testing.T) {
 	until := time.Date(2026, 5, 4, 12, 4, 40, 0, time.Local)
 	p := &plan.Plan{
@@ -135,7 +133,7 @@ func TestPlanView(t *testing.T) {
 			{ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5", Message: "absent"},
 			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},
 			{
-				ID: "stop", Kind: plan.StopContainer, Container: "app", ContainerID: "9d0e4c77aaaabbbb", GracePeriodSeconds: seconds(30), PreStop: "exec",
+				ID: "stop", Kind: plan.StopContainer, Container: "app", ContainerID: "9d0e4c77aaaabbbb", GracePeriodSeconds: new(int64(30)), PreStop: "exec",
 				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
 			},
 			{

@@ -38,7 +38,7 @@ type result struct {
 	code           int
 }
 
-func need(t testing.TB, name string) string {
+func need(t *testing.T, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
 	if value == "" {
@@ -49,9 +49,9 @@ func need(t testing.TB, name string) string {
 
 // newMachine brings a node up in a directory of its own and takes it down at the
 // end, when nothing of it may be left.
-func newMachine(t testing.TB) *machine {
+func newMachine(t *testing.T) *machine {
 	t.Helper()
-	state, err := os.MkdirTemp("/tmp", "podctl-e2e-")
+	state, err := os.MkdirTemp("/tmp", "podctl-e2e-") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +59,14 @@ func newMachine(t testing.TB) *machine {
 	images := need(t, "PODCTL_IMAGES")
 	t.Cleanup(func() {
 		m.must(t, "node", "down")
-		if err := cgroup.Remove("/" + m.cgroupRoot()); err != nil {
-			t.Error(err)
+		if removeErr := cgroup.Remove("/" + m.cgroupRoot()); removeErr != nil {
+			t.Error(removeErr)
 		}
 		if left := mountsBelow(t, state); left != "" {
 			t.Errorf("mounts are left: %s", left)
 		}
-		if err := os.RemoveAll(state); err != nil {
-			t.Error(err)
+		if removeErr := os.RemoveAll(state); removeErr != nil {
+			t.Error(removeErr)
 		}
 	})
 	m.must(t, "node", "up", "--containerd", need(t, "PODCTL_CONTAINERD"),
@@ -80,7 +80,7 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-func mountsBelow(t testing.TB, dir string) string {
+func mountsBelow(t *testing.T, dir string) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -107,12 +107,12 @@ func (m *machine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (m *machine) run(t testing.TB, args ...string) result {
+func (m *machine) run(t *testing.T, args ...string) result {
 	t.Helper()
 	return m.runWith(t, m.command(t.Context(), args...))
 }
 
-func (m *machine) runWith(t testing.TB, cmd *exec.Cmd) result {
+func (m *machine) runWith(t *testing.T, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -123,7 +123,7 @@ func (m *machine) runWith(t testing.TB, cmd *exec.Cmd) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-func (m *machine) must(t testing.TB, args ...string) result {
+func (m *machine) must(t *testing.T, args ...string) result {
 	t.Helper()
 	cmd := m.command(context.Background(), args...)
 	r := m.runWith(t, cmd)
@@ -134,7 +134,7 @@ func (m *machine) must(t testing.TB, args ...string) result {
 }
 
 // plan is `podctl plan -o json`.
-func (m *machine) plan(t testing.TB, args ...string) *plan.Plan {
+func (m *machine) plan(t *testing.T, args ...string) *plan.Plan {
 	t.Helper()
 	r := m.must(t, append([]string{"plan", "-o", "json"}, args...)...)
 	var p plan.Plan
@@ -145,7 +145,7 @@ func (m *machine) plan(t testing.TB, args ...string) *plan.Plan {
 }
 
 // pod is `podctl get -o json NAME`.
-func (m *machine) pod(t testing.TB, name string) *v1.Pod {
+func (m *machine) pod(t *testing.T, name string) *v1.Pod {
 	t.Helper()
 	r := m.must(t, "get", "-o", "json", name)
 	var pod v1.Pod
@@ -157,7 +157,7 @@ func (m *machine) pod(t testing.TB, name string) *v1.Pod {
 
 // ids maps the names of a pod's containers to the ids of their running records.
 // Two running records of one name are an error.
-func (m *machine) ids(t testing.TB, podName string) map[string]string {
+func (m *machine) ids(t *testing.T, podName string) map[string]string {
 	t.Helper()
 	reply, err := m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: map[string]string{"io.kubernetes.pod.name": podName},
@@ -177,7 +177,7 @@ func (m *machine) ids(t testing.TB, podName string) map[string]string {
 }
 
 // sandboxes lists a pod's sandboxes in a state.
-func (m *machine) sandboxes(t testing.TB, podName string, state runtimeapi.PodSandboxState) []string {
+func (m *machine) sandboxes(t *testing.T, podName string, state runtimeapi.PodSandboxState) []string {
 	t.Helper()
 	reply, err := m.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		LabelSelector: map[string]string{"io.kubernetes.pod.name": podName},
@@ -193,7 +193,7 @@ func (m *machine) sandboxes(t testing.TB, podName string, state runtimeapi.PodSa
 	return ids
 }
 
-func (m *machine) readySandbox(t testing.TB, podName string) string {
+func (m *machine) readySandbox(t *testing.T, podName string) string {
 	t.Helper()
 	ids := m.sandboxes(t, podName, runtimeapi.PodSandboxState_SANDBOX_READY)
 	if len(ids) != 1 {
@@ -203,7 +203,7 @@ func (m *machine) readySandbox(t testing.TB, podName string) string {
 }
 
 // write puts a manifest into a file.
-func write(t testing.TB, text string) string {
+func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pod.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -213,7 +213,7 @@ func write(t testing.TB, text string) string {
 }
 
 // edited is a manifest with one text replaced by another.
-func edited(t testing.TB, path, before, after string) string {
+func edited(t *testing.T, path, before, after string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -388,7 +388,7 @@ spec:
 	m.must(t, "delete", "crash")
 }
 
-func waitFor(t testing.TB, done func() bool) {
+func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {

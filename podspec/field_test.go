@@ -22,18 +22,15 @@ func leaves(t reflect.Type, path string, visit func(string)) {
 		visit(path)
 		return
 	}
-	switch t.Kind() {
-	case reflect.Struct:
+	kind := t.Kind()
+	switch {
+	case kind == reflect.Struct:
 		for _, f := range jsonFields(t) {
 			leaves(f.typ, joinPath(path, f.name), visit)
 		}
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			visit(path)
-			return
-		}
+	case kind == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
 		leaves(t.Elem(), path+"[0]", visit)
-	case reflect.Map:
+	case kind == reflect.Map:
 		leaves(t.Elem(), path+".key", visit)
 	default:
 		visit(path)
@@ -69,20 +66,20 @@ func TestClassifyTakesTheLongestPath(t *testing.T) {
 		support Support
 		change  ChangeClass
 	}{
-		"spec.containers[2].image":                                    {Honoured, Replace},
-		"spec.initContainers[0].ports[0].hostPort":                    {Honoured, NewSandbox},
-		"spec.initContainers[0].ports[0].name":                        {Honoured, Live},
-		"spec.volumes[1].nfs.server":                                  {Refused, NoChange},
-		"spec.volumes[1].projected.sources[0].secret.name":            {Honoured, Live},
-		"spec.volumes[1].projected.sources[0].serviceAccountToken.x":  {Refused, NoChange},
-		"spec.tolerations[0].key":                                     {NoEffect, NoChange},
-		"metadata.labels.app":                                         {Honoured, Live},
-		"metadata.managedFields[0].manager":                           {NoEffect, NoChange},
-		"spec.securityContext.seccompProfile.type":                    {Honoured, Replace},
-		"spec.containers[0].resources.limits.cpu":                     {Honoured, InPlace},
-		"spec.ephemeralContainers[0].targetContainerName":             {Honoured, NoChange},
-		"spec.containers[0].lifecycle.stopSignal":                     {Honoured, Replace},
-		"spec.containers[0].lifecycle.preStop.exec.command[0]":        {Honoured, Live},
+		"spec.containers[2].image":                                      {Honoured, Replace},
+		"spec.initContainers[0].ports[0].hostPort":                      {Honoured, NewSandbox},
+		"spec.initContainers[0].ports[0].name":                          {Honoured, Live},
+		"spec.volumes[1].nfs.server":                                    {Refused, NoChange},
+		"spec.volumes[1].projected.sources[0].secret.name":              {Honoured, Live},
+		"spec.volumes[1].projected.sources[0].serviceAccountToken.x":    {Refused, NoChange},
+		"spec.tolerations[0].key":                                       {NoEffect, NoChange},
+		"metadata.labels.app":                                           {Honoured, Live},
+		"metadata.managedFields[0].manager":                             {NoEffect, NoChange},
+		"spec.securityContext.seccompProfile.type":                      {Honoured, Replace},
+		"spec.containers[0].resources.limits.cpu":                       {Honoured, InPlace},
+		"spec.ephemeralContainers[0].targetContainerName":               {Honoured, NoChange},
+		"spec.containers[0].lifecycle.stopSignal":                       {Honoured, Replace},
+		"spec.containers[0].lifecycle.preStop.exec.command[0]":          {Honoured, Live},
 		"spec.containers[0].securityContext.windowsOptions.hostProcess": {Refused, NoChange},
 	}
 	for path, want := range cases {

@@ -38,10 +38,10 @@ func TestDiscover(t *testing.T) {
 		sources EndpointSources
 		want    Endpoint
 	}{
-		"the flag comes first":    {EndpointSources{Flag: "/a.sock", Env: "/b.sock"}, Endpoint{"unix:///a.sock", "--runtime-endpoint"}},
-		"then the environment":    {EndpointSources{Env: "unix:///b.sock", NodeSocket: sock}, Endpoint{"unix:///b.sock", "CONTAINER_RUNTIME_ENDPOINT"}},
-		"then a node that is up":  {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
-		"then crictl's file":      {EndpointSources{NodeSocket: "/absent", CrictlConfig: config}, Endpoint{"unix:///from/crictl.sock", config}},
+		"the flag comes first":        {EndpointSources{Flag: "/a.sock", Env: "/b.sock"}, Endpoint{"unix:///a.sock", "--runtime-endpoint"}},
+		"then the environment":        {EndpointSources{Env: "unix:///b.sock", NodeSocket: sock}, Endpoint{"unix:///b.sock", "CONTAINER_RUNTIME_ENDPOINT"}},
+		"then a node that is up":      {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
+		"then crictl's file":          {EndpointSources{NodeSocket: "/absent", CrictlConfig: config}, Endpoint{"unix:///from/crictl.sock", config}},
 		"then a socket that is there": {EndpointSources{CrictlConfig: "/absent", WellKnown: []string{"/absent", sock}}, Endpoint{"unix://" + sock, "well-known socket"}},
 	}
 	for name, c := range cases {
@@ -115,9 +115,9 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 		onFailure plan.OnFailure
 		want      []string
 	}{
-		"abort leaves out the rest":              {plan.Abort, []string{"a Failed", "b Skipped", "c Skipped"}},
+		"abort leaves out the rest":                 {plan.Abort, []string{"a Failed", "b Skipped", "c Skipped"}},
 		"skipContainer leaves out what comes after": {plan.SkipContainer, []string{"a Failed", "b Skipped", "c Skipped"}},
-		"continue goes on":                       {plan.Continue, []string{"a Failed", "b Done", "c Done"}},
+		"continue goes on":                          {plan.Continue, []string{"a Failed", "b Done", "c Done"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

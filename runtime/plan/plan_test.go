@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // the time of all cases
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // load reads a pod's manifest.
 func load(t *testing.T, text string) *podspec.Desired {

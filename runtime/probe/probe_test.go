@@ -60,13 +60,13 @@ func TestHTTP(t *testing.T) {
 	mux.HandleFunc("/code/{code}", func(w http.ResponseWriter, r *http.Request) {
 		code, _ := strconv.Atoi(r.PathValue("code"))
 		w.WriteHeader(code)
-		fmt.Fprint(w, "SECRET BODY")
+		_, _ = fmt.Fprint(w, "SECRET BODY")
 	})
 	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
 	})
 	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/code/200", http.StatusFound) })
-	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 1<<20)) })
+	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, strings.Repeat("x", 1<<20)) })
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
@@ -80,13 +80,13 @@ func TestHTTP(t *testing.T) {
 		want Verdict
 		says string
 	}{
-		"200":                    {"/code/200", Success, ""},
-		"399":                    {"/code/399", Warning, "redirected"},
-		"400":                    {"/code/400", Failure, "statuscode: 400"},
-		"500":                    {"/code/500", Failure, "statuscode: 500"},
-		"a redirect here":        {"/here", Success, ""},
-		"a redirect elsewhere":   {"/away", Warning, "redirected"},
-		"a huge body":            {"/big", Success, ""},
+		"200":                     {"/code/200", Success, ""},
+		"399":                     {"/code/399", Warning, "redirected"},
+		"400":                     {"/code/400", Failure, "statuscode: 400"},
+		"500":                     {"/code/500", Failure, "statuscode: 500"},
+		"a redirect here":         {"/here", Success, ""},
+		"a redirect elsewhere":    {"/away", Warning, "redirected"},
+		"a huge body":             {"/big", Success, ""},
 		"slower than its timeout": {"/slow", Failure, "deadline exceeded"},
 	}
 	for name, c := range cases {

@@ -85,6 +85,9 @@ func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
 			}
 		})
 	}
+	if _, err := opened(t, base, "absolute-outside/secret"); err == nil || !strings.Contains(err.Error(), "leads out of the volume") {
+		t.Errorf("error %v, want one that says where it leads", err)
+	}
 	if after := names(t, outside); len(after) != len(before) {
 		t.Errorf("outside the volume there is now %v", after)
 	}

@@ -247,7 +247,7 @@ func TestContentThatCannotBeWrittenLeavesTheOld(t *testing.T) {
 }
 
 func TestMountPointsOfOtherVolumesStay(t *testing.T) {
-	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "a"}), emptyDirVolume("tmp"))
+	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "a"}, v1.KeyToPath{Key: "b", Path: "run/hidden"}), emptyDirVolume("tmp"))
 	app := &c.Desired.Pod.Spec.Containers[0]
 	app.VolumeMounts = []v1.VolumeMount{
 		{Name: "conf", MountPath: "/etc/app/"},
@@ -269,5 +269,6 @@ func TestMountPointsOfOtherVolumesStay(t *testing.T) {
 		wantMode(t, filepath.Join(c.dir(t, "conf"), "run/cache2"), os.ModeDir|0o755)
 		wantText(t, filepath.Join(c.dir(t, "conf"), "a"), text)
 	}
+	wantPrepared(t, c, "conf")
 	wantGone(t, filepath.Join(c.dir(t, "conf"), "run/cache/deeper"))
 }
