@@ -38,53 +38,53 @@ type result struct {
 	code           int
 }
 
-func need(t *testing.T, name string) string {
-	t.Helper()
+func need(tb testing.TB, name string) string {
+	tb.Helper()
 	value := os.Getenv(name)
 	if value == "" {
-		t.Fatalf("%s is not set; run these tests by `make e2e`", name)
+		tb.Fatalf("%s is not set; run these tests by `make e2e`", name)
 	}
 	return value
 }
 
 // newMachine brings a node up in a directory of its own and takes it down at the
 // end, when nothing of it may be left.
-func newMachine(t *testing.T) *machine {
-	t.Helper()
+func newMachine(tb testing.TB) *machine {
+	tb.Helper()
 	state, err := os.MkdirTemp("/tmp", "podctl-e2e-") //nolint:usetesting // a socket's path must be short
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	m := &machine{bin: need(t, "PODCTL_BIN"), state: state, logs: filepath.Join(state, "logs")}
-	images := need(t, "PODCTL_IMAGES")
-	t.Cleanup(func() {
-		m.must(t, "node", "down")
+	m := &machine{bin: need(tb, "PODCTL_BIN"), state: state, logs: filepath.Join(state, "logs")}
+	images := need(tb, "PODCTL_IMAGES")
+	tb.Cleanup(func() {
+		m.must(tb, "node", "down")
 		if removeErr := cgroup.Remove("/" + m.cgroupRoot()); removeErr != nil {
-			t.Error(removeErr)
+			tb.Error(removeErr)
 		}
-		if left := mountsBelow(t, state); left != "" {
-			t.Errorf("mounts are left: %s", left)
+		if left := mountsBelow(tb, state); left != "" {
+			tb.Errorf("mounts are left: %s", left)
 		}
 		if removeErr := os.RemoveAll(state); removeErr != nil {
-			t.Error(removeErr)
+			tb.Error(removeErr)
 		}
 	})
-	m.must(t, "node", "up", "--containerd", need(t, "PODCTL_CONTAINERD"),
+	m.must(tb, "node", "up", "--containerd", need(tb, "PODCTL_CONTAINERD"),
 		"--load", filepath.Join(images, "pause.tar"), "--load", filepath.Join(images, "demo.tar"))
 	conn, err := grpc.NewClient("unix://"+m.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	tb.Cleanup(func() { _ = conn.Close() })
 	m.cri = runtimeapi.NewRuntimeServiceClient(conn)
 	return m
 }
 
-func mountsBelow(t *testing.T, dir string) string {
-	t.Helper()
+func mountsBelow(tb testing.TB, dir string) string {
+	tb.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var found []string
 	for line := range strings.Lines(string(text)) {
@@ -107,28 +107,28 @@ func (m *machine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (m *machine) run(t *testing.T, args ...string) result {
-	t.Helper()
-	return m.runWith(t, m.command(t.Context(), args...))
+func (m *machine) run(tb testing.TB, args ...string) result {
+	tb.Helper()
+	return m.runWith(tb, m.command(tb.Context(), args...))
 }
 
-func (m *machine) runWith(t *testing.T, cmd *exec.Cmd) result {
-	t.Helper()
+func (m *machine) runWith(tb testing.TB, cmd *exec.Cmd) result {
+	tb.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-func (m *machine) must(t *testing.T, args ...string) result {
-	t.Helper()
+func (m *machine) must(tb testing.TB, args ...string) result {
+	tb.Helper()
 	cmd := m.command(context.Background(), args...)
-	r := m.runWith(t, cmd)
+	r := m.runWith(tb, cmd)
 	if r.code != 0 {
-		t.Fatalf("podctl %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+		tb.Fatalf("podctl %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 	}
 	return r
 }
@@ -203,11 +203,11 @@ func (m *machine) readySandbox(t *testing.T, podName string) string {
 }
 
 // write puts a manifest into a file.
-func write(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "pod.yaml")
+func write(tb testing.TB, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "pod.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }
@@ -388,11 +388,11 @@ spec:
 	m.must(t, "delete", "crash")
 }
 
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
+func waitFor(tb testing.TB, done func() bool) {
+	tb.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen in time")
+			tb.Fatal("it did not happen in time")
 		}
 	}
 }

@@ -49,11 +49,12 @@ func TestSubPathIsBoundOnce(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
 	write(t, filepath.Join(c.dir(t, "data"), "file"), "text")
+	first := mountOf(t, subPath(t, c, 0, "file"))
 	for range 3 {
 		target := subPath(t, c, 0, "file")
 		wantText(t, target, "text")
-		if n := countMounts(t, target); n != 1 {
-			t.Errorf("%d mounts lie on the target, want one", n)
+		if n := countMounts(t, target); n != 1 || mountOf(t, target).ID != first.ID {
+			t.Errorf("%d mounts lie on the target, the last is %d; want %d alone", n, mountOf(t, target).ID, first.ID)
 		}
 	}
 }
