@@ -20,7 +20,6 @@ type applyOptions struct {
 	planOptions
 	all      bool
 	wait     string
-	timeout  time.Duration
 	dryRun   bool
 	parallel int
 }
@@ -43,7 +42,6 @@ func newApply(g *globals) *cobra.Command {
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "With --all: pods of all namespaces")
 	f.Var(&choice{value: &o.wait, allowed: []string{"started", "ready", "completed"}}, "wait", "Make passes until the pod is started, ready or completed")
 	f.Lookup("wait").NoOptDefVal = "ready"
-	f.DurationVar(&o.timeout, "timeout", 0, "Give up after this long (0: never)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "The same as plan")
 	f.IntVar(&o.parallel, "parallel", 4, "How many pods are worked on at a time")
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
@@ -58,8 +56,7 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 	if o.dryRun {
 		return runPlan(cmd, g, &o.planOptions, args)
 	}
-	ctx, cancel := withTimeout(cmd.Context(), o.timeout)
-	defer cancel()
+	ctx := cmd.Context()
 	pods, err := g.applyTargets(ctx, o, args)
 	if err != nil {
 		return err
@@ -78,7 +75,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, timeout)
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s (--timeout)", timeout))
 }
 
 func (g *globals) applyTargets(ctx context.Context, o *applyOptions, args []string) ([]*podspec.Desired, error) {

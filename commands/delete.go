@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +13,10 @@ import (
 
 type deleteOptions struct {
 	planOptions
-	grace   int64
-	force   bool
-	dryRun  bool
-	all     bool
-	timeout time.Duration
+	grace  int64
+	force  bool
+	dryRun bool
+	all    bool
 }
 
 func newDelete(g *globals) *cobra.Command {
@@ -39,14 +37,11 @@ func newDelete(g *globals) *cobra.Command {
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds the containers have to stop (-1: the pod's own)")
 	f.BoolVar(&o.force, "force", false, "Stop at once: no hooks, no grace period")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be done")
-	f.DurationVar(&o.timeout, "timeout", 0, "Give up after this long (0: never)")
 	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
 	return cmd
 }
 
 func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string) error {
-	ctx, cancel := withTimeout(ctx, o.timeout)
-	defer cancel()
 	if len(args)+len(o.files) == 0 && !o.all {
 		return usagef("delete needs a manifest or a pod, or --all")
 	}

@@ -115,7 +115,7 @@ func newNodeDown(g *globals) *cobra.Command {
 // run and nothing of them is left in the state directory.
 func (g *globals) deleteNodePods(ctx context.Context) error {
 	socket := nodeSocket(g.stateDir)
-	applied, err := runtime.Applied(g.layout())
+	applied, _, err := runtime.Applied(g.layout())
 	if err != nil || socket == "" {
 		return err
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type globals struct {
 	logRoot         string
 	cgroupRoot      string
 	requestTimeout  time.Duration
+	timeout         time.Duration
+	cancel          context.CancelFunc
 	color           string
 	engine          *runtime.Engine
 	client          *runtime.Client
@@ -52,6 +55,9 @@ func New(env *Env) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { g.begin(cmd) },
+		PersistentPostRun: func(*cobra.Command, []string) { g.cancel() },
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetIn(env.In)
@@ -103,7 +109,15 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
 	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
+	f.DurationVar(&g.timeout, "timeout", 0, "Give up after this long (0: never)")
 	f.Var(&choice{value: &g.color, allowed: []string{"auto", "always", "never"}, start: "auto"}, "color", "When to use colours: auto, always or never")
+}
+
+// begin bounds a command by --timeout.
+func (g *globals) begin(cmd *cobra.Command) {
+	ctx, cancel := withTimeout(cmd.Context(), g.timeout)
+	g.cancel = cancel
+	cmd.SetContext(ctx)
 }
 
 // choice is a flag that takes one of a few words, and completes them.

@@ -43,9 +43,12 @@ func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*p
 }
 
 func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
-	applied, err := runtime.Applied(g.layout())
+	applied, unreadable, err := runtime.Applied(g.layout())
 	if err != nil {
 		return nil, err
+	}
+	for _, one := range unreadable {
+		g.note("note: %v", one)
 	}
 	var pods []*podspec.Desired
 	for _, p := range applied {

@@ -73,16 +73,17 @@ func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.De
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.checkEndpoint(ref, s.Journal); err != nil {
+	if err := e.checkEndpoint(ref, s); err != nil {
 		return nil, nil, err
 	}
 	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(), Now: s.TakenAt, Options: opts}, s, nil
 }
 
-// checkEndpoint refuses a pod that was applied to another runtime: its records
-// would be missing here, and it would run twice.
-func (e *Engine) checkEndpoint(ref plan.PodRef, j *state.Journal) error {
-	if j.Endpoint == "" || j.Endpoint == e.client.Endpoint.Address {
+// checkEndpoint refuses a pod that was applied to another runtime: it would run
+// twice. A runtime that has records of the pod is the same one by another way.
+func (e *Engine) checkEndpoint(ref plan.PodRef, s *Snapshot) error {
+	j := s.Journal
+	if j.Endpoint == "" || j.Endpoint == e.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
 		return nil
 	}
 	return fmt.Errorf("pod %s runs on %s, not on %s: name that runtime with --runtime-endpoint, or delete the pod there first",

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,26 +21,25 @@ type AppliedPod struct {
 	Journal *state.Journal
 }
 
-// Applied lists the pods podctl applied, by namespace and name.
-func Applied(layout state.Layout) ([]AppliedPod, error) {
-	uids, err := layout.UIDs()
+// Applied lists the pods podctl applied, by namespace and name. A journal that
+// cannot be read does not hide the others.
+func Applied(layout state.Layout) (pods []AppliedPod, unreadable []error, err error) {
+	entries, err := layout.Journals()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var pods []AppliedPod
-	for _, uid := range uids {
-		j, err := layout.Pod(uid).ReadJournal()
-		if err != nil {
-			return nil, err
-		}
-		if j.Applied != nil && j.Applied.Pod != nil {
-			pods = append(pods, AppliedPod{Desired: j.Applied, Journal: j})
+	for _, entry := range entries {
+		switch {
+		case entry.Err != nil:
+			unreadable = append(unreadable, entry.Err)
+		case entry.Journal.Applied != nil && entry.Journal.Applied.Pod != nil:
+			pods = append(pods, AppliedPod{Desired: entry.Journal.Applied, Journal: entry.Journal})
 		}
 	}
 	slices.SortFunc(pods, func(a, b AppliedPod) int {
 		return strings.Compare(plan.RefOf(a.Desired.Pod).String(), plan.RefOf(b.Desired.Pod).String())
 	})
-	return pods, nil
+	return pods, unreadable, nil
 }
 
 // NotFoundError says that podctl applied no pod of that name.
@@ -52,7 +52,7 @@ func (e *NotFoundError) Error() string {
 
 // FindApplied finds a pod by name, namespace/name or a unique prefix of its uid.
 func FindApplied(layout state.Layout, namespace, name string) (AppliedPod, error) {
-	pods, err := Applied(layout)
+	pods, unreadable, err := Applied(layout)
 	if err != nil {
 		return AppliedPod{}, err
 	}
@@ -71,7 +71,7 @@ func FindApplied(layout state.Layout, namespace, name string) (AppliedPod, error
 	}
 	switch len(byUID) {
 	case 0:
-		return AppliedPod{}, &NotFoundError{Name: wanted}
+		return AppliedPod{}, errors.Join(append(unreadable, &NotFoundError{Name: wanted})...)
 	case 1:
 		return byUID[0], nil
 	}

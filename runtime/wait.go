@@ -348,7 +348,10 @@ func fingerprint(s *Snapshot) string {
 
 // translate turns the end of the time into what the user waited for.
 func (w *waiter) translate(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if len(w.waiting) == 0 {
+			w.waiting = []string{err.Error()}
+		}
 		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
 	}
 	return err
