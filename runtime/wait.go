@@ -85,7 +85,7 @@ func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 		if done || err != nil {
 			return outcome, w.translate(ctx, err)
 		}
-		if outcome.Plan.Pending() && len(outcome.Failed) == 0 {
+		if (outcome.Plan.Pending() || w.pending) && len(outcome.Failed) == 0 {
 			// What was started may be further on already.
 			continue
 		}
@@ -106,6 +106,8 @@ type waiter struct {
 	waiting    []string
 	// until is the first moment at which something will change by itself.
 	until time.Time
+	// pending tells that the next pass has something to do.
+	pending bool
 	// seen is what the last look at the pod's containers showed.
 	seen  string
 	tries int
@@ -196,8 +198,11 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	if hold := blocking(p); hold != nil {
 		return false, w.blocked(fmt.Sprintf("container %s: %s: %s", hold.Container, hold.Reason, hold.Message))
 	}
+	w.pending = p.Pending()
 	if w.reached(status) {
-		return true, nil
+		// The goal counts once nothing is left to do: a finished pod's sandbox, or
+		// what an interrupted pass left.
+		return !w.pending, nil
 	}
 	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
 		return false, w.blocked(fmt.Sprintf("the pod has ended as %s%s", status.Phase, exitCodes(status)))
