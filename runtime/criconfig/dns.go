@@ -21,12 +21,12 @@ const (
 // Without a cluster's DNS the policies ClusterFirst and ClusterFirstWithHostNet
 // come to what Default is: the node's own configuration.
 func DNS(pod *v1.Pod, node Node) (*runtimeapi.DNSConfig, error) {
-	dns := &runtimeapi.DNSConfig{}
-	if pod.Spec.DNSPolicy != v1.DNSNone {
-		var err error
-		if dns, err = parseResolvConf(node.ResolvConf); err != nil {
-			return nil, fmt.Errorf("reading the node's resolver configuration: %w", err)
-		}
+	dns, err := parseResolvConf(node.ResolvConf)
+	if err != nil {
+		return nil, fmt.Errorf("reading the node's resolver configuration: %w", err)
+	}
+	if pod.Spec.DNSPolicy == v1.DNSNone {
+		dns = &runtimeapi.DNSConfig{}
 	}
 	addDNSConfig(dns, pod.Spec.DNSConfig)
 	limitDNS(dns)

@@ -2,6 +2,8 @@ package criconfig
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -90,7 +92,7 @@ func sourced(in *ContainerInput, from *v1.EnvVarSource) (string, bool, error) {
 
 func fieldValue(in *ContainerInput, path string) (string, error) {
 	pod := in.Desired.Pod
-	ips := in.PodIPs
+	ips := orderedIPs(in.PodIPs, in.Node)
 	if pod.Spec.HostNetwork {
 		ips = in.Node.IPs
 	}
@@ -118,31 +120,39 @@ func first(list []string) string {
 	return list[0]
 }
 
-// resourceValue reads a request or a limit; a limit that is not set is the pod's,
-// or what the node has to give.
+// resourceValue reads a request or a limit. A limit that is not set is the pod's,
+// or what the node has to give; of other containers that holds for the regular
+// ones alone (kubelet: defaultPodLimitsForDownwardAPI).
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
-	name := ref.ContainerName
-	if name == "" {
-		name = in.Container.Name
-	}
 	pod := in.Desired.Pod.DeepCopy()
-	if in.Container.Name == name {
-		c := in.Container.DeepCopy()
-		apiresource.MergeContainerResourceLimits(c, in.Node.Allocatable)
-		return apiresource.ExtractContainerResourceValue(ref, withPodLimits(pod, in.Container.Container, c))
+	available := maps.Clone(in.Node.Allocatable)
+	if available == nil {
+		available = v1.ResourceList{}
 	}
-	return apiresource.ExtractResourceValueByContainerNameAndNodeAllocatable(ref, pod, name, in.Node.Allocatable)
+	if pod.Spec.Resources != nil {
+		maps.Copy(available, pod.Spec.Resources.Limits)
+	}
+	if ref.ContainerName == "" {
+		own := in.Container.DeepCopy()
+		apiresource.MergeContainerResourceLimits(own, available)
+		return apiresource.ExtractContainerResourceValue(ref, own)
+	}
+	for i := range pod.Spec.Containers {
+		apiresource.MergeContainerResourceLimits(&pod.Spec.Containers[i], available)
+	}
+	return apiresource.ExtractResourceValueByContainerName(ref, pod, ref.ContainerName)
 }
 
-// withPodLimits gives a container the pod's own limits where it has none.
-func withPodLimits(pod *v1.Pod, own, merged *v1.Container) *v1.Container {
-	if pod.Spec.Resources == nil {
-		return merged
-	}
-	for name, q := range pod.Spec.Resources.Limits {
-		if _, has := own.Resources.Limits[name]; !has {
-			merged.Resources.Limits[name] = q
+// orderedIPs puts the address of the node's own family first, and keeps one of
+// each family (kubelet: sortPodIPs).
+func orderedIPs(ips []string, node Node) []string {
+	isV6 := func(ip string) bool { return strings.Contains(ip, ":") }
+	primaryV6 := len(node.IPs) > 0 && isV6(node.IPs[0])
+	var ordered []string
+	for _, wanted := range []bool{primaryV6, !primaryV6} {
+		if i := slices.IndexFunc(ips, func(ip string) bool { return isV6(ip) == wanted }); i >= 0 {
+			ordered = append(ordered, ips[i])
 		}
 	}
-	return merged
+	return ordered
 }

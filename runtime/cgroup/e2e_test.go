@@ -1,0 +1,241 @@
+//go:build e2e
+
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// realTree is the machine's own, and a root in it for this test alone. These
+// tests need root and cgroups of version 1 that can be written to; on a machine
+// with version 2 they look into its files.
+func realTree(t *testing.T) (*tree, string) {
+	t.Helper()
+	tr, err := findTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := fmt.Sprintf("/podctl-test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	t.Cleanup(func() {
+		if err := Remove(root); err != nil {
+			t.Error(err)
+		}
+		for _, h := range tr.hierarchies {
+			if _, err := os.Stat(h.at(root)); err == nil {
+				t.Errorf("%s is left", h.at(root))
+			}
+		}
+	})
+	return tr, root
+}
+
+// setting is a file of a cgroup, by its names in both versions.
+type setting struct{ controller, v1, v2 string }
+
+var (
+	cpuWeight   = setting{"cpu", "cpu.shares", "cpu.weight"}
+	cpuQuota    = setting{"cpu", "cpu.cfs_quota_us", "cpu.max"}
+	memoryLimit = setting{"memory", "memory.limit_in_bytes", "memory.max"}
+)
+
+func (s setting) of(t *testing.T, tr *tree, name string) string {
+	t.Helper()
+	h, ok := tr.find(s.controller)
+	if !ok {
+		t.Fatalf("the machine has no controller %s", s.controller)
+	}
+	file := s.v1
+	if tr.unified {
+		file = s.v2
+	}
+	text, err := os.ReadFile(filepath.Join(h.at(name), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// limits are those of a cgroup; -1 is none.
+type limits struct {
+	shares        uint64
+	quota, memory int64
+}
+
+// noMemoryLimit is the kernel's way to say, with version 1, that there is none.
+const noMemoryLimit = "9223372036854771712"
+
+func (l limits) want(t *testing.T, tr *tree, name string) {
+	t.Helper()
+	want := map[setting]string{cpuWeight: fmt.Sprint(l.shares), cpuQuota: fmt.Sprint(l.quota), memoryLimit: fmt.Sprint(l.memory)}
+	if l.memory < 0 {
+		want[memoryLimit] = noMemoryLimit
+	}
+	if tr.unified {
+		want[cpuWeight], want[cpuQuota] = fmt.Sprint(weight(l.shares)), fmt.Sprintf("%d 100000", l.quota)
+		if l.quota < 0 {
+			want[cpuQuota] = "max 100000"
+		}
+		if l.memory < 0 {
+			want[memoryLimit] = "max"
+		}
+	}
+	for s, text := range want {
+		if got := s.of(t, tr, name); got != text {
+			t.Errorf("%s of %s is %s, want %s", s.v1, name, got, text)
+		}
+	}
+}
+
+func TestPodCgroupIsMadeWithItsLimitsAndRemoved(t *testing.T) {
+	tr, root := realTree(t)
+	name := root + "/kubepods/burstable/podu1"
+	if Exists(name) {
+		t.Fatal("it exists already")
+	}
+	r := Resources{
+		CPUShares: new(uint64(512)), CPUQuota: new(int64(50000)), CPUPeriod: new(uint64(100000)), Memory: new(int64(64 << 20)),
+		HugePages: map[string]uint64{"2MB": 0},
+	}
+	for range 2 {
+		if err := Ensure(name, r); err != nil {
+			t.Fatal(err)
+		}
+		limits{512, 50000, 64 << 20}.want(t, tr, name)
+	}
+	if !Exists(name) {
+		t.Error("it does not exist")
+	}
+	if err := Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
+		t.Fatal(err)
+	}
+	limits{100, -1, -1}.want(t, tr, name)
+	for range 2 {
+		if err := Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if Exists(name) {
+		t.Error("it still exists")
+	}
+}
+
+func TestBurstableTierWeighsWhatItsPodsWeigh(t *testing.T) {
+	tr, root := realTree(t)
+	tierName := root + "/kubepods/burstable"
+	for i, want := range []uint64{300, 600, 900} {
+		if err := Ensure(fmt.Sprintf("%s/podu%d", tierName, i), Resources{CPUShares: new(uint64(300))}); err != nil {
+			t.Fatal(err)
+		}
+		wantWeight(t, tr, tierName, want)
+	}
+	if err := Remove(tierName + "/podu1"); err != nil {
+		t.Fatal(err)
+	}
+	wantWeight(t, tr, tierName, 600)
+	if err := Ensure(root+"/kubepods/besteffort/podu4", Resources{CPUShares: new(uint64(2))}); err != nil {
+		t.Fatal(err)
+	}
+	wantWeight(t, tr, root+"/kubepods/besteffort", 2)
+}
+
+func wantWeight(t *testing.T, tr *tree, name string, cpuShares uint64) {
+	t.Helper()
+	got, err := strconv.ParseUint(cpuWeight.of(t, tr, name), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr.unified {
+		got = shares(got)
+	}
+	if got+60 < cpuShares || got > cpuShares+60 || (!tr.unified && got != cpuShares) { // Weights are rounded.
+		t.Errorf("%s has %d shares, want %d", name, got, cpuShares)
+	}
+}
+
+func TestTierThatIsThereIsNotChanged(t *testing.T) {
+	tr, root := realTree(t)
+	if err := Ensure(root+"/kubepods/podu1", Resources{CPUShares: new(uint64(300))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.set(root+"/kubepods", tr.translate(Resources{CPUShares: new(uint64(5000))})); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ensure(root+"/kubepods/podu2", Resources{CPUShares: new(uint64(300))}); err != nil {
+		t.Fatal(err)
+	}
+	wantWeight(t, tr, root+"/kubepods", 5000)
+}
+
+// TestCgroupWithAProcessStays puts a process into a container's cgroup below the
+// pod's, as a runtime does, and waits for its end.
+func TestCgroupWithAProcessStays(t *testing.T) {
+	tr, root := realTree(t)
+	name := root + "/kubepods/podu1"
+	if err := Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range tr.hierarchies {
+		dir := h.at(name + "/container")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if len(h.controllers) > 0 && h.controllers[0] == "cpuset" && !tr.unified {
+			continue // It has to be filled before a process may join.
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := Remove(name)
+	busy := (*BusyError)(nil)
+	if !errors.As(err, &busy) || len(busy.PIDs) != 1 || busy.PIDs[0] != cmd.Process.Pid {
+		t.Errorf("error %v, want a BusyError with process %d", err, cmd.Process.Pid)
+	}
+	if !Exists(name) {
+		t.Error("it was removed all the same")
+	}
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if err := Remove(name); err != nil {
+		t.Errorf("while the process ends: %v", err)
+	}
+}
+
+// TestCgroupThatCannotGetItsLimitsIsNotLeft asks for a quota that the kernel
+// refuses.
+func TestCgroupThatCannotGetItsLimitsIsNotLeft(t *testing.T) {
+	_, root := realTree(t)
+	name := root + "/kubepods/podu1"
+	err := Ensure(name, Resources{CPUQuota: new(int64(1)), CPUPeriod: new(uint64(100000))})
+	unavailable := (*UnavailableError)(nil)
+	if err == nil || errors.As(err, &unavailable) {
+		t.Errorf("error %v, want one about the limit", err)
+	}
+	if Exists(name) {
+		t.Error("a cgroup without limits is left, and would be taken to have them")
+	}
+	if err := Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ensure(name, Resources{CPUQuota: new(int64(1)), CPUPeriod: new(uint64(100000))}); err == nil {
+		t.Error("no error")
+	}
+	if !Exists(name) {
+		t.Error("a cgroup that was there before is gone")
+	}
+}

@@ -1,0 +1,127 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
+	"github.com/opencontainers/cgroups/systemd"
+	"golang.org/x/sys/unix"
+)
+
+// How long the processes of a pod that was just stopped have to vanish.
+const (
+	removePatience = 500 * time.Millisecond
+	removePause    = 10 * time.Millisecond
+)
+
+// remove removes a cgroup and those below it, if no process is in any of them.
+func (t *tree) remove(name string) error {
+	for began := time.Now(); ; time.Sleep(removePause) {
+		err := t.tryRemove(name)
+		busy := (*BusyError)(nil)
+		if err == nil || time.Since(began) > removePatience {
+			return err
+		}
+		if !errors.As(err, &busy) && !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+	}
+}
+
+func (t *tree) tryRemove(name string) error {
+	pids, err := t.processes(name)
+	if err != nil {
+		return fmt.Errorf("removing cgroup %s: %w", name, err)
+	}
+	if len(pids) > 0 {
+		return &BusyError{Path: name, PIDs: pids}
+	}
+	if err := stopSlice(name); err != nil {
+		return fmt.Errorf("removing cgroup %s: %w", name, err)
+	}
+	for _, h := range t.hierarchies {
+		if err := h.removeTree(name); err != nil {
+			return fmt.Errorf("removing cgroup %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// processes lists the processes in a cgroup and those below it, in order.
+func (t *tree) processes(name string) ([]int, error) {
+	var pids []int
+	for _, h := range t.hierarchies {
+		found, err := h.processes(name)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, found...)
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids), nil
+}
+
+func (h hierarchy) processes(name string) ([]int, error) {
+	var pids []int
+	for _, word := range readWords(filepath.Join(h.at(name), "cgroup.procs")) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	children, err := h.children(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range children {
+		found, err := h.processes(child)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, found...)
+	}
+	return pids, nil
+}
+
+// stopSlice makes systemd forget a slice, which it would make again otherwise.
+// It is only called once nothing runs in it: systemd stops what does.
+func stopSlice(name string) error {
+	if !isSlice(name) || !systemd.IsRunningSystemd() {
+		return nil
+	}
+	m, err := manager.New(config(name, &cgroups.Resources{}))
+	if err != nil {
+		return err
+	}
+	return m.Destroy()
+}
+
+// removeTree removes a cgroup from its leaves up. The kernel refuses to remove
+// one with a process in it, so that none is lost that came in meanwhile.
+func (h hierarchy) removeTree(name string) error {
+	children, err := h.children(name)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err = h.removeTree(child); err != nil {
+			return err
+		}
+	}
+	// Only rmdir: the files of a cgroup cannot be removed, and go with it.
+	err = unix.Rmdir(h.at(name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, statErr := os.Lstat(h.at(name)); errors.Is(statErr, fs.ErrNotExist) {
+		return nil // A read-only file system refuses before it looks.
+	}
+	return &fs.PathError{Op: "rmdir", Path: h.at(name), Err: err}
+}

@@ -1,0 +1,123 @@
+package cgroup
+
+import (
+	"path"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+)
+
+// tier is one of the cgroups that pods lie in.
+type tier int
+
+const (
+	// other is a cgroup that the user put above all pods.
+	other tier = iota
+	// top is kubepods, in which all pods lie, the guaranteed ones directly.
+	top
+	burstable
+	bestEffort
+)
+
+// tierOf tells by its name what a cgroup is.
+func tierOf(name string) tier {
+	switch strings.TrimSuffix(path.Base(name), ".slice") {
+	case "kubepods":
+		return top
+	case "burstable", "kubepods-burstable":
+		return burstable
+	case "besteffort", "kubepods-besteffort":
+		return bestEffort
+	}
+	return other
+}
+
+// above lists the cgroups in which one lies, the outermost first.
+func above(name string) []string {
+	var names []string
+	for dir := path.Dir(name); dir != "/" && dir != "."; dir = path.Dir(dir) {
+		names = append(names, dir)
+	}
+	slices.Reverse(names)
+	return names
+}
+
+// ensureTier creates a cgroup above pods. One that is there belongs to whoever
+// made it, a kubelet perhaps, and is not changed.
+func (t *tree) ensureTier(name string) error {
+	if t.exists(name) {
+		return nil
+	}
+	return t.set(name, t.tierResources(tierOf(name), goruntime.NumCPU()))
+}
+
+// tierResources are what a new tier gets: all pods together weigh as much as the
+// machine has cores, those that ask for nothing the least there is, and
+// burstable ones what the pods in them will ask for (kubelet: qosContainerManager).
+func (t *tree) tierResources(kind tier, cpus int) *cgroups.Resources {
+	r := &cgroups.Resources{}
+	switch kind {
+	case top:
+		t.setShares(r, uint64(max(cpus, 1))*1024)
+	case burstable, bestEffort:
+		t.setShares(r, minShares)
+	case other:
+	}
+	return r
+}
+
+// reweigh gives the burstable tier the weight of the pods in it together. It is
+// a courtesy among tiers: a pod runs well enough without, so that nothing fails
+// for it (the kubelet, too, only logs it).
+func (t *tree) reweigh(name string) {
+	if tierOf(name) != burstable || !t.exists(name) {
+		return
+	}
+	total, err := t.sharesBelow(name)
+	if err != nil {
+		return
+	}
+	r := &cgroups.Resources{}
+	t.setShares(r, min(total, maxShares))
+	_ = t.set(name, r)
+}
+
+// sharesBelow adds up the shares of the cgroups directly below one.
+func (t *tree) sharesBelow(name string) (uint64, error) {
+	h, ok := t.find("cpu")
+	if !ok {
+		return 0, nil
+	}
+	children, err := h.children(name)
+	if err != nil {
+		return 0, err
+	}
+	var total uint64
+	for _, child := range children {
+		total += t.sharesOf(h.at(child))
+	}
+	return total, nil
+}
+
+// sharesOf reads the shares of one cgroup; 0 when it has just vanished.
+func (t *tree) sharesOf(dir string) uint64 {
+	file := "cpu.shares"
+	if t.unified {
+		file = "cpu.weight"
+	}
+	words := readWords(path.Join(dir, file))
+	if len(words) != 1 {
+		return 0
+	}
+	value, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	if t.unified {
+		return shares(value)
+	}
+	return value
+}

@@ -1,0 +1,188 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/sys/mountinfo"
+)
+
+// fakeTree is a tree of plain directories, one for each list of controllers;
+// with version 2 there is one.
+func fakeTree(t *testing.T, lists ...string) *tree {
+	t.Helper()
+	root := t.TempDir()
+	tr := &tree{}
+	for _, list := range lists {
+		controllers := strings.Split(list, ",")
+		dir := filepath.Join(root, strings.ReplaceAll(list, "=", "-"))
+		tr.hierarchies = append(tr.hierarchies, hierarchy{dir: dir, controllers: controllers})
+		makeDir(t, dir)
+	}
+	return tr
+}
+
+func fakeUnified(t *testing.T, controllers ...string) *tree {
+	t.Helper()
+	tr := fakeTree(t, "unified")
+	tr.unified, tr.hierarchies[0].controllers = true, controllers
+	return tr
+}
+
+func makeDir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	makeDir(t, filepath.Dir(path))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeEverywhere makes a cgroup in all hierarchies.
+func makeEverywhere(t *testing.T, tr *tree, name string) {
+	t.Helper()
+	for _, h := range tr.hierarchies {
+		makeDir(t, h.at(name))
+	}
+}
+
+func mountsOf(lines ...string) []*mountinfo.Info {
+	var mounts []*mountinfo.Info
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		mounts = append(mounts, &mountinfo.Info{FSType: fields[0], Mountpoint: fields[1], VFSOptions: fields[2]})
+	}
+	return mounts
+}
+
+func TestMountsBecomeATree(t *testing.T) {
+	tests := map[string]struct {
+		mounts  []*mountinfo.Info
+		unified bool
+		want    []string
+	}{
+		"version 1, a controller each": {
+			mountsOf("cgroup /c/cpu rw,cpu", "cgroup /c/memory rw,memory"), false, []string{"/c/cpu cpu", "/c/memory memory"},
+		},
+		"version 1, two controllers in one": {
+			mountsOf("cgroup /c/cpu,cpuacct rw,cpu,cpuacct", "cgroup /c/systemd rw,xattr,name=systemd"), false,
+			[]string{"/c/cpu,cpuacct cpu,cpuacct", "/c/systemd name=systemd"},
+		},
+		"version 1 with version 2 beside it": {
+			mountsOf("cgroup /c/pids rw,pids", "cgroup2 /c/unified rw,nsdelegate"), false, []string{"/c/pids pids", "/c/unified "},
+		},
+		"hierarchies that only have names": {
+			mountsOf("cgroup /c/a rw,name=a", "cgroup /c/b rw,name=b"), false, []string{"/c/a name=a", "/c/b name=b"},
+		},
+		"a mount that is bound elsewhere too": {
+			mountsOf("cgroup /c/cpu rw,cpu", "cgroup /elsewhere/cpu rw,cpu"), false, []string{"/c/cpu cpu"},
+		},
+		"version 2": {mountsOf("cgroup2 /c rw,nsdelegate"), true, []string{"/c "}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := newTree(test.mounts)
+			var got []string
+			for _, h := range tr.hierarchies {
+				got = append(got, h.dir+" "+strings.Join(h.controllers, ","))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" || tr.unified != test.unified {
+				t.Errorf("unified: %v; hierarchies differ (-want +got):\n%s", tr.unified, diff)
+			}
+		})
+	}
+}
+
+func TestControllersOfVersion2AreReadFromItsRoot(t *testing.T) {
+	root := t.TempDir()
+	writeFile(t, filepath.Join(root, "cgroup.controllers"), "cpuset cpu io memory pids\n")
+	tr := newTree([]*mountinfo.Info{{FSType: "cgroup2", Mountpoint: root, VFSOptions: "rw"}})
+	if !tr.has("memory") || tr.has("hugetlb") || !tr.unified {
+		t.Errorf("tree is %+v, want version 2 with memory and without hugetlb", tr)
+	}
+}
+
+func TestExistsOnVersion1(t *testing.T) {
+	tr := fakeTree(t, "cpu,cpuacct", "memory", "freezer", "name=systemd")
+	const name = "/kubepods/podu1"
+	for _, h := range tr.hierarchies[:3] {
+		if tr.exists(name) {
+			t.Errorf("it exists before it is made in %s", h.dir)
+		}
+		makeDir(t, h.at(name))
+	}
+	if tr.exists(name) {
+		t.Error("it exists without the hierarchy of systemd, where a kubelet looks")
+	}
+	makeDir(t, tr.hierarchies[3].at(name))
+	if err := os.Remove(tr.hierarchies[2].at(name)); err != nil {
+		t.Fatal(err)
+	}
+	if !tr.exists(name) {
+		t.Error("it does not exist for want of freezer, where no kubelet looks")
+	}
+}
+
+func TestExistsOnVersion2(t *testing.T) {
+	tests := map[string]struct {
+		root, pod string
+		want      bool
+	}{
+		"all controllers are handed down": {"cpuset cpu io memory hugetlb pids", "cpuset cpu memory hugetlb pids", true},
+		"more than are needed":            {"cpu memory", "cpu memory misc", true},
+		"one is missing":                  {"cpuset cpu io memory pids", "cpuset cpu pids", false},
+		"one that nobody looks for":       {"cpu io memory rdma", "cpu memory", true},
+		"none are handed down":            {"cpu memory", "", false},
+		"the machine has none":            {"io rdma", "io rdma", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := fakeUnified(t, strings.Fields(test.root)...)
+			writeFile(t, filepath.Join(tr.hierarchies[0].at("/kubepods/podu1"), "cgroup.controllers"), test.pod)
+			if got := tr.exists("/kubepods/podu1"); got != test.want {
+				t.Errorf("exists = %v, want %v", got, test.want)
+			}
+			if tr.exists("/kubepods/podu2") {
+				t.Error("another pod's exists too")
+			}
+		})
+	}
+}
+
+func TestNamesThatAreNoPods(t *testing.T) {
+	for _, name := range []string{"", "/", "kubepods/podu1", "/kubepods/../..", "/kubepods/", "/kubepods//podu1", "."} {
+		if Exists(name) {
+			t.Errorf("cgroup %q exists", name)
+		}
+		for what, err := range map[string]error{"Ensure": Ensure(name, Resources{}), "Remove": Remove(name)} {
+			if err == nil || !strings.Contains(err.Error(), "is not the path of a pod's cgroup") {
+				t.Errorf("%s(%q): error %v, want one about the path", what, name, err)
+			}
+		}
+	}
+}
+
+func TestChildrenAreDirectories(t *testing.T) {
+	tr := fakeTree(t, "cpu")
+	h := tr.hierarchies[0]
+	writeFile(t, filepath.Join(h.at("/kubepods"), "cpu.shares"), "2")
+	makeDir(t, h.at("/kubepods/podu1"))
+	makeDir(t, h.at("/kubepods/burstable"))
+	got, err := h.children("/kubepods")
+	if err != nil || !slices.Equal(got, []string{"/kubepods/burstable", "/kubepods/podu1"}) {
+		t.Errorf("children are %v (%v)", got, err)
+	}
+	if got, err := h.children("/missing"); err != nil || len(got) != 0 {
+		t.Errorf("children of nothing are %v (%v)", got, err)
+	}
+}

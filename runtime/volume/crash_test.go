@@ -1,0 +1,176 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// The test binary plays a podctl that will be killed when these are set: what it
+// does all the time, and the state directory it does it in.
+const (
+	roleEnv = "PODCTL_TEST_ROLE"
+	rootEnv = "PODCTL_TEST_ROOT"
+)
+
+func TestMain(m *testing.M) {
+	c := crashContext(os.Getenv(rootEnv))
+	switch os.Getenv(roleEnv) {
+	case "update":
+		for i := 0; ; i++ {
+			c.Desired.Objects.ConfigMaps["conf"] = crashContent(i)
+			noteFailure(c, Prepare(context.Background(), c, "conf"))
+		}
+	case "remove":
+		for {
+			for _, vol := range Used(c.Desired.Pod) {
+				noteFailure(c, Prepare(context.Background(), c, vol.Name))
+			}
+			noteFailure(c, bindAll(c))
+			noteFailure(c, RemoveAll(c.Pod))
+		}
+	default:
+		m.Run()
+	}
+}
+
+// crashContext is a pod with a volume of content and one of the pod's own.
+func crashContext(root string) Context {
+	return Context{
+		Pod: state.Layout{Root: root}.Pod("u1"),
+		Desired: &podspec.Desired{
+			Pod: &v1.Pod{Spec: v1.PodSpec{
+				Volumes: []v1.Volume{configMapVolume("conf"), emptyDirVolume("tmp")},
+				Containers: []v1.Container{{Name: "app", VolumeMounts: []v1.VolumeMount{
+					{Name: "conf", MountPath: "/conf"}, {Name: "tmp", MountPath: "/conf/nested"},
+				}}},
+			}},
+			Objects: podspec.Objects{ConfigMaps: map[string]*v1.ConfigMap{"conf": crashContent(0)}},
+		},
+	}
+}
+
+// crashContent are files that change, come and go.
+func crashContent(i int) *v1.ConfigMap {
+	data := map[string]string{"always": fmt.Sprint(i)}
+	for n := range i % 5 {
+		data[fmt.Sprintf("file-%d", n)] = strings.Repeat("x", i%1000)
+	}
+	return &v1.ConfigMap{Data: data}
+}
+
+// noteFailure leaves word of a failure, which nothing but a kill may cause.
+func noteFailure(c Context, err error) {
+	if err != nil {
+		_ = os.WriteFile(failureFile(c), []byte(err.Error()), 0o600)
+	}
+}
+
+func failureFile(c Context) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(c.Pod.Dir())), "failure")
+}
+
+// killAtRandom starts the role and kills it in the middle of its work.
+func killAtRandom(t *testing.T, role, root string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, rootEnv+"="+root)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(30*time.Millisecond + time.Duration(rand.IntN(20000))*time.Microsecond)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if text, err := os.ReadFile(failureFile(crashContext(root))); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("it failed without being killed: %s (%v)", text, err)
+	}
+}
+
+func TestRemovalIsFinishedAfterAKillAtAnyPoint(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	c := crashContext(root)
+	t.Cleanup(func() {
+		if err := unmountBelow(c.Pod.Dir()); err != nil {
+			t.Error(err)
+		}
+	})
+	interrupted := 0
+	for range 15 {
+		killAtRandom(t, "remove", root)
+		if entries, err := os.ReadDir(c.Pod.Dir()); err == nil && len(entries) > 0 {
+			interrupted++
+		}
+		for _, name := range []string{"conf", "tmp"} {
+			prepare(t, c, name)
+			wantPrepared(t, c, name)
+		}
+		if err := RemoveAll(c.Pod); err != nil {
+			t.Fatal(err)
+		}
+		if left := names(t, c.Pod.Dir()); len(left) != 0 {
+			t.Fatalf("left are %v", left)
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no kill met a pod that was there")
+	}
+}
+
+func TestVolumeSurvivesAKillAtAnyPoint(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	c := crashContext(root)
+	begun := 0
+	for i := range 15 {
+		killAtRandom(t, "update", root)
+		if _, err := os.Lstat(filepath.Join(c.dir(t, "conf"), dataLink)); err == nil {
+			begun++
+			wantConsistent(t, c)
+		}
+		c.Desired.Objects.ConfigMaps["conf"] = crashContent(i)
+		prepare(t, c, "conf")
+		wantPrepared(t, c, "conf")
+		want := len(crashContent(i).Data) + 3 // ..data, what it leads to, and the mount point.
+		if got := names(t, c.dir(t, "conf")); len(got) != want {
+			t.Errorf("the volume holds %v, want %d entries", got, want)
+		}
+	}
+	if begun == 0 {
+		t.Error("no volume was ever written before the kill")
+	}
+}
+
+// wantConsistent looks at what a container sees after a kill: the files of one
+// version, whichever it is.
+func wantConsistent(t *testing.T, c Context) {
+	t.Helper()
+	data := filepath.Join(c.dir(t, "conf"), dataLink)
+	text, err := os.ReadFile(filepath.Join(data, "always"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var i int
+	if _, err := fmt.Sscan(string(text), &i); err != nil {
+		t.Fatalf("a half written file: %q", text)
+	}
+	for name, want := range crashContent(i).Data {
+		wantText(t, filepath.Join(data, name), want)
+	}
+	if got := names(t, data); len(got) != len(crashContent(i).Data) {
+		t.Errorf("version %d holds %v", i, got)
+	}
+}
