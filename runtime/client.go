@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -176,3 +177,12 @@ func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
 // isUnimplemented tells that the runtime is older than the call.
 func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
+
+// checkAccess tells a socket one may not use from one that does not answer: the
+// connection itself would only be refused without a reason.
+func checkAccess(e Endpoint, path string) error {
+	if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
+	}
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -237,5 +238,64 @@ func TestCgroupThatCannotGetItsLimitsIsNotLeft(t *testing.T) {
 	}
 	if !Exists(name) {
 		t.Error("a cgroup that was there before is gone")
+	}
+}
+
+// TestPodsAreMadeSideBySide makes and removes many pods' cgroups at once, where
+// none of those above them is there yet.
+func TestPodsAreMadeSideBySide(t *testing.T) {
+	tr, root := realTree(t)
+	tiers := []string{"", "/burstable", "/besteffort"}
+	name := func(i int) string { return fmt.Sprintf("%s/kubepods%s/podu%d", root, tiers[i%3], i) }
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			if err := Ensure(name(i), Resources{CPUShares: new(uint64(100)), Memory: new(int64(32 << 20))}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i := range 12 {
+		limits{100, -1, 32 << 20}.want(t, tr, name(i))
+	}
+	for i := range 12 {
+		all.Go(func() {
+			if err := Remove(name(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i := range 12 {
+		if Exists(name(i)) {
+			t.Errorf("%s still exists", name(i))
+		}
+	}
+}
+
+// TestCgroupsBelowThePodsGoWithIt leaves behind what a runtime makes for its
+// containers, in hierarchies too that podctl does not touch.
+func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
+	tr, root := realTree(t)
+	name := root + "/kubepods/besteffort/podu1"
+	if err := Ensure(name, Resources{CPUShares: new(uint64(2))}); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range tr.hierarchies {
+		if err := os.MkdirAll(h.at(name+"/sandbox/nested"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range tr.hierarchies {
+		if _, err := os.Stat(h.at(name)); err == nil {
+			t.Errorf("%s is left", h.at(name))
+		}
+	}
+	if !Exists(root + "/kubepods/besteffort") {
+		t.Error("the tier is gone with its last pod")
 	}
 }

@@ -268,7 +268,7 @@ type containerRow struct {
 }
 
 func TestConfigurationIsTheKubelets(t *testing.T) {
-	node := Node{MemoryBytes: 24 << 30, CgroupV2: true, HugePageSizes: []string{"2MB", "1GB"}, SeccompRoot: "/fakeSeccompProfileRoot"}
+	node := recordingNode()
 	eachRow(t, "containerconfig", func(r *containerRow) string { return r.ID }, func(t *testing.T, r *containerRow) {
 		t.Helper()
 		corev1.SetObjectDefaults_Pod(r.Pod)
@@ -285,7 +285,13 @@ func TestConfigurationIsTheKubelets(t *testing.T) {
 			compare(t, r.Expect.Sandbox, sandbox)
 		}
 		for name, want := range r.Expect.Containers {
-			compareConfig(t, d, node, name, want.ContainerConfig, want.Error)
+			got, err := configured(t, d, name, r.RestartCount)
+			if (err != nil) != (want.Error != "") {
+				t.Errorf("%s: %v, want %q", name, err, want.Error)
+			}
+			if err == nil && want.Error == "" {
+				compare(t, want.ContainerConfig, got)
+			}
 		}
 	})
 }
@@ -308,24 +314,29 @@ func dropUserns(n *runtimeapi.NamespaceOption) {
 	}
 }
 
-func compareConfig(t *testing.T, d *podspec.Desired, node Node, name string, want *runtimeapi.ContainerConfig, wantErr string) {
+// recordingNode is the machine on which the configurations were recorded.
+func recordingNode() Node {
+	return Node{MemoryBytes: 24 << 30, CgroupV2: true, HugePageSizes: []string{"2MB", "1GB"}, SeccompRoot: "/fakeSeccompProfileRoot"}
+}
+
+// configured is the message of one container, without environment and mounts.
+func configured(t *testing.T, d *podspec.Desired, name string, attempt uint32) (*runtimeapi.ContainerConfig, error) {
 	t.Helper()
 	ref, ok := podspec.FindContainer(d.Pod, name)
 	if !ok {
 		t.Fatalf("no container %s", name)
 	}
-	ref.VolumeMounts, ref.Env, ref.EnvFrom = nil, nil, nil
+	bare := ref.DeepCopy()
+	bare.VolumeMounts, bare.Env, bare.EnvFrom = nil, nil, nil
+	ref.Container = bare
 	got, err := Container(ContainerInput{
-		Desired: d, Container: ref, Node: node, ImageRef: "sha256:feed", Image: ImageUser{UID: new(int64)}, Attempt: want.GetMetadata().GetAttempt(),
+		Desired: d, Container: ref, Node: recordingNode(), ImageRef: "sha256:feed", Image: ImageUser{UID: new(int64)}, Attempt: attempt,
 	})
-	if (err != nil) != (wantErr != "") {
-		t.Errorf("%s: %v, want %q", name, err, wantErr)
-	}
-	if err != nil || wantErr != "" {
-		return
+	if err != nil {
+		return nil, err
 	}
 	dropOwn(got.GetAnnotations())
 	got.Envs, got.Mounts = nil, nil
 	dropUserns(got.GetLinux().GetSecurityContext().GetNamespaceOptions())
-	compare(t, want, got)
+	return got, nil
 }

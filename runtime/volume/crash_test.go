@@ -86,12 +86,21 @@ func failureFile(c Context) string {
 // killAtRandom starts the role and kills it in the middle of its work.
 func killAtRandom(t *testing.T, role, root string) {
 	t.Helper()
+	pod := crashContext(root).Pod
+	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, rootEnv+"="+root)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(30*time.Millisecond + time.Duration(rand.IntN(20000))*time.Microsecond)
+	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+		if len(names(t, pod.Dir())) > 0 {
+			break
+		}
+	}
+	time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

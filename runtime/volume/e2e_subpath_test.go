@@ -4,9 +4,11 @@ package volume
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,6 +129,33 @@ func TestSubPathIsSharedIfAsked(t *testing.T) {
 	if shared, err := isShared(subPath(t, c, 0, "b")); err != nil || !shared {
 		t.Errorf("shared: %v (%v), want shared", shared, err)
 	}
+}
+
+// TestSubPathsAreBoundSideBySide binds what several containers mount at once.
+func TestSubPathsAreBoundSideBySide(t *testing.T) {
+	c := newMountedContext(t, emptyDirVolume("data"))
+	prepare(t, c, "data")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			ref := podspec.RegularContainers(c.Desired.Pod)[0]
+			app := *ref.Container
+			app.Name = fmt.Sprintf("app-%d", i)
+			ref.Container = &app
+			for range 3 {
+				target, err := PrepareSubPath(c, ref, 0, "shared/by/all")
+				if err != nil || target != c.Pod.SubPath("data", app.Name, 0) {
+					t.Errorf("bound is %s (%v)", target, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	write(t, filepath.Join(c.dir(t, "data"), "shared/by/all/file"), "text")
+	for i := range 8 {
+		wantText(t, filepath.Join(c.Pod.SubPath("data", fmt.Sprintf("app-%d", i), 0), "file"), "text")
+	}
+	wantNothingLeft(t, c)
 }
 
 // TestBoundSubPathIsSafeWhileLinksAreSwapped is the attack of CVE-2017-1002101

@@ -3,9 +3,11 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -230,4 +232,82 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 		t.Errorf("error %v, want the cause", err)
 	}
 	wantGone(t, c.Pod.Dir())
+}
+
+// TestVolumesArePreparedSideBySide prepares all volumes of a pod at once, each
+// of them twice, as steps of a plan that do not wait for one another.
+func TestVolumesArePreparedSideBySide(t *testing.T) {
+	volumes := make([]v1.Volume, 0, 20)
+	for i := range 10 {
+		volumes = append(volumes, emptyDirVolume(fmt.Sprintf("tmp-%d", i)), configMapVolume(fmt.Sprintf("conf-%d", i)))
+	}
+	c := newContext(t, volumes...)
+	var all sync.WaitGroup
+	for i := range volumes {
+		all.Go(func() {
+			if err := Prepare(t.Context(), c, volumes[i].Name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Go(func() {
+		if err := WriteEtcHosts(c.Pod, []byte("127.0.0.1\tlocalhost\n")); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Wait()
+	for i := range volumes {
+		wantPrepared(t, c, volumes[i].Name)
+	}
+}
+
+func TestOnDiskChangesNothing(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"), configMapVolume("conf"), hostPathVolume("host", filepath.Join(t.TempDir(), "x"), v1.HostPathDirectoryOrCreate))
+	for _, name := range []string{"tmp", "conf", "host"} {
+		wantUnprepared(t, c, name)
+		if _, err := Wanted(c, name); err != nil {
+			t.Error(err)
+		}
+	}
+	wantGone(t, filepath.Dir(filepath.Dir(c.Pod.Dir())))
+	wantGone(t, c.Desired.Pod.Spec.Volumes[2].HostPath.Path)
+}
+
+func TestVolumeThatIsAFileIsNotPrepared(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	remove(t, c.dir(t, "tmp"))
+	write(t, c.dir(t, "tmp"), "a file")
+	wantUnprepared(t, c, "tmp")
+	if err := Prepare(t.Context(), c, "tmp"); err == nil {
+		t.Error("preparing it over a file succeeded, want an error")
+	}
+	wantText(t, c.dir(t, "tmp"), "a file")
+}
+
+// TestVolumeOfAKubeletIsTakenOver writes a volume as a kubelet
+// leaves it, and takes it over.
+func TestVolumeOfAKubeletIsTakenOver(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"))
+	dir := c.dir(t, "conf")
+	times := filepath.Join(dir, "..2026_03_01_12_30_15.1234567890")
+	for name, text := range map[string]string{"a": "1", "b": "2", "bin": "\x00\xff"} {
+		write(t, filepath.Join(times, name), text)
+		if err := os.Chmod(filepath.Join(times, name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		symlink(t, filepath.Join("..data", name), filepath.Join(dir, name))
+	}
+	symlink(t, filepath.Base(times), filepath.Join(dir, dataLink))
+	write(t, filepath.Join(c.Pod.Plugins(), "kubernetes.io~empty-dir/wrapped_conf/ready"), "")
+	for _, path := range []string{filepath.Dir(filepath.Dir(c.Pod.Dir())), c.Pod.Dir()} {
+		if err := os.Chmod(path, 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantPrepared(t, c, "conf")
+	prepare(t, c, "conf")
+	if got := names(t, times); len(got) != 3 {
+		t.Errorf("the content was written anew: %v", got)
+	}
 }
