@@ -28,6 +28,9 @@ const (
 
 func TestMain(m *testing.M) {
 	c := crashContext(os.Getenv(rootEnv))
+	if os.Getenv(roleEnv) != "" {
+		_ = os.WriteFile(noteFile(c, "begun"), nil, 0o600)
+	}
 	switch os.Getenv(roleEnv) {
 	case "update":
 		for i := 0; ; i++ {
@@ -75,19 +78,20 @@ func crashContent(i int) *v1.ConfigMap {
 // noteFailure leaves word of a failure, which nothing but a kill may cause.
 func noteFailure(c Context, err error) {
 	if err != nil {
-		_ = os.WriteFile(failureFile(c), []byte(err.Error()), 0o600)
+		_ = os.WriteFile(noteFile(c, "failure"), []byte(err.Error()), 0o600)
 	}
 }
 
-func failureFile(c Context) string {
-	return filepath.Join(filepath.Dir(filepath.Dir(c.Pod.Dir())), "failure")
+// noteFile is where the other process leaves word.
+func noteFile(c Context, what string) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir()))), what)
 }
 
 // killAtRandom starts the role and kills it in the middle of its work.
 func killAtRandom(t *testing.T, role, root string) {
 	t.Helper()
-	pod := crashContext(root).Pod
-	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
+	c := crashContext(root)
+	if err := os.RemoveAll(noteFile(c, "begun")); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -96,7 +100,7 @@ func killAtRandom(t *testing.T, role, root string) {
 		t.Fatal(err)
 	}
 	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
-		if len(names(t, pod.Dir())) > 0 {
+		if _, err := os.Stat(noteFile(c, "begun")); err == nil {
 			break
 		}
 	}
@@ -105,7 +109,7 @@ func killAtRandom(t *testing.T, role, root string) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if text, err := os.ReadFile(failureFile(crashContext(root))); !errors.Is(err, fs.ErrNotExist) {
+	if text, err := os.ReadFile(noteFile(c, "failure")); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("it failed without being killed: %s (%v)", text, err)
 	}
 }
