@@ -213,19 +213,35 @@ func holdTexts(p *plan.Plan) string {
 	return strings.Join(texts, ", ")
 }
 
-// leftOver adds to an interruption what was not done.
+// leftError is an error after which something was not done.
+type leftError struct {
+	err  error
+	left string
+}
+
+// Error says what happened and what is left.
+func (e *leftError) Error() string { return e.err.Error() + e.Left() }
+
+// Left says what was not done.
+func (e *leftError) Left() string {
+	return "; not done: " + e.left + "; call it again to go on"
+}
+
+func (e *leftError) Unwrap() error { return e.err }
+
+// leftOver adds to an error what was not done.
 func leftOver(outcome *runtime.Outcome, err error) error {
 	if outcome == nil || len(outcome.Left) == 0 {
 		return err
 	}
 	var left []string
-	for _, s := range outcome.Left {
-		if s.Kind != plan.CheckContainer {
+	for i := range outcome.Plan.Steps {
+		s := &outcome.Plan.Steps[i]
+		if s.Kind != plan.CheckContainer && slices.Contains(outcome.Left, s) {
 			left = append(left, s.Kind.Verb()+" "+s.Object())
 		}
 	}
-	slices.Sort(left)
-	return fmt.Errorf("%w; not done: %s; apply again to go on", err, strings.Join(slices.Compact(left), ", "))
+	return &leftError{err: err, left: strings.Join(left, ", ")}
 }
 
 // probeFirst asks the probes of pods, so that the plan knows their answers.

@@ -21,14 +21,22 @@ func Main(ctx context.Context, env *Env, args []string) int {
 	if err == nil || err.Error() == "" {
 		return code
 	}
-	if code == exitInterrupted && errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
+	if code == exitInterrupted {
+		err = interrupted(err)
 	}
 	fmt.Fprintf(env.Err, "podctl: %s\n", printable(err.Error())) //nolint:errcheck // there is nowhere else to say it
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
 	}
 	return code
+}
+
+// interrupted says in one word what the user did, and what is left of the work.
+func interrupted(err error) error {
+	if left := (*leftError)(nil); errors.As(err, &left) {
+		return errors.New("interrupted" + left.Left())
+	}
+	return errors.New("interrupted")
 }
 
 // quietLibraries keeps the libraries' own logs from the terminal: what matters

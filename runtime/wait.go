@@ -104,6 +104,9 @@ type waiter struct {
 
 	generation uint64
 	waiting    []string
+	// trouble is what failed last and may pass, retryAt when it is tried again.
+	trouble []string
+	retryAt time.Time
 	// until is the first moment at which something will change by itself.
 	until time.Time
 	// pending tells that the next pass has something to do.
@@ -111,6 +114,8 @@ type waiter struct {
 	// seen is what the last look at the pod's containers showed.
 	seen  string
 	tries int
+	// last is what the last pass came to.
+	last *Outcome
 }
 
 // pass asks the probes that are due, makes a pass and judges where the pod is.
@@ -118,11 +123,8 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	if err := w.probe(ctx); err != nil {
 		return nil, false, err
 	}
-	outcome, err := w.e.Apply(ctx, w.desired, w.opts)
+	outcome, err := w.apply(ctx)
 	if err != nil {
-		return outcome, false, err
-	}
-	if err = w.failed(outcome); err != nil {
 		return outcome, false, err
 	}
 	in, s, err := w.e.input(ctx, plan.RefOf(w.desired.Pod), w.desired, w.opts.Options)
@@ -138,6 +140,19 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	done, err := w.judge(&status, p)
 	w.seen = fingerprint(s)
 	return outcome, done, err
+}
+
+// apply makes a pass, unless a registry that could not be reached is given time.
+func (w *waiter) apply(ctx context.Context) (*Outcome, error) {
+	if w.e.now().Before(w.retryAt) {
+		return w.last, nil
+	}
+	outcome, err := w.e.Apply(ctx, w.desired, w.opts)
+	if err != nil {
+		return outcome, err
+	}
+	w.last = outcome
+	return outcome, w.failed(outcome)
 }
 
 // probe asks what has to be known for the goal, and only what is due.
@@ -169,17 +184,17 @@ func hasProbes(pod *v1.Pod) bool {
 func (w *waiter) failed(outcome *Outcome) error {
 	err := outcome.Err()
 	if err == nil {
-		w.tries = 0
+		w.tries, w.trouble, w.retryAt = 0, nil, time.Time{}
 		return nil
 	}
 	w.tries++
 	if e := (*image.Error)(nil); errors.As(err, &e) && e.Passing {
-		pause := min(pullPause<<min(w.tries-1, 5), 5*time.Minute)
-		w.until, w.waiting = w.e.now().Add(pause), []string{e.Error()}
+		w.retryAt = w.e.now().Add(min(pullPause<<min(w.tries-1, 5), 5*time.Minute))
+		w.trouble = []string{e.Error()}
 		return nil
 	}
 	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
-		w.waiting = []string{err.Error()}
+		w.trouble = []string{err.Error()}
 		return nil
 	}
 	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
@@ -193,8 +208,8 @@ func mayPass(reason string) bool {
 
 // judge compares the pod's status with the goal.
 func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
-	w.waiting = p.WaitingFor
-	w.until = time.Time{}
+	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
+	w.until = w.retryAt
 	if hold := blocking(p); hold != nil {
 		return false, w.blocked(fmt.Sprintf("container %s: %s: %s", hold.Container, hold.Reason, hold.Message))
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -214,4 +215,36 @@ func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzDecodeJournal reads what nobody wrote: a journal or a word on what is
+// wrong with it, and what was read can be written and read again.
+func FuzzDecodeJournal(f *testing.F) {
+	full, err := json.Marshal(fullJournal())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{
+		string(full), `{"version":1}`, `{"version":2}`, `null`, `[]`, `{"version":1,"probes":{"c":null},"applied":{"pod":null}}`,
+		`{"version":1,"actuated":{"containers":{"a":{"limits":{"cpu":"1e9999"}}}}}`, `{"version":1,"startTime":"yesterday"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		j, err := decodeJournal(text)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+				t.Errorf("error %v is neither ErrDamaged nor ErrNewer", err)
+			}
+			return
+		}
+		j.name()
+		again, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeJournal(again); err != nil {
+			t.Errorf("what was written cannot be read: %v", err)
+		}
+	})
 }
