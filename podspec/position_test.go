@@ -1,0 +1,86 @@
+package podspec
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const wide = `apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  securityContext:
+    runAsUser: 5
+  volumes:
+  - name: all
+    projected:
+      sources:
+      - configMap:
+          name: settings
+          items:
+          - key: a
+            path: b
+  containers:
+  - name: app
+    image: a:1
+    env:
+    - name: A
+      valueFrom:
+        fieldRef:
+          fieldPath: metadata.name
+    ports:
+    - containerPort: 80
+    livenessProbe:
+      httpGet:
+        path: /
+        port: 80
+    lifecycle:
+      preStop:
+        sleep:
+          seconds: 1
+`
+
+// TestTheTwoReadersAgree puts an unknown field before each line in turn: the
+// strict decoder names a path, and the tree of positions must find that very
+// line by it.
+func TestTheTwoReadersAgree(t *testing.T) {
+	lines := strings.SplitAfter(strings.TrimSuffix(wide, "\n"), "\n")
+	tried := 0
+	for i, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, " -"))
+		if i < 3 || strings.HasPrefix(strings.TrimSpace(line), "-") {
+			continue
+		}
+		tried++
+		text := strings.Join(lines[:i], "") + strings.Repeat(" ", indent) + "zzz: 1\n" + strings.Join(lines[i:], "")
+		docs := splitDocuments(source{name: "-", text: []byte(text)})
+		if problems := docs[0].parse(); len(problems) > 0 {
+			t.Fatalf("line %d: %v", i+1, problems)
+		}
+		problems := docs[0].decodeInto(&v1.Pod{})
+		if len(problems) != 1 || problems[0].Line != i+1 || problems[0].Column != indent+1 {
+			t.Errorf("the field is in line %d, column %d, and is reported as %v", i+1, indent+1, problems)
+		}
+	}
+	if tried < 15 {
+		t.Errorf("only %d places were tried", tried)
+	}
+}
+
+func TestSplitPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"spec.containers[0].image":                         "spec|containers|0|image",
+		"spec.containers[0].resources.limits[cpu]":         "spec|containers|0|resources|limits|cpu",
+		"metadata.annotations[a.b/c].x":                    "metadata|annotations|a.b/c|x",
+		"metadata.labels":                                  "metadata|labels",
+		"spec.initContainers[1].env[2].valueFrom.fieldRef": "spec|initContainers|1|env|2|valueFrom|fieldRef",
+		"": "",
+	} {
+		if got := strings.Join(splitPath(path), "|"); got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
