@@ -144,6 +144,25 @@ func (m *machine) plan(t *testing.T, args ...string) *plan.Plan {
 	return &p
 }
 
+// killContainerd ends the node's containerd without a word.
+func killContainerd(t *testing.T, m *machine) {
+	t.Helper()
+	var status struct {
+		PID int `json:"pid"`
+	}
+	if err := json.Unmarshal([]byte(m.must(t, "node", "status", "-o", "json").stdout), &status); err != nil {
+		t.Fatal(err)
+	}
+	process, err := os.FindProcess(status.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return m.run(t, "node", "status").code == 3 })
+}
+
 // pod is `podctl get -o json NAME`.
 func (m *machine) pod(t *testing.T, name string) *v1.Pod {
 	t.Helper()
@@ -250,7 +269,10 @@ func TestE2E(t *testing.T) {
 		{"interrupt", testInterrupt},
 		{"bad input", testBadInput},
 		{"examples", testExamples},
+		{"pull", testPull},
+		{"host port", testHostPort},
 		{"delete", testDelete},
+		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })
 	}

@@ -70,9 +70,9 @@ func validateIdentity(d *document, pod *v1.Pod) []Problem {
 		problems = append(problems, d.at(ClassInvalid, "metadata.generateName",
 			"a name is needed: there is no API server here to complete it"))
 	}
-	if strings.ContainsAny(string(pod.UID), "_/") {
+	if strings.ContainsAny(string(pod.UID), "_/\x00") || strings.HasPrefix(string(pod.UID), ".") {
 		problems = append(problems, d.at(ClassInvalid, "metadata.uid",
-			fmt.Sprintf("%q must not hold _ or /: it becomes the name of a cgroup", pod.UID)))
+			fmt.Sprintf("%q must not hold _ or / or begin with a dot: it becomes the name of a cgroup and a directory", pod.UID)))
 	}
 	return problems
 }

@@ -137,16 +137,25 @@ func (x *execution) preStop(ctx context.Context, handler *v1.LifecycleHandler, r
 	return int64(x.e.now().Sub(began) / time.Second)
 }
 
+// A runtime may report a container as running for a moment after it has said
+// that it is stopped.
+const (
+	stoppedTries = 20
+	stoppedPause = 50 * time.Millisecond
+)
+
 // verifyStopped makes sure that what the runtime says it stopped is stopped.
 func (x *execution) verifyStopped(ctx context.Context, id string) error {
-	reply, err := x.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
-	if err != nil {
-		return ignoreNotFound(err)
+	for range stoppedTries {
+		reply, err := x.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			return ignoreNotFound(err)
+		}
+		if err := sleep(ctx, stoppedPause); err != nil {
+			return err
+		}
 	}
-	if reply.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
-		return fmt.Errorf("container %s still runs although the runtime says it was stopped", id)
-	}
-	return nil
+	return fmt.Errorf("container %s still runs although the runtime says it was stopped", id)
 }
 
 // A start that was cut off keeps its container busy for some seconds: containerd
