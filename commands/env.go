@@ -33,3 +33,11 @@ func System() *Env {
 		Getenv: os.Getenv,
 	}
 }
+
+// readFile reads a file that a flag names; - is standard input.
+func (e *Env) readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(e.In)
+	}
+	return os.ReadFile(path)
+}

@@ -29,13 +29,14 @@ func newGet(g *globals) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces")
+	f.StringVar(&o.snapshot, "snapshot", "", "Show what a snapshot has, without a runtime")
 	f.VarP(outputFlag(&o.output, "wide", "json", "yaml", "name"), "output", "o", "Output format: text, wide, json, yaml or name")
 	return cmd
 }
 
 func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error {
 	o.quiet, o.named = true, len(args) == 1
-	desired, err := g.desired(ctx, o.selection, args)
+	desired, world, err := g.observed(ctx, &o.selection, args)
 	if err != nil {
 		return err
 	}
@@ -43,11 +44,7 @@ func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error
 		g.note("No pods in namespace %s.", g.namespace)
 		return nil
 	}
-	engine, err := g.connect()
-	if err != nil {
-		return err
-	}
-	pods, err := engine.Pods(ctx, desired)
+	pods, err := world.Pods(ctx, desired)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,7 @@ func newNodeDown(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
 			defer cancel()
-			if err := g.deleteNodePods(ctx); err != nil {
+			if err := g.deleteNodePods(ctx, o.options(g)); err != nil {
 				g.note("note: %v; the node takes its pods down by itself", err)
 			}
 			if err := node.Down(ctx, o.options(g)); err != nil {
@@ -112,11 +113,19 @@ func newNodeDown(g *globals) *cobra.Command {
 }
 
 // deleteNodePods deletes the pods that podctl applied to the node, so that hooks
-// run and nothing of them is left in the state directory.
-func (g *globals) deleteNodePods(ctx context.Context) error {
-	socket := nodeSocket(g.stateDir)
+// run and nothing of them is left in the state directory. A node that died is
+// started again for it.
+func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
+	socket := node.Socket(o.Dir)
 	applied, _, err := runtime.Applied(g.layout())
-	if err != nil || socket == "" {
+	if err != nil {
+		return err
+	}
+	applied = slices.DeleteFunc(applied, func(p runtime.AppliedPod) bool { return p.Journal.Endpoint != "unix://"+socket })
+	if len(applied) == 0 {
+		return nil
+	}
+	if _, err := node.Up(ctx, o); err != nil {
 		return err
 	}
 	g.runtimeEndpoint = socket
@@ -126,9 +135,7 @@ func (g *globals) deleteNodePods(ctx context.Context) error {
 	}
 	var errs []error
 	for _, p := range applied {
-		if p.Journal.Endpoint == "unix://"+socket {
-			errs = append(errs, g.deleteOne(ctx, engine, &deleteOptions{grace: -1}, plan.RefOf(p.Desired.Pod)))
-		}
+		errs = append(errs, g.deleteOne(ctx, engine, &deleteOptions{grace: -1}, plan.RefOf(p.Desired.Pod)))
 	}
 	return errors.Join(append(errs, g.client.Close())...)
 }

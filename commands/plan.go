@@ -38,28 +38,28 @@ func newPlan(g *globals) *cobra.Command {
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list what stays as it is when nothing changes")
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Do not hold containers back after crashes")
+	f.StringVar(&o.snapshot, "snapshot", "", "Plan for what a snapshot has, without a runtime")
 	f.BoolVar(&o.probe, "probe", false, "Ask the pods' probes first")
 	return cmd
 }
 
 func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) error {
 	ctx := cmd.Context()
-	pods, err := g.desired(ctx, o.selection, args)
-	if err != nil {
-		return err
+	if o.probe && o.snapshot != "" {
+		return usagef("--probe asks containers that run, --snapshot has none")
 	}
-	engine, err := g.connect()
+	pods, world, err := g.observed(ctx, &o.selection, args)
 	if err != nil {
 		return err
 	}
 	if o.probe {
-		if err := probeFirst(ctx, engine, pods); err != nil {
+		if err := probeFirst(ctx, g.engine, pods); err != nil {
 			return err
 		}
 	}
 	plans := make([]*plan.Plan, 0, len(pods))
 	for _, d := range pods {
-		p, err := engine.Plan(ctx, d, planningOptions(o.pull, o.ignore))
+		p, err := world.Plan(ctx, d, planningOptions(o.pull, o.ignore))
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
@@ -17,32 +19,100 @@ type selection struct {
 	allNamespaces bool
 	// quiet leaves out the notes on fields without effect.
 	quiet bool
+	// snapshot is the file that stands for the runtime, recording what is in it.
+	snapshot  string
+	recording runtime.Recording
+}
+
+// observer is where plans and status come from: a runtime, or a recording.
+type observer interface {
+	Plan(ctx context.Context, d *podspec.Desired, opts plan.Options) (*plan.Plan, error)
+	Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// observed loads what the arguments name, and finds where it is observed.
+func (g *globals) observed(ctx context.Context, s *selection, args []string) ([]*podspec.Desired, observer, error) {
+	if s.snapshot == "" {
+		pods, err := g.desired(ctx, *s, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		engine, err := g.connect()
+		return pods, engine, err
+	}
+	recording, err := g.readRecording(s.snapshot)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.recording = recording
+	pods, err := g.desired(ctx, *s, args)
+	return pods, recording, err
+}
+
+func (g *globals) readRecording(path string) (runtime.Recording, error) {
+	text, err := g.env.readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the snapshot: %w", err)
+	}
+	recording, err := runtime.ReadRecording(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the snapshot %s: %w", path, err)
+	}
+	return recording, nil
 }
 
 // desired loads what the arguments name. Without any it is every pod that podctl
 // applied in the namespace.
 func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*podspec.Desired, error) {
 	manifests := slices.Clone(s.files)
-	var pods []*podspec.Desired
+	var names []string
 	for _, arg := range args {
 		if podspec.IsManifest(arg) {
 			manifests = append(manifests, arg)
-			continue
+		} else {
+			names = append(names, arg)
 		}
-		found, err := runtime.FindApplied(g.layout(), g.namespace, arg)
-		if err != nil {
-			return nil, err
-		}
-		pods = append(pods, found.Desired)
 	}
-	if len(manifests) == 0 && len(args) == 0 {
+	if len(manifests) == 0 && len(names) == 0 {
 		return g.allApplied(s)
 	}
 	loaded, err := g.load(ctx, manifests, s)
-	return append(loaded, pods...), err
+	if err != nil || len(names) == 0 {
+		return loaded, err
+	}
+	named, err := g.namedPods(s, names)
+	return append(loaded, named...), err
+}
+
+// namedPods finds pods by what they were applied with.
+func (g *globals) namedPods(s selection, names []string) ([]*podspec.Desired, error) {
+	applied, err := g.applied(s)
+	if err != nil {
+		return nil, err
+	}
+	var pods []*podspec.Desired
+	for _, name := range names {
+		d, err := runtime.FindPod(applied, g.namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, d)
+	}
+	return pods, nil
 }
 
 func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
+	applied, err := g.applied(s)
+	return slices.DeleteFunc(applied, func(d *podspec.Desired) bool {
+		return !s.allNamespaces && d.Pod.Namespace != g.namespace
+	}), err
+}
+
+// applied lists what pods were applied with: by the journals, or by a snapshot.
+func (g *globals) applied(s selection) ([]*podspec.Desired, error) {
+	if s.recording != nil {
+		return s.recording.Applied(), nil
+	}
 	applied, unreadable, err := runtime.Applied(g.layout())
 	if err != nil {
 		return nil, err
@@ -50,11 +120,9 @@ func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
 	for _, one := range unreadable {
 		g.note("note: %v", one)
 	}
-	var pods []*podspec.Desired
+	pods := make([]*podspec.Desired, 0, len(applied))
 	for _, p := range applied {
-		if s.allNamespaces || p.Desired.Pod.Namespace == g.namespace {
-			pods = append(pods, p.Desired)
-		}
+		pods = append(pods, p.Desired)
 	}
 	return pods, nil
 }

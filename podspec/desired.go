@@ -18,6 +18,8 @@ type Desired struct {
 	Objects Objects `json:"objects"`
 	// Source names the document's origin: an absolute path, a URL, or "-".
 	Source string `json:"source"`
+	// Redacted tells that digests stand for the values of Secrets.
+	Redacted bool `json:"redacted,omitempty"`
 }
 
 // Objects are the API objects that manifests supply beside pods, by name. All

@@ -167,9 +167,15 @@ const SecretDigestPrefix = "secret:sha256:"
 // secretDigest is short on purpose: it shows that a value changed, and is of
 // little use for guessing it.
 func secretDigest(value []byte) string {
+	if hiddenAlready(value) {
+		return string(value)
+	}
 	sum := sha256.Sum256(value)
-	return SecretDigestPrefix + hex.EncodeToString(sum[:6])
+	return SecretDigestPrefix + hex.EncodeToString(sum[:secretDigestBytes])
 }
+
+// secretDigestBytes is how much of a secret value's digest is shown.
+const secretDigestBytes = 6
 
 // projectResources adds the resources that cannot change in place: all but cpu
 // and memory.

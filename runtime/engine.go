@@ -76,7 +76,7 @@ func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.De
 	if err := e.checkEndpoint(ref, s); err != nil {
 		return nil, nil, err
 	}
-	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(), Now: s.TakenAt, Options: opts}, s, nil
+	return s.input(ref, desired, opts), s, nil
 }
 
 // checkEndpoint refuses a pod that was applied to another runtime: it would run

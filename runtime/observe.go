@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
-	s := &Snapshot{TakenAt: e.now(), Images: map[string]plan.Image{}}
+	s := &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
 	var facts runtimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
@@ -32,6 +33,8 @@ func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
 	s.Runtime = facts.SnapshotRuntime
+	node := e.node()
+	s.Node = &node
 	if desired != nil {
 		e.observeDisk(s, desired)
 	}
@@ -142,28 +145,47 @@ func ignoreNotFound(err error) error {
 }
 
 // observeImages asks for every image the pod names, each once.
-func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) (map[string]plan.Image, error) {
+func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([]SnapshotImage, error) {
 	if desired == nil {
-		return map[string]plan.Image{}, nil
+		return nil, nil
 	}
 	names := imageNames(desired)
-	found := make([]plan.Image, len(names))
+	found := make([]SnapshotImage, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() error {
-			info, _, err := image.Status(ctx, e.client.Images, name)
-			found[i] = plan.Image{ID: info.ID, UID: info.UID, Username: info.Username}
+			info, present, err := image.Status(ctx, e.client.Images, name)
+			if present {
+				found[i] = SnapshotImage{Reference: name, ID: info.ID, User: info.User}
+			}
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	images := make(map[string]plan.Image, len(names))
-	for i, name := range names {
-		images[name] = found[i]
+	return slices.DeleteFunc(found, func(i SnapshotImage) bool { return i.ID == "" }), nil
+}
+
+// Snapshot observes a pod, and all images of the runtime beside those the pod
+// names, so that a plan for an edited manifest can be made of it.
+func (e *Engine) Snapshot(ctx context.Context, desired *podspec.Desired) (*Snapshot, error) {
+	s, err := e.observe(ctx, plan.RefOf(desired.Pod), desired)
+	if err != nil {
+		return nil, err
 	}
-	return images, nil
+	reply, err := e.client.Images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	for _, img := range reply.GetImages() {
+		for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
+			s.Images = append(s.Images, SnapshotImage{Reference: name, ID: img.GetId(), User: image.UserOf(img)})
+		}
+	}
+	slices.SortStableFunc(s.Images, func(a, b SnapshotImage) int { return cmp.Compare(a.Reference, b.Reference) })
+	s.Images = slices.CompactFunc(s.Images, func(a, b SnapshotImage) bool { return a.Reference == b.Reference })
+	return s, nil
 }
 
 func imageNames(desired *podspec.Desired) []string {
@@ -184,7 +206,7 @@ func imageNames(desired *podspec.Desired) []string {
 // the logs of containers the runtime has lost.
 func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
 	pod := e.layout.Pod(desired.Pod.UID)
-	s.Volumes = map[string]plan.Volume{}
+	s.Volumes = map[string]SnapshotVolume{}
 	for _, vol := range volume.Used(desired.Pod) {
 		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
 	}
@@ -198,17 +220,12 @@ func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
 	}
 }
 
-// observeVolume compares what lies on disk for one volume with what should. A
-// volume that cannot be read counts as not prepared: preparing it says why.
-func (e *Engine) observeVolume(desired *podspec.Desired, name string) plan.Volume {
-	c := e.volumeContext(desired)
-	digest, prepared, err := volume.OnDisk(c, name)
+// observeVolume looks at what lies on disk for one volume. A volume that cannot
+// be read counts as not prepared: preparing it says why.
+func (e *Engine) observeVolume(desired *podspec.Desired, name string) SnapshotVolume {
+	digest, prepared, err := volume.OnDisk(e.volumeContext(desired), name)
 	if err != nil {
-		return plan.Volume{}
+		return SnapshotVolume{}
 	}
-	wanted, err := volume.Wanted(c, name)
-	if err != nil {
-		return plan.Volume{}
-	}
-	return plan.Volume{Prepared: prepared, Digest: digest, Wanted: wanted}
+	return SnapshotVolume{Prepared: prepared, Digest: digest}
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,32 +49,28 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no pod %s: podctl has applied none of that name here (`podctl get -A` lists them)", e.Name)
 }
 
-// FindApplied finds a pod by name, namespace/name or a unique prefix of its uid.
-func FindApplied(layout state.Layout, namespace, name string) (AppliedPod, error) {
-	pods, unreadable, err := Applied(layout)
-	if err != nil {
-		return AppliedPod{}, err
-	}
+// FindPod finds a pod by name, namespace/name or a unique prefix of its uid.
+func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired, error) {
 	wanted := namespace + "/" + name
 	if strings.Contains(name, "/") {
 		wanted = name
 	}
-	var byUID []AppliedPod
-	for _, p := range pods {
-		if plan.RefOf(p.Desired.Pod).String() == wanted {
-			return p, nil
+	var byUID []*podspec.Desired
+	for _, d := range pods {
+		if plan.RefOf(d.Pod).String() == wanted {
+			return d, nil
 		}
-		if strings.HasPrefix(string(p.Desired.Pod.UID), name) {
-			byUID = append(byUID, p)
+		if strings.HasPrefix(string(d.Pod.UID), name) {
+			byUID = append(byUID, d)
 		}
 	}
 	switch len(byUID) {
 	case 0:
-		return AppliedPod{}, errors.Join(append(unreadable, &NotFoundError{Name: wanted})...)
+		return nil, &NotFoundError{Name: wanted}
 	case 1:
 		return byUID[0], nil
 	}
-	return AppliedPod{}, fmt.Errorf("%q is the beginning of %d uids; give more of it", name, len(byUID))
+	return nil, fmt.Errorf("%q is the beginning of %d uids; give more of it", name, len(byUID))
 }
 
 // Pods observes pods and gives each its status, as a kubelet would report it.

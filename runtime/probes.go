@@ -79,7 +79,7 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {
-	q := &inquiry{e: e, desired: desired, observed: s.Observed(), now: s.TakenAt, opts: opts}
+	q := &inquiry{e: e, desired: desired, observed: s.Observed(plan.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
 	reports := q.list()
 	var group sync.WaitGroup
 	for i := range reports {

@@ -162,9 +162,7 @@ func (x *execution) completes() bool {
 }
 
 func (x *execution) terminalPhase() v1.PodPhase {
-	phase := plan.Status(&plan.Input{
-		Pod: x.plan.Pod, Desired: x.desired, Observed: x.snapshot.Observed(), Now: x.snapshot.TakenAt,
-	}).Phase
+	phase := plan.Status(x.snapshot.input(x.plan.Pod, x.desired, plan.Options{})).Phase
 	if phase == v1.PodSucceeded || phase == v1.PodFailed {
 		return phase
 	}

@@ -8,23 +8,29 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
 )
 
 // Snapshot is the observed state of one pod as the runtime and the disk gave it,
-// before anything is made of it. Plans are made from snapshots alone.
+// before anything is made of it. Plans are made from snapshots alone. A section
+// that is nil was not looked at.
 type Snapshot struct {
 	TakenAt    time.Time
+	Pod        plan.PodRef
 	Runtime    SnapshotRuntime
 	Sandboxes  []*runtimeapi.PodSandboxStatus
 	Containers []SnapshotContainer
-	// Images are the images the pod's containers name. A nil status: absent.
-	Images      map[string]plan.Image
-	Volumes     map[string]plan.Volume
+	// Images are those that the runtime has, at least of those the pod names.
+	Images      []SnapshotImage
+	Volumes     map[string]SnapshotVolume
 	Cgroup      *bool
 	LogAttempts map[string]uint32
+	Node        *criconfig.Node
 	Journal     *state.Journal
 }
 
@@ -42,25 +48,112 @@ type SnapshotContainer struct {
 	Status    *runtimeapi.ContainerStatus
 }
 
-// Observed is the snapshot in the planner's words.
-func (s *Snapshot) Observed() plan.Observed {
-	o := plan.Observed{
-		Runtime:      s.runtime(),
-		Images:       s.Images,
-		Volumes:      s.Volumes,
-		CgroupExists: s.Cgroup,
-		LogAttempts:  s.LogAttempts,
-	}
+// SnapshotImage is an image of the runtime under one of its names.
+type SnapshotImage struct {
+	// Reference is as a manifest writes it, or as the runtime does.
+	Reference string `json:"reference"`
+	ID        string `json:"id"`
+	// User is the user the image asks for: a number, a name, or empty.
+	User string `json:"user,omitempty"`
+}
+
+// SnapshotVolume is what lies on disk for one volume of the pod.
+type SnapshotVolume struct {
+	Prepared bool `json:"prepared"`
+	// Digest is of the content; empty for a volume whose content is not podctl's.
+	Digest string `json:"digest,omitempty"`
+}
+
+func (s *Snapshot) input(ref plan.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
+	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt, Options: opts}
+}
+
+// Observed is the snapshot in the planner's words, as far as a pod is concerned
+// that shall be as desired; desired is nil for one that shall be gone.
+func (s *Snapshot) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed {
+	o := plan.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts}
 	for _, sandbox := range s.Sandboxes {
-		o.Sandboxes = append(o.Sandboxes, observedSandbox(sandbox))
+		if ownedBy(ref, sandbox.GetLabels()) {
+			o.Sandboxes = append(o.Sandboxes, observedSandbox(sandbox))
+		}
 	}
 	for _, c := range s.Containers {
-		o.Containers = append(o.Containers, observedContainer(c))
+		if ownedBy(ref, c.Status.GetLabels()) {
+			o.Containers = append(o.Containers, observedContainer(c))
+		}
 	}
 	if s.Journal != nil {
 		o.Journal = s.Journal.Observed()
 	}
+	if desired != nil {
+		o.Images = s.imagesOf(desired)
+		o.Volumes = s.volumesOf(desired)
+	}
 	return o
+}
+
+// ownedBy tells that a record is of a pod: by its label, and without one for
+// want of a better word.
+func ownedBy(ref plan.PodRef, labels map[string]string) bool {
+	uid, labelled := labels[criconfig.LabelPodUID]
+	return !labelled || uid == string(ref.UID)
+}
+
+// imagesOf says of every image the pod names whether the runtime has it.
+func (s *Snapshot) imagesOf(desired *podspec.Desired) map[string]plan.Image {
+	if s.Images == nil {
+		return nil
+	}
+	images := map[string]plan.Image{}
+	for _, name := range imageNames(desired) {
+		images[name] = plan.Image{}
+		if i := slices.IndexFunc(s.Images, func(have SnapshotImage) bool { return have.names(name) }); i >= 0 {
+			images[name] = s.Images[i].observed()
+		}
+	}
+	return images
+}
+
+// names tells that a reference of a manifest means this image.
+func (i *SnapshotImage) names(reference string) bool {
+	return i.Reference == reference || i.ID == reference || image.SameReference(i.Reference, reference)
+}
+
+func (i *SnapshotImage) observed() plan.Image {
+	out := plan.Image{ID: i.ID}
+	if uid, err := strconv.ParseInt(i.User, 10, 64); err == nil {
+		out.UID = &uid
+	} else {
+		out.Username = i.User
+	}
+	return out
+}
+
+// volumesOf compares what lies on disk for the pod's volumes with what should.
+// Content that cannot be computed here, as its secrets were left out, is taken
+// to be as it should.
+func (s *Snapshot) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
+	if s.Volumes == nil {
+		return nil
+	}
+	c := volume.Context{Desired: desired}
+	if s.Node != nil {
+		c.Allocatable = s.Node.Allocatable
+	}
+	volumes := map[string]plan.Volume{}
+	for _, vol := range volume.Used(desired.Pod) {
+		have := s.Volumes[vol.Name]
+		wanted, err := volume.Wanted(c, vol.Name)
+		switch {
+		case err != nil:
+			volumes[vol.Name] = plan.Volume{}
+			continue
+		case desired.Redacted && podspec.UsesSecret(vol):
+			wanted = have.Digest
+		}
+		volumes[vol.Name] = plan.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}
+	}
+	return volumes
 }
 
 func (s *Snapshot) runtime() plan.Runtime {

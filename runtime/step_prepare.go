@@ -76,7 +76,7 @@ func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error)
 		return "", because("ImageInspectError", err)
 	}
 	x.mu.Lock()
-	x.yield.images[s.Image] = plan.Image{ID: info.ID, UID: info.UID, Username: info.Username}
+	x.yield.images[s.Image] = (&SnapshotImage{ID: info.ID, User: info.User}).observed()
 	x.mu.Unlock()
 	return info.ID, nil
 }

@@ -10,41 +10,41 @@ import (
 // depends on.
 type Node struct {
 	// Name is the node's name in downward API fields.
-	Name string
+	Name string `json:"name,omitempty"`
 	// IPs are the node's addresses, the primary one first.
-	IPs         []string
-	MemoryBytes int64
-	CPUs        int
+	IPs         []string `json:"ips,omitempty"`
+	MemoryBytes int64    `json:"memoryBytes,omitempty"`
+	CPUs        int      `json:"cpus,omitempty"`
 	// Allocatable is what limits default to in downward API fields.
-	Allocatable v1.ResourceList
-	CgroupV2    bool
+	Allocatable v1.ResourceList `json:"allocatable,omitempty"`
+	CgroupV2    bool            `json:"cgroupV2,omitempty"`
 	// SystemdCgroup tells that the runtime uses the systemd cgroup driver.
-	SystemdCgroup bool
+	SystemdCgroup bool `json:"systemdCgroup,omitempty"`
 	// SwapController tells that the kernel can limit swap.
-	SwapController bool
+	SwapController bool `json:"swapController,omitempty"`
 	// HugePageSizes are named as the CRI names them, in the order to send.
-	HugePageSizes []string
+	HugePageSizes []string `json:"hugePageSizes,omitempty"`
 	// CgroupRoot is put before /kubepods; empty on a machine of its own.
-	CgroupRoot string
+	CgroupRoot string `json:"cgroupRoot,omitempty"`
 	// ResolvConf and HostsFile are the node's own files.
-	ResolvConf []byte
-	HostsFile  []byte
+	ResolvConf []byte `json:"-"`
+	HostsFile  []byte `json:"-"`
 	// ThermalThrottle are paths of this machine that are masked beside the usual
 	// ones.
-	ThermalThrottle []string
-	SELinux         bool
-	AppArmor        bool
+	ThermalThrottle []string `json:"thermalThrottle,omitempty"`
+	SELinux         bool     `json:"seLinux,omitempty"`
+	AppArmor        bool     `json:"appArmor,omitempty"`
 	// SeccompRoot holds the profiles of type Localhost.
-	SeccompRoot string
+	SeccompRoot string `json:"seccompRoot,omitempty"`
 	// Handlers are the runtime's handlers by name, "" being the default.
-	Handlers                 map[string]Handler
-	SupplementalGroupsPolicy bool
+	Handlers                 map[string]Handler `json:"handlers,omitempty"`
+	SupplementalGroupsPolicy bool               `json:"supplementalGroupsPolicy,omitempty"`
 }
 
 // Handler is what one runtime handler can do.
 type Handler struct {
-	RecursiveReadOnlyMounts bool
-	UserNamespaces          bool
+	RecursiveReadOnlyMounts bool `json:"recursiveReadOnlyMounts,omitempty"`
+	UserNamespaces          bool `json:"userNamespaces,omitempty"`
 }
 
 // Paths are where the caller prepared things on disk.

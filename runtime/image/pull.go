@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -28,6 +29,20 @@ func WithTag(name string) (string, error) {
 	return name + ":latest", nil
 }
 
+// SameReference tells that two references mean the same image: nginx and
+// docker.io/library/nginx:latest.
+func SameReference(a, b string) bool {
+	return a == b || (fullName(a) != "" && fullName(a) == fullName(b))
+}
+
+func fullName(name string) string {
+	ref, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return ""
+	}
+	return ref.String()
+}
+
 func isNamed(ref reference.Reference) bool {
 	_, named := ref.(reference.Named)
 	return named
@@ -36,10 +51,9 @@ func isNamed(ref reference.Reference) bool {
 // Info is what the runtime knows of an image.
 type Info struct {
 	ID string
-	// UID and Username are the user the image asks for; both empty means root.
-	UID      *int64
-	Username string
-	Size     uint64
+	// User is the user the image asks for, a number or a name; empty means root.
+	User string
+	Size uint64
 	// RepoDigests are the names under which the image was pulled, with digests.
 	RepoDigests []string
 }
@@ -58,12 +72,17 @@ func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name stri
 	if img == nil {
 		return Info{}, false, nil
 	}
-	info := Info{ID: img.GetId(), Username: img.GetUsername(), Size: img.GetSize(), RepoDigests: img.GetRepoDigests()}
-	if uid := img.GetUid(); uid != nil {
-		value := uid.GetValue()
-		info.UID = &value
-	}
+	info := Info{ID: img.GetId(), User: UserOf(img), Size: img.GetSize(), RepoDigests: img.GetRepoDigests()}
 	return info, true, nil
+}
+
+// UserOf is the user an image asks for: its number, or else its name (kubelet:
+// getImageUser).
+func UserOf(img *runtimeapi.Image) string {
+	if uid := img.GetUid(); uid != nil {
+		return strconv.FormatInt(uid.GetValue(), 10)
+	}
+	return img.GetUsername()
 }
 
 // Request is one image to pull.

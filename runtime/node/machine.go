@@ -39,9 +39,9 @@ func findPrograms(containerd string) (programs, error) {
 	} else if found.containerd, err = filepath.Abs(found.containerd); err != nil {
 		errs = append(errs, err)
 	}
-	for program, pkg := range map[string]string{"runc": "runc", "iptables": "iptables"} {
+	for _, program := range []string{"runc", "iptables"} {
 		if _, err := exec.LookPath(program); err != nil {
-			errs = append(errs, &MissingError{Program: program, Package: pkg})
+			errs = append(errs, &MissingError{Program: program, Package: program})
 		}
 	}
 	if found.cni == "" {

@@ -19,7 +19,7 @@ func desiredDigest(d *podspec.Desired) string {
 	return digestOf(struct {
 		Pod     any
 		Objects any
-	}{d.Pod, d.Objects})
+	}{d.Pod, d.WithoutSecrets().Objects})
 }
 
 // DesiredDigest identifies a manifest: two manifests with the same digest ask

@@ -1,0 +1,64 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Recording stands for a runtime in which nothing moves any more: snapshots that
+// were taken earlier, perhaps on another machine.
+type Recording []*Snapshot
+
+// Plan decides what a pass would do to the pod as it was when its snapshot was
+// taken.
+func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
+	ref := plan.RefOf(desired.Pod)
+	s, err := r.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(s.input(ref, desired, opts)), nil
+}
+
+// Pods gives pods the status they had when their snapshots were taken.
+func (r Recording) Pods(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	found := make([]*v1.Pod, 0, len(pods))
+	for _, d := range pods {
+		ref := plan.RefOf(d.Pod)
+		s, err := r.find(ref)
+		if err != nil {
+			return nil, err
+		}
+		pod := d.Pod.DeepCopy()
+		pod.Status = plan.Status(s.input(ref, d, plan.Options{}))
+		found = append(found, pod)
+	}
+	return found, nil
+}
+
+// Applied lists the manifests with which the pods had been applied.
+func (r Recording) Applied() []*podspec.Desired {
+	var applied []*podspec.Desired
+	for _, s := range r {
+		if s.Journal != nil && s.Journal.Applied != nil && s.Journal.Applied.Pod != nil {
+			applied = append(applied, s.Journal.Applied)
+		}
+	}
+	return applied
+}
+
+// find returns the snapshot of a pod; one that does not say whose it is is
+// anybody's.
+func (r Recording) find(ref plan.PodRef) (*Snapshot, error) {
+	for _, s := range r {
+		if s.Pod.UID == "" || s.Pod.UID == ref.UID {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("pod %s (uid %s) is not in the snapshot", ref, ref.UID)
+}

@@ -1,0 +1,294 @@
+package runtime
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// snapshotFile is a snapshot as it is written: a document of its own, with the
+// runtime's answers in the form of protobuf JSON. A section that is missing was
+// not looked at; one that is empty was, and there was nothing.
+type snapshotFile struct {
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	TakenAt    time.Time          `json:"takenAt"`
+	Pod        plan.PodRef        `json:"pod,omitzero"`
+	Runtime    runtimeSection     `json:"runtime"`
+	Sandboxes  []json.RawMessage  `json:"sandboxes"`
+	Containers []containerSection `json:"containers"`
+	Images     []SnapshotImage    `json:"images,omitzero"`
+	Probes     []probeSection     `json:"probes,omitzero"`
+	Backoffs   []backoffSection   `json:"backoffs,omitzero"`
+	Actuated   *plan.Actuated     `json:"actuated,omitempty"`
+	Disk       *diskSection       `json:"disk,omitempty"`
+	Node       *criconfig.Node    `json:"node,omitempty"`
+	Journal    *journalSection    `json:"journal,omitempty"`
+	// Items are the snapshots of a list.
+	Items []*snapshotFile `json:"items,omitempty"`
+}
+
+type runtimeSection struct {
+	Name       string            `json:"name"`
+	Version    string            `json:"version"`
+	Handlers   []json.RawMessage `json:"handlers,omitzero"`
+	Conditions []json.RawMessage `json:"conditions,omitzero"`
+}
+
+type containerSection struct {
+	SandboxID string          `json:"podSandboxId"`
+	Status    json.RawMessage `json:"status"`
+}
+
+type probeSection struct {
+	ContainerID string         `json:"containerID"`
+	Type        plan.ProbeType `json:"type"`
+	plan.ProbeRecord
+}
+
+type backoffSection struct {
+	Container  string    `json:"container"`
+	Duration   string    `json:"duration"`
+	LastUpdate time.Time `json:"lastUpdate"`
+	Key        string    `json:"key,omitempty"`
+}
+
+type diskSection struct {
+	Volumes     map[string]SnapshotVolume `json:"volumes,omitzero"`
+	Cgroup      *bool                     `json:"cgroup,omitempty"`
+	LogAttempts map[string]uint32         `json:"logAttempts,omitempty"`
+}
+
+// journalSection is what else podctl remembers of the pod.
+type journalSection struct {
+	Generation  uint64                     `json:"generation,omitempty"`
+	StartTime   time.Time                  `json:"startTime,omitzero"`
+	Completion  *plan.Completion           `json:"completion,omitempty"`
+	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
+	Applied     *podspec.Desired           `json:"applied,omitempty"`
+}
+
+// The kinds of the documents.
+const (
+	snapshotKind     = "Snapshot"
+	snapshotListKind = "SnapshotList"
+)
+
+// Write writes the snapshots as one JSON document: a Snapshot, or a
+// SnapshotList when there are several. Values of Secrets are left out.
+func (r Recording) Write(w io.Writer) error {
+	files := make([]*snapshotFile, 0, len(r))
+	for _, s := range r {
+		f, err := s.file()
+		if err != nil {
+			return fmt.Errorf("writing the snapshot of %s: %w", s.Pod, err)
+		}
+		files = append(files, f)
+	}
+	var doc any = struct {
+		APIVersion string          `json:"apiVersion"`
+		Kind       string          `json:"kind"`
+		Items      []*snapshotFile `json:"items"`
+	}{plan.APIVersion, snapshotListKind, files}
+	if len(files) == 1 {
+		doc = files[0]
+	}
+	text, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing a snapshot: %w", err)
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+func (s *Snapshot) file() (*snapshotFile, error) {
+	f := &snapshotFile{
+		APIVersion: plan.APIVersion, Kind: snapshotKind, TakenAt: s.TakenAt, Pod: s.Pod,
+		Runtime: runtimeSection{Name: s.Runtime.Name, Version: s.Runtime.Version},
+		Images:  s.Images, Node: s.Node, Containers: []containerSection{},
+	}
+	var errs [3]error
+	f.Sandboxes, errs[0] = encodeAll(s.Sandboxes)
+	f.Runtime.Conditions, errs[1] = encodeAll(s.Runtime.Status.GetStatus().GetConditions())
+	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
+	for _, c := range s.Containers {
+		text, err := encode(c.Status)
+		if err != nil {
+			return nil, err
+		}
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text})
+	}
+	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
+	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts}
+	if s.Journal != nil {
+		f.remember(s.Journal)
+	}
+	return f, errors.Join(errs[:]...)
+}
+
+// remember adds what the journal knows.
+func (f *snapshotFile) remember(j *state.Journal) {
+	f.Actuated = j.Actuated
+	f.Probes = []probeSection{}
+	for _, id := range slices.Sorted(maps.Keys(j.Probes)) {
+		for _, t := range slices.Sorted(maps.Keys(j.Probes[id])) {
+			f.Probes = append(f.Probes, probeSection{ContainerID: id, Type: t, ProbeRecord: j.Probes[id][t]})
+		}
+	}
+	if j.Backoffs != nil {
+		f.Backoffs = []backoffSection{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Backoffs)) {
+		b := j.Backoffs[name]
+		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
+	}
+	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors}
+	if j.Applied != nil {
+		f.Journal.Applied = j.Applied.WithoutSecrets()
+	}
+}
+
+// encode writes a message of the runtime with the names of the CRI's own fields.
+// The library varies its white space on purpose; it is taken out.
+func encode(m proto.Message) (json.RawMessage, error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	err = json.Compact(&compact, text)
+	return compact.Bytes(), err
+}
+
+func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
+	texts := make([]json.RawMessage, 0, len(messages))
+	for _, m := range messages {
+		text, err := encode(m)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	slices.SortFunc(texts, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
+	return texts, nil
+}
+
+// ReadRecording reads what Write wrote. Fields that this podctl does not know are
+// left out.
+func ReadRecording(text []byte) (Recording, error) {
+	var f snapshotFile
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("it is no snapshot: %w", err)
+	}
+	if f.APIVersion != plan.APIVersion {
+		return nil, fmt.Errorf("it is no snapshot that this podctl reads: apiVersion is %q, not %s", f.APIVersion, plan.APIVersion)
+	}
+	files := f.Items
+	switch f.Kind {
+	case snapshotKind:
+		files = []*snapshotFile{&f}
+	case snapshotListKind:
+	default:
+		return nil, fmt.Errorf("it is no snapshot: kind is %q, not %s", f.Kind, snapshotKind)
+	}
+	recording := make(Recording, 0, len(files))
+	for _, f := range files {
+		s, err := f.snapshot()
+		if err != nil {
+			return nil, err
+		}
+		recording = append(recording, s)
+	}
+	return recording, nil
+}
+
+func (f *snapshotFile) snapshot() (*Snapshot, error) {
+	s := &Snapshot{TakenAt: f.TakenAt, Pod: f.Pod, Images: f.Images, Node: f.Node}
+	s.Runtime = SnapshotRuntime{Name: f.Runtime.Name, Version: f.Runtime.Version}
+	status := &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}
+	var errs [5]error
+	status.Status.Conditions, errs[0] = decodeAll[runtimeapi.RuntimeCondition]("runtime.conditions", f.Runtime.Conditions)
+	status.RuntimeHandlers, errs[1] = decodeAll[runtimeapi.RuntimeHandler]("runtime.handlers", f.Runtime.Handlers)
+	s.Runtime.Status = status
+	s.Sandboxes, errs[2] = decodeAll[runtimeapi.PodSandboxStatus]("sandboxes", f.Sandboxes)
+	s.Containers, errs[3] = f.containers()
+	s.Journal, errs[4] = f.journal()
+	if d := f.Disk; d != nil {
+		s.Volumes, s.Cgroup, s.LogAttempts = d.Volumes, d.Cgroup, d.LogAttempts
+	}
+	return s, errors.Join(errs[:]...)
+}
+
+func (f *snapshotFile) containers() ([]SnapshotContainer, error) {
+	containers := make([]SnapshotContainer, 0, len(f.Containers))
+	for i, c := range f.Containers {
+		status := &runtimeapi.ContainerStatus{}
+		if err := decode(c.Status, status); err != nil {
+			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
+		}
+		containers = append(containers, SnapshotContainer{SandboxID: c.SandboxID, Status: status})
+	}
+	return containers, nil
+}
+
+func (f *snapshotFile) journal() (*state.Journal, error) {
+	j := &state.Journal{Actuated: f.Actuated}
+	if f.Probes != nil {
+		j.Probes = map[string]map[plan.ProbeType]plan.ProbeRecord{}
+	}
+	for _, p := range f.Probes {
+		if j.Probes[p.ContainerID] == nil {
+			j.Probes[p.ContainerID] = map[plan.ProbeType]plan.ProbeRecord{}
+		}
+		j.Probes[p.ContainerID][p.Type] = p.ProbeRecord
+	}
+	if f.Backoffs != nil {
+		j.Backoffs = map[string]plan.Backoff{}
+	}
+	for i, b := range f.Backoffs {
+		d, err := time.ParseDuration(cmp.Or(b.Duration, "0s"))
+		if err != nil {
+			return nil, fmt.Errorf("backoffs[%d].duration: %w", i, err)
+		}
+		j.Backoffs[b.Container] = plan.Backoff{Duration: d, LastUpdate: b.LastUpdate, Key: b.Key}
+	}
+	if m := f.Journal; m != nil {
+		j.Generation, j.StartTime, j.Completion, j.StartErrors, j.Applied = m.Generation, m.StartTime, m.Completion, m.StartErrors, m.Applied
+	}
+	return j, nil
+}
+
+// decode reads a message of the runtime; fields of a newer CRI are left out.
+func decode(text json.RawMessage, m proto.Message) error {
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
+}
+
+func decodeAll[T any, M interface {
+	*T
+	proto.Message
+}](section string, texts []json.RawMessage) ([]M, error) {
+	messages := make([]M, 0, len(texts))
+	for i, text := range texts {
+		m := M(new(T))
+		if err := decode(text, m); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", section, i, err)
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
