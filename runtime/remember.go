@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -61,7 +63,17 @@ func (x *execution) remember() error {
 		return nil
 	}
 	x.noteCompletion()
+	x.noteResizedPod()
 	return x.write()
+}
+
+// noteResizedPod keeps the pod's own resources once all that depends on them has
+// been changed: until then the change is still to be made.
+func (x *execution) noteResizedPod() {
+	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
+	if updates && len(x.failed)+len(x.left) == 0 {
+		x.journal.Actuated.Pod = x.desired.Pod.Spec.Resources
+	}
 }
 
 func (x *execution) forget() error {
@@ -130,13 +142,13 @@ func (x *execution) noteActuated(before *v1.Pod) {
 	}
 	for _, ref := range podspec.Containers(x.desired.Pod) {
 		if _, known := a.Containers[ref.Name]; !known {
-			a.Containers[ref.Name] = resourcesOf(before, x.desired.Pod, ref)
+			a.Containers[ref.Name] = resourcesOf(before, ref)
 		}
 	}
 	for i := range x.plan.Steps {
 		if s := &x.plan.Steps[i]; s.Kind == plan.StartContainer {
 			if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
-				a.Containers[ref.Name] = plan.EffectiveResources(x.desired.Pod, ref.Container)
+				a.Containers[ref.Name] = ref.Resources
 			}
 		}
 	}
@@ -147,13 +159,13 @@ func (x *execution) noteActuated(before *v1.Pod) {
 
 // resourcesOf are the resources a container without a record is taken to have:
 // those of the manifest applied before, or else of this one.
-func resourcesOf(before, now *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
+func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
 	if before != nil {
 		if old, ok := podspec.FindContainer(before, ref.Name); ok {
-			return plan.EffectiveResources(before, old.Container)
+			return old.Resources
 		}
 	}
-	return plan.EffectiveResources(now, ref.Container)
+	return ref.Resources
 }
 
 // completes tells that the pod has finished and nobody has written it down.

@@ -32,7 +32,7 @@ func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
 	if x.journal.Actuated.Containers == nil {
 		x.journal.Actuated.Containers = map[string]v1.ResourceRequirements{}
 	}
-	x.journal.Actuated.Containers[ref.Name] = plan.EffectiveResources(x.desired.Pod, ref.Container)
+	x.journal.Actuated.Containers[ref.Name] = ref.Resources
 	return nil
 }
 

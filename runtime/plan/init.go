@@ -250,7 +250,7 @@ func (w *initWalk) wait(ref podspec.ContainerRef, c *Container) {
 func (w *initWalk) resize(i int, c *Container) bool {
 	switch w.v.resizeOf(w.inits[i].Container, c) {
 	case resizeRestarts:
-		message := "its resources changed and resizePolicy asks for a restart"
+		message := w.v.resizeText(w.inits[i].Container, c)
 		w.kill(i, c, Resized, message)
 		w.starts = append(w.starts, start{ref: w.inits[i], reason: Resized, message: message, fresh: true})
 		w.d.updatePod = true

@@ -85,18 +85,22 @@ func (v *view) tally() *tally {
 }
 
 func (t *tally) addInit(v *view, ref podspec.ContainerRef, s *v1.ContainerStatus) {
-	ended := s.State.Terminated
-	if ended == nil && s.State.Waiting != nil {
-		ended = s.LastTerminationState.Terminated
-	}
+	ended := lastEnd(s)
 	switch {
 	case ended == nil:
 		t.pendingInit++
-	case ended.ExitCode != 0 && !restartWanted(v.pod, ref.Container, v.newest(ref.Name)):
+	case ended.ExitCode != 0 && !restartAfter(v.pod, ref.Container, ended.ExitCode):
 		t.failedInit++
-	case ended.ExitCode != 0:
-		t.pendingInit++
 	}
+}
+
+// lastEnd is how a container ended that is not running now; nil when it runs, or
+// never ended.
+func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
+	if s.State.Terminated == nil && s.State.Waiting != nil {
+		return s.LastTerminationState.Terminated
+	}
+	return s.State.Terminated
 }
 
 func (t *tally) addSidecar(s *v1.ContainerStatus) {
@@ -118,28 +122,22 @@ func (t *tally) addSidecar(s *v1.ContainerStatus) {
 }
 
 func (t *tally) addRegular(v *view, ref podspec.ContainerRef, s *v1.ContainerStatus) {
+	ended := lastEnd(s)
 	switch {
 	case s.State.Running != nil:
 		t.running++
-	case s.State.Terminated != nil:
+	case ended != nil:
 		t.stopped++
-		if s.State.Terminated.ExitCode == 0 {
+		if s.State.Terminated != nil && ended.ExitCode == 0 {
 			t.succeeded++
 		}
-		t.addRestartable(v, ref)
-	case s.State.Waiting != nil && s.LastTerminationState.Terminated != nil:
-		t.stopped++
-		t.addRestartable(v, ref)
+		if restartAfter(v.pod, ref.Container, ended.ExitCode) {
+			t.restartable++
+		}
 	case s.State.Waiting != nil:
 		t.waiting++
 	default:
 		t.unknown++
-	}
-}
-
-func (t *tally) addRestartable(v *view, ref podspec.ContainerRef) {
-	if restartWanted(v.pod, ref.Container, v.newest(ref.Name)) {
-		t.restartable++
 	}
 }
 

@@ -49,7 +49,7 @@ func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *Container)
 	}
 	switch v.resizeOf(ref.Container, c) {
 	case resizeRestarts:
-		message := "its resources changed and resizePolicy asks for a restart"
+		message := v.resizeText(ref.Container, c)
 		d.killRegular(ref, c, Resized, message)
 		d.regularStart = append(d.regularStart, start{ref: ref, reason: Resized, message: message, fresh: true})
 		d.updatePod = true

@@ -2,8 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -32,11 +34,12 @@ func resizable() []v1.ResourceName {
 
 // resizeOf compares what the manifest asks of cpu and memory with what was
 // applied last (kubelet: computePodResizeAction). Without any record of what
-// was applied nothing has changed.
+// was applied nothing has changed. A limit cannot be taken away in place, as the
+// CRI has no word for that.
 func (v *view) resizeOf(spec *v1.Container, c *Container) resizeVerdict {
 	verdict := resizeNone
 	for _, name := range v.resized(spec, c) {
-		if resizePolicy(spec, name) == v1.RestartContainer {
+		if resizePolicy(spec, name) == v1.RestartContainer || v.limitRemoved(spec, c, name) {
 			return resizeRestarts
 		}
 		verdict = resizeInPlace
@@ -47,12 +50,10 @@ func (v *view) resizeOf(spec *v1.Container, c *Container) resizeVerdict {
 // resized lists the resources of a running container that differ from what was
 // applied.
 func (v *view) resized(spec *v1.Container, c *Container) []v1.ResourceName {
-	actuated := v.obs.Journal.Actuated
-	if actuated == nil || c.State != Running {
+	if v.obs.Journal.Actuated == nil || c.State != Running {
 		return nil
 	}
-	applied := actuated.Containers[spec.Name]
-	wanted := EffectiveResources(v.pod, spec)
+	applied, wanted := v.appliedResources(spec.Name), v.wantedResources(spec)
 	var names []v1.ResourceName
 	for _, name := range resizable() {
 		if differs(wanted.Requests, applied.Requests, name) || differs(wanted.Limits, applied.Limits, name) {
@@ -62,23 +63,41 @@ func (v *view) resized(spec *v1.Container, c *Container) []v1.ResourceName {
 	return names
 }
 
-// EffectiveResources are a container's resources, with the pod's limits for
-// those it has none of its own.
-func EffectiveResources(pod *v1.Pod, spec *v1.Container) v1.ResourceRequirements {
-	own := v1.ResourceRequirements{Requests: spec.Resources.Requests, Limits: spec.Resources.Limits.DeepCopy()}
-	if pod.Spec.Resources == nil {
+// limitRemoved tells that a limit was taken away. A container that a kubelet made
+// is judged as a kubelet does, which asks the runtime all the same.
+func (v *view) limitRemoved(spec *v1.Container, c *Container, name v1.ResourceName) bool {
+	if c.SpecHash == "" {
+		return false
+	}
+	before, after := v.appliedResources(spec.Name).Limits[name], v.wantedResources(spec).Limits[name]
+	return !before.IsZero() && after.IsZero()
+}
+
+// wantedResources are those that the manifest asks for, appliedResources those
+// that were applied last; each with the pod's own limits of its time.
+func (v *view) wantedResources(spec *v1.Container) v1.ResourceRequirements {
+	return withPodLimits(spec.Resources, v.pod.Spec.Resources)
+}
+
+func (v *view) appliedResources(name string) v1.ResourceRequirements {
+	actuated := v.obs.Journal.Actuated
+	return withPodLimits(actuated.Containers[name], actuated.Pod)
+}
+
+// withPodLimits adds the pod's limits for those a container has none of its own.
+func withPodLimits(own v1.ResourceRequirements, pod *v1.ResourceRequirements) v1.ResourceRequirements {
+	if pod == nil {
 		return own
 	}
+	limits := v1.ResourceList{}
+	maps.Copy(limits, own.Limits)
 	for _, name := range resizable() {
-		limit, ok := pod.Spec.Resources.Limits[name]
+		limit, ok := pod.Limits[name]
 		if _, has := own.Limits[name]; ok && !has {
-			if own.Limits == nil {
-				own.Limits = v1.ResourceList{}
-			}
-			own.Limits[name] = limit
+			limits[name] = limit
 		}
 	}
-	return own
+	return v1.ResourceRequirements{Requests: own.Requests, Limits: limits}
 }
 
 func differs(a, b v1.ResourceList, name v1.ResourceName) bool {
@@ -100,14 +119,59 @@ func resizePolicy(spec *v1.Container, name v1.ResourceName) v1.ResourceResizeRes
 
 // updateOf describes an update in place, field by field.
 func (v *view) updateOf(ref podspec.ContainerRef, c *Container) update {
-	applied := v.obs.Journal.Actuated.Containers[ref.Name]
-	wanted := EffectiveResources(v.pod, ref.Container)
-	u := update{container: c, ref: ref}
-	for _, name := range v.resized(ref.Container, c) {
-		u.changes = append(u.changes, listChange("resources.limits", applied.Limits, wanted.Limits, name)...)
-		u.changes = append(u.changes, listChange("resources.requests", applied.Requests, wanted.Requests, name)...)
+	return update{container: c, ref: ref, changes: v.resourceChanges(ref.Container, c)}
+}
+
+func (v *view) resourceChanges(spec *v1.Container, c *Container) []Change {
+	applied, wanted := v.appliedResources(spec.Name), v.wantedResources(spec)
+	var changes []Change
+	for _, name := range v.resized(spec, c) {
+		changes = append(changes, listChange("resources.limits", applied.Limits, wanted.Limits, name)...)
+		changes = append(changes, listChange("resources.requests", applied.Requests, wanted.Requests, name)...)
 	}
-	return u
+	return changes
+}
+
+// resizeText says why a resize restarts a container.
+func (v *view) resizeText(spec *v1.Container, c *Container) string {
+	why := "its resizePolicy asks for a restart"
+	for _, name := range v.resized(spec, c) {
+		if v.limitRemoved(spec, c, name) {
+			why = "a limit cannot be taken away in place"
+		}
+	}
+	return fmt.Sprintf("%s; %s", changeText(v.resourceChanges(spec, c)), why)
+}
+
+// grows tells that an update gives a container more than it has.
+func (v *view) grows(u update) bool {
+	applied, wanted := v.appliedResources(u.ref.Name), v.wantedResources(u.ref.Container)
+	for _, name := range resizable() {
+		before, after := applied.Limits[name], wanted.Limits[name]
+		if after.Cmp(before) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// podGrows tells that the limits of the pod's containers come to more than was
+// applied: the pod's own cgroup then has to grow before them.
+func (v *view) podGrows() bool {
+	if v.obs.Journal.Actuated == nil {
+		return false
+	}
+	for _, name := range resizable() {
+		var before, after resource.Quantity
+		for _, ref := range runsInPod(v.pod) {
+			before.Add(v.appliedResources(ref.Name).Limits[name])
+			after.Add(v.wantedResources(ref.Container).Limits[name])
+		}
+		if after.Cmp(before) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func listChange(path string, before, after v1.ResourceList, name v1.ResourceName) []Change {

@@ -23,13 +23,18 @@ func restartWanted(pod *v1.Pod, spec *v1.Container, c *Container) bool {
 		return true
 	case Exited:
 	}
+	return restartAfter(pod, spec, c.ExitCode)
+}
+
+// restartAfter decides by an exit code alone (kubelet: ContainerShouldRestart).
+func restartAfter(pod *v1.Pod, spec *v1.Container, exitCode int32) bool {
 	if spec.RestartPolicy == nil {
-		return policyWants(v1.ContainerRestartPolicy(pod.Spec.RestartPolicy), c.ExitCode)
+		return policyWants(v1.ContainerRestartPolicy(pod.Spec.RestartPolicy), exitCode)
 	}
-	if _, ok := matchingRule(spec, c.ExitCode); ok {
+	if _, ok := matchingRule(spec, exitCode); ok {
 		return true
 	}
-	return policyWants(*spec.RestartPolicy, c.ExitCode)
+	return policyWants(*spec.RestartPolicy, exitCode)
 }
 
 func policyWants(policy v1.ContainerRestartPolicy, exitCode int32) bool {

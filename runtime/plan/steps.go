@@ -91,12 +91,49 @@ func (b *builder) create() {
 	if b.d.createSandbox {
 		b.runSandbox()
 	}
-	b.startContainers()
-	for _, u := range b.d.updates {
-		b.updateContainer(u)
+	grows := b.v.podGrows()
+	if grows {
+		b.updatePod(nil)
 	}
-	if b.d.updatePod {
-		b.add(Step{ID: "update-pod", Kind: UpdatePod, OnFailure: Continue, Reason: Resized, Message: "the pod's resources changed"})
+	b.startContainers()
+	ids := b.updateContainers()
+	if !grows {
+		b.updatePod(ids)
+	}
+}
+
+// updateContainers changes what can change in place: first what takes away, then
+// what gives (kubelet: markContainerForUpdate).
+func (b *builder) updateContainers() []string {
+	slices.SortStableFunc(b.d.updates, func(x, y update) int {
+		return cmp.Compare(btoi(b.v.grows(x)), btoi(b.v.grows(y)))
+	})
+	var ids []string
+	for _, u := range b.d.updates {
+		ids = append(ids, b.add(Step{
+			ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue, After: after(b.stepsOf(UpdatePod), ids),
+			Container: u.ref.Name, ContainerType: u.ref.Type, ContainerID: u.container.ID,
+			Reason: Resized, Message: changeText(u.changes), Changes: u.changes,
+		}))
+	}
+	return ids
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// updatePod gives the pod's own cgroup its limits: before its containers get
+// more, or after they have less.
+func (b *builder) updatePod(waits []string) {
+	if b.d.updatePod || len(b.d.updates) > 0 {
+		b.add(Step{
+			ID: "update-pod", Kind: UpdatePod, OnFailure: Continue, After: waits,
+			Reason: Resized, Message: "the pod's resources changed",
+		})
 	}
 }
 
@@ -121,14 +158,6 @@ func (b *builder) stepsOf(kind Kind) []string {
 		}
 	}
 	return ids
-}
-
-func (b *builder) updateContainer(u update) {
-	b.add(Step{
-		ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue,
-		Container: u.ref.Name, ContainerType: u.ref.Type, ContainerID: u.container.ID,
-		Reason: Resized, Message: changeText(u.changes), Changes: u.changes,
-	})
 }
 
 // finish adds what needs no step: what stays, what is held, what is waited for
