@@ -45,6 +45,8 @@ type yield struct {
 	config    *runtimeapi.PodSandboxConfig
 	podIPs    []string
 	images    map[string]plan.Image
+	// started holds the ids of containers by name.
+	started map[string]string
 }
 
 // stepState is how a step ended for those that come after it.
@@ -61,7 +63,7 @@ func (e *Engine) newExecution(in *plan.Input, s *Snapshot, opts Options) *execut
 		slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
 	}
 	x.act = x.do
-	x.yield.images = in.Observed.Images
+	x.yield.images, x.yield.started = in.Observed.Images, map[string]string{}
 	x.yield.sandboxID = x.plan.SandboxID
 	for i := range in.Observed.Sandboxes {
 		if in.Observed.Sandboxes[i].ID == x.plan.SandboxID {

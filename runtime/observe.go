@@ -156,7 +156,7 @@ func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([
 		group.Go(func() error {
 			info, present, err := image.Status(ctx, e.client.Images, name)
 			if present {
-				found[i] = SnapshotImage{Reference: name, ID: info.ID, User: info.User}
+				found[i] = SnapshotImage{Reference: info.Reference, ID: info.ID, User: info.User}
 			}
 			return err
 		})

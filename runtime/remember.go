@@ -84,9 +84,10 @@ func (x *execution) forget() error {
 }
 
 // noteStart keeps the restart delay and the outcome of one start.
-func (x *execution) noteStart(ref podspec.ContainerRef) {
+func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.yield.started[ref.Name] = id
 	delete(x.journal.StartErrors, ref.Name)
 	if x.journal.Backoffs == nil {
 		x.journal.Backoffs = map[string]plan.Backoff{}

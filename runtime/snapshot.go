@@ -114,9 +114,12 @@ func (s *Snapshot) imagesOf(desired *podspec.Desired) map[string]plan.Image {
 	return images
 }
 
-// names tells that a reference of a manifest means this image.
+// names tells that a reference of a manifest means this image. What has neither
+// tag nor digest is asked for by the tag latest, and is never a name that a
+// runtime gives.
 func (i *SnapshotImage) names(reference string) bool {
-	return i.Reference == reference || i.ID == reference || image.SameReference(i.Reference, reference)
+	tagged, err := image.WithTag(reference)
+	return err == nil && (i.ID == reference || i.Reference == tagged || image.SameReference(i.Reference, tagged))
 }
 
 func (i *SnapshotImage) observed() plan.Image {

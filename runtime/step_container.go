@@ -27,7 +27,7 @@ func (x *execution) startContainer(ctx context.Context, s *plan.Step) (string, e
 		x.noteFailure(ref.Name, err)
 		return "", err
 	}
-	x.noteStart(ref)
+	x.noteStart(ref, id)
 	if s.PostStart == "" {
 		return "", nil
 	}

@@ -144,6 +144,10 @@ func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ip
 	if err != nil {
 		return nil, err
 	}
+	target, err := x.targetID(ref, mode)
+	if err != nil {
+		return nil, err
+	}
 	return criconfig.Container(criconfig.ContainerInput{
 		Desired:   x.desired,
 		Container: ref,
@@ -153,7 +157,7 @@ func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ip
 		ImageRef:  img.ID,
 		Image:     criconfig.ImageUser{UID: img.UID, Username: img.Username},
 		PodIPs:    ips,
-		TargetID:  x.targetID(ref),
+		TargetID:  target,
 
 		VolumeImages: x.volumeImages(),
 	})
@@ -184,14 +188,26 @@ func (x *execution) volumeImages() map[string]string {
 	return ids
 }
 
-// targetID is the container whose processes an ephemeral container sees.
-func (x *execution) targetID(ref podspec.ContainerRef) string {
-	i := slices.IndexFunc(x.snapshot.Containers, func(c SnapshotContainer) bool {
-		return ref.Target != "" && c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING &&
-			c.Status.GetLabels()[criconfig.LabelContainerName] == ref.Target
-	})
-	if i < 0 {
-		return ""
+// targetID is the container whose processes an ephemeral container sees: one
+// that was started in this pass, or that ran before. For a proof it is enough
+// that this pass will start it.
+func (x *execution) targetID(ref podspec.ContainerRef, mode mountMode) (string, error) {
+	if ref.Target == "" {
+		return "", nil
 	}
-	return x.snapshot.Containers[i].Status.GetId()
+	x.mu.Lock()
+	id := x.yield.started[ref.Target]
+	x.mu.Unlock()
+	starts := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool {
+		return s.Kind == plan.StartContainer && s.Container == ref.Target
+	})
+	if id != "" || (starts && mode == mountsForProof) {
+		return id, nil
+	}
+	for _, c := range x.snapshot.Containers {
+		if c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && c.Status.GetLabels()[criconfig.LabelContainerName] == ref.Target {
+			return c.Status.GetId(), nil
+		}
+	}
+	return "", fmt.Errorf("container %s, whose processes it joins, does not run", ref.Target)
 }

@@ -29,15 +29,15 @@ func WithTag(name string) (string, error) {
 	return name + ":latest", nil
 }
 
-// SameReference tells that two references mean the same image: nginx and
-// docker.io/library/nginx:latest.
+// SameReference tells that two references mean the same image: nginx:latest and
+// docker.io/library/nginx:latest. One without tag and digest means none.
 func SameReference(a, b string) bool {
 	return a == b || (fullName(a) != "" && fullName(a) == fullName(b))
 }
 
 func fullName(name string) string {
-	ref, err := reference.ParseDockerRef(name)
-	if err != nil {
+	ref, err := reference.ParseNormalizedNamed(name)
+	if err != nil || reference.IsNameOnly(ref) {
 		return ""
 	}
 	return ref.String()
@@ -50,7 +50,9 @@ func isNamed(ref reference.Reference) bool {
 
 // Info is what the runtime knows of an image.
 type Info struct {
-	ID string
+	// Reference is what the runtime was asked for.
+	Reference string
+	ID        string
 	// User is the user the image asks for, a number or a name; empty means root.
 	User string
 	Size uint64
@@ -72,7 +74,7 @@ func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name stri
 	if img == nil {
 		return Info{}, false, nil
 	}
-	info := Info{ID: img.GetId(), User: UserOf(img), Size: img.GetSize(), RepoDigests: img.GetRepoDigests()}
+	info := Info{Reference: tagged, ID: img.GetId(), User: UserOf(img), Size: img.GetSize(), RepoDigests: img.GetRepoDigests()}
 	return info, true, nil
 }
 

@@ -101,11 +101,7 @@ func (d *decision) decideNewSandbox(v *view) {
 
 // decideContainers chooses what happens in the sandbox that is there.
 func (d *decision) decideContainers(v *view) {
-	for _, ref := range podspec.EphemeralContainers(v.pod) {
-		if v.newest(ref.Name) == nil {
-			d.ephemeralStart = append(d.ephemeralStart, start{ref: ref, reason: NotCreated, message: "not created yet"})
-		}
-	}
+	d.decideEphemeral(v)
 	d.removed = v.leftovers()
 	initialised := d.decideInit(v)
 	if d.killPod || !initialised {
@@ -118,4 +114,13 @@ func (d *decision) decideContainers(v *view) {
 		return
 	}
 	d.updatePod = d.updatePod || v.podResized()
+}
+
+// decideEphemeral starts debug containers, each once in its life.
+func (d *decision) decideEphemeral(v *view) {
+	for _, ref := range podspec.EphemeralContainers(v.pod) {
+		if v.newest(ref.Name) == nil {
+			d.ephemeralStart = append(d.ephemeralStart, start{ref: ref, reason: NotCreated, message: "not created yet"})
+		}
+	}
 }

@@ -13,7 +13,7 @@ import (
 // CrashLoopBackOff, and one whose references or image are missing. A running
 // container that would be replaced by one that cannot start is left running.
 func (b *builder) holdStarts() {
-	for _, list := range [][]start{b.d.ephemeralStart, b.d.initStart, b.d.regularStart} {
+	for _, list := range [][]start{b.d.initStart, b.d.regularStart, b.d.ephemeralStart} {
 		for _, s := range list {
 			if hold, ok := b.holdOf(s); ok {
 				b.p.Holds = append(b.p.Holds, hold)

@@ -10,9 +10,11 @@ import (
 
 // startContainers adds the starts of this pass. Init containers and sidecars
 // follow one another; regular containers may overlap, except that one with a
-// postStart hook holds back those after it, as the kubelet's sequence does.
+// postStart hook holds back those after it, as the kubelet's sequence does. A
+// debug container comes after the container whose processes it joins.
 func (b *builder) startContainers() {
 	var lastInit, lastHook string
+	started := map[string]string{}
 	for _, s := range b.starts {
 		switch s.ref.Type {
 		case podspec.Init, podspec.Sidecar:
@@ -22,8 +24,9 @@ func (b *builder) startContainers() {
 			if HandlerName(postStart(s.ref)) != "" {
 				lastHook = id
 			}
+			started[s.ref.Name] = id
 		case podspec.Ephemeral:
-			b.startContainer(s, "")
+			b.startContainer(s, started[s.ref.Target])
 		}
 	}
 }

@@ -50,6 +50,7 @@ func (b *builder) build() {
 	b.p.SandboxID, b.p.Attempt = b.d.sandboxID, b.d.attempt
 	b.holdStarts()
 	if b.networkHeld() || b.recreationHeld() {
+		b.p.KillPod, b.p.CreateSandbox = false, false
 		b.finish()
 		return
 	}

@@ -43,12 +43,12 @@ func (b *builder) stopRunning(gate []string) {
 	for _, c := range b.v.stopOrder() {
 		ref, _ := podspec.FindContainer(b.v.pod, c.Name)
 		k := kill{container: c, ref: ref, reason: b.killReason(), message: b.killMessage()}
-		k.reason, k.message = b.ownReason(c, k)
 		waits := gate
 		if ref.Type == podspec.Sidecar {
 			waits = after(gate, plain, laterSidecars(b.v.pod, ref, sidecars))
 		}
 		id := b.stopContainer(k, waits)
+		b.explainStop(c)
 		b.stops = append(b.stops, id)
 		if ref.Type == podspec.Sidecar {
 			sidecars[ref.Name] = id
@@ -58,14 +58,16 @@ func (b *builder) stopRunning(gate []string) {
 	}
 }
 
-// ownReason is why this container would be stopped even if the pod stayed.
-func (b *builder) ownReason(c *Container, k kill) (Reason, string) {
+// explainStop gives the stop that was added last the reason for which its
+// container would be stopped even if the pod stayed. Its grace period is the
+// pod's all the same, as the whole pod is stopped.
+func (b *builder) explainStop(c *Container) {
+	step := &b.p.Steps[len(b.p.Steps)-1]
 	for _, own := range b.d.kills {
 		if own.container.ID == c.ID {
-			return own.reason, own.message
+			step.Reason, step.Message = own.reason, own.message
 		}
 	}
-	return k.reason, k.message
 }
 
 // laterSidecars are the stops of the sidecars that come after ref in the
@@ -126,10 +128,13 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 		Reason:    k.reason, Message: k.message, Changes: k.changes,
 	}
 	grace := b.v.grace(k)
-	step.GracePeriodSeconds = &grace
 	if grace > 0 {
 		step.PreStop = preStopOf(k)
 	}
+	if b.v.opts.GracePeriod == nil {
+		grace = max(grace, shortestStop)
+	}
+	step.GracePeriodSeconds = &grace
 	return b.add(step)
 }
 
@@ -139,21 +144,22 @@ const shortestStop = 2
 
 // grace is the time a container has to stop: the user's word, else that of the
 // probe that failed, else the pod's, else what was written on the container
-// when it was created (kubelet: setTerminationGracePeriod).
+// when it was created (kubelet: setTerminationGracePeriod). Without any time no
+// hook runs, although the runtime is never given less than the shortest.
 func (v *view) grace(k kill) int64 {
 	if v.opts.GracePeriod != nil {
 		return *v.opts.GracePeriod
 	}
 	if own := probeGrace(k); own != nil {
-		return max(*own, shortestStop)
+		return *own
 	}
 	switch {
 	case v.pod != nil && k.ref.Container != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
-		return max(*v.pod.Spec.TerminationGracePeriodSeconds, shortestStop)
+		return *v.pod.Spec.TerminationGracePeriodSeconds
 	case k.container.GracePeriod != nil:
-		return max(*k.container.GracePeriod, shortestStop)
+		return *k.container.GracePeriod
 	case v.pod != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
-		return max(*v.pod.Spec.TerminationGracePeriodSeconds, shortestStop)
+		return *v.pod.Spec.TerminationGracePeriodSeconds
 	}
 	return shortestStop
 }
