@@ -144,7 +144,7 @@ func TestPlansAgreeWithTheKubelet(t *testing.T) {
 	counts := map[string]int{}
 	g := &goldenCall{dir: t.TempDir()}
 	eachGolden(t, "testdata/actions.train.jsonl.gz", func(line []byte) {
-		var r goldenRow
+		r := goldenRow{Backoffs: []object{}}
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func TestPassesAgreeWithTheKubelet(t *testing.T) {
 	counts := map[string]int{}
 	g := &goldenCall{dir: t.TempDir()}
 	eachGolden(t, "testdata/sync.train.jsonl.gz", func(line []byte) {
-		var r goldenRow
+		r := goldenRow{Backoffs: []object{}}
 		var want goldenSync
 		if json.Unmarshal(line, &r) != nil || json.Unmarshal(r.Expect, &want) != nil {
 			t.Fatal("unreadable row")

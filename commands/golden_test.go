@@ -33,6 +33,8 @@ type goldenRow struct {
 	ImagesPresent []string                     `json:"imagesPresent"`
 	KubeletPhase  v1.PodPhase                  `json:"kubeletPhase"`
 	Expect        json.RawMessage              `json:"expect"`
+	// Backoffs is the section of that name; nil leaves it out.
+	Backoffs []object `json:"-"`
 }
 
 type goldenSandbox struct {
@@ -75,7 +77,9 @@ func (r *goldenRow) snapshot() object {
 		"takenAt":  time.Unix(0, r.Now).UTC().Format(time.RFC3339Nano),
 		"runtime":  object{"name": "containerd", "version": "2.4.2"},
 		"probes":   r.probes(),
-		"backoffs": []object{},
+	}
+	if r.Backoffs != nil {
+		doc["backoffs"] = r.Backoffs
 	}
 	sandboxes, containers := []object{}, []object{}
 	for i := range r.CRI.Sandboxes {

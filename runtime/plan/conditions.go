@@ -27,7 +27,7 @@ func (v *view) conditions(s *v1.PodStatus) []v1.PodCondition {
 		trueCondition(v1.PodScheduled),
 	}
 	if v.hasRestartAllRule() {
-		conditions = append(conditions, v.restartAllCondition())
+		conditions = append(conditions, v.restartAllCondition(s))
 	}
 	return conditions
 }
@@ -145,9 +145,16 @@ func (v *view) hasRestartAllRule() bool {
 	return false
 }
 
-func (v *view) restartAllCondition() v1.PodCondition {
-	if !v.restartsAll() {
-		return v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
+// restartAllCondition tells whether all containers are about to be restarted. A
+// pod that has finished says so as its reason.
+func (v *view) restartAllCondition(s *v1.PodStatus) v1.PodCondition {
+	switch {
+	case s.Phase == v1.PodFailed:
+		return falseCondition(v1.AllContainersRestarting, "PodFailed", "")
+	case s.Phase == v1.PodSucceeded:
+		return falseCondition(v1.AllContainersRestarting, "PodCompleted", "")
+	case !v.restartsAll():
+		return falseCondition(v1.AllContainersRestarting, "", "")
 	}
 	c := trueCondition(v1.AllContainersRestarting)
 	c.Reason = "RestartAllContainersStarted"

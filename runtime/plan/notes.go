@@ -51,7 +51,7 @@ func (b *builder) editedAfterEnd() bool {
 		if c == nil {
 			continue
 		}
-		if changed, _ := b.v.definitionChanged(ref.Container, c); changed {
+		if changed, _ := b.v.editedSince(ref.Container, c); changed {
 			return true
 		}
 	}

@@ -102,8 +102,17 @@ func (v *view) startAgain(ref podspec.ContainerRef) start {
 	if c.SandboxID != v.active {
 		s.reason, s.message = SandboxReplaced, "its sandbox was replaced"
 	}
-	s.fresh, s.changes = v.definitionChanged(ref.Container, c)
+	s.fresh, s.changes = v.editedSince(ref.Container, c)
 	return s
+}
+
+// editedSince tells whether the manifest of a container that has ended is known to
+// be another now. A record without a readable hash shows nothing of the kind.
+func (v *view) editedSince(spec *v1.Container, c *Container) (bool, []Change) {
+	if c.Hash == "" && c.SpecHash == "" {
+		return false, nil
+	}
+	return v.definitionChanged(spec, c)
 }
 
 // startAnew is the start of a container in a new sandbox.
@@ -113,7 +122,7 @@ func (v *view) startAnew(ref podspec.ContainerRef) start {
 		return start{ref: ref, reason: NotCreated, message: "not created yet"}
 	}
 	s := start{ref: ref, reason: SandboxReplaced, message: "its sandbox is replaced"}
-	s.fresh, s.changes = v.definitionChanged(ref.Container, c)
+	s.fresh, s.changes = v.editedSince(ref.Container, c)
 	return s
 }
 
