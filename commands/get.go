@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type getOptions struct {
@@ -54,7 +53,7 @@ func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error
 func (g *globals) showPods(o *getOptions, pods []*v1.Pod) error {
 	switch o.output {
 	case "json", "yaml":
-		return writeDocument(g.env.Out, o.output, o.document(pods))
+		return writeDocument(g.env.Out, o.output, podDocument(pods, o.named))
 	case "name":
 		for _, pod := range pods {
 			g.print("pod/%s", pod.Name)
@@ -63,18 +62,4 @@ func (g *globals) showPods(o *getOptions, pods []*v1.Pod) error {
 	}
 	v := &podView{now: g.env.Now(), wide: o.output == "wide", namespaces: o.allNamespaces}
 	return table(g.env.Out, v.header(), v.rows(pods))
-}
-
-// document is one pod as it is, several as a v1.List, as kubectl prints them.
-func (o *getOptions) document(pods []*v1.Pod) any {
-	if o.named && len(pods) == 1 {
-		return pods[0]
-	}
-	if pods == nil {
-		pods = []*v1.Pod{}
-	}
-	return struct {
-		metav1.TypeMeta `json:",inline"`
-		Items           []*v1.Pod `json:"items"`
-	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, pods}
 }

@@ -74,9 +74,9 @@ type object = map[string]any
 func (r *goldenRow) snapshot() object {
 	doc := object{
 		"apiVersion": plan.APIVersion, "kind": "Snapshot",
-		"takenAt":  time.Unix(0, r.Now).UTC().Format(time.RFC3339Nano),
-		"runtime":  object{"name": "containerd", "version": "2.4.2"},
-		"probes":   r.probes(),
+		"takenAt": time.Unix(0, r.Now).UTC().Format(time.RFC3339Nano),
+		"runtime": object{"name": "containerd", "version": "2.4.2"},
+		"probes":  r.probes(),
 	}
 	if r.Backoffs != nil {
 		doc["backoffs"] = r.Backoffs

@@ -69,6 +69,7 @@ func (a *assembly) add(o *decoded, problems []Problem) {
 	if o.secret != nil {
 		mergeStringData(o.secret)
 	}
+	o.written = identity{namespace: o.meta().Namespace, uid: o.meta().UID}
 	if meta := o.meta(); meta.Namespace == "" {
 		meta.Namespace = v1.NamespaceDefault
 	}
@@ -141,7 +142,7 @@ func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
 	a.problems = append(a.problems, validate(o.doc, o.pod)...)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
-	desired := &Desired{Pod: o.pod, Source: o.doc.file}
+	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written}
 	a.collect(desired, used)
 	a.problems = append(a.problems, unresolvedProblems(o, desired)...)
 	m.Pods = append(m.Pods, desired)

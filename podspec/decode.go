@@ -174,6 +174,7 @@ func holdsQuantity(path string) bool {
 
 // decoded is one object of a manifest and the document it came from.
 type decoded struct {
+	written   identity
 	doc       *document
 	pod       *v1.Pod
 	configMap *v1.ConfigMap

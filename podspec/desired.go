@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.
@@ -20,6 +21,23 @@ type Desired struct {
 	Source string `json:"source"`
 	// Redacted tells that digests stand for the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
+
+	// written is the metadata's identity as the manifest has it.
+	written identity
+}
+
+// identity is what ties a manifest to its pod beside the name.
+type identity struct {
+	namespace string
+	uid       types.UID
+}
+
+// AsWritten is the pod with its defaults, and without the namespace and uid that
+// the manifest leaves to podctl.
+func (d *Desired) AsWritten() *v1.Pod {
+	pod := d.Pod.DeepCopy()
+	pod.Namespace, pod.UID = d.written.namespace, d.written.uid
+	return pod
 }
 
 // Objects are the API objects that manifests supply beside pods, by name. All

@@ -53,13 +53,14 @@ func validate(d *document, pod *v1.Pod) []Problem {
 }
 
 // validateEphemeral checks ephemeral containers as the API server does when they
-// are added to a pod that runs.
+// are added to a pod that runs. What it says of the rest has been said.
 func validateEphemeral(pod *core.Pod, ephemeral []core.EphemeralContainer, opts validation.PodValidationOptions) field.ErrorList {
 	with := pod.DeepCopy()
 	with.ResourceVersion = "1"
 	old := with.DeepCopy()
 	with.Spec.EphemeralContainers = ephemeral
-	return validation.ValidatePodEphemeralContainersUpdate(with, old, opts)
+	errs := validation.ValidatePodEphemeralContainersUpdate(with, old, opts)
+	return slices.DeleteFunc(errs, func(err *field.Error) bool { return !strings.HasPrefix(err.Field, "spec.ephemeralContainers") })
 }
 
 // validateIdentity checks what only matters to a pod without an API server: its

@@ -1,0 +1,113 @@
+package commands
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// TestRenderPrintsTheAPIServersDefaults compares `render` with recorded pods.
+func TestRenderPrintsTheAPIServersDefaults(t *testing.T) {
+	type row struct {
+		ID        string  `json:"id"`
+		Manifest  string  `json:"manifest"`
+		Defaulted *v1.Pod `json:"defaulted"`
+		Valid     bool    `json:"valid"`
+	}
+	compared := 0
+	eachGolden(t, "testdata/defaults.train.jsonl.gz", func(line []byte) {
+		var r row
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := call(t, r.Manifest, "render", "-o", "json", "-")
+		switch {
+		case !r.Valid && code == exitRefused:
+			return
+		case code == exitRefused && strings.Contains(errs, "unknown field"):
+			// The kubelet drops unknown fields; podctl refuses them.
+			return
+		case code != exitOK:
+			t.Errorf("%s: exit code %d: %s", r.ID, code, errs)
+			return
+		}
+		compared++
+		got := &v1.Pod{}
+		if err := json.Unmarshal([]byte(out), got); err != nil {
+			t.Fatal(err)
+		}
+		got.TypeMeta, r.Defaulted.TypeMeta = v1.Pod{}.TypeMeta, v1.Pod{}.TypeMeta
+		if !equality.Semantic.DeepEqual(got, r.Defaulted) {
+			t.Errorf("%s: -api server +podctl\n%s", r.ID, gocmp.Diff(r.Defaulted, got))
+		}
+	})
+	if compared < 40 {
+		t.Errorf("only %d pods were compared", compared)
+	}
+}
+
+// TestValidateRefusesWhatTheAPIServerRefuses compares the field paths of
+// `validate -o json` with those of the API server.
+func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
+	type row struct {
+		ID       string `json:"id"`
+		Manifest string `json:"manifest"`
+		Errors   []struct {
+			Field string `json:"field"`
+		} `json:"errors"`
+		DecodeError string `json:"decodeError"`
+	}
+	refused, accepted := 0, 0
+	eachGolden(t, "testdata/validation.train.jsonl.gz", func(line []byte) {
+		var r row
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := call(t, r.Manifest, "validate", "-o", "json", "-")
+		var doc struct{ Problems []podspec.Problem }
+		if err := json.Unmarshal([]byte(out), &doc); err != nil {
+			t.Fatalf("%s: %v %s", r.ID, err, errs)
+		}
+		var got, want []string
+		for _, p := range doc.Problems {
+			if p.Class == podspec.ClassInvalid {
+				got = append(got, p.Path)
+			}
+			if p.Line == 0 || p.Detail == "" {
+				t.Errorf("%s: no place or no word for %s", r.ID, p)
+			}
+		}
+		for _, e := range r.Errors {
+			// podctl takes ephemeral containers from the manifest (docs/design.md).
+			if e.Field != "spec.ephemeralContainers" {
+				want = append(want, e.Field)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		switch {
+		case r.DecodeError != "":
+			refused++
+			if code != exitRefused {
+				t.Errorf("%s: accepted, although it does not decode: %s", r.ID, r.DecodeError)
+			}
+		case !slices.Equal(got, want):
+			t.Errorf("%s: -api server +podctl\n%s", r.ID, gocmp.Diff(want, got))
+		case len(want) == 0:
+			accepted++
+		default:
+			refused++
+		}
+	})
+	if refused < 100 || accepted < 20 {
+		t.Errorf("only %d refused and %d accepted manifests were compared", refused, accepted)
+	}
+}

@@ -1,0 +1,78 @@
+package commands
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+type renderOptions struct {
+	files  []string
+	output string
+}
+
+func newRender(g *globals) *cobra.Command {
+	o := &renderOptions{}
+	cmd := &cobra.Command{
+		Use:   "render [flags] MANIFEST...",
+		Short: "Print pods with every default filled in",
+		Long: "Print the pods of manifests as the API server would store them: with every default filled in.\n" +
+			"No runtime is needed, and fields that podctl cannot honour are printed as well." +
+			exitCodes("0 done", "1 error", "5 invalid"),
+		Example: "  podctl render pod.yaml\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.VarP(&choice{value: &o.output, allowed: []string{"yaml", "json"}, start: "yaml"}, "output", "o", "Output format: yaml or json")
+	return cmd
+}
+
+func runRender(ctx context.Context, g *globals, o *renderOptions, args []string) error {
+	sources := slices.Concat(o.files, args)
+	if len(sources) == 0 {
+		return usagef("render needs a manifest")
+	}
+	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, sources...)
+	if err != nil {
+		return err
+	}
+	m.Problems = slices.DeleteFunc(m.Problems, func(p podspec.Problem) bool { return p.Class == podspec.ClassUnsupported })
+	if err := m.Err(); err != nil {
+		return err
+	}
+	format := o.output
+	if format == "" {
+		format = "yaml"
+	}
+	return writeDocument(g.env.Out, format, renderDocument(m.Pods))
+}
+
+// renderDocument is one pod as it is, several as a v1.List.
+func renderDocument(desired []*podspec.Desired) any {
+	pods := make([]*v1.Pod, 0, len(desired))
+	for _, d := range desired {
+		pods = append(pods, d.AsWritten())
+	}
+	return podDocument(pods, len(pods) == 1)
+}
+
+// podDocument is a single pod as it is, several as a v1.List, as kubectl prints
+// them.
+func podDocument(pods []*v1.Pod, single bool) any {
+	if single && len(pods) == 1 {
+		return pods[0]
+	}
+	if pods == nil {
+		pods = []*v1.Pod{}
+	}
+	return struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []*v1.Pod `json:"items"`
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, pods}
+}
