@@ -22,6 +22,7 @@ type applyOptions struct {
 	wait     string
 	dryRun   bool
 	parallel int
+	plan     string
 }
 
 func newApply(g *globals) *cobra.Command {
@@ -42,6 +43,7 @@ func newApply(g *globals) *cobra.Command {
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "With --all: pods of all namespaces")
 	f.Var(&choice{value: &o.wait, allowed: []string{"started", "ready", "completed"}}, "wait", "Make passes until the pod is started, ready or completed")
 	f.Lookup("wait").NoOptDefVal = "ready"
+	f.StringVar(&o.plan, "plan", "", "Execute a plan that plan --save wrote, if nothing has changed since")
 	f.BoolVar(&o.dryRun, "dry-run", false, "The same as plan")
 	f.IntVar(&o.parallel, "parallel", 4, "How many pods are worked on at a time")
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
@@ -66,6 +68,11 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 		return err
 	}
 	a := &applier{g: g, o: o, engine: engine, several: len(pods) > 1}
+	if o.plan != "" {
+		if a.saved, err = g.readSaved(o.plan); err != nil {
+			return err
+		}
+	}
 	return a.run(ctx, pods)
 }
 
@@ -80,6 +87,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 
 func (g *globals) applyTargets(ctx context.Context, o *applyOptions, args []string) ([]*podspec.Desired, error) {
 	switch {
+	case o.plan != "" && (o.wait != "" || o.all || o.probe):
+		return nil, usagef("--plan is one pass of what was planned: it goes with neither --wait nor --all nor --probe")
 	case o.all && len(args)+len(o.files) > 0:
 		return nil, usagef("--all takes no manifest")
 	case o.all:
@@ -96,6 +105,7 @@ type applier struct {
 	o       *applyOptions
 	engine  *runtime.Engine
 	several bool
+	saved   savedPlans
 
 	mu   sync.Mutex
 	code int
@@ -138,6 +148,13 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	began := a.g.env.Now()
 	var last *plan.Plan
 	opts := a.options(&last)
+	if a.saved != nil {
+		saved, err := a.saved.of(d)
+		if err != nil {
+			return err
+		}
+		opts.Saved = saved
+	}
 	var outcome *runtime.Outcome
 	var err error
 	if a.o.wait != "" {
@@ -149,7 +166,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 }
 
 func (a *applier) options(last **plan.Plan) runtime.Options {
-	opts := runtime.Options{Options: planningOptions(a.o.pull, a.o.ignore)}
+	opts := runtime.Options{Options: a.o.planning()}
 	opts.Planned = func(p *plan.Plan) { *last = p }
 	show := &progress{w: a.g.env.Err, tty: a.g.env.ErrTTY && !a.several, paint: a.g.paint(a.g.env.ErrTTY), several: a.several}
 	opts.Report = func(ev runtime.Event) {

@@ -16,6 +16,7 @@ type planOptions struct {
 	pull      string
 	ignore    bool
 	probe     bool
+	save      string
 }
 
 func newPlan(g *globals) *cobra.Command {
@@ -38,6 +39,7 @@ func newPlan(g *globals) *cobra.Command {
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list what stays as it is when nothing changes")
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Do not hold containers back after crashes")
+	f.StringVar(&o.save, "save", "", "Write the plan to a file, for apply --plan")
 	f.StringVar(&o.snapshot, "snapshot", "", "Plan for what a snapshot has, without a runtime")
 	f.BoolVar(&o.probe, "probe", false, "Ask the pods' probes first")
 	return cmd
@@ -59,11 +61,16 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 	}
 	plans := make([]*plan.Plan, 0, len(pods))
 	for _, d := range pods {
-		p, err := world.Plan(ctx, d, planningOptions(o.pull, o.ignore))
+		p, err := world.Plan(ctx, d, o.planning())
 		if err != nil {
 			return err
 		}
 		plans = append(plans, p)
+	}
+	if o.save != "" {
+		if err := savePlans(o.save, plans); err != nil {
+			return err
+		}
 	}
 	if err := g.showPlans(o, plans); err != nil || !o.exitCode {
 		return err
@@ -71,8 +78,12 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 	return withCode(planCode(plans))
 }
 
-// showPlans prints plans in the format that was asked for.
+// showPlans prints plans in the format that was asked for. What they were made of
+// is for the saved file alone.
 func (g *globals) showPlans(o *planOptions, plans []*plan.Plan) error {
+	for _, p := range plans {
+		p.Basis = nil
+	}
 	if o.output == "json" || o.output == "yaml" {
 		return writeDocument(g.env.Out, o.output, planDocument(plans))
 	}
@@ -121,16 +132,16 @@ func pullFlag(value *string) *choice {
 	return &choice{value: value, allowed: []string{"always", "missing", "never", ""}}
 }
 
-// planningOptions turns flags into the planner's words.
-func planningOptions(pull string, ignoreBackoff bool) plan.Options {
-	o := plan.Options{IgnoreBackoff: ignoreBackoff}
-	switch pull {
+// planning turns flags into the planner's words.
+func (o *planOptions) planning() plan.Options {
+	opts := plan.Options{IgnoreBackoff: o.ignore, KeepBasis: o.save != ""}
+	switch o.pull {
 	case "always":
-		o.PullPolicy = "Always"
+		opts.PullPolicy = "Always"
 	case "missing":
-		o.PullPolicy = "IfNotPresent"
+		opts.PullPolicy = "IfNotPresent"
 	case "never":
-		o.PullPolicy = "Never"
+		opts.PullPolicy = "Never"
 	}
-	return o
+	return opts
 }

@@ -142,7 +142,7 @@ func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
 	a.problems = append(a.problems, validate(o.doc, o.pod)...)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
-	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written}
+	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written, memo: newMemo()}
 	a.collect(desired, used)
 	a.problems = append(a.problems, unresolvedProblems(o, desired)...)
 	m.Pods = append(m.Pods, desired)

@@ -10,7 +10,7 @@ import (
 // Desired is one pod as it shall be, together with every object it refers to.
 // It is complete: whoever holds it needs no file, no API server and no clock to
 // know what is wanted. It marshals to JSON so that it can be kept and applied
-// again later.
+// again later. Nobody changes it once it was asked for a hash.
 type Desired struct {
 	// Pod is the pod with all defaults filled in; its namespace and uid are set.
 	Pod *v1.Pod `json:"pod"`
@@ -24,6 +24,8 @@ type Desired struct {
 
 	// written is the metadata's identity as the manifest has it.
 	written identity
+	// memo holds hashes of what was loaded, which nobody changes.
+	memo *memo
 }
 
 // identity is what ties a manifest to its pod beside the name.

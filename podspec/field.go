@@ -50,16 +50,46 @@ type Field struct {
 
 // Classify returns the row of the table for a field path, with or without
 // indices; false for a path that the table does not know.
-func Classify(path string) (Field, bool) {
-	parts := generalised(path)
-	var best Field
-	found := false
-	for _, f := range Fields() {
-		if hasPrefix(parts, strings.Split(f.Path, ".")) && (!found || len(f.Path) > len(best.Path)) {
-			best, found = f, true
+func Classify(path string) (Field, bool) { return newFieldTable().classify(path) }
+
+// fieldTable finds rows by their path.
+type fieldTable struct {
+	rows map[string]Field
+	// divided are the paths that have rows below them.
+	divided map[string]bool
+}
+
+func newFieldTable() *fieldTable {
+	fields := Fields()
+	t := &fieldTable{rows: make(map[string]Field, len(fields)), divided: make(map[string]bool, len(fields))}
+	for _, f := range fields {
+		t.rows[f.Path] = f
+		for i, r := range f.Path {
+			if r == '.' {
+				t.divided[f.Path[:i]] = true
+			}
 		}
 	}
-	return best, found
+	return t
+}
+
+// classify returns the row with the longest path that path begins with.
+func (t *fieldTable) classify(path string) (Field, bool) {
+	for prefix := strings.Join(generalised(path), "."); ; {
+		if f, ok := t.rows[prefix]; ok {
+			return f, true
+		}
+		i := strings.LastIndexByte(prefix, '.')
+		if i < 0 {
+			return Field{}, false
+		}
+		prefix = prefix[:i]
+	}
+}
+
+// isDivided tells that the table has rows below a path.
+func (t *fieldTable) isDivided(path string) bool {
+	return t.divided[strings.Join(generalised(path), ".")]
 }
 
 // generalised turns a path into the form of the table.
@@ -87,22 +117,10 @@ func withoutIndices(parts []string) []string {
 	return names
 }
 
-func hasPrefix(parts, prefix []string) bool {
-	if len(parts) < len(prefix) {
-		return false
-	}
-	for i := range prefix {
-		if parts[i] != prefix[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // classifyWritten looks at every field that the user wrote: what is refused is a
 // problem, what has no effect is noted, each once.
 func classifyWritten(o *decoded) ([]Problem, []Note) {
-	c := &classifier{o: o, seen: map[string]bool{}}
+	c := &classifier{o: o, table: newFieldTable(), seen: map[string]bool{}}
 	walkLeaves(o.doc.root, "", c.visit)
 	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
 		c.problems = append(c.problems, o.doc.at(ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
@@ -112,13 +130,14 @@ func classifyWritten(o *decoded) ([]Problem, []Note) {
 
 type classifier struct {
 	o        *decoded
+	table    *fieldTable
 	seen     map[string]bool
 	problems []Problem
 	notes    []Note
 }
 
 func (c *classifier) visit(path string, _ *yamlv3.Node) {
-	f, ok := Classify(path)
+	f, ok := c.table.classify(path)
 	if !ok || f.Support == Honoured {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 // in the place of secret values.
 func (d *Desired) ContainerProjection(c *v1.Container) map[string]any {
 	tree := jsonTree(c)
-	keepClass(tree, "container", Replace)
+	newFieldTable().keep(tree, "container", Replace)
 	delete(tree, "name")
 	dropContainerDefaults(tree)
 	d.projectEnv(tree, c)
@@ -30,7 +30,7 @@ func (d *Desired) ContainerProjection(c *v1.Container) map[string]any {
 // sandbox, as a JSON tree.
 func (d *Desired) SandboxProjection() map[string]any {
 	tree := map[string]any{"spec": jsonTree(&d.Pod.Spec)}
-	keepClass(tree, "", NewSandbox)
+	newFieldTable().keep(tree, "", NewSandbox)
 	spec, _ := tree["spec"].(map[string]any)
 	if spec == nil {
 		spec = map[string]any{}
@@ -80,30 +80,19 @@ func jsonTree(value any) map[string]any {
 	return tree
 }
 
-// keepClass removes from a tree every field that is not of the class. A field
-// that the table does not go into is judged as a whole.
-func keepClass(tree map[string]any, path string, class ChangeClass) {
+// keep removes from a tree every field that is not of the class. A field that the
+// table does not go into is judged as a whole.
+func (t *fieldTable) keep(tree map[string]any, path string, class ChangeClass) {
 	for key, value := range tree {
 		at := joinPath(path, key)
 		sub, isTree := value.(map[string]any)
-		switch f, ok := Classify(at); {
-		case isTree && divided(at):
-			keepClass(sub, at, class)
+		switch f, ok := t.classify(at); {
+		case isTree && t.isDivided(at):
+			t.keep(sub, at, class)
 		case !ok || f.Change != class:
 			delete(tree, key)
 		}
 	}
-}
-
-// divided tells that the table has rows below a path.
-func divided(path string) bool {
-	prefix := strings.Join(generalised(path), ".") + "."
-	for _, f := range Fields() {
-		if strings.HasPrefix(f.Path, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // dropContainerDefaults removes values which the API server would have filled

@@ -50,6 +50,8 @@ type Options struct {
 	// Report is told of every step as it begins and ends; it may be nil. It is
 	// called from several goroutines, one at a time.
 	Report func(Event)
+	// Saved is the plan to execute, if it still fits; nil makes a new one.
+	Saved *plan.Plan
 	// Planned is told of every plan before it is executed; it may be nil.
 	Planned func(*plan.Plan)
 }
@@ -143,9 +145,12 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 			return nil, err
 		}
 		in.Observed.Journal.Reserved = reserved
-		x := e.newExecution(in, snapshot, opts)
-		outcome, err = x.run(ctx)
-		if surprise := (*surpriseError)(nil); errors.As(err, &surprise) && try < maxReplans {
+		p, err := opts.makePlan(in)
+		if err != nil {
+			return nil, err
+		}
+		outcome, err = e.newExecution(in, p, snapshot, opts).run(ctx)
+		if surprise := (*surpriseError)(nil); errors.As(err, &surprise) && try < maxReplans && opts.Saved == nil {
 			surprise.learn(reserved)
 			continue
 		}
@@ -154,6 +159,13 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 		}
 		return outcome, err
 	}
+}
+
+func (o *Options) makePlan(in *plan.Input) (*plan.Plan, error) {
+	if o.Saved != nil {
+		return plan.MakeSaved(in, o.Saved)
+	}
+	return plan.Make(in), nil
 }
 
 func (e *Engine) volumeContext(desired *podspec.Desired) volume.Context {

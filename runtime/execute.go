@@ -57,9 +57,9 @@ const (
 	stepBlocks
 )
 
-func (e *Engine) newExecution(in *plan.Input, s *Snapshot, opts Options) *execution {
+func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *Snapshot, opts Options) *execution {
 	x := &execution{
-		e: e, plan: plan.Make(in), desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
+		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
 		slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
 	}
 	x.act = x.do

@@ -29,8 +29,8 @@ func (x *execution) begin() error {
 	if starts {
 		x.noteActuated(before)
 	}
-	digest := plan.DesiredDigest(x.desired)
-	if j.Applied != nil && plan.DesiredDigest(j.Applied) == digest && !j.Deleted {
+	digest := x.desired.Digest()
+	if j.Applied != nil && j.Applied.Digest() == digest && !j.Deleted {
 		if starts {
 			return x.write()
 		}
@@ -186,6 +186,6 @@ func (x *execution) terminalPhase() v1.PodPhase {
 // runtime's records does not make it run again.
 func (x *execution) noteCompletion() {
 	if phase := x.terminalPhase(); phase != "" && x.journal.Completion == nil {
-		x.journal.Completion = &plan.Completion{Phase: phase, At: x.e.now(), DesiredDigest: plan.DesiredDigest(x.desired)}
+		x.journal.Completion = &plan.Completion{Phase: phase, At: x.e.now(), DesiredDigest: x.desired.Digest()}
 	}
 }

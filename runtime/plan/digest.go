@@ -1,110 +1,117 @@
 package plan
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
-
-	"github.com/podctl/podctl/podspec"
+	"strconv"
+	"strings"
 )
 
-// desiredDigest identifies what is wanted: the pod with its defaults, and the
-// ConfigMaps and Secrets it uses.
-func desiredDigest(d *podspec.Desired) string {
-	if d == nil {
-		return ""
-	}
-	return digestOf(struct {
-		Pod     any
-		Objects any
-	}{d.Pod, d.WithoutSecrets().Objects})
-}
+// facts are what a decision read of the world, by the object they are about: ids,
+// states, exit codes, hashes, verdicts, delays, the images needed and the
+// resources applied. Times, ages and other pods are no part of them, so that only
+// a change of the world makes a saved plan stale, and not the mere passing of
+// time.
+type facts map[string]string
 
-// DesiredDigest identifies a manifest: two manifests with the same digest ask
-// for the same pod.
-func DesiredDigest(d *podspec.Desired) string { return desiredDigest(d) }
-
-// readContainer is what a decision reads of a container record: everything but
-// its times.
-type readContainer struct {
-	ID, SandboxID, Name, State, Reason, Hash, SpecHash string
-	RestartCount                                       uint32
-	ExitCode                                           int32
-	Probes                                             map[ProbeType]ProbeResult
-}
-
-// readSandbox is what a decision reads of a sandbox.
-type readSandbox struct {
-	ID, State, SpecHash string
-	Attempt             uint32
-	HostNetwork         bool
-	IPs                 []string
-}
-
-// observedDigest identifies what was read to make a plan: ids, states, exit
-// codes, hashes, verdicts, delays, the images needed and the resources applied.
-// Times, ages and other pods are no part of it, so that only a change of the
-// world makes a saved plan stale, and not the mere passing of time.
-func observedDigest(v *view) string {
-	read := struct {
-		Sandboxes  []readSandbox
-		Containers []readContainer
-		Images     map[string]string
-		Volumes    map[string]Volume
-		Backoffs   map[string]string
-		Actuated   *Actuated
-		Reserved   map[string]uint32
-		Cgroup     *bool
-		Completed  bool
-	}{
-		Sandboxes:  v.readSandboxes(),
-		Containers: v.readContainers(),
-		Images:     map[string]string{},
-		Volumes:    v.obs.Volumes,
-		Backoffs:   map[string]string{},
-		Actuated:   v.obs.Journal.Actuated,
-		Reserved:   v.obs.Journal.Reserved,
-		Cgroup:     v.obs.CgroupExists,
-		Completed:  v.obs.Journal.Completion != nil,
-	}
-	for image, state := range v.obs.Images {
-		read.Images[image] = state.ID
-	}
-	for name, b := range v.obs.Journal.Backoffs {
-		read.Backoffs[name] = b.Duration.String()
-	}
-	return digestOf(read)
-}
-
-func (v *view) readSandboxes() []readSandbox {
-	read := make([]readSandbox, 0, len(v.sandboxes))
+func (v *view) facts() facts {
+	f := facts{}
 	for i := range v.sandboxes {
-		s := &v.sandboxes[i]
-		read = append(read, readSandbox{
-			ID: s.ID, State: string(s.State), SpecHash: s.SpecHash, Attempt: s.Attempt,
-			HostNetwork: s.HostNetwork, IPs: s.IPs,
-		})
+		f.addSandbox(&v.sandboxes[i])
 	}
-	slices.SortFunc(read, func(a, b readSandbox) int { return cmp.Compare(a.ID, b.ID) })
-	return read
+	for _, c := range v.containers {
+		f.addContainer(c, v.obs.Journal.Probes[c.ID])
+	}
+	f.addDisk(v.obs)
+	f.addJournal(&v.obs.Journal)
+	return f
 }
 
-func (v *view) readContainers() []readContainer {
-	read := make([]readContainer, 0, len(v.containers))
-	for _, c := range v.containers {
-		probes := map[ProbeType]ProbeResult{}
-		for t, record := range v.obs.Journal.Probes[c.ID] {
-			probes[t] = record.Result
-		}
-		read = append(read, readContainer{
-			ID: c.ID, SandboxID: c.SandboxID, Name: c.Name, State: string(c.State), Reason: c.Reason,
-			Hash: c.Hash, SpecHash: c.SpecHash, RestartCount: c.RestartCount, ExitCode: c.ExitCode, Probes: probes,
-		})
+// digest identifies the facts.
+func (f facts) digest() string { return digestOf(f) }
+
+func (f facts) addSandbox(s *Sandbox) {
+	network := "POD"
+	if s.HostNetwork {
+		network = "NODE"
 	}
-	slices.SortFunc(read, func(a, b readContainer) int { return cmp.Compare(a.ID, b.ID) })
-	return read
+	f["sandbox "+shortID(s.ID)] = words(string(s.State), "attempt "+strconv.Itoa(int(s.Attempt)), network,
+		strings.Join(s.IPs, ","), s.SpecHash, s.ID)
+}
+
+func (f facts) addContainer(c *Container, probes map[ProbeType]ProbeRecord) {
+	text := words(string(c.State), "restarts "+strconv.Itoa(int(c.RestartCount)), c.Hash, c.SpecHash, c.ID, c.SandboxID)
+	if c.State == Exited {
+		text = words(text, "exit code "+strconv.Itoa(int(c.ExitCode)), c.Reason)
+	}
+	for _, t := range ProbeTypes() {
+		if r, ok := probes[t]; ok {
+			text = words(text, string(t)+" "+string(r.Result))
+		}
+	}
+	f[fmt.Sprintf("container %s (%s)", c.Name, shortID(c.ID))] = text
+}
+
+func (f facts) addDisk(o *Observed) {
+	for name, image := range o.Images {
+		f["image "+name] = firstOf(image.ID, "absent")
+	}
+	for name, vol := range o.Volumes {
+		f["volume "+name] = words("prepared "+strconv.FormatBool(vol.Prepared), vol.Digest, vol.Wanted)
+	}
+	if o.CgroupExists != nil {
+		f["cgroup"] = "exists " + strconv.FormatBool(*o.CgroupExists)
+	}
+	for name, n := range o.LogAttempts {
+		f["log of "+name] = "attempt " + strconv.Itoa(int(n))
+	}
+}
+
+func (f facts) addJournal(j *Journal) {
+	for name, b := range j.Backoffs {
+		f["back-off of "+name] = b.Duration.String()
+	}
+	for name, n := range j.Reserved {
+		f["reserved attempt of "+firstOf(name, "sandbox")] = strconv.Itoa(int(n))
+	}
+	if j.Completion != nil {
+		f["completion"] = string(j.Completion.Phase)
+	}
+	if j.Actuated != nil {
+		f["resources applied"] = digestOf(j.Actuated)
+	}
+}
+
+// words joins what is not empty.
+func words(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ")
+}
+
+// changesTo says what is different in other facts, object by object.
+func (f facts) changesTo(now facts) []string {
+	all := maps.Clone(f)
+	if all == nil {
+		all = facts{}
+	}
+	maps.Copy(all, now)
+	var changes []string
+	for _, object := range slices.Sorted(maps.Keys(all)) {
+		before, was := f[object]
+		after, is := now[object]
+		switch {
+		case !was:
+			changes = append(changes, fmt.Sprintf("%s: new: %s", object, after))
+		case !is:
+			changes = append(changes, object+": gone")
+		case before != after:
+			changes = append(changes, fmt.Sprintf("%s: %s -> %s", object, before, after))
+		}
+	}
+	return changes
 }
 
 func digestOf(value any) string {

@@ -28,8 +28,12 @@ func Make(in *Input) *Plan {
 		d := decide(v)
 		newBuilder(v, d, p).build()
 	}
-	p.DesiredDigest = desiredDigest(in.Desired)
-	p.ObservedDigest = observedDigest(v)
+	p.DesiredDigest = in.Desired.Digest()
+	facts := v.facts()
+	p.ObservedDigest = facts.digest()
+	if in.Options.KeepBasis {
+		p.Basis = basisOf(in.Desired, facts)
+	}
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
 	p.Summary = summarise(p)
 	return p

@@ -44,7 +44,7 @@ func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }
 // ran.
 func (b *builder) editedAfterEnd() bool {
 	if done := b.v.obs.Journal.Completion; done != nil && done.DesiredDigest != "" {
-		return done.DesiredDigest != desiredDigest(b.v.desired)
+		return done.DesiredDigest != b.v.desired.Digest()
 	}
 	for _, ref := range runsInPod(b.v.pod) {
 		c := b.v.newest(ref.Name)

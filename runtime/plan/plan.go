@@ -30,6 +30,9 @@ type Options struct {
 	IgnoreBackoff bool
 	// GracePeriod overrides the grace period of every stop, in seconds.
 	GracePeriod *int64
+	// KeepBasis keeps in the plan what it was made of, so that what changed since
+	// can be named.
+	KeepBasis bool
 	// RemoveVolumes removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
@@ -77,6 +80,8 @@ type Plan struct {
 	// Later says what later passes will come to, as far as it is certain.
 	Later   []string `json:"later"`
 	Summary Summary  `json:"summary"`
+	// Basis is what the plan was made of; only a saved plan has it.
+	Basis *Basis `json:"basis,omitempty"`
 }
 
 // RuntimeRef names the runtime the plan was made for.

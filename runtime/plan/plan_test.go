@@ -238,7 +238,9 @@ func TestMake(t *testing.T) {
 			d := load(t, webPod)
 			w := c.world(d)
 			if c.edit != nil {
+				d = load(t, webPod)
 				c.edit(d)
+				w.d = d
 				for _, ref := range podspec.Containers(d.Pod) {
 					if _, known := w.Images[ref.Image]; !known && ref.ImagePullPolicy != v1.PullNever {
 						w.Images[ref.Image] = Image{ID: "new"}

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+const fivePod = `apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  initContainers:
+  - {name: seed, image: i:1}
+  containers:
+  - {name: a, image: i:1, env: [{name: A, value: "1"}, {name: B, value: "2"}], volumeMounts: [{name: data, mountPath: /data}]}
+  - {name: b, image: i:1, livenessProbe: {httpGet: {path: /healthz, port: 8080}}, resources: {limits: {memory: 64Mi, cpu: 500m}}}
+  - {name: c, image: i:1, readinessProbe: {tcpSocket: {port: 80}}, ports: [{containerPort: 80}]}
+  - {name: d, image: i:1, command: [sh, -c, "exec serve"], securityContext: {runAsUser: 1000}}
+  - {name: e, image: i:1, args: [--verbose]}
+  volumes:
+  - {name: data, emptyDir: {}}
+`
+
+// five is a pod of five containers that runs as wanted, beside other records.
+func five(tb testing.TB, others int) *Input {
+	tb.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(fivePod)}.Load(tb.Context(), "-")
+	if err != nil || m.Err() != nil {
+		tb.Fatal(err, m.Err())
+	}
+	w := newWorld(m.Pods[0]).sandbox("s", 0, SandboxReady)
+	w.container("s", "seed", 0, Exited)
+	for _, name := range strings.Fields("a b c d e") {
+		w.container("s", name, 0, Running)
+	}
+	for i := range others {
+		w.Images[fmt.Sprintf("other:%d", i)] = Image{ID: "sha256:other"}
+	}
+	w.Volumes["data"] = Volume{Prepared: true}
+	return w.input()
+}
+
+// BenchmarkPlanUnchanged is the plan of a pod that is as it should be.
+func BenchmarkPlanUnchanged(b *testing.B) {
+	in := five(b, 0)
+	if p := Make(in); !p.Complete {
+		b.Fatalf("%+v", p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Make(in)
+	}
+}
+
+// BenchmarkPlanFresh is the plan of a pod of which nothing is there yet.
+func BenchmarkPlanFresh(b *testing.B) {
+	in := five(b, 0)
+	in.Observed.Sandboxes, in.Observed.Containers = nil, nil
+	b.ReportAllocs()
+	for b.Loop() {
+		Make(in)
+	}
+}

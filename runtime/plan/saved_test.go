@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func (w *world) input() *Input {
+	return &Input{Pod: RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon}
+}
+
+// savedCopy is a plan as it comes back from its file.
+func savedCopy(t *testing.T, in *Input) *Plan {
+	t.Helper()
+	kept := *in
+	kept.Options.KeepBasis = true
+	text, err := json.Marshal(Make(&kept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := &Plan{}
+	if err := json.Unmarshal(text, saved); err != nil {
+		t.Fatal(err)
+	}
+	return saved
+}
+
+func TestSavedPlanIsMadeAgain(t *testing.T) {
+	in := newWorld(load(t, webPod)).input()
+	saved := savedCopy(t, in)
+	later := *in
+	later.Now = noon.Add(time.Hour)
+	p, err := MakeSaved(&later, saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := lines(p), lines(Make(in)); !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf("steps %v, want %v", got, want)
+	}
+}
+
+func TestStalePlanNamesWhatChanged(t *testing.T) {
+	edited := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:2}", 1))
+	ended := running(load(t, webPod))
+	ended.Containers[1].State, ended.Containers[1].ExitCode = Exited, 3
+	cases := map[string]struct {
+		now  *Input
+		want string
+	}{
+		"the manifest":   {running(edited).input(), "manifest: spec.containers[app].image: i:1 -> i:2"},
+		"a container":    {ended.input(), "exit code 3"},
+		"it is gone":     {newWorld(load(t, webPod)).input(), "container app (app-0-of-s0): gone"},
+		"one that stays": {running(load(t, webPod)).sandbox("s1", 1, SandboxReady).input(), "sandbox s1: new: READY attempt 1"},
+	}
+	saved := savedCopy(t, running(load(t, webPod)).input())
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := MakeSaved(c.now, saved)
+			if stale := (*StaleError)(nil); !errors.As(err, &stale) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want it to name %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestSavedHoldIsNotExecuted: a hold that ran out makes the plan neither stale
+// nor longer.
+func TestSavedHoldIsNotExecuted(t *testing.T) {
+	w := running(load(t, webPod))
+	w.Containers[1].State, w.Containers[1].ExitCode, w.Containers[1].FinishedAt = Exited, 1, noon.Add(-time.Second)
+	w.Containers[2].State, w.Containers[2].FinishedAt = Exited, noon.Add(-time.Second)
+	w.Journal.Backoffs["app"] = Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+	saved := savedCopy(t, w.input())
+	if len(saved.Holds) != 1 {
+		t.Fatalf("holds %+v", saved.Holds)
+	}
+	later := w.input()
+	later.Now = noon.Add(time.Hour)
+	p, err := MakeSaved(later, saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(p); slices.ContainsFunc(got, func(l string) bool { return strings.Contains(l, "app") }) || len(got) == 0 {
+		t.Errorf("steps %v: the held container is started", got)
+	}
+}
+
+func TestForeignStepsAreRefused(t *testing.T) {
+	in := running(load(t, webPod)).input()
+	for name, tamper := range map[string]func(*Plan){
+		"another step": func(p *Plan) { p.Steps = append(p.Steps, Step{ID: "stop-app", Kind: StopContainer, Container: "app"}) },
+		"another pod":  func(p *Plan) { p.Pod.UID = "other" },
+	} {
+		saved := savedCopy(t, in)
+		tamper(saved)
+		if _, err := MakeSaved(in, saved); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestSavedPlanHoldsNoSecret(t *testing.T) {
+	d := load(t, `apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {key: hunter2}
+---
+`+strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
+	text, err := json.Marshal(savedCopy(t, newWorld(d).input()))
+	if err != nil || strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "aHVudGVyMg") {
+		t.Errorf("the saved plan holds the secret: %s", text)
+	}
+	changed := load(t, strings.Replace(`apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {key: hunter3}
+---
+`+webPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
+	_, err = MakeSaved(newWorld(changed).input(), savedCopy(t, newWorld(d).input()))
+	if err == nil || !strings.Contains(err.Error(), "manifest: secrets.s.key: (secret changed)") {
+		t.Errorf("error %v", err)
+	}
+}
