@@ -53,7 +53,10 @@ func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error
 func (g *globals) showPods(o *getOptions, pods []*v1.Pod) error {
 	switch o.output {
 	case "json", "yaml":
-		return writeDocument(g.env.Out, o.output, podDocument(pods, o.named))
+		if o.named && len(pods) == 1 {
+			return writeDocument(g.env.Out, o.output, pods[0])
+		}
+		return writeDocument(g.env.Out, o.output, podList(pods))
 	case "name":
 		for _, pod := range pods {
 			g.print("pod/%s", pod.Name)

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-
-	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/podctl/podctl/podspec"
 )

@@ -125,7 +125,7 @@ func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 	if len(applied) == 0 {
 		return nil
 	}
-	if _, err := node.Up(ctx, o); err != nil {
+	if _, err = node.Up(ctx, o); err != nil {
 		return err
 	}
 	g.runtimeEndpoint = socket

@@ -59,15 +59,14 @@ func renderDocument(desired []*podspec.Desired) any {
 	for _, d := range desired {
 		pods = append(pods, d.AsWritten())
 	}
-	return podDocument(pods, len(pods) == 1)
-}
-
-// podDocument is a single pod as it is, several as a v1.List, as kubectl prints
-// them.
-func podDocument(pods []*v1.Pod, single bool) any {
-	if single && len(pods) == 1 {
+	if len(pods) == 1 {
 		return pods[0]
 	}
+	return podList(pods)
+}
+
+// podList is pods as a v1.List, as kubectl prints them.
+func podList(pods []*v1.Pod) any {
 	if pods == nil {
 		pods = []*v1.Pod{}
 	}

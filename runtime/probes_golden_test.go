@@ -77,7 +77,7 @@ func (r *replayed) tick(s *workerStep) (ran bool, record plan.ProbeRecord) {
 	}
 	c := &plan.Container{ID: s.ContainerID, State: plan.Running, StartedAt: r.now.Add(-time.Duration(s.AgeSeconds) * time.Second)}
 	q := &inquiry{now: r.now, opts: ProbeOptions{Due: true}}
-	q.observed.Journal.Probes = map[string]map[plan.ProbeType]plan.ProbeRecord{c.ID: {plan.Startup: startupRecord(s.Started)}}
+	q.observed.Journal.Probes = map[string]map[plan.ProbeType]plan.ProbeRecord{c.ID: {plan.Startup: s.startup()}}
 	if ran = q.whyNot(r.spec, c, r.row.ProbeType, r.probe, &record) == ""; ran {
 		record = record.Fold(r.row.ProbeType, r.probe, verdictOf(s.Raw), r.now)
 	}
@@ -85,8 +85,9 @@ func (r *replayed) tick(s *workerStep) (ran bool, record plan.ProbeRecord) {
 	return ran, record
 }
 
-func startupRecord(started bool) plan.ProbeRecord {
-	if started {
+// startup is the record of the container's startup probe.
+func (s *workerStep) startup() plan.ProbeRecord {
+	if s.Started {
 		return plan.ProbeRecord{Result: plan.ProbeSuccess}
 	}
 	return plan.ProbeRecord{Result: plan.ProbeUnknown}

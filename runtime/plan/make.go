@@ -29,10 +29,10 @@ func Make(in *Input) *Plan {
 		newBuilder(v, d, p).build()
 	}
 	p.DesiredDigest = in.Desired.Digest()
-	facts := v.facts()
-	p.ObservedDigest = facts.digest()
+	read := v.facts()
+	p.ObservedDigest = read.digest()
 	if in.Options.KeepBasis {
-		p.Basis = basisOf(in.Desired, facts)
+		p.Basis = basisOf(in.Desired, read)
 	}
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
 	p.Summary = summarise(p)

@@ -106,11 +106,16 @@ func (b *builder) create() {
 // updateContainers changes what can change in place: first what takes away, then
 // what gives (kubelet: markContainerForUpdate).
 func (b *builder) updateContainers() []string {
-	slices.SortStableFunc(b.d.updates, func(x, y update) int {
-		return cmp.Compare(btoi(b.v.grows(x)), btoi(b.v.grows(y)))
-	})
-	var ids []string
+	var shrink, grow []update
 	for _, u := range b.d.updates {
+		if b.v.grows(u) {
+			grow = append(grow, u)
+		} else {
+			shrink = append(shrink, u)
+		}
+	}
+	var ids []string
+	for _, u := range slices.Concat(shrink, grow) {
 		ids = append(ids, b.add(Step{
 			ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue, After: after(b.stepsOf(UpdatePod), ids),
 			Container: u.ref.Name, ContainerType: u.ref.Type, ContainerID: u.container.ID,
@@ -118,13 +123,6 @@ func (b *builder) updateContainers() []string {
 		}))
 	}
 	return ids
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // updatePod gives the pod's own cgroup its limits: before its containers get
