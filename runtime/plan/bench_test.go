@@ -33,7 +33,7 @@ func five(tb testing.TB, others int) *Input {
 	}
 	w := newWorld(m.Pods[0]).sandbox("s", 0, SandboxReady)
 	w.container("s", "seed", 0, Exited)
-	for _, name := range strings.FieldsSeq("a b c d e") {
+	for name := range strings.FieldsSeq("a b c d e") {
 		w.container("s", name, 0, Running)
 	}
 	for i := range others {
