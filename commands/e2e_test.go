@@ -272,6 +272,10 @@ func TestE2E(t *testing.T) {
 		{"pull", testPull},
 		{"host port", testHostPort},
 		{"delete", testDelete},
+		{"snapshot", testSnapshot},
+		{"saved plan", testSavedPlan},
+		{"resize", testResize},
+		{"drift", testDrift},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

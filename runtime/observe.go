@@ -23,16 +23,17 @@ import (
 func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
 	s := &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
 	var facts runtimeFacts
+	var strangers []SnapshotContainer
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
-	group.Go(func() error { return e.observeSandboxes(groupCtx, ref, s) })
+	group.Go(func() (err error) { s.Sandboxes, strangers, err = e.observeSandboxes(groupCtx, ref); return err })
 	group.Go(func() error { return e.observeContainers(groupCtx, ref, s) })
 	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
 	group.Go(func() (err error) { s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); return err })
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
-	s.Runtime = facts.SnapshotRuntime
+	s.Runtime, s.Containers = facts.SnapshotRuntime, append(s.Containers, strangers...)
 	node := e.node()
 	s.Node = &node
 	if desired != nil {
@@ -86,14 +87,16 @@ func (e *Engine) usesSystemdCgroup(ctx context.Context) (bool, error) {
 	return reply.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD, err
 }
 
-func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
+// observeSandboxes reads the pod's sandboxes, and what is in them of nobody's.
+func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef) ([]*runtimeapi.PodSandboxStatus, []SnapshotContainer, error) {
 	list, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
 		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(ref)},
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	found := make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
+	strangers := make([][]SnapshotContainer, len(list.GetItems()))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, item := range list.GetItems() {
 		group.Go(func() error {
@@ -101,12 +104,38 @@ func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef, s *Snaps
 			found[i] = reply.GetStatus()
 			return ignoreNotFound(err)
 		})
+		group.Go(func() (err error) {
+			strangers[i], err = e.observeStrangers(ctx, item.GetId())
+			return err
+		})
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return nil, nil, err
 	}
-	s.Sandboxes = slices.DeleteFunc(found, func(st *runtimeapi.PodSandboxStatus) bool { return st == nil })
-	return nil
+	found = slices.DeleteFunc(found, func(st *runtimeapi.PodSandboxStatus) bool { return st == nil })
+	return found, slices.Concat(strangers...), nil
+}
+
+// observeStrangers lists the containers of a sandbox that bear no mark of a pod,
+// as far as the list tells.
+func (e *Engine) observeStrangers(ctx context.Context, sandboxID string) ([]SnapshotContainer, error) {
+	list, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{PodSandboxId: sandboxID},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var strangers []SnapshotContainer
+	for _, c := range list.GetContainers() {
+		one := SnapshotContainer{SandboxID: sandboxID, Status: &runtimeapi.ContainerStatus{
+			Id: c.GetId(), Metadata: c.GetMetadata(), State: c.GetState(), CreatedAt: c.GetCreatedAt(),
+			Labels: c.GetLabels(), Annotations: c.GetAnnotations(),
+		}}
+		if one.isStranger() {
+			strangers = append(strangers, one)
+		}
+	}
+	return strangers, nil
 }
 
 func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snapshot) error {

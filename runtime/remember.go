@@ -1,11 +1,14 @@
 package runtime
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -64,7 +67,33 @@ func (x *execution) remember() error {
 	}
 	x.noteCompletion()
 	x.noteResizedPod()
+	x.noteLeft()
 	return x.write()
+}
+
+// noteLeft keeps what runs after the pass: what is missing of it later was
+// stopped by somebody else.
+func (x *execution) noteLeft() {
+	left := &plan.Left{Sandbox: x.yield.sandboxID, Containers: map[string]string{}}
+	stopped := map[string]bool{}
+	for i := range x.plan.Steps {
+		switch s := &x.plan.Steps[i]; s.Kind { //nolint:exhaustive // only what stops
+		case plan.StopContainer:
+			stopped[s.ContainerID] = true
+		case plan.StopSandbox:
+			stopped[s.SandboxID] = true
+		}
+	}
+	for _, c := range x.snapshot.Containers {
+		if id := c.Status.GetId(); c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && !stopped[id] {
+			left.Containers[c.Status.GetLabels()[criconfig.LabelContainerName]] = id
+		}
+	}
+	maps.Copy(left.Containers, x.yield.started)
+	if stopped[left.Sandbox] {
+		left = &plan.Left{}
+	}
+	x.journal.Left = left
 }
 
 // noteResizedPod keeps the pod's own resources once all that depends on them has

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -78,7 +79,10 @@ func (s *Snapshot) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Obse
 		}
 	}
 	for _, c := range s.Containers {
-		if ownedBy(ref, c.Status.GetLabels()) {
+		switch {
+		case c.isStranger():
+			o.Strangers = append(o.Strangers, plan.Stranger{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
+		case ownedBy(ref, c.Status.GetLabels()):
 			o.Containers = append(o.Containers, observedContainer(c))
 		}
 	}
@@ -90,6 +94,16 @@ func (s *Snapshot) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Obse
 		o.Volumes = s.volumesOf(desired)
 	}
 	return o
+}
+
+// isStranger tells that a container bears no mark of any pod.
+func (c *SnapshotContainer) isStranger() bool {
+	for key := range c.Status.GetAnnotations() {
+		if strings.HasPrefix(key, "io.kubernetes.") {
+			return false
+		}
+	}
+	return c.Status.GetLabels()[criconfig.LabelPodUID] == ""
 }
 
 // ownedBy tells that a record is of a pod: by its label, and without one for

@@ -80,6 +80,7 @@ type journalSection struct {
 	StartTime   time.Time                  `json:"startTime,omitzero"`
 	Completion  *plan.Completion           `json:"completion,omitempty"`
 	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
+	Left        *plan.Left                 `json:"left,omitempty"`
 	Applied     *podspec.Desired           `json:"applied,omitempty"`
 }
 
@@ -157,7 +158,7 @@ func (f *snapshotFile) remember(j *state.Journal) {
 		b := j.Backoffs[name]
 		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
 	}
-	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors}
+	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left}
 	if j.Applied != nil {
 		f.Journal.Applied = j.Applied.WithoutSecrets()
 	}
@@ -268,7 +269,8 @@ func (f *snapshotFile) journal() (*state.Journal, error) {
 		j.Backoffs[b.Container] = plan.Backoff{Duration: d, LastUpdate: b.LastUpdate, Key: b.Key}
 	}
 	if m := f.Journal; m != nil {
-		j.Generation, j.StartTime, j.Completion, j.StartErrors, j.Applied = m.Generation, m.StartTime, m.Completion, m.StartErrors, m.Applied
+		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors
+		j.Left, j.Applied = m.Left, m.Applied
 	}
 	return j, nil
 }

@@ -31,7 +31,13 @@ func (x *execution) startContainer(ctx context.Context, s *plan.Step) (string, e
 	if s.PostStart == "" {
 		return "", nil
 	}
-	return "", x.postStart(ctx, ref, id)
+	err = x.postStart(ctx, ref, id)
+	if err != nil {
+		x.mu.Lock()
+		delete(x.yield.started, ref.Name)
+		x.mu.Unlock()
+	}
+	return "", err
 }
 
 func (x *execution) container(s *plan.Step) (podspec.ContainerRef, error) {

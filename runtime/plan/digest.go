@@ -78,6 +78,9 @@ func (f facts) addJournal(j *Journal) {
 	for name, n := range j.Reserved {
 		f["reserved attempt of "+firstOf(name, "sandbox")] = strconv.Itoa(int(n))
 	}
+	if j.Left != nil {
+		f["left running"] = digestOf(j.Left)
+	}
 	if j.Completion != nil {
 		f["completion"] = string(j.Completion.Phase)
 	}

@@ -33,9 +33,6 @@ func (b *builder) addNotes() {
 	for _, ref := range podspec.Containers(b.v.pod) {
 		b.noteNewImage(ref)
 	}
-	if exists := b.v.obs.CgroupExists; exists != nil && !*exists && !b.d.createSandbox && b.v.anyRunning() {
-		b.p.Drift = append(b.p.Drift, "the pod's cgroup is missing while containers run: limits of the whole pod are not in force")
-	}
 }
 
 func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }

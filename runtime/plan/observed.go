@@ -16,6 +16,8 @@ type Observed struct {
 	Runtime    Runtime
 	Sandboxes  []Sandbox
 	Containers []Container
+	// Strangers are containers in the pod's sandboxes that belong to no pod.
+	Strangers []Stranger
 	// Images says what is known of an image, by the reference as the manifest
 	// writes it. No entry: nobody looked.
 	Images map[string]Image
@@ -164,6 +166,8 @@ type Journal struct {
 	StartErrors map[string]StartError
 	// Actuated is what was applied of cpu and memory; nil when unknown.
 	Actuated *Actuated
+	// Left is what ran when podctl made its last pass; nil when unknown.
+	Left *Left
 	// Reserved holds attempts which turned out to be taken: by container name,
 	// and under the empty name for the sandbox. The next attempt is above it.
 	Reserved map[string]uint32

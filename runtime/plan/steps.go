@@ -166,6 +166,7 @@ func (b *builder) finish() {
 	b.p.Keeps = append(b.p.Keeps, b.sandboxKeep()...)
 	b.p.Keeps = append(b.p.Keeps, b.orderedKeeps()...)
 	b.p.WaitingFor = append(b.p.WaitingFor, b.d.waiting...)
+	b.addDrift()
 	b.addNotes()
 	b.addLater()
 }

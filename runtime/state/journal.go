@@ -48,6 +48,8 @@ type Journal struct {
 	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
 	// Actuated is what was applied last of cpu and memory.
 	Actuated *plan.Actuated `json:"actuated,omitempty"`
+	// Left is what ran when podctl made its last pass.
+	Left *plan.Left `json:"left,omitempty"`
 	// Reserved holds attempts which turned out to be taken, by container name and
 	// under the empty name for the sandbox.
 	Reserved map[string]uint32 `json:"reservedAttempts,omitempty"`
@@ -67,6 +69,7 @@ func (j *Journal) Observed() plan.Journal {
 		Backoffs:    j.Backoffs,
 		StartErrors: j.StartErrors,
 		Actuated:    j.Actuated,
+		Left:        j.Left,
 		Reserved:    j.Reserved,
 	}
 }
