@@ -99,8 +99,15 @@ e2e-2: setup-containerd2 build images ## The same on containerd 2
 smoke: setup-containerd2 build images ## The most important of them on containerd 2
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/
 
+FUZZTIME ?= 60s
+
+.PHONY: fuzz
+fuzz: ## Look for input that makes a plan panic or differ, for FUZZTIME
+	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz FuzzPlan -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./runtime
+
 .PHONY: bench
-bench: setup-runtime build images ## Times against the bare CRI calls, in one run
+bench: setup-runtime build images ## Times against the bare CRI calls, in one run; plans a second
+	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
 	PODCTL_CONTAINERD=containerd $(E2E) -run '^$$' -bench . -benchtime 10x ./commands/
 
 ##@ Setting up

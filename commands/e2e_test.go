@@ -272,6 +272,7 @@ func TestE2E(t *testing.T) {
 		{"pull", testPull},
 		{"host port", testHostPort},
 		{"delete", testDelete},
+		{"contract", testContract},
 		{"snapshot", testSnapshot},
 		{"saved plan", testSavedPlan},
 		{"resize", testResize},

@@ -193,7 +193,7 @@ func (r *goldenRow) diff(t *testing.T, p *plan.Plan) string {
 	if r.finished() {
 		return r.diffTerminated(p)
 	}
-	if len(p.Holds) > 0 {
+	if slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container != "" }) {
 		return "held"
 	}
 	return diffActions(want, actionsOf(p))

@@ -10,12 +10,29 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/commands"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
+
+// testContract: a real runtime keeps what the one in memory keeps.
+func testContract(t *testing.T, m *machine) {
+	conn, err := grpc.NewClient("unix://"+m.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	runtimetest.Contract(t, runtimetest.Subject{
+		Runtime: m.cri, Images: runtimeapi.NewImageServiceClient(conn), Image: "registry.local/podctl/demo:1",
+		Forever: []string{"/demo", "log", "--forever"}, Once: []string{"/demo", "exit", "0"},
+		LogDir: m.logs, CgroupParent: "/" + m.cgroupRoot(), Tick: func() {},
+	})
+}
 
 // at calls podctl in this process, with a clock that stands still.
 func (m *machine) at(t *testing.T, now time.Time, args ...string) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
@@ -20,6 +21,7 @@ type Engine struct {
 	client     *Client
 	layout     state.Layout
 	cgroupRoot string
+	cgroups    Cgroups
 	now        func() time.Time
 	puller     *image.Puller
 
@@ -37,11 +39,31 @@ type Settings struct {
 	CgroupRoot string
 	// Now is the clock.
 	Now func() time.Time
+	// Cgroups makes the pods' own cgroups; nil means those of the machine.
+	Cgroups Cgroups
 }
+
+// Cgroups are the control groups of pods, by their paths.
+type Cgroups interface {
+	Ensure(name string, r cgroup.Resources) error
+	Exists(name string) bool
+	Remove(name string) error
+}
+
+// machineCgroups are those of the machine.
+type machineCgroups struct{}
+
+func (machineCgroups) Ensure(name string, r cgroup.Resources) error { return cgroup.Ensure(name, r) }
+func (machineCgroups) Exists(name string) bool                      { return cgroup.Exists(name) }
+func (machineCgroups) Remove(name string) error                     { return cgroup.Remove(name) }
 
 // NewEngine puts a connection and podctl's settings together.
 func NewEngine(client *Client, s Settings) *Engine {
-	return &Engine{client: client, layout: s.Layout, cgroupRoot: s.CgroupRoot, now: s.Now, puller: &image.Puller{}}
+	e := &Engine{client: client, layout: s.Layout, cgroupRoot: s.CgroupRoot, cgroups: s.Cgroups, now: s.Now, puller: &image.Puller{}}
+	if e.cgroups == nil {
+		e.cgroups = machineCgroups{}
+	}
+	return e
 }
 
 // Options are the user's wishes for a pass.

@@ -10,7 +10,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
@@ -239,7 +238,7 @@ func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
 	for _, vol := range volume.Used(desired.Pod) {
 		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
 	}
-	exists := cgroup.Exists(criconfig.CgroupParent(desired.Pod, e.node()))
+	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node()))
 	s.Cgroup = &exists
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {

@@ -77,10 +77,12 @@ func (x *execution) noteLeft() {
 	left := &plan.Left{Sandbox: x.yield.sandboxID, Containers: map[string]string{}}
 	stopped := map[string]bool{}
 	for i := range x.plan.Steps {
-		switch s := &x.plan.Steps[i]; s.Kind { //nolint:exhaustive // only what stops
-		case plan.StopContainer:
+		s := &x.plan.Steps[i]
+		switch {
+		case x.undone(s):
+		case s.Kind == plan.StopContainer:
 			stopped[s.ContainerID] = true
-		case plan.StopSandbox:
+		case s.Kind == plan.StopSandbox:
 			stopped[s.SandboxID] = true
 		}
 	}
@@ -90,10 +92,21 @@ func (x *execution) noteLeft() {
 		}
 	}
 	maps.Copy(left.Containers, x.yield.started)
+	for _, s := range x.snapshot.Sandboxes {
+		before := x.journal.Left != nil && slices.Contains(x.journal.Left.Stopped, s.GetId())
+		if stopped[s.GetId()] || before {
+			left.Stopped = append(left.Stopped, s.GetId())
+		}
+	}
 	if stopped[left.Sandbox] {
-		left = &plan.Left{}
+		left.Sandbox, left.Containers = "", nil
 	}
 	x.journal.Left = left
+}
+
+// undone tells that a step failed or was not begun.
+func (x *execution) undone(s *plan.Step) bool {
+	return slices.Contains(x.left, s) || slices.ContainsFunc(x.failed, func(f StepError) bool { return f.Step == s })
 }
 
 // noteResizedPod keeps the pod's own resources once all that depends on them has

@@ -21,7 +21,7 @@ import (
 // up to date. A machine without writable cgroups runs pods without it.
 func (x *execution) applyCgroup() error {
 	node := x.e.node()
-	err := cgroup.Ensure(criconfig.CgroupParent(x.desired.Pod, node), cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
+	err := x.e.cgroups.Ensure(criconfig.CgroupParent(x.desired.Pod, node), cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
 	if unavailable := (*cgroup.UnavailableError)(nil); errors.As(err, &unavailable) {
 		x.warn("the pod runs without a cgroup of its own: " + err.Error())
 		return nil
@@ -34,7 +34,7 @@ func (x *execution) removeCgroup() error {
 	if applied == nil {
 		return nil
 	}
-	return cgroup.Remove(criconfig.CgroupParent(applied.Pod, x.e.node()))
+	return x.e.cgroups.Remove(criconfig.CgroupParent(applied.Pod, x.e.node()))
 }
 
 func (x *execution) prepareVolume(ctx context.Context, s *plan.Step) error {

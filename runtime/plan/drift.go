@@ -12,6 +12,8 @@ type Left struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Containers holds ids by name.
 	Containers map[string]string `json:"containers,omitempty"`
+	// Stopped are sandboxes that podctl has stopped, and which are still there.
+	Stopped []string `json:"stopped,omitempty"`
 }
 
 // Stranger is a container in the pod's sandbox that bears no pod's labels.

@@ -117,11 +117,11 @@ func (v *view) anyRunning() bool {
 }
 
 // allStarts are the containers that a new sandbox will start, in this pass and
-// in later ones.
+// in later ones: everything initialises anew.
 func (b *builder) allStarts() []start {
 	var starts []start
 	for _, ref := range runsInPod(b.v.pod) {
-		if !b.v.succeededOnce(ref) {
+		if ref.Type != podspec.Regular || !b.v.succeededOnce(ref) {
 			starts = append(starts, start{ref: ref})
 		}
 	}

@@ -18,7 +18,7 @@ func (b *builder) stopPod() {
 	b.stopRunning(gate)
 	for i := range b.v.sandboxes {
 		s := &b.v.sandboxes[i]
-		if b.d.terminal && s.State != SandboxReady {
+		if (b.d.terminal && s.State != SandboxReady) || b.v.stoppedAlready(s) {
 			continue
 		}
 		b.stops = append(b.stops, b.add(Step{
@@ -26,6 +26,13 @@ func (b *builder) stopPod() {
 			After: after(gate, b.stops), OnFailure: Abort, Reason: b.killReason(), Message: b.killMessage(),
 		}))
 	}
+}
+
+// stoppedAlready tells that podctl has stopped a sandbox before. One that ended by
+// itself is stopped once, so that the runtime takes its network down.
+func (v *view) stoppedAlready(s *Sandbox) bool {
+	left := v.obs.Journal.Left
+	return s.State != SandboxReady && left != nil && slices.Contains(left.Stopped, s.ID)
 }
 
 func (b *builder) killReason() Reason {

@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// FuzzPlan: whatever manifest decodes and whatever snapshot is read, a plan and a
+// status come of them, and the same ones each time.
+func FuzzPlan(f *testing.F) {
+	examples, err := filepath.Glob("../docs/examples/*.yaml")
+	if err != nil || len(examples) == 0 {
+		f.Fatalf("no examples: %v", err)
+	}
+	for _, path := range examples {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text), `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z"}`)
+		f.Add(string(text), fuzzSnapshot)
+	}
+	f.Fuzz(func(t *testing.T, manifest, snapshot string) {
+		m, err := podspec.Loader{Stdin: bytes.NewReader([]byte(manifest))}.Load(t.Context(), "-")
+		if err != nil {
+			return
+		}
+		recording, err := ReadRecording([]byte(snapshot))
+		if err != nil {
+			return
+		}
+		for _, d := range m.Pods {
+			planTwice(t, recording, d)
+		}
+		for _, d := range recording.Applied() {
+			planTwice(t, recording, d)
+		}
+	})
+}
+
+func planTwice(t *testing.T, r Recording, d *podspec.Desired) {
+	t.Helper()
+	p, err := r.Plan(t.Context(), d, plan.Options{})
+	if err != nil {
+		return
+	}
+	again, err := r.Plan(t.Context(), d, plan.Options{})
+	if err != nil || !sameDocument(t, p, again) {
+		t.Errorf("the same input gave another plan: %v", err)
+	}
+	pods, err := r.Pods(t.Context(), []*podspec.Desired{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(pods); err != nil {
+		t.Error(err)
+	}
+}
+
+const fuzzSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z",
+"runtime":{"name":"containerd","version":"2","conditions":[{"type":"NetworkReady","status":false,"message":"no"}]},
+"sandboxes":[{"id":"s","metadata":{"attempt":1},"state":"SANDBOX_READY","created_at":"1","network":{"ip":"10.0.0.1"}}],
+"containers":[{"podSandboxId":"s","status":{"id":"c","metadata":{"name":"web"},"state":"CONTAINER_EXITED","exit_code":1,"finished_at":"2",
+"labels":{"io.kubernetes.container.name":"web"},"annotations":{"io.kubernetes.container.restartCount":"3","io.podctl.container.spec-hash":"v1:00",
+"io.podctl.container.spec":"{\"image\":\"x\"}","io.kubernetes.container.hash":"zz"}}}],
+"images":[{"reference":"registry.local/podctl/demo:1","id":"sha256:1","user":"1000"}],
+"probes":[{"containerID":"c","type":"liveness","result":"Failure"}],"backoffs":[{"container":"web","duration":"20s","lastUpdate":"2026-05-04T11:59:00Z"}],
+"actuated":{"containers":{"web":{"limits":{"cpu":"1"}}},"pod":{"limits":{"memory":"1Gi"}}},
+"disk":{"volumes":{"site":{"prepared":true}},"cgroup":false,"logAttempts":{"web":4}},
+"journal":{"generation":1,"left":{"sandbox":"x","containers":{"web":"c"}},"completion":{"phase":"Succeeded","at":"2026-05-04T11:59:00Z"},
+"applied":{"pod":{"metadata":{"name":"hello"},"spec":{"containers":[{"name":"web","image":"i"}]}},"objects":{},"source":"-"}}}`

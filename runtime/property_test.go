@@ -1,0 +1,472 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// memoryCgroups are cgroups that nobody sees.
+type memoryCgroups struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (m *memoryCgroups) Ensure(name string, _ cgroup.Resources) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.names[name] = true
+	return nil
+}
+
+func (m *memoryCgroups) Exists(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.names[name]
+}
+
+func (m *memoryCgroups) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.names, name)
+	return nil
+}
+
+// lab is a runtime in memory with podctl's engine before it.
+type lab struct {
+	t      *testing.T
+	server *runtimetest.Server
+	clock  *runtimetest.Clock
+	engine *Engine
+	layout state.Layout
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	clock := runtimetest.NewClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
+	socket := filepath.Join(dir, "cri.sock")
+	server, err := runtimetest.NewServer(t.Context(), socket, clock, "i:1", "i:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	client, err := Connect(Endpoint{Address: "unix://" + socket, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	layout := state.Layout{Root: filepath.Join(dir, "state"), LogRoot: filepath.Join(dir, "logs")}
+	engine := NewEngine(client, Settings{Layout: layout, Now: clock.Now, Cgroups: &memoryCgroups{names: map[string]bool{}}})
+	return &lab{t: t, server: server, clock: clock, engine: engine, layout: layout}
+}
+
+// manifest loads a pod.
+func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
+	l.t.Helper()
+	text, err := json.Marshal(pod)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	m, err := podspec.Loader{Stdin: strings.NewReader(string(text))}.Load(l.t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		l.t.Fatalf("%v %v\n%s", err, m.Err(), text)
+	}
+	return m.Pods[0]
+}
+
+// pass asks the probes that are due and makes one pass.
+func (l *lab) pass(d *podspec.Desired) (*plan.Plan, error) {
+	if _, err := l.engine.Probe(l.t.Context(), d, ProbeOptions{Due: true}); err != nil {
+		return nil, err
+	}
+	outcome, err := l.engine.Apply(l.t.Context(), d, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return outcome.Plan, outcome.Err()
+}
+
+// trial is one random pod and what happens to it.
+type trial struct {
+	*lab
+	r   *rand.Rand
+	pod *v1.Pod
+	log []string
+}
+
+func (x *trial) note(format string, args ...any) { x.log = append(x.log, fmt.Sprintf(format, args...)) }
+
+func (x *trial) chance(percent int) bool { return x.r.IntN(100) < percent }
+
+func pick[E any](r *rand.Rand, of ...E) E { return of[r.IntN(len(of))] }
+
+func randomPod(r *rand.Rand) *v1.Pod {
+	pod := &v1.Pod{}
+	pod.APIVersion, pod.Kind, pod.Name = "v1", "Pod", "web"
+	pod.Spec.RestartPolicy = pick(r, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)
+	for i := range r.IntN(4) {
+		c := v1.Container{Name: fmt.Sprintf("init-%d", i), Image: "i:1"}
+		if r.IntN(3) == 0 {
+			always := v1.ContainerRestartPolicyAlways
+			c.Name, c.RestartPolicy = fmt.Sprintf("sidecar-%d", i), &always
+			if r.IntN(2) == 0 {
+				c.StartupProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"ok"}}}}
+			}
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+	}
+	for i := range 1 + r.IntN(3) {
+		pod.Spec.Containers = append(pod.Spec.Containers, randomContainer(r, i))
+	}
+	if r.IntN(3) == 0 {
+		pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "v", MountPath: "/v"}}
+	}
+	return pod
+}
+
+func randomContainer(r *rand.Rand, i int) v1.Container {
+	c := v1.Container{Name: fmt.Sprintf("app-%d", i), Image: "i:1"}
+	if r.IntN(4) > 0 {
+		return c
+	}
+	policy := pick(r, v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyOnFailure, v1.ContainerRestartPolicyNever)
+	c.RestartPolicy = &policy
+	if r.IntN(2) == 0 {
+		c.RestartPolicyRules = []v1.ContainerRestartRule{{
+			Action:    pick(r, v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleActionRestartAllContainers),
+			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		}}
+	}
+	return c
+}
+
+// behave makes all containers do their work from now on: init containers end
+// well, all others run on or, where they may, end well.
+func (x *trial) behave() {
+	for _, c := range x.pod.Spec.InitContainers {
+		x.server.Behave(c.Name)
+		if c.RestartPolicy == nil {
+			x.server.Behave(c.Name, runs(20, runtimetest.Behaviour{After: time.Second})...)
+		}
+	}
+	for i := range x.pod.Spec.Containers {
+		c := &x.pod.Spec.Containers[i]
+		x.server.Behave(c.Name)
+		if !x.restartsForEver(c) && x.chance(50) {
+			x.server.Behave(c.Name, runs(20, runtimetest.Behaviour{After: 2 * time.Second})...)
+		}
+	}
+}
+
+func (x *trial) restartsForEver(c *v1.Container) bool {
+	if c.RestartPolicy != nil {
+		return *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+	}
+	return x.pod.Spec.RestartPolicy == v1.RestartPolicyAlways
+}
+
+func runs(n int, b runtimetest.Behaviour) []runtimetest.Behaviour {
+	return slices.Repeat([]runtimetest.Behaviour{b}, n)
+}
+
+// disturb lets something happen to the pod.
+func (x *trial) disturb() {
+	names := []string{}
+	for _, ref := range podspec.Containers(x.pod) {
+		names = append(names, ref.Name)
+	}
+	name := pick(x.r, names...)
+	switch x.r.IntN(10) {
+	case 0, 1:
+		code := pick(x.r, int32(0), 1, 42, 137)
+		x.note("%s exits %d", name, code)
+		x.server.Exit(name, code)
+	case 2:
+		x.note("%s is removed", name)
+		x.server.Lose(name)
+	case 3:
+		x.note("%s becomes unknown", name)
+		x.server.Forget(name)
+	case 4:
+		x.note("reboot")
+		x.server.Reboot()
+	case 5:
+		x.edit()
+	case 6:
+		x.note("the journal is lost")
+		_ = os.Remove(x.layout.Pod(x.uid()).JournalFile())
+	case 7:
+		f := runtimetest.Fault{
+			Method: pick(x.r, "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers"),
+			Times:  1, Err: status.Error(codes.Unknown, "on demand"), Afterwards: x.chance(50),
+		}
+		x.note("%s fails, afterwards: %v", f.Method, f.Afterwards)
+		x.server.Fail(f)
+	default:
+		d := pick(x.r, time.Second, 10*time.Second, 5*time.Minute)
+		x.note("%s pass", d)
+		x.clock.Advance(d)
+	}
+}
+
+func (x *trial) uid() types.UID { return podspec.UID("default", x.pod.Name) }
+
+// edit changes the manifest.
+func (x *trial) edit() {
+	switch x.r.IntN(3) {
+	case 0:
+		i := x.r.IntN(len(x.pod.Spec.Containers))
+		x.pod.Spec.Containers[i].Image = pick(x.r, "i:1", "i:2")
+		x.note("%s has image %s", x.pod.Spec.Containers[i].Name, x.pod.Spec.Containers[i].Image)
+	case 1:
+		x.pod.Spec.Hostname = pick(x.r, "a", "b")
+		x.note("hostname %s", x.pod.Spec.Hostname)
+	case 2:
+		if last := len(x.pod.Spec.Containers) - 1; last > 0 {
+			x.note("%s leaves the manifest", x.pod.Spec.Containers[last].Name)
+			x.pod.Spec.Containers = x.pod.Spec.Containers[:last]
+		}
+	}
+}
+
+// check makes the plan of this moment and holds it to what every plan keeps.
+func (x *trial) check(d *podspec.Desired) {
+	x.t.Helper()
+	s, err := x.engine.observe(x.t.Context(), plan.RefOf(d.Pod), d)
+	if err != nil {
+		if status.Code(errors.Unwrap(err)) == codes.Unknown || strings.Contains(err.Error(), "on demand") {
+			return
+		}
+		x.t.Fatalf("%v\n%s", err, strings.Join(x.log, "\n"))
+	}
+	in := s.input(plan.RefOf(d.Pod), d, plan.Options{})
+	p := plan.Make(in)
+	if again := plan.Make(x.shuffled(in)); !sameDocument(x.t, p, again) {
+		x.t.Errorf("the same input gave another plan\n%s", strings.Join(x.log, "\n"))
+	}
+	for _, fault := range planFaults(p, in) {
+		x.t.Errorf("%s\n%s", fault, strings.Join(x.log, "\n"))
+	}
+}
+
+func (x *trial) shuffled(in *plan.Input) *plan.Input {
+	other := *in
+	other.Observed.Containers, other.Observed.Sandboxes = slices.Clone(in.Observed.Containers), slices.Clone(in.Observed.Sandboxes)
+	c, s := other.Observed.Containers, other.Observed.Sandboxes
+	x.r.Shuffle(len(c), func(i, j int) { c[i], c[j] = c[j], c[i] })
+	x.r.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
+	return &other
+}
+
+func sameDocument(t *testing.T, a, b *plan.Plan) bool {
+	t.Helper()
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// planFaults lists what a plan does that no plan may.
+func planFaults(p *plan.Plan, in *plan.Input) []string {
+	var faults []string
+	steps := map[string]*plan.Step{}
+	before := map[string]map[string]bool{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if steps[s.ID] != nil {
+			faults = append(faults, "two steps are called "+s.ID)
+		}
+		steps[s.ID], before[s.ID] = s, map[string]bool{}
+		for _, id := range s.After {
+			if steps[id] == nil {
+				faults = append(faults, fmt.Sprintf("%s comes after %s, which is not before it", s.ID, id))
+				continue
+			}
+			before[s.ID][id] = true
+			for further := range before[id] {
+				before[s.ID][further] = true
+			}
+		}
+		faults = append(faults, stepFaults(p, s, steps, before[s.ID])...)
+		if ranUnderNever(in, s) {
+			faults = append(faults, s.ID+" starts a container again that has run, under Never")
+		}
+	}
+	return faults
+}
+
+// stepFaults: a start needs its sandbox, its proof and the end of what bears its
+// name; what is stopped to be started again is proven first.
+func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before map[string]bool) []string {
+	var faults []string
+	for id, other := range steps {
+		needs := false
+		switch {
+		case s.Kind == plan.StartContainer && other.Kind == plan.RunSandbox:
+			needs = true
+		case s.Kind == plan.StartContainer && other.Container == s.Container:
+			needs = other.Kind == plan.CheckContainer || other.Kind == plan.StopContainer
+		case s.Kind == plan.CheckContainer && other.Kind == plan.PullImage:
+			needs = other.Image == s.Image
+		case s.Kind == plan.RunSandbox && (other.Kind == plan.StopSandbox || other.Kind == plan.StopContainer):
+			needs = p.KillPod
+		}
+		if needs && !before[id] {
+			faults = append(faults, fmt.Sprintf("%s does not wait for %s", s.ID, id))
+		}
+	}
+	if s.Kind == plan.StartContainer && !before["check-"+s.Container] {
+		faults = append(faults, s.ID+" is not proven")
+	}
+	return faults
+}
+
+// ranUnderNever tells that a step starts a regular container that has run to its
+// end, while its manifest is the same and nobody restarts it.
+func ranUnderNever(in *plan.Input, s *plan.Step) bool {
+	ref, ok := podspec.FindContainer(in.Desired.Pod, s.Container)
+	if !ok || s.Kind != plan.StartContainer || ref.Type != podspec.Regular || ref.RestartPolicy != nil ||
+		in.Desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+		return false
+	}
+	var newest *plan.Container
+	for i := range in.Observed.Containers {
+		c := &in.Observed.Containers[i]
+		if c.Name == s.Container && (newest == nil || c.CreatedAt.After(newest.CreatedAt)) {
+			newest = c
+		}
+	}
+	return newest != nil && newest.State == plan.Exited && !newest.StartedAt.IsZero() &&
+		newest.SpecHash == in.Desired.ContainerSpecHash(ref.Container)
+}
+
+// settle makes passes until there is nothing to do, and lets time pass when only
+// time helps.
+func (x *trial) settle() *plan.Plan {
+	x.t.Helper()
+	var p *plan.Plan
+	for range 60 {
+		d := x.manifest(x.pod)
+		x.check(d)
+		var err error
+		if p, err = x.pass(d); err != nil && !strings.Contains(err.Error(), "on demand") {
+			x.t.Fatalf("%v\n%s", err, strings.Join(x.log, "\n"))
+		}
+		switch {
+		case err != nil:
+		case p.Complete && len(p.Steps) == 0, overUnderNever(p):
+			return p
+		case len(p.Steps) == 0:
+			x.clock.Advance(x.patience(p))
+		}
+	}
+	x.t.Fatalf("not complete after 60 passes: waiting %v, holds %+v, steps %+v\n%s\n%s", p.WaitingFor, p.Holds, p.Steps, strings.Join(x.log, "\n"), strings.Join(lastOf(x.server.Calls(), 12), "\n"))
+	return nil
+}
+
+// overUnderNever tells that the pod has lost its sandbox and gets no other.
+func overUnderNever(p *plan.Plan) bool {
+	return len(p.Steps) == 0 && len(p.Holds) == 1 && p.Holds[0].Container == "" && strings.Contains(p.Holds[0].Message, "restartPolicy Never")
+}
+
+func lastOf(list []string, n int) []string { return list[max(0, len(list)-n):] }
+
+// patience is how long to wait until something changes by itself.
+func (x *trial) patience(p *plan.Plan) time.Duration {
+	wait := time.Second
+	if next, ok := x.server.NextExit(); ok {
+		wait = next
+	}
+	for _, h := range p.Holds {
+		if h.Until != nil {
+			wait = max(wait, h.Until.Sub(x.clock.Now()))
+		}
+	}
+	return wait
+}
+
+// TestRandomPodsBecomeComplete: whatever happened to a pod, podctl's passes come
+// to an end, one sandbox and one container of each name run, and after that
+// nothing is done any more.
+func TestRandomPodsBecomeComplete(t *testing.T) {
+	const trials = 200
+	for seed := range uint64(trials) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			x := &trial{lab: newLab(t), r: r, pod: randomPod(r)}
+			x.note("policy %s", x.pod.Spec.RestartPolicy)
+			x.behave()
+			for range r.IntN(12) {
+				x.disturb()
+				d := x.manifest(x.pod)
+				x.check(d)
+				if _, err := x.pass(d); err != nil && !strings.Contains(err.Error(), "on demand") {
+					t.Fatalf("%v\n%s", err, strings.Join(x.log, "\n"))
+				}
+				x.note("pass")
+			}
+			x.behave()
+			x.settle()
+			calls := len(x.server.Calls())
+			p, err := x.pass(x.manifest(x.pod))
+			if err != nil || len(p.Steps) > 0 || len(x.server.Calls()) != calls {
+				t.Errorf("a complete pod is touched: %v %+v", err, p)
+			}
+			x.checkOnce()
+		})
+	}
+}
+
+// checkOnce: one sandbox is ready at most, and no name runs twice.
+func (x *trial) checkOnce() {
+	x.t.Helper()
+	d := x.manifest(x.pod)
+	s, err := x.engine.observe(x.t.Context(), plan.RefOf(d.Pod), d)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	o := s.Observed(s.Pod, nil)
+	ready, running := 0, map[string]int{}
+	for i := range o.Sandboxes {
+		if o.Sandboxes[i].State == plan.SandboxReady {
+			ready++
+		}
+	}
+	for i := range o.Containers {
+		if o.Containers[i].State == plan.Running {
+			running[o.Containers[i].Name]++
+		}
+	}
+	for name, n := range running {
+		if n > 1 {
+			x.t.Errorf("%s runs %d times", name, n)
+		}
+	}
+	if ready > 1 || (ready == 0 && len(running) > 0) {
+		x.t.Errorf("%d sandboxes are ready", ready)
+	}
+}

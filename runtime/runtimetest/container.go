@@ -1,0 +1,267 @@
+package runtimetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+type container struct {
+	sandboxID string
+	name      string
+	config    *runtimeapi.ContainerConfig
+	status    *runtimeapi.ContainerStatus
+	// exitAt is when it will exit by itself; zero means never.
+	exitAt   int64
+	exitCode int32
+}
+
+// CreateContainer makes a container that does not run yet.
+func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+	config, sandbox := r.GetConfig(), s.sandboxes[r.GetPodSandboxId()]
+	meta := config.GetMetadata()
+	s.log("CreateContainer %s %d", meta.GetName(), meta.GetAttempt())
+	if sandbox == nil {
+		return nil, notFound("sandbox", r.GetPodSandboxId())
+	}
+	pod := sandbox.config.GetMetadata()
+	name := fmt.Sprintf("%s_%s_%s_%s_%d", meta.GetName(), pod.GetName(), pod.GetNamespace(), pod.GetUid(), meta.GetAttempt())
+	for id, other := range s.containers {
+		if other.name == name {
+			return nil, reserved("container", name, id)
+		}
+	}
+	if sandbox.status.GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
+		return nil, status.Errorf(codes.Unknown, "sandbox container %q is not running", r.GetPodSandboxId())
+	}
+	img := s.find(config.GetImage().GetImage())
+	if img == nil {
+		return nil, status.Errorf(codes.NotFound, "failed to resolve image %q", config.GetImage().GetImage())
+	}
+	id := s.newID()
+	s.containers[id] = &container{
+		sandboxID: r.GetPodSandboxId(), name: name, config: config,
+		status: &runtimeapi.ContainerStatus{
+			Id: id, Metadata: meta, State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: s.now() + int64(s.serial),
+			Image: config.GetImage(), ImageRef: img.GetId(), ImageId: img.GetId(), Labels: config.GetLabels(), Annotations: config.GetAnnotations(),
+			LogPath:   filepath.Join(sandbox.config.GetLogDirectory(), config.GetLogPath()),
+			Resources: &runtimeapi.ContainerResources{Linux: config.GetLinux().GetResources()},
+		},
+	}
+	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
+}
+
+// StartContainer starts a container, which then does what was told for its name.
+func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container", r.GetContainerId())
+	}
+	s.log("StartContainer %s %d", c.status.GetMetadata().GetName(), c.status.GetMetadata().GetAttempt())
+	if c.status.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
+		return nil, status.Errorf(codes.Unknown, "container %q is in %s state", c.status.GetId(), c.status.GetState())
+	}
+	if c.config.GetLogPath() != "" {
+		if err := makeLog(c.status.GetLogPath()); err != nil {
+			return nil, err
+		}
+	}
+	c.status.State, c.status.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, s.now()
+	name := c.status.GetMetadata().GetName()
+	if runs := s.behaviours[name]; len(runs) > 0 {
+		s.behaviours[name] = runs[1:]
+		if runs[0].After > 0 {
+			c.exitAt, c.exitCode = s.now()+int64(runs[0].After), runs[0].ExitCode
+		}
+	}
+	return &runtimeapi.StartContainerResponse{}, nil
+}
+
+func makeLog(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// settle lets containers exit whose time has come.
+func (s *Server) settle() {
+	for _, c := range s.containers {
+		if c.exitAt != 0 && c.exitAt <= s.now() {
+			s.exit(c, c.exitCode, c.exitAt)
+		}
+	}
+}
+
+// exit ends a container that runs.
+func (s *Server) exit(c *container, code int32, at int64) {
+	if c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return
+	}
+	c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, at, code
+	c.status.Reason = "Error"
+	if code == 0 {
+		c.status.Reason = "Completed"
+	}
+	c.exitAt = 0
+}
+
+// StopContainer ends a container as SIGTERM would.
+func (s *Server) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container", r.GetContainerId())
+	}
+	s.log("StopContainer %s %d", c.status.GetMetadata().GetName(), c.status.GetMetadata().GetAttempt())
+	s.exit(c, 143, s.now())
+	if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+		c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, s.now(), 255
+	}
+	return &runtimeapi.StopContainerResponse{}, nil
+}
+
+// RemoveContainer removes a container, running or not.
+func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+	if c := s.containers[r.GetContainerId()]; c != nil {
+		s.log("RemoveContainer %s %d", c.status.GetMetadata().GetName(), c.status.GetMetadata().GetAttempt())
+		delete(s.containers, r.GetContainerId())
+	}
+	return &runtimeapi.RemoveContainerResponse{}, nil
+}
+
+// ContainerStatus is the status of one container.
+func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container", r.GetContainerId())
+	}
+	return &runtimeapi.ContainerStatusResponse{Status: c.status}, nil
+}
+
+// ListContainers lists containers.
+func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	filter := r.GetFilter()
+	reply := &runtimeapi.ListContainersResponse{}
+	for _, id := range slices.Sorted(maps.Keys(s.containers)) {
+		c := s.containers[id]
+		if !c.matches(filter) {
+			continue
+		}
+		reply.Containers = append(reply.Containers, &runtimeapi.Container{
+			Id: id, PodSandboxId: c.sandboxID, Metadata: c.status.GetMetadata(), Image: c.status.GetImage(), ImageRef: c.status.GetImageRef(),
+			State: c.status.GetState(), CreatedAt: c.status.GetCreatedAt(), Labels: c.status.GetLabels(), Annotations: c.status.GetAnnotations(),
+		})
+	}
+	return reply, nil
+}
+
+func (c *container) matches(filter *runtimeapi.ContainerFilter) bool {
+	switch {
+	case filter.GetId() != "" && filter.GetId() != c.status.GetId():
+	case filter.GetPodSandboxId() != "" && filter.GetPodSandboxId() != c.sandboxID:
+	case filter.GetState() != nil && filter.GetState().GetState() != c.status.GetState():
+	default:
+		return hasLabels(c.status.GetLabels(), filter.GetLabelSelector())
+	}
+	return false
+}
+
+// UpdateContainerResources keeps the new resources.
+func (s *Server) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container", r.GetContainerId())
+	}
+	s.log("UpdateContainerResources %s", c.status.GetMetadata().GetName())
+	c.status.Resources = &runtimeapi.ContainerResources{Linux: r.GetLinux()}
+	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
+}
+
+// ExecSync answers as it was told.
+func (s *Server) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	c := s.containers[r.GetContainerId()]
+	if c == nil || c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return nil, status.Errorf(codes.Unknown, "container %q is not running", r.GetContainerId())
+	}
+	s.log("ExecSync %s %v", c.status.GetMetadata().GetName(), r.GetCmd())
+	if s.commands != nil {
+		return s.commands(r.GetContainerId(), r.GetCmd()), nil
+	}
+	return &runtimeapi.ExecSyncResponse{}, nil
+}
+
+// ReopenContainerLog makes the log anew.
+func (s *Server) ReopenContainerLog(_ context.Context, r *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container", r.GetContainerId())
+	}
+	s.log("ReopenContainerLog %s", c.status.GetMetadata().GetName())
+	return &runtimeapi.ReopenContainerLogResponse{}, makeLog(c.status.GetLogPath())
+}
+
+// Exit ends a running container of that name, as if by itself or by somebody.
+func (s *Server) Exit(name string, code int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.containers {
+		if c.status.GetMetadata().GetName() == name {
+			s.exit(c, code, s.now())
+		}
+	}
+}
+
+// Lose removes all records of a container, as if by somebody.
+func (s *Server) Lose(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.containers, func(_ string, c *container) bool { return c.status.GetMetadata().GetName() == name })
+}
+
+// Forget makes the state of running containers of a name unknown.
+func (s *Server) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.containers {
+		if c.status.GetMetadata().GetName() == name && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			c.status.State, c.exitAt = runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0
+		}
+	}
+}
+
+// Reboot ends everything that runs, as a restart of the machine does.
+func (s *Server) Reboot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.sandboxes {
+		one.status.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		one.status.Network = &runtimeapi.PodSandboxNetworkStatus{}
+	}
+	for _, c := range s.containers {
+		s.exit(c, 255, s.now())
+	}
+}
+
+// NextExit is how long from now until some container exits by itself; false when
+// none will.
+func (s *Server) NextExit() (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := int64(0)
+	for _, c := range s.containers {
+		running := c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+		if running && c.exitAt != 0 && (next == 0 || c.exitAt < next) {
+			next = c.exitAt
+		}
+	}
+	return time.Duration(next - s.now()), next != 0
+}

@@ -1,0 +1,37 @@
+package runtimetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func TestMemoryKeepsTheContract(t *testing.T) {
+	dir, err := os.MkdirTemp("", "podctl-memory-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	clock := NewClock(time.Unix(1_780_000_000, 0))
+	server, err := NewServer(t.Context(), filepath.Join(dir, "cri.sock"), clock, "registry.local/demo:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	server.Behave("once", Behaviour{After: time.Second})
+	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	Contract(t, Subject{
+		Runtime: runtimeapi.NewRuntimeServiceClient(conn), Images: runtimeapi.NewImageServiceClient(conn),
+		Image: "registry.local/demo:1", LogDir: filepath.Join(dir, "logs"),
+		Tick: func() { clock.Advance(time.Second) },
+	})
+}

@@ -1,0 +1,121 @@
+package runtimetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+type sandbox struct {
+	config *runtimeapi.PodSandboxConfig
+	status *runtimeapi.PodSandboxStatus
+	name   string
+}
+
+// RunPodSandbox makes a sandbox that is ready at once.
+func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+	config := r.GetConfig()
+	meta := config.GetMetadata()
+	s.log("RunPodSandbox %s %d", meta.GetName(), meta.GetAttempt())
+	name := fmt.Sprintf("%s_%s_%s_%d", meta.GetName(), meta.GetNamespace(), meta.GetUid(), meta.GetAttempt())
+	for id, other := range s.sandboxes {
+		if other.name == name {
+			return nil, reserved("sandbox", name, id)
+		}
+	}
+	id := s.newID()
+	one := &sandbox{config: config, name: name, status: &runtimeapi.PodSandboxStatus{
+		Id: id, Metadata: meta, State: runtimeapi.PodSandboxState_SANDBOX_READY, CreatedAt: s.now(),
+		Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: r.GetRuntimeHandler(),
+		Network: &runtimeapi.PodSandboxNetworkStatus{},
+		Linux:   &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: config.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
+	}}
+	if one.status.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_POD {
+		one.status.Network.Ip = fmt.Sprintf("10.0.%d.%d", s.serial/250, s.serial%250+2)
+	}
+	if dir := config.GetLogDirectory(); dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	s.sandboxes[id] = one
+	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
+}
+
+// StopPodSandbox stops a sandbox and all that runs in it.
+func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+	s.log("StopPodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
+	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
+		s.end(one)
+	}
+	return &runtimeapi.StopPodSandboxResponse{}, nil
+}
+
+func (s *Server) end(one *sandbox) {
+	one.status.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	one.status.Network = &runtimeapi.PodSandboxNetworkStatus{}
+	for _, c := range s.containers {
+		if c.sandboxID == one.status.GetId() {
+			s.exit(c, 137, s.now())
+		}
+	}
+}
+
+func (s *Server) sandboxName(id string) string {
+	if one := s.sandboxes[id]; one != nil {
+		return fmt.Sprintf("%s %d", one.status.GetMetadata().GetName(), one.status.GetMetadata().GetAttempt())
+	}
+	return id
+}
+
+// RemovePodSandbox removes a sandbox and its containers.
+func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+	s.log("RemovePodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
+	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
+		s.end(one)
+		maps.DeleteFunc(s.containers, func(_ string, c *container) bool { return c.sandboxID == one.status.GetId() })
+		delete(s.sandboxes, r.GetPodSandboxId())
+	}
+	return &runtimeapi.RemovePodSandboxResponse{}, nil
+}
+
+// PodSandboxStatus is the status of one sandbox.
+func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+	one := s.sandboxes[r.GetPodSandboxId()]
+	if one == nil {
+		return nil, notFound("sandbox", r.GetPodSandboxId())
+	}
+	return &runtimeapi.PodSandboxStatusResponse{Status: one.status}, nil
+}
+
+// ListPodSandbox lists sandboxes.
+func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	filter := r.GetFilter()
+	reply := &runtimeapi.ListPodSandboxResponse{}
+	for _, id := range slices.Sorted(maps.Keys(s.sandboxes)) {
+		st := s.sandboxes[id].status
+		if (filter.GetId() != "" && filter.GetId() != id) || !hasLabels(st.GetLabels(), filter.GetLabelSelector()) {
+			continue
+		}
+		if filter.GetState() != nil && filter.GetState().GetState() != st.GetState() {
+			continue
+		}
+		reply.Items = append(reply.Items, &runtimeapi.PodSandbox{
+			Id: id, Metadata: st.GetMetadata(), State: st.GetState(), CreatedAt: st.GetCreatedAt(), Labels: st.GetLabels(), Annotations: st.GetAnnotations(),
+		})
+	}
+	return reply, nil
+}
+
+func hasLabels(labels, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
