@@ -47,20 +47,24 @@ func changesText(s *plan.Step) string {
 	if len(s.Changes) == 0 {
 		return ""
 	}
-	return ": " + changeList(s.Changes)
+	return ": " + changeList(s)
 }
 
 // changeList writes the fields that changed, a few of them in full.
-func changeList(changes []plan.Change) string {
+func changeList(s *plan.Step) string {
 	const shown = 3
 	var parts []string
-	for _, c := range changes[:min(len(changes), shown)] {
+	for _, c := range s.Changes[:min(len(s.Changes), shown)] {
 		parts = append(parts, c.String())
 	}
-	if more := len(changes) - shown; more > 0 {
-		parts = append(parts, fmt.Sprintf("(and %d more)", more))
+	text := strings.Join(parts, ", ")
+	if more := len(s.Changes) - shown; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	return strings.Join(parts, ", ")
+	if s.Unchanged > 0 {
+		text += fmt.Sprintf(" (%d unchanged)", s.Unchanged)
+	}
+	return text
 }
 
 // containerNames lists the containers a plan speaks of, init containers first.
@@ -128,7 +132,7 @@ func (v *planView) containerRow(p *plan.Plan, name string) planRow {
 		row.symbol, row.action, row.comment = symbolStop, "stop", stop.Message
 		row.details = []planDetail{{text: "stop  " + stop.Detail()}}
 	case update != nil:
-		row.symbol, row.action, row.comment = symbolUpdate, "update in place", changeList(update.Changes)
+		row.symbol, row.action, row.comment = symbolUpdate, "update in place", changeList(update)
 	case remove != nil:
 		row.symbol, row.action, row.comment = symbolStop, "remove", remove.Message
 	default:
@@ -153,7 +157,7 @@ func (v *planView) quietRow(p *plan.Plan, name string, row *planRow) {
 
 func reasonText(s *plan.Step) string {
 	if len(s.Changes) > 0 {
-		return changeList(s.Changes)
+		return changeList(s)
 	}
 	return s.Message
 }

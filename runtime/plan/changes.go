@@ -13,16 +13,23 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
+// difference is what differs between two versions of a definition, field by
+// field, and how many fields are the same.
+type difference struct {
+	changes   []Change
+	unchanged int
+}
+
 // definitionChanged tells whether a container no longer is what the manifest
 // says, and field by field why. A container that podctl made is judged by the
 // whole definition, one that a kubelet made by the kubelet's hash: name and
 // image (kubelet: containerChanged).
-func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, []Change) {
+func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, difference) {
 	if !strings.HasPrefix(c.SpecHash, specHashVersion) {
 		return v.kubeletHashChanged(spec, c)
 	}
 	if c.SpecHash == v.desired.ContainerSpecHash(spec) {
-		return false, nil
+		return false, difference{}
 	}
 	return true, v.containerChanges(spec, c)
 }
@@ -31,34 +38,34 @@ func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, []Chan
 // of another version says nothing, and not knowing is no reason to kill.
 const specHashVersion = "v1:"
 
-func (v *view) kubeletHashChanged(spec *v1.Container, c *Container) (bool, []Change) {
+func (v *view) kubeletHashChanged(spec *v1.Container, c *Container) (bool, difference) {
 	if c.Hash == podspec.ContainerHash(spec) {
-		return false, nil
+		return false, difference{}
 	}
 	if c.Hash == "" {
-		return true, []Change{{Path: "hash", Before: "unreadable", After: podspec.ContainerHash(spec)}}
+		return true, difference{changes: []Change{{Path: "hash", Before: "unreadable", After: podspec.ContainerHash(spec)}}}
 	}
-	return true, []Change{{Path: "image", Before: c.Image, After: spec.Image}}
+	return true, difference{changes: []Change{{Path: "image", Before: c.Image, After: spec.Image}}}
 }
 
 // containerChanges compares what the container was made from with what is
 // wanted: its own record of the definition, or the manifest applied last.
-func (v *view) containerChanges(spec *v1.Container, c *Container) []Change {
+func (v *view) containerChanges(spec *v1.Container, c *Container) difference {
 	after := v.desired.ContainerProjection(spec)
 	if before, ok := decodeTree(c.Spec); ok {
 		return compareTrees(before, after)
 	}
 	applied := v.obs.Journal.Applied
 	if applied == nil || applied.Pod == nil {
-		return nil
+		return difference{}
 	}
 	if ref, ok := podspec.FindContainer(applied.Pod, spec.Name); ok {
 		return compareTrees(applied.ContainerProjection(ref.Container), after)
 	}
-	return nil
+	return difference{}
 }
 
-func (v *view) sandboxChanges(s *Sandbox) []Change {
+func (v *view) sandboxChanges(s *Sandbox) difference {
 	after := v.desired.SandboxProjection()
 	if before, ok := decodeTree(s.Spec); ok {
 		return compareTrees(before, after)
@@ -66,7 +73,7 @@ func (v *view) sandboxChanges(s *Sandbox) []Change {
 	if applied := v.obs.Journal.Applied; applied != nil && applied.Pod != nil {
 		return compareTrees(applied.SandboxProjection(), after)
 	}
-	return nil
+	return difference{}
 }
 
 // changeText is the one line that names what changed.
@@ -108,10 +115,10 @@ func decodeTree(text string) (map[string]any, bool) {
 // compareTrees lists what differs between two projections, in the order of
 // their paths. Entries of lists are matched by the key that names them, as
 // kubectl's patches do.
-func compareTrees(before, after map[string]any) []Change {
-	var changes []Change
-	compareMaps("", before, normalised(after), &changes)
-	return changes
+func compareTrees(before, after map[string]any) difference {
+	var d difference
+	d.compareMaps("", before, normalised(after))
+	return d
 }
 
 // normalised takes a tree through JSON, so that numbers and nested types are the
@@ -125,14 +132,14 @@ func normalised(tree map[string]any) map[string]any {
 	return again
 }
 
-func compareMaps(path string, before, after map[string]any, changes *[]Change) {
+func (d *difference) compareMaps(path string, before, after map[string]any) {
 	keys := maps.Clone(before)
 	if keys == nil {
 		keys = map[string]any{}
 	}
 	maps.Copy(keys, after)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		compareValues(joined(path, key), before[key], after[key], changes)
+		d.compareValues(joined(path, key), before[key], after[key])
 	}
 }
 
@@ -143,31 +150,32 @@ func joined(path, key string) string {
 	return path + "." + key
 }
 
-func compareValues(path string, before, after any, changes *[]Change) {
+func (d *difference) compareValues(path string, before, after any) {
 	if equalJSON(before, after) {
+		d.unchanged++
 		return
 	}
 	beforeMap, okBefore := before.(map[string]any)
 	afterMap, okAfter := after.(map[string]any)
 	if okBefore && okAfter {
-		compareMaps(path, beforeMap, afterMap, changes)
+		d.compareMaps(path, beforeMap, afterMap)
 		return
 	}
 	beforeList, okBefore := keyed(before)
 	afterList, okAfter := keyed(after)
 	if okBefore && okAfter {
-		compareKeyed(path, beforeList, afterList, changes)
+		d.compareKeyed(path, beforeList, afterList)
 		return
 	}
-	*changes = append(*changes, leafChange(path, before, after))
+	d.changes = append(d.changes, leafChange(path, before, after))
 }
 
 // compareKeyed compares two lists whose entries have names: env[A], ports[http].
-func compareKeyed(path string, before, after map[string]any, changes *[]Change) {
+func (d *difference) compareKeyed(path string, before, after map[string]any) {
 	keys := maps.Clone(before)
 	maps.Copy(keys, after)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		compareValues(fmt.Sprintf("%s[%s]", path, key), before[key], after[key], changes)
+		d.compareValues(fmt.Sprintf("%s[%s]", path, key), before[key], after[key])
 	}
 }
 

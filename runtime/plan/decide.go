@@ -15,7 +15,7 @@ type decision struct {
 	attempt       uint32
 	reason        Reason
 	message       string
-	changes       []Change
+	diff          difference
 
 	// terminal tells that the pod has finished: whatever still runs is stopped
 	// and nothing is started.
@@ -39,7 +39,7 @@ type start struct {
 	ref     podspec.ContainerRef
 	reason  Reason
 	message string
-	changes []Change
+	diff    difference
 	// fresh tells that the definition is new: no delay holds it.
 	fresh bool
 }
@@ -50,7 +50,7 @@ type kill struct {
 	ref       podspec.ContainerRef
 	reason    Reason
 	message   string
-	changes   []Change
+	diff      difference
 }
 
 // decide is the kubelet's computePodActions, with podctl's own rules for what

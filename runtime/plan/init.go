@@ -155,9 +155,9 @@ func (w *initWalk) visitRunningSidecar(i int, c *Container) {
 	} else if !w.seen {
 		w.start(i+1, NotCreated, "not created yet")
 	}
-	if changed, changes := w.v.definitionChanged(ref.Container, c); changed {
-		w.kill(i, c, SpecChanged, changeText(changes))
-		w.startFresh(i, changes)
+	if changed, diff := w.v.definitionChanged(ref.Container, c); changed {
+		w.kill(i, c, SpecChanged, changeText(diff.changes))
+		w.startFresh(i, diff)
 		return
 	}
 	if ref.LivenessProbe != nil && !w.sidecarLives(i, c) {
@@ -226,9 +226,9 @@ func (w *initWalk) start(i int, reason Reason, message string) {
 	w.starts = append(w.starts, start{ref: w.inits[i], reason: reason, message: message})
 }
 
-func (w *initWalk) startFresh(i int, changes []Change) {
+func (w *initWalk) startFresh(i int, diff difference) {
 	w.starts = append(w.starts, start{
-		ref: w.inits[i], reason: SpecChanged, message: changeText(changes), changes: changes, fresh: true,
+		ref: w.inits[i], reason: SpecChanged, message: changeText(diff.changes), diff: diff, fresh: true,
 	})
 }
 

@@ -383,7 +383,7 @@ func TestChangesNameTheFields(t *testing.T) {
 		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "bb"}},
 	}
 	var got []string
-	for _, c := range compareTrees(before, after) {
+	for _, c := range compareTrees(before, after).changes {
 		got = append(got, c.String())
 	}
 	want := []string{`args: ["x"] -> ["x","y"]`, "env[A]: - 1", "env[B]: + 2", "env[S].value: (secret changed)", "image: a:1 -> a:2"}

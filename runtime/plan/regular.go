@@ -38,10 +38,10 @@ func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *Container)
 // keepsRunning judges a running container: whether it still is what the
 // manifest says, is healthy and has its resources.
 func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *Container) bool {
-	if changed, changes := v.definitionChanged(ref.Container, c); changed {
-		text := changeText(changes)
-		d.kills = append(d.kills, kill{container: c, ref: ref, reason: SpecChanged, message: text, changes: changes})
-		d.regularStart = append(d.regularStart, start{ref: ref, reason: SpecChanged, message: text, changes: changes, fresh: true})
+	if changed, diff := v.definitionChanged(ref.Container, c); changed {
+		text := changeText(diff.changes)
+		d.kills = append(d.kills, kill{container: c, ref: ref, reason: SpecChanged, message: text, diff: diff})
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: SpecChanged, message: text, diff: diff, fresh: true})
 		return false
 	}
 	if d.killUnhealthy(v, ref, c) {

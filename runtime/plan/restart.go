@@ -102,15 +102,15 @@ func (v *view) startAgain(ref podspec.ContainerRef) start {
 	if c.SandboxID != v.active {
 		s.reason, s.message = SandboxReplaced, "its sandbox was replaced"
 	}
-	s.fresh, s.changes = v.editedSince(ref.Container, c)
+	s.fresh, s.diff = v.editedSince(ref.Container, c)
 	return s
 }
 
 // editedSince tells whether the manifest of a container that has ended is known to
 // be another now. A record without a readable hash shows nothing of the kind.
-func (v *view) editedSince(spec *v1.Container, c *Container) (bool, []Change) {
+func (v *view) editedSince(spec *v1.Container, c *Container) (bool, difference) {
 	if c.Hash == "" && c.SpecHash == "" {
-		return false, nil
+		return false, difference{}
 	}
 	return v.definitionChanged(spec, c)
 }
@@ -122,7 +122,7 @@ func (v *view) startAnew(ref podspec.ContainerRef) start {
 		return start{ref: ref, reason: NotCreated, message: "not created yet"}
 	}
 	s := start{ref: ref, reason: SandboxReplaced, message: "its sandbox is replaced"}
-	s.fresh, s.changes = v.editedSince(ref.Container, c)
+	s.fresh, s.diff = v.editedSince(ref.Container, c)
 	return s
 }
 

@@ -24,7 +24,7 @@ func judgeSandbox(v *view, d *decision) {
 		d.sandboxID = ""
 	}
 	if d.reason == SandboxConfigChanged {
-		d.changes = v.sandboxChanges(latest)
+		d.diff = v.sandboxChanges(latest)
 	}
 }
 

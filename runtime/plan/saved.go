@@ -82,7 +82,7 @@ func (p *Plan) desiredChanges(now *Plan) []string {
 		return []string{"the manifest changed"}
 	}
 	var texts []string
-	for _, c := range compareTrees(treeOf(p.Basis.Desired), treeOf(now.Basis.Desired)) {
+	for _, c := range compareTrees(treeOf(p.Basis.Desired), treeOf(now.Basis.Desired)).changes {
 		texts = append(texts, "manifest: "+c.String())
 	}
 	if len(texts) == 0 {

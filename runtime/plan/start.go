@@ -39,7 +39,7 @@ func (b *builder) startContainer(s start, waits string) string {
 		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
 		PostStart: HandlerName(postStart(s.ref)),
-		Reason:    s.reason, Message: s.message, Changes: s.changes,
+		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
 	b.removeSurplus(name, id)
 	return id

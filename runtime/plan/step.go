@@ -91,6 +91,8 @@ type Step struct {
 	Message string `json:"message"`
 	// Changes are the fields that made the step necessary.
 	Changes []Change `json:"changes,omitempty"`
+	// Unchanged counts the fields beside them that are the same.
+	Unchanged int `json:"unchanged,omitempty"`
 }
 
 // Change is one field that differs. Values of a sensitive one are left out.

@@ -145,7 +145,7 @@ func (b *builder) runSandbox() {
 	after := slices.Concat(b.stepsOf(CreateCgroup), b.volumes, b.stops)
 	b.sandbox = b.add(Step{
 		ID: "run-sandbox", Kind: RunSandbox, After: after, OnFailure: Abort,
-		Attempt: b.d.attempt, Reason: b.d.reason, Message: b.d.message, Changes: b.d.changes,
+		Attempt: b.d.attempt, Reason: b.d.reason, Message: b.d.message, Changes: b.d.diff.changes, Unchanged: b.d.diff.unchanged,
 	})
 }
 

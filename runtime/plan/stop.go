@@ -132,7 +132,7 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 		ID: byID("stop", k.container.ID), Kind: StopContainer, After: after(waits), OnFailure: Abort,
 		Container: k.container.Name, ContainerType: k.ref.Type, ContainerID: k.container.ID,
 		SandboxID: k.container.SandboxID,
-		Reason:    k.reason, Message: k.message, Changes: k.changes,
+		Reason:    k.reason, Message: k.message, Changes: k.diff.changes, Unchanged: k.diff.unchanged,
 	}
 	grace := b.v.grace(k)
 	if grace > 0 {
