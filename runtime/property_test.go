@@ -60,7 +60,7 @@ type lab struct {
 	layout state.Layout
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t *testing.T, images ...string) *lab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short
 	if err != nil {
@@ -69,7 +69,7 @@ func newLab(t *testing.T) *lab {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	clock := runtimetest.NewClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
 	socket := filepath.Join(dir, "cri.sock")
-	server, err := runtimetest.NewServer(t.Context(), socket, clock, "i:1", "i:2")
+	server, err := runtimetest.NewServer(t.Context(), socket, clock, images...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func TestRandomPodsBecomeComplete(t *testing.T) {
 	for seed := range uint64(trials) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			x := &trial{lab: newLab(t), r: r, pod: randomPod(r)}
+			x := &trial{lab: newLab(t, "i:1", "i:2"), r: r, pod: randomPod(r)}
 			x.note("policy %s", x.pod.Spec.RestartPolicy)
 			x.behave()
 			for range r.IntN(12) {

@@ -141,7 +141,8 @@ func (b *builder) provenStarts() []start {
 // prepareVolumes makes the volumes ready before any container starts, and
 // brings content that changed up to date even when none does.
 func (b *builder) prepareVolumes(starting bool) {
-	for _, vol := range usedVolumes(b.v.pod) {
+	var dirs []string
+	for _, vol := range directoriesFirst(usedVolumes(b.v.pod)) {
 		state, known := b.v.obs.Volumes[vol.Name]
 		switch {
 		case known && state.Prepared && state.Digest != state.Wanted:
@@ -151,13 +152,41 @@ func (b *builder) prepareVolumes(starting bool) {
 			}))
 		case known && state.Prepared, !starting:
 		default:
-			b.volumes = append(b.volumes, b.add(Step{
+			step := Step{
 				ID: "prepare-volume-" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
 				Reason: VolumeMissing, Message: "not prepared yet",
-			}))
+			}
+			if hostPathType(vol) == v1.HostPathFileOrCreate {
+				step.After = dirs
+			}
+			b.volumes = append(b.volumes, b.add(step))
+			if hostPathType(vol) == v1.HostPathDirectoryOrCreate {
+				dirs = append(dirs, step.ID)
+			}
 		}
 	}
 	b.proofs = append(b.proofs, b.volumes...)
+}
+
+// directoriesFirst puts the files that are made on the host last: the directory
+// they lie in may be another volume's to make, as Kubernetes' own example has it.
+func directoriesFirst(volumes []*v1.Volume) []*v1.Volume {
+	var first, files []*v1.Volume
+	for _, vol := range volumes {
+		if hostPathType(vol) == v1.HostPathFileOrCreate {
+			files = append(files, vol)
+		} else {
+			first = append(first, vol)
+		}
+	}
+	return append(first, files...)
+}
+
+func hostPathType(vol *v1.Volume) v1.HostPathType {
+	if vol.HostPath == nil || vol.HostPath.Type == nil {
+		return v1.HostPathUnset
+	}
+	return *vol.HostPath.Type
 }
 
 // usedVolumes are the volumes that some container mounts, in the order of the

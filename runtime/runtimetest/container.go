@@ -46,6 +46,7 @@ func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContaine
 	if img == nil {
 		return nil, status.Errorf(codes.NotFound, "failed to resolve image %q", config.GetImage().GetImage())
 	}
+	s.created.Containers = append(s.created.Containers, config)
 	id := s.newID()
 	s.containers[id] = &container{
 		sandboxID: r.GetPodSandboxId(), name: name, config: config,

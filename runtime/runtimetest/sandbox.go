@@ -43,6 +43,7 @@ func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxReq
 		}
 	}
 	s.sandboxes[id] = one
+	s.created.Sandboxes = append(s.created.Sandboxes, config)
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
 

@@ -32,6 +32,7 @@ type Server struct {
 	behaviours map[string][]Behaviour
 	faults     []*Fault
 	calls      []string
+	created    Created
 	notReady   string
 	serial     int
 	commands   func(containerID string, command []string) *runtimeapi.ExecSyncResponse
@@ -114,6 +115,20 @@ func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
+}
+
+// Created are the messages with which things were made, in the order of the
+// calls.
+type Created struct {
+	Sandboxes  []*runtimeapi.PodSandboxConfig
+	Containers []*runtimeapi.ContainerConfig
+}
+
+// Created lists what was made so far.
+func (s *Server) Created() Created {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Created{Sandboxes: slices.Clone(s.created.Sandboxes), Containers: slices.Clone(s.created.Containers)}
 }
 
 // intercept logs, lets exits happen whose time has come, and fails what shall
