@@ -21,7 +21,7 @@ import (
 func (e *Engine) node() criconfig.Node {
 	e.nodeOnce.Do(func() { e.nodeFacts = readNode("/") })
 	node := e.nodeFacts
-	node.CgroupRoot = e.cgroupRoot
+	node.CgroupRoot, node.SeccompRoot = e.cgroupRoot, e.layout.Seccomp()
 	e.factsLock.Lock()
 	defer e.factsLock.Unlock()
 	if e.facts != nil {
@@ -63,9 +63,8 @@ func readNode(root string) criconfig.Node {
 		HostsFile:      contents(at("etc/hosts")),
 		ThermalThrottle: slices.Sorted(slices.Values(globbed(root,
 			"sys/devices/system/cpu/cpu[0-9]*/thermal_throttle"))),
-		SELinux:     exists(at("sys/fs/selinux/enforce")),
-		AppArmor:    strings.HasPrefix(string(contents(at("sys/module/apparmor/parameters/enabled"))), "Y"),
-		SeccompRoot: "/var/lib/kubelet/seccomp",
+		SELinux:  exists(at("sys/fs/selinux/enforce")),
+		AppArmor: strings.HasPrefix(string(contents(at("sys/module/apparmor/parameters/enabled"))), "Y"),
 	}
 }
 

@@ -240,6 +240,7 @@ func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
 	}
 	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node()))
 	s.Cgroup = &exists
+	s.Ports = e.takenPorts(desired.Pod)
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {
 		if n, ok := pod.LastLogAttempt(desired.Pod.Namespace, desired.Pod.Name, ref.Name); ok {

@@ -31,8 +31,10 @@ type Snapshot struct {
 	Volumes     map[string]SnapshotVolume
 	Cgroup      *bool
 	LogAttempts map[string]uint32
-	Node        *criconfig.Node
-	Journal     *state.Journal
+	// Ports are the ports of the node that the pod wants and somebody else has.
+	Ports   map[string]string
+	Node    *criconfig.Node
+	Journal *state.Journal
 }
 
 // SnapshotRuntime is what the runtime says of itself.
@@ -72,7 +74,10 @@ func (s *Snapshot) input(ref plan.PodRef, desired *podspec.Desired, opts plan.Op
 // Observed is the snapshot in the planner's words, as far as a pod is concerned
 // that shall be as desired; desired is nil for one that shall be gone.
 func (s *Snapshot) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed {
-	o := plan.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts}
+	o := plan.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
+	if s.Node != nil {
+		o.Capacity = s.Node.Allocatable
+	}
 	for _, sandbox := range s.Sandboxes {
 		if ownedBy(ref, sandbox.GetLabels()) {
 			o.Sandboxes = append(o.Sandboxes, observedSandbox(sandbox))

@@ -72,6 +72,7 @@ type diskSection struct {
 	Volumes     map[string]SnapshotVolume `json:"volumes,omitzero"`
 	Cgroup      *bool                     `json:"cgroup,omitempty"`
 	LogAttempts map[string]uint32         `json:"logAttempts,omitempty"`
+	Ports       map[string]string         `json:"ports,omitempty"`
 }
 
 // journalSection is what else podctl remembers of the pod.
@@ -135,7 +136,7 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
-	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts}
+	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Journal != nil {
 		f.remember(s.Journal)
 	}
@@ -230,7 +231,7 @@ func (f *snapshotFile) snapshot() (*Snapshot, error) {
 	s.Containers, errs[3] = f.containers()
 	s.Journal, errs[4] = f.journal()
 	if d := f.Disk; d != nil {
-		s.Volumes, s.Cgroup, s.LogAttempts = d.Volumes, d.Cgroup, d.LogAttempts
+		s.Volumes, s.Cgroup, s.LogAttempts, s.Ports = d.Volumes, d.Cgroup, d.LogAttempts, d.Ports
 	}
 	return s, errors.Join(errs[:]...)
 }

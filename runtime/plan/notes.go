@@ -33,6 +33,7 @@ func (b *builder) addNotes() {
 	for _, ref := range podspec.Containers(b.v.pod) {
 		b.noteNewImage(ref)
 	}
+	b.noteCapacity()
 }
 
 func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }

@@ -44,6 +44,9 @@ func (b *builder) missing(s start) (Hold, bool) {
 			return Hold{Container: s.ref.Name, Reason: FailedMount, Message: ref.Detail}, true
 		}
 	}
+	if text := b.v.imageVolumeFault(s.ref); text != "" {
+		return Hold{Container: s.ref.Name, Reason: CreateContainerConfigError, Message: text}, true
+	}
 	if image, known := b.v.obs.Images[s.ref.Image]; known && image.ID == "" && b.pullPolicy(s.ref.ImagePullPolicy) == v1.PullNever {
 		return Hold{
 			Container: s.ref.Name,

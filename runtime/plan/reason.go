@@ -33,6 +33,8 @@ const (
 	NetworkNotReady            Reason = "NetworkNotReady"
 	CreateContainerConfigError Reason = "CreateContainerConfigError"
 	FailedMount                Reason = "FailedMount"
+	CreatePodSandboxError      Reason = "CreatePodSandboxError"
+	HostPortConflict           Reason = "HostPortConflict"
 	ErrImageNeverPull          Reason = "ErrImageNeverPull"
 
 	ImageAbsent    Reason = "ImageAbsent"

@@ -49,7 +49,7 @@ func (b *builder) build() {
 	b.p.KillPod, b.p.CreateSandbox = b.d.killPod, b.d.createSandbox
 	b.p.SandboxID, b.p.Attempt = b.d.sandboxID, b.d.attempt
 	b.holdStarts()
-	if b.networkHeld() || b.recreationHeld() {
+	if b.sandboxHeld() || b.networkHeld() || b.recreationHeld() {
 		b.p.KillPod, b.p.CreateSandbox = false, false
 		b.finish()
 		return

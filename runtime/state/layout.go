@@ -29,6 +29,10 @@ func Default() Layout {
 // `podctl node`.
 func (l Layout) NodeDir() string { return filepath.Join(l.Root, "node") }
 
+// Seccomp holds the seccomp profiles of type Localhost, by their relative paths,
+// as a kubelet's root directory does.
+func (l Layout) Seccomp() string { return filepath.Join(l.Root, "seccomp") }
+
 // Pod is the place of one pod. Nothing is created.
 func (l Layout) Pod(uid types.UID) Pod { return Pod{layout: l, uid: uid} }
 

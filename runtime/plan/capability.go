@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// sandboxHeld holds the whole pod while its sandbox could not be made: the
+// runtime has no such handler, or a port of the node is taken. Nothing is stopped
+// for a sandbox that cannot come.
+func (b *builder) sandboxHeld() bool {
+	if !b.d.createSandbox || b.d.terminal {
+		return false
+	}
+	if text := b.v.handlerFault(); text != "" {
+		b.p.Holds = append(b.p.Holds, Hold{Reason: CreatePodSandboxError, Message: text})
+	}
+	for _, port := range PublishedPorts(b.v.pod) {
+		if owner, taken := b.v.obs.Ports[port.String()]; taken {
+			b.p.Holds = append(b.p.Holds, Hold{
+				Reason: HostPortConflict, Message: fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner),
+			})
+		}
+	}
+	return slices.ContainsFunc(b.p.Holds, func(h Hold) bool { return h.Container == "" })
+}
+
+// handlerFault says that the runtime does not have the handler the pod asks for.
+// A RuntimeClass is an object of a cluster; here its name is the handler's.
+func (v *view) handlerFault() string {
+	name, has := v.pod.Spec.RuntimeClassName, v.obs.Runtime.Handlers
+	if name == nil || *name == "" || has == nil || slices.Contains(has, *name) {
+		return ""
+	}
+	named := slices.DeleteFunc(slices.Clone(has), func(h string) bool { return h == "" })
+	return fmt.Sprintf("spec.runtimeClassName: the runtime has no handler %q; it has %s",
+		*name, firstOf(strings.Join(named, ", "), "only its default one, which needs no runtimeClassName"))
+}
+
+// Port is a port of the node that a pod publishes.
+type Port struct {
+	Protocol v1.Protocol
+	Number   int32
+	HostIP   string
+	// Path is the field that asks for it.
+	Path string
+}
+
+// String is how people write a port: 8080/TCP.
+func (p Port) String() string {
+	text := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
+	if p.HostIP != "" {
+		text = p.HostIP + ":" + text
+	}
+	return text
+}
+
+// PublishedPorts are the ports of the node that a pod's sandbox publishes; none
+// with the node's own network, where the containers listen themselves.
+func PublishedPorts(pod *v1.Pod) []Port {
+	var ports []Port
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	for _, ref := range podspec.RegularContainers(pod) {
+		for i, p := range ref.Ports {
+			if p.HostPort != 0 {
+				ports = append(ports, Port{
+					Protocol: p.Protocol, Number: p.HostPort, HostIP: p.HostIP,
+					Path: ref.Path + ".ports[" + strconv.Itoa(i) + "]",
+				})
+			}
+		}
+	}
+	return ports
+}
+
+// imageVolumeFault says that the runtime cannot mount images as volumes: the CRI
+// has had them since containerd 2.1.
+func (v *view) imageVolumeFault(ref podspec.ContainerRef) string {
+	r := v.obs.Runtime
+	if r.Name != "containerd" || !olderThan(r.Version, 2, 1) {
+		return ""
+	}
+	for i := range v.pod.Spec.Volumes {
+		if vol := &v.pod.Spec.Volumes[i]; vol.Image != nil && mounts(ref, vol.Name) {
+			return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can", vol.Name, r.Version)
+		}
+	}
+	return ""
+}
+
+// olderThan compares the first two numbers of a version; one that cannot be read
+// is not older.
+func olderThan(version string, major, minor int) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	x, errX := strconv.Atoi(parts[0])
+	y, errY := strconv.Atoi(parts[1])
+	return errX == nil && errY == nil && (x < major || (x == major && y < minor))
+}
+
+// noteCapacity warns of a pod that asks for more than the machine has: a kubelet
+// would not admit it.
+func (b *builder) noteCapacity() {
+	requests := resource.PodRequests(b.v.pod, resource.PodResourcesOptions{})
+	for _, name := range resizable() {
+		has, known := b.v.obs.Capacity[name]
+		wants := requests[name]
+		if known && wants.Cmp(has) > 0 {
+			b.note(fmt.Sprintf("the pod requests %s of %s, and this machine has %s: a kubelet would refuse it (OutOf%s)",
+				wants.String(), name, has.String(), name))
+		}
+	}
+}

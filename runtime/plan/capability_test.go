@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const specialPod = `apiVersion: v1
+kind: Pod
+metadata: {name: special}
+spec:
+  runtimeClassName: kata
+  containers:
+  - name: app
+    image: i:1
+    ports: [{containerPort: 80, hostPort: 8080}]
+    resources: {requests: {memory: 64Gi}}
+    volumeMounts: [{name: tools, mountPath: /tools}]
+  volumes:
+  - {name: tools, image: {reference: "i:1"}}
+`
+
+// TestWhatTheNodeCannotDoIsSaidFirst: a pod is held before anything starts when
+// the runtime or the node lacks what it needs, and what is unknown holds nothing.
+func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
+	cases := map[string]struct {
+		change func(*Observed)
+		want   string
+	}{
+		"unknown handlers":      {func(o *Observed) { o.Runtime.Handlers = nil }, ""},
+		"a handler it has":      {func(o *Observed) { o.Runtime.Handlers = []string{"", "kata"} }, ""},
+		"a handler it has not":  {func(o *Observed) { o.Runtime.Handlers = []string{"", "runc"} }, `has no handler "kata"; it has runc`},
+		"only the default":      {func(o *Observed) { o.Runtime.Handlers = []string{""} }, "only its default one"},
+		"a port that is taken":  {func(o *Observed) { o.Ports = map[string]string{"8080/TCP": "pod default/web"} }, "hostPort 8080/TCP is used by pod default/web"},
+		"another port is taken": {func(o *Observed) { o.Ports = map[string]string{"8080/UDP": "pod default/web"} }, ""},
+		"an old containerd":     {func(o *Observed) { o.Runtime.Version = "1.6.20~ds1" }, "which containerd 1.6.20~ds1 cannot mount"},
+		"a strange version":     {func(o *Observed) { o.Runtime.Version = "unknown" }, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(load(t, specialPod))
+			c.change(&w.Observed)
+			p := w.make()
+			held := slices.ContainsFunc(p.Holds, func(h Hold) bool { return strings.Contains(h.Message, c.want) })
+			if held != (c.want != "") || (c.want == "" && len(p.Holds) > 0) {
+				t.Errorf("holds %+v, %q is wanted", p.Holds, c.want)
+			}
+			if starts := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == StartContainer }); starts != (c.want == "") {
+				t.Errorf("steps %v", lines(p))
+			}
+		})
+	}
+}
+
+func TestPodThatDoesNotFitIsNoted(t *testing.T) {
+	w := newWorld(load(t, specialPod))
+	w.Capacity = v1.ResourceList{v1.ResourceMemory: resource.MustParse("24Gi"), v1.ResourceCPU: resource.MustParse("2")}
+	want := "the pod requests 64Gi of memory, and this machine has 24Gi: a kubelet would refuse it (OutOfmemory)"
+	if p := w.make(); !slices.Contains(p.Notes, want) {
+		t.Errorf("notes %q", p.Notes)
+	}
+}
