@@ -277,6 +277,9 @@ func TestE2E(t *testing.T) {
 		{"saved plan", testSavedPlan},
 		{"resize", testResize},
 		{"drift", testDrift},
+		{"termination message", testTerminationMessage},
+		{"environment file", testEnvFile},
+		{"host port conflict", testHostPortConflict},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

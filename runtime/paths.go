@@ -23,7 +23,7 @@ func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode 
 	p := criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}}
 	for i := range x.desired.Pod.Spec.Volumes {
 		vol := &x.desired.Pod.Spec.Volumes[i]
-		p.Volumes[vol.Name] = volume.Path(pod, vol)
+		p.Volumes[vol.Name] = x.volumePath(vol)
 	}
 	if err := x.subPaths(ref, ips, mode, p.SubPaths); err != nil {
 		return p, err
@@ -43,6 +43,11 @@ func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode 
 	}
 	p.TerminationLog = log
 	return p, nil
+}
+
+// volumePath is where a volume's content lies.
+func (x *execution) volumePath(vol *v1.Volume) string {
+	return volume.Path(x.e.layout.Pod(x.desired.Pod.UID), vol)
 }
 
 func (x *execution) writeHosts(ips []string) error {

@@ -49,6 +49,8 @@ type SnapshotRuntime struct {
 type SnapshotContainer struct {
 	SandboxID string
 	Status    *runtimeapi.ContainerStatus
+	// LastWords is the termination message of a container that has ended.
+	LastWords string
 }
 
 // SnapshotImage is an image of the runtime under one of its names.
@@ -230,7 +232,7 @@ func observedContainer(c SnapshotContainer) plan.Container {
 		FinishedAt:   unixNano(s.GetFinishedAt()),
 		ExitCode:     s.GetExitCode(),
 		Reason:       s.GetReason(),
-		Message:      s.GetMessage(),
+		Message:      joinMessages(s.GetMessage(), c.LastWords),
 		Image:        s.GetImage().GetImage(),
 		ImageID:      cmp.Or(s.GetImageId(), s.GetImageRef()),
 		ImageRef:     s.GetImageRef(),
@@ -240,6 +242,11 @@ func observedContainer(c SnapshotContainer) plan.Container {
 		GracePeriod:  parseSeconds(a[criconfig.AnnotationPodTerminationGracePeriod]),
 		PreStop:      plan.HandlerName(criconfig.PreStopFrom(a)),
 	}
+}
+
+// joinMessages puts the runtime's word before the container's own.
+func joinMessages(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
 func containerState(s runtimeapi.ContainerState) plan.ContainerState {

@@ -53,6 +53,7 @@ type runtimeSection struct {
 type containerSection struct {
 	SandboxID string          `json:"podSandboxId"`
 	Status    json.RawMessage `json:"status"`
+	LastWords string          `json:"terminationMessage,omitempty"`
 }
 
 type probeSection struct {
@@ -133,7 +134,7 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text})
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: c.LastWords})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
@@ -243,7 +244,7 @@ func (f *snapshotFile) containers() ([]SnapshotContainer, error) {
 		if err := decode(c.Status, status); err != nil {
 			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
 		}
-		containers = append(containers, SnapshotContainer{SandboxID: c.SandboxID, Status: status})
+		containers = append(containers, SnapshotContainer{SandboxID: c.SandboxID, Status: status, LastWords: c.LastWords})
 	}
 	return containers, nil
 }

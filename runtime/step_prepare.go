@@ -148,6 +148,10 @@ func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ip
 	if err != nil {
 		return nil, err
 	}
+	files, err := x.envFiles(ref, mode)
+	if err != nil {
+		return nil, err
+	}
 	return criconfig.Container(criconfig.ContainerInput{
 		Desired:   x.desired,
 		Container: ref,
@@ -158,6 +162,7 @@ func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ip
 		Image:     criconfig.ImageUser{UID: img.UID, Username: img.Username},
 		PodIPs:    ips,
 		TargetID:  target,
+		Files:     files,
 
 		VolumeImages: x.volumeImages(),
 	})

@@ -40,8 +40,29 @@ func Status(in *Input) v1.PodStatus {
 	}
 	sortByName(s.ContainerStatuses)
 	sortByName(s.EphemeralContainerStatuses)
+	v.truncateMessages(&s)
 	s.Conditions = v.conditions(&s)
 	return s
+}
+
+// messagesMax bounds the termination messages of a whole pod, in bytes (kubelet:
+// kubecontainer.MaxPodTerminationMessageLogLength).
+const messagesMax = 12 << 10
+
+func (v *view) truncateMessages(s *v1.PodStatus) {
+	limit := messagesMax / max(len(podspec.Containers(v.pod)), 1)
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			truncateMessage(list[i].State.Terminated, limit)
+			truncateMessage(list[i].LastTerminationState.Terminated, limit)
+		}
+	}
+}
+
+func truncateMessage(t *v1.ContainerStateTerminated, limit int) {
+	if t != nil && len(t.Message) > limit {
+		t.Message = t.Message[:limit]
+	}
 }
 
 func sortByName(statuses []v1.ContainerStatus) {

@@ -1,0 +1,93 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crilogs "k8s.io/cri-client/pkg/logs"
+	"k8s.io/klog/v2"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// How much of a container's last words is read (kubelet: kubecontainer's
+// MaxContainerTerminationMessage…), in bytes and lines.
+const (
+	messageBytes    = 4096
+	messageLogBytes = 2048
+	messageLogLines = 80
+)
+
+// lastWords is the termination message of a container that has ended: what it
+// wrote into its file, or the end of its log when it failed, wrote nothing and its
+// policy says so. Policy and path are those it was created with (kubelet:
+// getTerminationMessage).
+func lastWords(ctx context.Context, s *runtimeapi.ContainerStatus) string {
+	if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+		return ""
+	}
+	annotations := s.GetAnnotations()
+	text, err := terminationFile(s, annotations[criconfig.AnnotationTerminationMessagePath])
+	if err != nil {
+		return err.Error()
+	}
+	fallback := annotations[criconfig.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
+	if text != "" || !fallback || s.GetExitCode() == 0 || s.GetReason() == "ContainerCannotRun" {
+		return text
+	}
+	return endOfLog(ctx, s)
+}
+
+// terminationFile reads the end of the file that was mounted for the message.
+func terminationFile(s *runtimeapi.ContainerStatus, path string) (string, error) {
+	for _, m := range s.GetMounts() {
+		if path == "" || m.GetContainerPath() != path {
+			continue
+		}
+		text, err := endOf(m.GetHostPath(), messageBytes)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("Error on reading termination log %s: %w", m.GetHostPath(), err) //nolint:staticcheck // the kubelet's words
+		}
+		return text, nil
+	}
+	return "", nil
+}
+
+// endOf reads the last bytes of a file.
+func endOf(path string, size int64) (text string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return "", err
+	}
+	if _, err = f.Seek(max(info.Size()-size, 0), io.SeekStart); err != nil {
+		return "", err
+	}
+	last, err := io.ReadAll(io.LimitReader(f, size))
+	return string(last), err
+}
+
+// endOfLog is the end of a container's log.
+func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
+	lines := int64(messageLogLines)
+	var out bytes.Buffer
+	ctx = klog.NewContext(ctx, logr.Discard())
+	err := crilogs.ReadLogs(ctx, s.GetLogPath(), s.GetId(), &crilogs.LogOptions{TailLines: &lines}, nil, &out, &out)
+	if err != nil {
+		return "Error on reading termination message from logs: " + err.Error()
+	}
+	text := out.Bytes()
+	return string(text[max(len(text)-messageLogBytes, 0):])
+}
