@@ -7,12 +7,30 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
 // sandboxPaths are the paths a sandbox's configuration names.
-func (e *Engine) sandboxPaths(d *podspec.Desired) criconfig.Paths {
-	return criconfig.Paths{LogDir: e.layout.Pod(d.Pod.UID).LogDir(d.Pod.Namespace, d.Pod.Name)}
+func (e *Engine) sandboxPaths(d *podspec.Desired) (criconfig.Paths, error) {
+	users, err := e.userNamespace(d.Pod)
+	return criconfig.Paths{LogDir: e.layout.Pod(d.Pod.UID).LogDir(d.Pod.Namespace, d.Pod.Name), UserNS: users}, err
+}
+
+// userNamespace is the range of ids of a pod with users of its own: the one it
+// has been given, or one that stands for it until it is given.
+func (e *Engine) userNamespace(pod *v1.Pod) (*criconfig.IDMapping, error) {
+	if !criconfig.OwnUsers(pod) {
+		return nil, nil
+	}
+	ids, given, err := e.layout.Pod(pod.UID).IDs()
+	if err != nil {
+		return nil, err
+	}
+	if !given {
+		ids = state.IDRange{First: 65536, Length: 65536}
+	}
+	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
 }
 
 // containerPaths are the paths a container's configuration names. For a proof
@@ -20,7 +38,11 @@ func (e *Engine) sandboxPaths(d *podspec.Desired) criconfig.Paths {
 // log is created and subPaths are bound.
 func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode mountMode) (criconfig.Paths, error) {
 	pod := x.e.layout.Pod(x.desired.Pod.UID)
-	p := criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}}
+	users, err := x.e.userNamespace(x.desired.Pod)
+	if err != nil {
+		return criconfig.Paths{}, err
+	}
+	p := criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}, UserNS: users}
 	for i := range x.desired.Pod.Spec.Volumes {
 		vol := &x.desired.Pod.Spec.Volumes[i]
 		p.Volumes[vol.Name] = x.volumePath(vol)

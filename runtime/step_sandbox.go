@@ -14,6 +14,11 @@ import (
 // whatever the user presses: half a sandbox helps nobody.
 func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	ctx = context.WithoutCancel(ctx)
+	if criconfig.OwnUsers(x.desired.Pod) {
+		if _, err := x.e.layout.Pod(x.plan.Pod.UID).GiveIDs(ctx); err != nil {
+			return "", because("CreatePodSandboxError", err)
+		}
+	}
 	config, err := x.sandboxConfig(s.Attempt)
 	if err != nil {
 		return "", because("CreatePodSandboxError", err)
@@ -40,7 +45,11 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 
 // sandboxConfig is the message the sandbox was, or will be, created with.
 func (x *execution) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
-	return criconfig.Sandbox(x.desired, x.e.node(), x.e.sandboxPaths(x.desired), attempt)
+	paths, err := x.e.sandboxPaths(x.desired)
+	if err != nil {
+		return nil, err
+	}
+	return criconfig.Sandbox(x.desired, x.e.node(), paths, attempt)
 }
 
 // currentSandbox is the sandbox in which containers of this pass start.

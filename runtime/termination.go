@@ -54,7 +54,7 @@ func terminationFile(s *runtimeapi.ContainerStatus, path string) (string, error)
 		}
 		text, err := endOf(m.GetHostPath(), messageBytes)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("Error on reading termination log %s: %w", m.GetHostPath(), err) //nolint:staticcheck // the kubelet's words
+			return "", fmt.Errorf("Error on reading termination log %s: %w", m.GetHostPath(), err)
 		}
 		return text, nil
 	}

@@ -55,6 +55,8 @@ type Paths struct {
 	TerminationLog string
 	// Volumes maps a volume's name to its content.
 	Volumes map[string]string
+	// UserNS is the range of ids a pod with hostUsers: false got.
+	UserNS *IDMapping
 	// SubPaths maps the position in volumeMounts to what was bound for it.
 	SubPaths map[int]string
 }
@@ -84,7 +86,6 @@ type ContainerInput struct {
 	PodIPs   []string
 	// TargetID is the container whose processes an ephemeral container sees.
 	TargetID string
-	UserNS   *IDMapping
 	// Files holds what fileKeyRef entries refer to, by volume and path.
 	Files map[FileKey][]byte
 	// VolumeImages maps the reference of an image volume to the image's id.

@@ -38,6 +38,9 @@ func mounts(in *ContainerInput) ([]*runtimeapi.Mount, error) {
 			ContainerPath: p, HostPath: in.Paths.TerminationLog, SelinuxRelabel: in.Node.SELinux,
 		})
 	}
+	for _, m := range list {
+		m.UidMappings, m.GidMappings = in.Paths.UserNS.messages(), in.Paths.UserNS.messages()
+	}
 	return list, nil
 }
 

@@ -1,18 +1,20 @@
 package criconfig
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // namespaces says which namespaces a pod shares with whom (kubelet:
 // NamespacesForPod). With a target the processes of that container are seen.
-func namespaces(pod *v1.Pod, targetID string) *runtimeapi.NamespaceOption {
+func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.NamespaceOption {
 	n := &runtimeapi.NamespaceOption{
 		Network:       runtimeapi.NamespaceMode_POD,
 		Ipc:           runtimeapi.NamespaceMode_POD,
 		Pid:           pidMode(pod),
-		UsernsOptions: &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE},
+		UsernsOptions: userNamespace(pod, users),
 	}
 	if pod.Spec.HostNetwork {
 		n.Network = runtimeapi.NamespaceMode_NODE
@@ -24,6 +26,44 @@ func namespaces(pod *v1.Pod, targetID string) *runtimeapi.NamespaceOption {
 		n.Pid, n.TargetId = runtimeapi.NamespaceMode_TARGET, targetID
 	}
 	return n
+}
+
+// OwnUsers tells that a pod has a user namespace of its own.
+func OwnUsers(pod *v1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
+
+func userNamespace(pod *v1.Pod, users *IDMapping) *runtimeapi.UserNamespace {
+	if !OwnUsers(pod) || users == nil {
+		return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
+	}
+	return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: users.messages(), Gids: users.messages()}
+}
+
+// messages is the mapping as the CRI has it: ids from zero in the container are
+// ids from HostID on the node. It is nil for a pod that shares the node's ids.
+func (m *IDMapping) messages() []*runtimeapi.IDMapping {
+	if m == nil {
+		return nil
+	}
+	return []*runtimeapi.IDMapping{{HostId: m.HostID, ContainerId: 0, Length: m.Length}}
+}
+
+// checkUsers refuses a user namespace that the runtime cannot make, or for which
+// no ids were allotted.
+func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
+	if !OwnUsers(pod) {
+		return nil
+	}
+	handler := ""
+	if pod.Spec.RuntimeClassName != nil {
+		handler = *pod.Spec.RuntimeClassName
+	}
+	if !node.Handlers[handler].UserNamespaces {
+		return fmt.Errorf("spec.hostUsers: the runtime does not support user namespaces with its handler %q (containerd 2.0 and newer do, with runc 1.2)", handler)
+	}
+	if users == nil {
+		return fmt.Errorf("spec.hostUsers: the pod has no range of ids")
+	}
+	return nil
 }
 
 func pidMode(pod *v1.Pod) runtimeapi.NamespaceMode {

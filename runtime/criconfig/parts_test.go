@@ -340,3 +340,49 @@ func configured(t *testing.T, d *podspec.Desired, name string, attempt uint32) (
 	dropUserns(got.GetLinux().GetSecurityContext().GetNamespaceOptions())
 	return got, nil
 }
+
+// TestUserNamespace: a pod with users of its own says so on its sandbox, on its
+// containers and on every mount, and is refused where nobody can give it.
+func TestUserNamespace(t *testing.T) {
+	pod := &v1.Pod{}
+	pod.Name, pod.Spec.HostUsers = "p", new(bool)
+	pod.Spec.Containers = []v1.Container{{Name: "app", TerminationMessagePath: "/dev/termination-log"}}
+	corev1.SetObjectDefaults_Pod(pod)
+	d := &podspec.Desired{Pod: pod}
+	able := Node{Handlers: map[string]Handler{"": {UserNamespaces: true}}}
+	users := &IDMapping{HostID: 131072, Length: 65536}
+	if _, err := Sandbox(d, Node{}, Paths{UserNS: users}, 0); err == nil || !strings.Contains(err.Error(), "spec.hostUsers") {
+		t.Errorf("a runtime that cannot: %v", err)
+	}
+	if _, err := Sandbox(d, able, Paths{}, 0); err == nil {
+		t.Error("a sandbox without ids is made")
+	}
+	sandbox, err := Sandbox(d, able, Paths{UserNS: users}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := podspec.FindContainer(pod, "app")
+	container, err := Container(ContainerInput{
+		Desired: d, Container: ref, Node: able, PodIPs: []string{"10.0.0.1"},
+		Paths: Paths{UserNS: users, EtcHosts: "/h", TerminationLog: "/t"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []*runtimeapi.NamespaceOption{
+		sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions(), container.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+	} {
+		o := ns.GetUsernsOptions()
+		if o.GetMode() != runtimeapi.NamespaceMode_POD || len(o.GetUids()) != 1 || o.GetUids()[0].GetHostId() != 131072 || o.GetGids()[0].GetLength() != 65536 {
+			t.Errorf("user namespace %v", o)
+		}
+	}
+	for _, m := range container.GetMounts() {
+		if len(m.GetUidMappings()) != 1 || len(m.GetGidMappings()) != 1 {
+			t.Errorf("mount %s has no mappings", m.GetContainerPath())
+		}
+	}
+	if len(container.GetMounts()) != 2 {
+		t.Errorf("%d mounts", len(container.GetMounts()))
+	}
+}

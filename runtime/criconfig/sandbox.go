@@ -19,6 +19,9 @@ func Sandbox(d *podspec.Desired, node Node, paths Paths, attempt uint32) (*runti
 	if err != nil {
 		return nil, err
 	}
+	if err = checkUsers(pod, node, paths.UserNS); err != nil {
+		return nil, err
+	}
 	hostname, err := sandboxHostname(pod)
 	if err != nil {
 		return nil, err
@@ -33,15 +36,15 @@ func Sandbox(d *podspec.Desired, node Node, paths Paths, attempt uint32) (*runti
 		PortMappings: portMappings(pod),
 		Labels:       sandboxLabels(pod),
 		Annotations:  sandboxAnnotations(d),
-		Linux:        linuxSandbox(pod, node),
+		Linux:        linuxSandbox(pod, node, paths.UserNS),
 	}, nil
 }
 
-func linuxSandbox(pod *v1.Pod, node Node) *runtimeapi.LinuxPodSandboxConfig {
+func linuxSandbox(pod *v1.Pod, node Node, users *IDMapping) *runtimeapi.LinuxPodSandboxConfig {
 	return &runtimeapi.LinuxPodSandboxConfig{
 		CgroupParent:    CgroupParent(pod, node),
 		Sysctls:         sysctls(pod),
-		SecurityContext: sandboxSecurity(pod),
+		SecurityContext: sandboxSecurity(pod, users),
 		Resources:       sandboxResources(pod, node),
 		Overhead:        overheadResources(pod, node),
 	}
@@ -104,7 +107,7 @@ func dottedSysctl(name string) string {
 
 // sandboxSecurity is the sandbox's security context: namespaces, the pod's user
 // and groups, and the runtime's own seccomp profile.
-func sandboxSecurity(pod *v1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
+func sandboxSecurity(pod *v1.Pod, users *IDMapping) *runtimeapi.LinuxSandboxSecurityContext {
 	s := &runtimeapi.LinuxSandboxSecurityContext{
 		Privileged: anyPrivileged(pod),
 		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
@@ -113,7 +116,7 @@ func sandboxSecurity(pod *v1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
 	if own == nil {
 		return s
 	}
-	s.NamespaceOptions = namespaces(pod, "")
+	s.NamespaceOptions = namespaces(pod, "", users)
 	s.SelinuxOptions = selinux(own.SELinuxOptions)
 	s.SupplementalGroups = supplementalGroups(pod)
 	s.SupplementalGroupsPolicy = groupsPolicy(pod)

@@ -28,7 +28,7 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 	pod, c := in.Desired.Pod, in.Container.Container
 	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
 	s := &runtimeapi.LinuxContainerSecurityContext{
-		NamespaceOptions:         namespaces(pod, in.TargetID),
+		NamespaceOptions:         namespaces(pod, in.TargetID, in.Paths.UserNS),
 		SupplementalGroups:       supplementalGroups(pod),
 		SupplementalGroupsPolicy: groupsPolicy(pod),
 		SelinuxOptions:           selinux(effective.SELinuxOptions),
