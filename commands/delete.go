@@ -17,6 +17,8 @@ type deleteOptions struct {
 	force  bool
 	dryRun bool
 	all    bool
+	// volumes removes the pods' claims as well.
+	volumes bool
 }
 
 func newDelete(g *globals) *cobra.Command {
@@ -36,6 +38,7 @@ func newDelete(g *globals) *cobra.Command {
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "With --all: pods of all namespaces")
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds the containers have to stop (-1: the pod's own)")
 	f.BoolVar(&o.force, "force", false, "Stop at once: no hooks, no grace period")
+	f.BoolVar(&o.volumes, "volumes", false, "Also remove the persistent volume claims that no other pod uses, with their data")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be done")
 	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
 	return cmd
@@ -65,7 +68,7 @@ func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string)
 }
 
 func (o *deleteOptions) planning() plan.Options {
-	opts := plan.Options{}
+	opts := plan.Options{RemoveVolumes: o.volumes}
 	switch {
 	case o.force:
 		none := int64(0)

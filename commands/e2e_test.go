@@ -280,6 +280,7 @@ func TestE2E(t *testing.T) {
 		{"termination message", testTerminationMessage},
 		{"environment file", testEnvFile},
 		{"host port conflict", testHostPortConflict},
+		{"claim", testClaim},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

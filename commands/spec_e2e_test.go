@@ -106,3 +106,48 @@ func testHostPortConflict(t *testing.T, m *machine) {
 	m.must(t, "delete", "resize")
 	m.run(t, "delete", "second")
 }
+
+const claimPod = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: claim}
+spec:
+  restartPolicy: Never
+  securityContext: {runAsUser: 1000, fsGroup: 2000}
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [write, /data/greeting, "hello"]
+    volumeMounts: [{name: data, mountPath: /data}]
+  volumes:
+  - {name: data, persistentVolumeClaim: {claimName: data}}
+`
+
+// testClaim: what is written into a claim is there for the next pod, until it is
+// deleted with its volumes.
+func testClaim(t *testing.T, m *machine) {
+	first := write(t, claimPod)
+	if r := m.must(t, "validate", first); !strings.Contains(r.stdout, "no effect") {
+		t.Errorf("validate does not say what a claim's size means:\n%s", r.stdout)
+	}
+	m.must(t, "apply", "--wait=completed", "--timeout", "60s", first)
+	m.must(t, "delete", "claim")
+	second := edited(t, edited(t, first, "args: [write, /data/greeting, \"hello\"]", "args: [read, /data/greeting]"), "metadata: {name: claim}", "metadata: {name: reader}")
+	m.must(t, "apply", "--wait=completed", "--timeout", "60s", second)
+	if r := m.must(t, "logs", "reader"); !strings.Contains(r.stdout, "hello") {
+		t.Errorf("the second pod read %q", r.stdout)
+	}
+	if phase := m.pod(t, "reader").Status.Phase; phase != v1.PodSucceeded {
+		t.Errorf("phase %s", phase)
+	}
+	m.must(t, "delete", "--volumes", "reader")
+	m.run(t, "apply", "--wait=completed", "--timeout", "60s", second)
+	if phase := m.pod(t, "reader").Status.Phase; phase != v1.PodFailed {
+		t.Errorf("phase %s: the claim is there in spite of --volumes", phase)
+	}
+	m.must(t, "delete", "--volumes", "reader")
+}

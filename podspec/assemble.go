@@ -51,13 +51,16 @@ func (a *assembly) addDocument(d *document) {
 	case "v1/Secret":
 		o.secret = &v1.Secret{}
 		a.add(o, d.decodeInto(o.secret))
+	case "v1/PersistentVolumeClaim":
+		o.claim = &v1.PersistentVolumeClaim{}
+		a.add(o, append(d.decodeInto(o.claim), claimProblems(d, o.claim)...))
 	case "v1/List", "v1/PodList":
 		for i, item := range meta.Items {
 			a.addDocument(d.item(i, item))
 		}
 	default:
 		a.problems = append(a.problems, d.at(ClassUnsupported, "kind",
-			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret and List of apiVersion v1", meta.APIVersion, meta.Kind)))
+			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind)))
 	}
 }
 
@@ -94,6 +97,8 @@ func (o *decoded) meta() *metav1.ObjectMeta {
 		return &o.pod.ObjectMeta
 	case o.configMap != nil:
 		return &o.configMap.ObjectMeta
+	case o.claim != nil:
+		return &o.claim.ObjectMeta
 	}
 	return &o.secret.ObjectMeta
 }
@@ -103,9 +108,11 @@ func (o *decoded) kind() string {
 	case o.pod != nil:
 		return "Pod"
 	case o.configMap != nil:
-		return "ConfigMap"
+		return kindConfigMap
+	case o.claim != nil:
+		return kindClaim
 	}
-	return "Secret"
+	return kindSecret
 }
 
 func (o *decoded) key() string { return o.meta().Namespace + "/" + o.meta().Name }
@@ -156,6 +163,14 @@ func (a *assembly) collect(d *Desired, used map[*decoded]bool) {
 			continue
 		}
 		used[o] = true
+		if o.claim != nil {
+			line, column := o.doc.position("spec")
+			a.notes = append(a.notes, Note{
+				Pod: d.Pod.Namespace + "/" + d.Pod.Name, File: o.doc.file, Line: line, Column: column, Path: "spec",
+				Detail: "A claim is a directory of podctl's own: its size, class and access modes have no effect.",
+			})
+			continue
+		}
 		if o.configMap != nil {
 			if d.Objects.ConfigMaps == nil {
 				d.Objects.ConfigMaps = map[string]*v1.ConfigMap{}

@@ -179,4 +179,5 @@ type decoded struct {
 	pod       *v1.Pod
 	configMap *v1.ConfigMap
 	secret    *v1.Secret
+	claim     *v1.PersistentVolumeClaim
 }

@@ -121,7 +121,7 @@ func containerFields() []Field {
 func volumeFields() []Field {
 	const token = "Is issued by an API server; there is none here."
 	return []Field{
-		{Path: "volume", Support: Refused, Change: NoChange, Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, downwardAPI, projected and image."},
+		{Path: "volume", Support: Refused, Change: NoChange, Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, downwardAPI, projected, image and persistentVolumeClaim."},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir.sizeLimit", Support: Honoured, Change: Live},
@@ -133,6 +133,7 @@ func volumeFields() []Field {
 		{Path: "volume.projected.sources.serviceAccountToken", Support: Refused, Change: NoChange, Note: token},
 		{Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token},
 		{Path: "volume.projected.sources.podCertificate", Support: Refused, Change: NoChange, Note: token},
+		{Path: "volume.persistentVolumeClaim", Support: Honoured, Change: Replace},
 		{Path: "volume.image", Support: Honoured, Change: Replace, Needs: "image volumes: containerd 2.1 or newer"},
 		{Path: "volume.image.pullPolicy", Support: Honoured, Change: Live},
 	}

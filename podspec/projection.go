@@ -206,6 +206,8 @@ func projectVolume(vol *v1.Volume) any {
 		return strings.TrimSpace("emptyDir " + string(vol.EmptyDir.Medium))
 	case vol.Image != nil:
 		return "image " + vol.Image.Reference
+	case vol.PersistentVolumeClaim != nil:
+		return "claim " + vol.PersistentVolumeClaim.ClaimName
 	case vol.ConfigMap != nil:
 		return "configMap"
 	case vol.Secret != nil:

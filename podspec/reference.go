@@ -23,6 +23,7 @@ type objectName struct{ kind, name string }
 const (
 	kindConfigMap = "ConfigMap"
 	kindSecret    = "Secret"
+	kindClaim     = "PersistentVolumeClaim"
 )
 
 // referredObjects lists the ConfigMaps and Secrets a pod names anywhere.
@@ -37,6 +38,9 @@ func referredObjects(pod *v1.Pod) []objectName {
 		}
 	}
 	for i := range pod.Spec.Volumes {
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			names = append(names, objectName{kindClaim, claim.ClaimName})
+		}
 		for _, r := range volumeReferences(&pod.Spec.Volumes[i], "") {
 			names = append(names, objectName{r.kind, r.name})
 		}

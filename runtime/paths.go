@@ -69,7 +69,7 @@ func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode 
 
 // volumePath is where a volume's content lies.
 func (x *execution) volumePath(vol *v1.Volume) string {
-	return volume.Path(x.e.layout.Pod(x.desired.Pod.UID), vol)
+	return x.e.volumeContext(x.desired).Path(vol)
 }
 
 func (x *execution) writeHosts(ips []string) error {

@@ -46,7 +46,33 @@ func (x *execution) updateVolume(ctx context.Context, s *plan.Step) error {
 }
 
 func (x *execution) removeVolumes() error {
-	return volume.RemoveAll(x.e.layout.Pod(x.plan.Pod.UID))
+	err := volume.RemoveAll(x.e.layout.Pod(x.plan.Pod.UID))
+	if err != nil || !x.opts.RemoveVolumes || x.journal.Applied == nil {
+		return err
+	}
+	return volume.RemoveClaims(x.e.volumeContext(x.journal.Applied), x.claimedByOthers)
+}
+
+// claimedByOthers tells that another pod that podctl applied has the claim: it is
+// not removed with this one.
+func (x *execution) claimedByOthers(claim string) bool {
+	applied, _, err := Applied(x.e.layout)
+	if err != nil {
+		return true
+	}
+	for _, other := range applied {
+		pod := other.Desired.Pod
+		if pod.UID == x.plan.Pod.UID || pod.Namespace != x.plan.Pod.Namespace {
+			continue
+		}
+		for i := range pod.Spec.Volumes {
+			if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && c.ClaimName == claim {
+				x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", claim, plan.RefOf(pod)))
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (x *execution) archiveLogs() error {

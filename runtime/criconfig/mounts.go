@@ -95,6 +95,9 @@ func absolute(p string) string {
 // readOnlyByNature tells that a volume's content is not the container's to
 // change.
 func readOnlyByNature(vol *v1.Volume) bool {
+	if vol.PersistentVolumeClaim != nil {
+		return vol.PersistentVolumeClaim.ReadOnly
+	}
 	return vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil || vol.DownwardAPI != nil || vol.Image != nil
 }
 

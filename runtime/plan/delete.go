@@ -80,12 +80,16 @@ func (b *builder) removeAll() {
 // removeData removes what lies on disk for the pod.
 func (b *builder) removeData() {
 	gone := after(b.stops, b.stepsOf(RemoveContainer), b.stepsOf(RemoveSandbox))
+	message := b.d.message
+	if b.v.opts.RemoveVolumes {
+		message += ", and its claims with it"
+	}
 	for _, s := range []Step{
-		{ID: "remove-volumes", Kind: RemoveVolume, OnFailure: Abort},
+		{ID: "remove-volumes", Kind: RemoveVolume, OnFailure: Abort, Message: message},
 		{ID: "remove-cgroup", Kind: RemoveCgroup, OnFailure: Continue},
 		{ID: "archive-logs", Kind: ArchiveLogs, OnFailure: Continue},
 	} {
-		s.After, s.Reason, s.Message = gone, Deleted, b.d.message
+		s.After, s.Reason, s.Message = gone, Deleted, firstOf(s.Message, b.d.message)
 		b.add(s)
 	}
 }

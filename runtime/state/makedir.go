@@ -30,6 +30,17 @@ func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 	return nil
 }
 
+// MakeClaims creates the directory in which the claims of a namespace lie.
+func (p Pod) MakeClaims(namespace string) error {
+	if err := errors.Join(p.check(), p.layout.prepare()); err != nil {
+		return err
+	}
+	if err := makeDirs(filepath.Dir(p.ClaimDir(namespace, "x")), 0o711, 0o711); err != nil {
+		return fmt.Errorf("creating the directory of claims: %w", err)
+	}
+	return nil
+}
+
 // makeDirs creates a directory and those that are missing above it, with exactly
 // the modes given.
 func makeDirs(path string, above, perm fs.FileMode) error {

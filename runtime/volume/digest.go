@@ -52,6 +52,9 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 		return "", checkHostPath(vol.HostPath, at) == nil, nil
 	case vol.Image != nil:
 		return "", true, nil
+	case vol.PersistentVolumeClaim != nil:
+		ready, err := c.claimReady(vol)
+		return "", ready, err
 	case Plugin(vol) == "":
 		return "", false, &UnsupportedError{Path: at}
 	}

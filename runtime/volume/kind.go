@@ -25,14 +25,18 @@ func Plugin(vol *v1.Volume) string {
 	return ""
 }
 
-// Path is where a volume's content lies: for a hostPath the host's own path, and
-// nothing for an image, which the runtime mounts. Nothing is looked up.
-func Path(p state.Pod, vol *v1.Volume) string {
-	if vol.HostPath != nil {
+// Path is where a volume's content lies: for a hostPath the host's own path, for
+// a claim its directory, which outlives the pod, and nothing for an image, which
+// the runtime mounts. Nothing is looked up.
+func (c Context) Path(vol *v1.Volume) string {
+	switch {
+	case vol.HostPath != nil:
 		return vol.HostPath.Path
+	case vol.PersistentVolumeClaim != nil:
+		return c.Pod.ClaimDir(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
 	}
 	if plugin := Plugin(vol); plugin != "" {
-		return p.VolumeDir(plugin, vol.Name)
+		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -33,7 +34,8 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 			if got := Plugin(vol); got != test.plugin {
 				t.Errorf("Plugin = %q, want %q", got, test.plugin)
 			}
-			if got := Path(pod, vol); got != test.path {
+			c := Context{Pod: pod, Desired: &podspec.Desired{Pod: &v1.Pod{}}}
+			if got := c.Path(vol); got != test.path {
 				t.Errorf("Path = %q, want %q", got, test.path)
 			}
 		})

@@ -19,7 +19,7 @@ const volumeMode fs.FileMode = 0o777
 // makeMedium makes the directory of a volume, and mounts there what its medium
 // asks for, unless it is there already.
 func (c Context) makeMedium(vol *v1.Volume) error {
-	dir := Path(c.Pod, vol)
+	dir := c.Path(vol)
 	if err := c.makeDir(dir); err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ func (c Context) prepare(vol *v1.Volume, at string) error {
 		return prepareHostPath(vol.HostPath, at)
 	case vol.Image != nil:
 		return nil
+	case vol.PersistentVolumeClaim != nil:
+		return c.prepareClaim(vol)
 	case vol.EmptyDir != nil:
 		return c.prepareEmptyDir(vol)
 	case hasContent(vol):
@@ -59,7 +61,7 @@ func (c Context) prepareEmptyDir(vol *v1.Volume) error {
 		return err
 	}
 	if group := c.fsGroup(); group != nil {
-		if err = giveVolume(Path(c.Pod, vol), int(*group)); err != nil {
+		if err = giveVolume(c.Path(vol), int(*group)); err != nil {
 			return fmt.Errorf("giving it to group %d (fsGroup): %w", *group, err)
 		}
 	}

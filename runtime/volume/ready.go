@@ -15,7 +15,7 @@ func (c Context) ready(vol *v1.Volume) (bool, error) {
 	if _, err := os.Lstat(c.marker(vol)); err != nil {
 		return false, ignoreMissing(err)
 	}
-	dir := Path(c.Pod, vol)
+	dir := c.Path(vol)
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return false, ignoreMissing(err)
@@ -51,7 +51,7 @@ func (c Context) mark(vol *v1.Volume) error {
 
 // tearDown removes one volume that could not be completed.
 func (c Context) tearDown(vol *v1.Volume) error {
-	marker, dir := filepath.Dir(c.marker(vol)), Path(c.Pod, vol)
+	marker, dir := filepath.Dir(c.marker(vol)), c.Path(vol)
 	if err := removeTree(filepath.Dir(marker), filepath.Base(marker)); err != nil {
 		return err
 	}

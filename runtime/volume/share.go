@@ -36,7 +36,7 @@ func (c Context) share(vol *v1.Volume) error {
 	if !c.propagates(vol.Name) {
 		return nil
 	}
-	dir := Path(c.Pod, vol)
+	dir := c.Path(vol)
 	if shared, err := isShared(dir); err != nil || shared {
 		return err
 	}

@@ -41,7 +41,7 @@ func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, 
 	if err != nil {
 		return "", err
 	}
-	base := Path(c.Pod, vol)
+	base := c.Path(vol)
 	if base == "" {
 		return "", &UnsupportedError{Path: at}
 	}

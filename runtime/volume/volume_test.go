@@ -71,7 +71,7 @@ func (c Context) dir(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Path(c.Pod, vol)
+	return c.Path(vol)
 }
 
 func prepare(t *testing.T, c Context, name string) {

@@ -33,7 +33,7 @@ type writer struct {
 }
 
 func openWriter(c Context, vol *v1.Volume) (*writer, error) {
-	root, err := os.OpenRoot(Path(c.Pod, vol))
+	root, err := os.OpenRoot(c.Path(vol))
 	if err != nil {
 		return nil, err
 	}
