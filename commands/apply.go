@@ -23,6 +23,7 @@ type applyOptions struct {
 	dryRun   bool
 	parallel int
 	plan     string
+	kubelet  bool
 }
 
 func newApply(g *globals) *cobra.Command {
@@ -44,6 +45,7 @@ func newApply(g *globals) *cobra.Command {
 	f.Var(&choice{value: &o.wait, allowed: []string{"started", "ready", "completed"}}, "wait", "Make passes until the pod is started, ready or completed")
 	f.Lookup("wait").NoOptDefVal = "ready"
 	f.StringVar(&o.plan, "plan", "", "Execute a plan that plan --save wrote, if nothing has changed since")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Go on although a kubelet runs on the same runtime and may kill the pods")
 	f.BoolVar(&o.dryRun, "dry-run", false, "The same as plan")
 	f.IntVar(&o.parallel, "parallel", 4, "How many pods are worked on at a time")
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
@@ -66,6 +68,11 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 	engine, err := g.connect()
 	if err != nil {
 		return err
+	}
+	if !o.kubelet {
+		if err = engine.CheckKubelet(); err != nil {
+			return err
+		}
 	}
 	a := &applier{g: g, o: o, engine: engine, several: len(pods) > 1}
 	if o.plan != "" {

@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -212,5 +213,69 @@ func TestTableHasNoTrailingBlanks(t *testing.T) {
 	want := "A       LONG\nvalue   x\ny\\x1b\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestRenderCRI: the messages hold no secret, and name what only a runtime can
+// tell.
+func TestRenderCRI(t *testing.T) {
+	manifest := `apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {key: hunter2}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  securityContext: {runAsNonRoot: true}
+  hostUsers: false
+  containers:
+  - name: app
+    image: i:1
+    env:
+    - {name: S, valueFrom: {secretKeyRef: {name: s, key: key}}}
+    - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+    - {name: F, valueFrom: {fileKeyRef: {volumeName: v, path: f, key: K}}}
+    volumeMounts: [{name: v, mountPath: /v, subPath: x}]
+  volumes: [{name: v, emptyDir: {}}]
+`
+	code, out, errs := call(t, manifest, "render", "--cri", "-o", "json", "-")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	var doc struct {
+		Kind       string
+		Sandbox    map[string]any
+		Containers []struct {
+			Image struct{ Image string }
+			Envs  []struct {
+				Key   string
+				Value []byte
+			}
+			Mounts []struct {
+				ContainerPath string `json:"container_path"`
+				HostPath      string `json:"host_path"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for _, e := range doc.Containers[0].Envs {
+		env[e.Key] = string(e.Value)
+	}
+	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !strings.HasPrefix(env["S"], podspec.SecretDigestPrefix) {
+		t.Errorf("environment %v", env)
+	}
+	if doc.Kind != "CRIMessages" || doc.Containers[0].Image.Image != "$IMAGE_ID" || doc.Sandbox["metadata"] == nil {
+		t.Errorf("%s", out)
+	}
+	if m := doc.Containers[0].Mounts[0]; m.ContainerPath != "/v" || !strings.HasSuffix(m.HostPath, "/volume-subpaths/v/app/0") {
+		t.Errorf("mount %+v", m)
+	}
+	if strings.Contains(out, "hunter2") || strings.Contains(out, "aHVudGVyMg") {
+		t.Error("the messages hold the secret")
 	}
 }

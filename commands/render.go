@@ -9,11 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 type renderOptions struct {
 	files  []string
 	output string
+	cri    bool
 }
 
 func newRender(g *globals) *cobra.Command {
@@ -23,12 +26,14 @@ func newRender(g *globals) *cobra.Command {
 		Short: "Print pods with every default filled in",
 		Long: "Print the pods of manifests as the API server would store them: with every default filled in.\n" +
 			"No runtime is needed, and fields that podctl cannot honour are printed as well." +
+			" With --cri:\nthe messages for the container runtime of this machine, digests standing for the values of Secrets." +
 			exitCodes("0 done", "1 error", "5 invalid"),
-		Example: "  podctl render pod.yaml\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
+		Example: "  podctl render pod.yaml\n  podctl render --cri -o json pod.yaml | jq .sandbox\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
 		RunE:    func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVar(&o.cri, "cri", false, "Print the messages that the container runtime would be sent; what only it can tell is $SANDBOX_IP, $IMAGE_ID and the like")
 	f.VarP(&choice{value: &o.output, allowed: []string{"yaml", "json"}, start: "yaml"}, "output", "o", "Output format: yaml or json")
 	return cmd
 }
@@ -50,7 +55,39 @@ func runRender(ctx context.Context, g *globals, o *renderOptions, args []string)
 	if format == "" {
 		format = "yaml"
 	}
+	if o.cri {
+		doc, err := g.criDocument(m.Pods)
+		if err != nil {
+			return &codeError{code: exitRefused, err: err}
+		}
+		return writeDocument(g.env.Out, format, doc)
+	}
 	return writeDocument(g.env.Out, format, renderDocument(m.Pods))
+}
+
+// criDocument is the messages of one pod, or a list of them.
+func (g *globals) criDocument(pods []*podspec.Desired) (any, error) {
+	type document struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		*runtime.Messages
+	}
+	docs := make([]document, 0, len(pods))
+	for _, d := range pods {
+		messages, err := runtime.Render(d, g.layout(), g.cgroupRoot)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, document{plan.APIVersion, "CRIMessages", messages})
+	}
+	if len(docs) == 1 {
+		return docs[0], nil
+	}
+	return struct {
+		APIVersion string     `json:"apiVersion"`
+		Kind       string     `json:"kind"`
+		Items      []document `json:"items"`
+	}{plan.APIVersion, "CRIMessagesList", docs}, nil
 }
 
 // renderDocument is one pod as it is, several as a v1.List.

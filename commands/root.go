@@ -86,7 +86,7 @@ func addCommands(root *cobra.Command, g *globals) {
 		}
 	}
 	add(groupMain, newPlan(g), newApply(g), newProbe(g), newDelete(g))
-	add(groupLook, newGet(g), newLogs(g), newValidate(g), newRender(g), newSnapshot(g))
+	add(groupLook, newGet(g), newLogs(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
 	add(groupUpkeep, newNode(g), newVersion(g))
 }
 

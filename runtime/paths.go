@@ -47,13 +47,13 @@ func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode 
 		vol := &x.desired.Pod.Spec.Volumes[i]
 		p.Volumes[vol.Name] = x.volumePath(vol)
 	}
-	if err := x.subPaths(ref, ips, mode, p.SubPaths); err != nil {
+	if err = x.subPaths(ref, ips, mode, p.SubPaths); err != nil {
 		return p, err
 	}
 	if mode == mountsForProof {
 		return p, nil
 	}
-	if err := x.writeHosts(ips); err != nil {
+	if err = x.writeHosts(ips); err != nil {
 		return p, err
 	}
 	if ref.TerminationMessagePath == "" {

@@ -58,8 +58,9 @@ func (p Pod) IDs() (IDRange, bool, error) {
 // from those that /etc/subuid sets aside for the user kubelet, if it does (kubelet:
 // getsubids), else from all above the first block.
 func (p Pod) GiveIDs(ctx context.Context) (r IDRange, err error) {
-	if r, ok, err := p.IDs(); ok || err != nil {
-		return r, err
+	given, ok, err := p.IDs()
+	if ok || err != nil {
+		return given, err
 	}
 	// No pod has this uid: an underscore in it is refused.
 	lock, err := p.layout.Pod("_ids").Lock(ctx)

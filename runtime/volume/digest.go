@@ -53,8 +53,8 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 	case vol.Image != nil:
 		return "", true, nil
 	case vol.PersistentVolumeClaim != nil:
-		ready, err := c.claimReady(vol)
-		return "", ready, err
+		prepared, err = c.claimReady(vol)
+		return "", prepared, err
 	case Plugin(vol) == "":
 		return "", false, &UnsupportedError{Path: at}
 	}

@@ -1,0 +1,69 @@
+package podspec
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const takeoverPod = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  serviceAccountName: web
+  imagePullSecrets: [{name: registry}]
+  activeDeadlineSeconds: 60
+  runtimeClassName: kata
+  containers:
+  - name: app
+    image: i:1
+    envFrom: [{configMapRef: {name: a}}]
+    env: [{name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+    resources: {limits: {memory: 64Mi}}
+    resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]
+    volumeMounts: [{name: c, mountPath: /c}]
+  volumes:
+  - {name: c, persistentVolumeClaim: {claimName: data}}
+  - {name: p, projected: {sources: [{configMap: {name: a}}]}}
+`
+
+// TestObstaclesToATakeover: every field that a kubelet would refuse in a static pod,
+// or restart a container for, is named.
+func TestObstaclesToATakeover(t *testing.T) {
+	m, err := Loader{Stdin: strings.NewReader(takeoverPod)}.Load(t.Context(), "-")
+	if err != nil || len(m.Pods) != 1 {
+		t.Fatal(err, m.Err())
+	}
+	var refused, restarts []string
+	for _, o := range Obstacles(m.Pods[0].Pod) {
+		if o.Refused {
+			refused = append(refused, o.Path)
+		} else {
+			restarts = append(restarts, o.Path)
+		}
+		if o.Detail == "" {
+			t.Errorf("%s: no word why", o.Path)
+		}
+	}
+	wantRefused := []string{
+		"spec.serviceAccountName", "spec.imagePullSecrets[0]", "spec.containers[0].envFrom[0].configMapRef.name",
+		"spec.containers[0].env[0].valueFrom.secretKeyRef", "spec.volumes[0].persistentVolumeClaim",
+		"spec.volumes[1].projected.sources[0].configMap.name",
+	}
+	if !slices.Equal(refused, wantRefused) {
+		t.Errorf("refused %v, want %v", refused, wantRefused)
+	}
+	if want := []string{"spec.runtimeClassName", "spec.activeDeadlineSeconds", "spec.containers[0].resizePolicy[0]"}; !slices.Equal(restarts, want) {
+		t.Errorf("restarts %v, want %v", restarts, want)
+	}
+}
+
+func TestPlainPodHasNoObstacles(t *testing.T) {
+	m, err := Loader{Stdin: strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: i}]}\n")}.Load(t.Context(), "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Obstacles(m.Pods[0].Pod); len(got) > 0 {
+		t.Errorf("obstacles %v", got)
+	}
+}

@@ -1,0 +1,112 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// LiveKubeletError says that a kubelet runs on the same container runtime: it
+// kills every pod that it does not know.
+type LiveKubeletError struct {
+	Process  string
+	PID      int
+	Endpoint string
+}
+
+// Error says what the way out is.
+func (e *LiveKubeletError) Error() string {
+	return fmt.Sprintf("%s (pid %d) runs on %s and would kill what podctl starts there: use another runtime (podctl node up), "+
+		"stop it, or put the manifest into its static pod directory (podctl export); --allow-kubelet goes on all the same",
+		e.Process, e.PID, e.Endpoint)
+}
+
+// kubelets are the processes that are a kubelet, or have one inside, and the
+// runtime each uses when nothing else is said.
+func kubelets() map[string]string {
+	const k3s = "/run/k3s/containerd/containerd.sock"
+	return map[string]string{
+		"kubelet": "/run/containerd/containerd.sock",
+		"k3s":     k3s, "k3s-server": k3s, "k3s-agent": k3s, "rke2": k3s,
+		"k0s":      "/run/k0s/containerd.sock",
+		"kubelite": "/var/snap/microk8s/common/run/containerd.sock",
+	}
+}
+
+// CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
+// engine's runtime.
+func (e *Engine) CheckKubelet() error {
+	return checkKubelet("/proc", e.client.Endpoint.Address)
+}
+
+func checkKubelet(proc, endpoint string) error {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil //nolint:nilerr // a machine without /proc has no kubelet to find
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		name := strings.TrimSpace(string(contents(filepath.Join(proc, entry.Name(), "comm"))))
+		standard, is := kubelets()[name]
+		if !is {
+			continue
+		}
+		args := strings.Split(string(contents(filepath.Join(proc, entry.Name(), "cmdline"))), "\x00")
+		if used := kubeletEndpoint(args, standard); sameSocket(used, endpoint) {
+			return &LiveKubeletError{Process: name, PID: pid, Endpoint: used}
+		}
+	}
+	return nil
+}
+
+// kubeletEndpoint is the runtime that a kubelet was told to use: by its flag, by
+// its configuration file, or by nobody.
+func kubeletEndpoint(args []string, standard string) string {
+	if endpoint := flagValue(args, "container-runtime-endpoint"); endpoint != "" {
+		return endpoint
+	}
+	var config struct {
+		ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
+	}
+	if file := flagValue(args, "config"); file != "" {
+		if err := yaml.Unmarshal(contents(file), &config); err == nil && config.ContainerRuntimeEndpoint != "" {
+			return config.ContainerRuntimeEndpoint
+		}
+	}
+	return standard
+}
+
+// flagValue is the value of a flag in either form: --name=value, --name value.
+func flagValue(args []string, name string) string {
+	for i, arg := range args {
+		key, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case key != name || !strings.HasPrefix(arg, "-"):
+		case joined:
+			return value
+		case i+1 < len(args):
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// sameSocket tells that two endpoints are one socket, whatever links lead to it.
+func sameSocket(a, b string) bool {
+	paths := []string{strings.TrimPrefix(a, "unix://"), strings.TrimPrefix(b, "unix://")}
+	for i, path := range paths {
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			paths[i] = target
+		}
+		paths[i] = strings.Replace(paths[i], "/var/run/", "/run/", 1)
+	}
+	return len(slices.Compact(paths)) == 1
+}
