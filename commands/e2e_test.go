@@ -281,6 +281,7 @@ func TestE2E(t *testing.T) {
 		{"environment file", testEnvFile},
 		{"host port conflict", testHostPortConflict},
 		{"claim", testClaim},
+		{"everything", testEverything},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

@@ -151,3 +151,106 @@ func testClaim(t *testing.T, m *machine) {
 	}
 	m.must(t, "delete", "--volumes", "reader")
 }
+
+const everything = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf}
+data: {app.conf: "colour=blue\n", other: "x\n"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key}
+stringData: {token: "t0ken\n"}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: everything
+  labels: {app: web}
+  annotations: {note: "a note"}
+spec:
+  restartPolicy: Never
+  hostname: host-a
+  subdomain: sub
+  dnsPolicy: None
+  dnsConfig: {nameservers: [192.0.2.53], searches: [example.test], options: [{name: ndots, value: "3"}]}
+  hostAliases: [{ip: 192.0.2.7, hostnames: [seven.test]}]
+  securityContext:
+    runAsUser: 1000
+    runAsGroup: 3000
+    fsGroup: 2000
+    supplementalGroups: [4000]
+    seccompProfile: {type: RuntimeDefault}
+    sysctls: [{name: net.ipv4.ip_unprivileged_port_start, value: "80"}]
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    command: [/demo, print]
+    args: [/proc/self/status, /etc/hosts, /etc/resolv.conf, /proc/sys/net/ipv4/ip_unprivileged_port_start,
+           /conf/a/b.conf, /secret/token, /down/labels, /all/one, /all/two, /single, "/$(NAME)"]
+    env:
+    - {name: NAME, value: single}
+    - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+    - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+    - {name: APP, valueFrom: {fieldRef: {fieldPath: "metadata.labels['app']"}}}
+    - {name: LIMIT, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}
+    - {name: BOTH, value: "$(POD)-$(APP)-$$(POD)-$(NOBODY)"}
+    - {name: TOKEN, valueFrom: {secretKeyRef: {name: key, key: token}}}
+    envFrom: [{prefix: CM_, configMapRef: {name: conf}}]
+    resources: {limits: {memory: 64Mi, cpu: 200m}}
+    securityContext:
+      allowPrivilegeEscalation: false
+      readOnlyRootFilesystem: true
+      capabilities: {drop: [ALL]}
+    volumeMounts:
+    - {name: conf, mountPath: /conf}
+    - {name: secret, mountPath: /secret}
+    - {name: down, mountPath: /down}
+    - {name: all, mountPath: /all}
+    - {name: conf2, mountPath: /single, subPath: app.conf}
+    - {name: mem, mountPath: /mem}
+  volumes:
+  - {name: conf, configMap: {name: conf, defaultMode: 0440, items: [{key: app.conf, path: a/b.conf}]}}
+  - {name: conf2, configMap: {name: conf}}
+  - {name: secret, secret: {secretName: key, defaultMode: 0400}}
+  - {name: down, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
+  - name: all
+    projected:
+      sources:
+      - {configMap: {name: conf, items: [{key: other, path: one}]}}
+      - {downwardAPI: {items: [{path: two, fieldRef: {fieldPath: "metadata.annotations['note']"}}]}}
+  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
+`
+
+// testEverything asserts what a container with most of the Pod spec sees.
+func testEverything(t *testing.T, m *machine) {
+	manifest := write(t, everything)
+	r := m.must(t, "apply", "--wait=completed", "--timeout", "60s", manifest)
+	if strings.Contains(r.stdout+r.stderr, "t0ken") {
+		t.Error("apply printed the secret")
+	}
+	pod := m.pod(t, "everything")
+	logged := m.must(t, "logs", "everything").stdout
+	if pod.Status.Phase != v1.PodSucceeded {
+		t.Fatalf("phase %s\n%s", pod.Status.Phase, logged)
+	}
+	for _, want := range []string{
+		"env POD=everything\n", "env IP=10.", "env APP=web\n", "env LIMIT=64\n", "env BOTH=everything-web-$(POD)-$(NOBODY)\n",
+		"env CM_app.conf=colour=blue\n", "env CM_other=x\n", "env TOKEN=t0ken\n",
+		"hostname host-a\n", "user 1000 3000\n",
+		"Groups:\t2000 3000 4000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000",
+		"192.0.2.7\tseven.test", "host-a", "nameserver 192.0.2.53", "search example.test", "options ndots:3",
+		"ip_unprivileged_port_start mode 644 owner 0:0\n80",
+		"file /conf/a/b.conf mode 440 owner 0:2000\ncolour=blue", "file /secret/token mode 440 owner 0:2000\nt0ken",
+		"file /down/labels mode 644 owner 0:2000\napp=\"web\"", "file /all/one mode 644 owner 0:2000\nx", "a note",
+		"file /single mode 644 owner 0:2000\ncolour=blue",
+	} {
+		if !strings.Contains(logged, want) {
+			t.Errorf("the container does not see %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(logged)
+	}
+	m.must(t, "delete", "everything")
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -92,14 +93,19 @@ func write(_ context.Context, args []string) error {
 	return os.WriteFile(args[0], []byte(args[1]+"\n"), 0o644)
 }
 
-// read shows files, and fails when one is missing: read FILE...
+// read shows files with their modes and owners, and fails when one is missing: read FILE...
 func read(_ context.Context, args []string) error {
 	for _, name := range args {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("file %s\n%s", name, text)
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		owner, _ := info.Sys().(*syscall.Stat_t)
+		fmt.Printf("file %s mode %o owner %d:%d\n%s", name, info.Mode().Perm(), owner.Uid, owner.Gid, text)
 	}
 	return nil
 }
