@@ -282,6 +282,9 @@ func TestE2E(t *testing.T) {
 		{"host port conflict", testHostPortConflict},
 		{"claim", testClaim},
 		{"everything", testEverything},
+		{"image volume", testImageVolume},
+		{"takeover", testTakeover},
+		{"live kubelet", testLiveKubelet},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

@@ -3,9 +3,14 @@
 package commands_test
 
 import (
+	"context"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -253,4 +258,74 @@ func testEverything(t *testing.T, m *machine) {
 		t.Log(logged)
 	}
 	m.must(t, "delete", "everything")
+}
+
+const imageVolume = `apiVersion: v1
+kind: Pod
+metadata: {name: imagevolume}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [check, file, /tools/demo]
+    volumeMounts: [{name: tools, mountPath: /tools}]
+  volumes:
+  - {name: tools, image: {reference: "registry.local/podctl/demo:1", pullPolicy: Never}}
+`
+
+// testImageVolume: an image is mounted as a volume where the runtime can, and the
+// plan says so where it cannot.
+func testImageVolume(t *testing.T, m *machine) {
+	manifest := write(t, imageVolume)
+	if version := m.plan(t, manifest).Runtime.Version; strings.HasPrefix(version, "1.") {
+		if r := m.run(t, "plan", manifest); r.code != 0 || !strings.Contains(r.stdout, "2.1 and newer can") {
+			t.Errorf("containerd %s: exit code %d\n%s", version, r.code, r.stdout)
+		}
+		return
+	}
+	m.must(t, "apply", "--wait=completed", "--timeout", "60s", manifest)
+	if phase := m.pod(t, "imagevolume").Status.Phase; phase != v1.PodSucceeded {
+		t.Errorf("phase %s\n%s", phase, m.must(t, "logs", "imagevolume").stdout)
+	}
+	m.must(t, "delete", "imagevolume")
+}
+
+// testTakeover: export prints the pod with its uid, and names what a kubelet would
+// refuse.
+func testTakeover(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, resizable))
+	r := m.must(t, "export", "resize")
+	if !strings.Contains(r.stdout, "uid: "+string(m.pod(t, "resize").UID)) {
+		t.Errorf("export:\n%s", r.stdout)
+	}
+	if p := m.plan(t, write(t, r.stdout)); !p.Complete {
+		t.Errorf("the exported manifest is not the pod that runs: %+v", p.Steps)
+	}
+	m.must(t, "delete", "resize")
+	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
+	if r := m.run(t, "export", "hello"); r.code != 3 || !strings.Contains(r.stderr, "may not refer to a ConfigMap") {
+		t.Errorf("export of a pod with references: exit code %d\n%s", r.code, r.stderr)
+	}
+}
+
+// testLiveKubelet: beside a kubelet on the same runtime nothing is applied.
+func testLiveKubelet(t *testing.T, m *machine) {
+	script := filepath.Join(t.TempDir(), "kubelet")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, script, "--container-runtime-endpoint=unix://"+m.socket())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); _ = cmd.Wait() })
+	waitFor(t, func() bool {
+		r := m.run(t, "apply", "--dry-run=false", hello)
+		return r.code == 1 && strings.Contains(r.stderr, "podctl export")
+	})
+	m.must(t, "apply", "--allow-kubelet", hello)
 }
