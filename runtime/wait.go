@@ -79,7 +79,9 @@ const (
 // more, or the context ends. Between passes the pod's lock is free and its
 // probes are asked in their periods.
 func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts Options) (*Outcome, error) {
-	w := &waiter{e: e, desired: desired, goal: goal, opts: opts}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	w := &waiter{e: e, desired: desired, goal: goal, opts: opts, watch: e.watchPod(watching, plan.RefOf(desired.Pod))}
 	for {
 		outcome, done, err := w.pass(ctx)
 		if done || err != nil {
@@ -101,6 +103,7 @@ type waiter struct {
 	desired *podspec.Desired
 	goal    Goal
 	opts    Options
+	watch   *watch
 
 	generation uint64
 	waiting    []string
@@ -305,12 +308,11 @@ func unready(status *v1.PodStatus) []string {
 }
 
 // pause waits until something has changed: a container's state, a hold that ran
-// out, or a probe whose period has passed. It asks often at first and more
-// seldom later.
+// out, or a probe whose period has passed.
 func (w *waiter) pause(ctx context.Context) error {
 	probes := w.e.now().Add(w.probePeriod())
-	for pause := pauseMin; ; pause = min(pause*3/2, pauseMax) {
-		if err := sleep(ctx, pause); err != nil {
+	for pause := pauseMin; ; pause = min(pause*3/2, w.watch.silence()) {
+		if err := w.watch.next(ctx, w.bounded(pause, probes)); err != nil {
 			return err
 		}
 		now := w.e.now()
@@ -325,6 +327,16 @@ func (w *waiter) pause(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// bounded is a pause that ends no later than what is known to come.
+func (w *waiter) bounded(pause time.Duration, probes time.Time) time.Duration {
+	now := w.e.now()
+	pause = min(pause, probes.Sub(now))
+	if !w.until.IsZero() {
+		pause = min(pause, w.until.Sub(now))
+	}
+	return max(pause, time.Millisecond)
 }
 
 // probePeriod is how long the shortest period of the pod's probes is; probes
