@@ -18,6 +18,8 @@ type probeOptions struct {
 	container string
 	kind      string
 	noRecord  bool
+	wait      bool
+	watch     bool
 	output    string
 }
 
@@ -29,7 +31,7 @@ func newProbe(g *globals) *cobra.Command {
 		Long: "Ask every probe of the pods once, now, from the node, and say what came back.\n" +
 			"The answers are remembered: plan and apply act on them as the kubelet does, once a threshold is reached." +
 			exitCodes("0 all passed", "1 error", "3 one could not be decided", "4 a probe failed", "5 refused manifest"),
-		Example: "  podctl probe web\n  podctl probe --type readiness -c app web",
+		Example: "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
 		RunE:    func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
@@ -37,6 +39,8 @@ func newProbe(g *globals) *cobra.Command {
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces, when none is named")
 	f.StringVarP(&o.container, "container", "c", "", "Only this container's probes")
 	f.Var(&choice{value: &o.kind, allowed: []string{"liveness", "readiness", "startup"}}, "type", "Only probes of this type")
+	f.BoolVar(&o.wait, "wait", false, "Ask again in their periods until a threshold has decided every probe")
+	f.BoolVarP(&o.watch, "watch", "w", false, "Go on asking in their periods, and show the table anew")
 	f.BoolVar(&o.noRecord, "no-record", false, "Do not remember the answers")
 	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
@@ -55,23 +59,19 @@ func runProbe(ctx context.Context, g *globals, o *probeOptions, args []string) e
 	if err != nil {
 		return err
 	}
-	var reports []runtime.ProbeReport
 	for _, d := range pods {
 		if err := knownContainer(d, o.container); err != nil {
 			return err
 		}
-		found, err := engine.Probe(ctx, d, runtime.ProbeOptions{
-			Container: o.container, Type: plan.ProbeType(o.kind), NoRecord: o.noRecord,
-		})
-		if err != nil {
-			return err
-		}
-		reports = append(reports, found...)
 	}
-	if err := g.showProbes(o, reports); err != nil {
-		return err
+	p := &prober{g: g, o: o, engine: engine, pods: pods, memory: runtime.ProbeMemory{}}
+	switch {
+	case o.watch:
+		return p.watch(ctx)
+	case o.wait:
+		return p.decide(ctx)
 	}
-	return withCode(probeCode(reports))
+	return p.once(ctx)
 }
 
 func knownContainer(d *podspec.Desired, name string) error {
@@ -103,10 +103,13 @@ func (g *globals) showProbes(o *probeOptions, reports []runtime.ProbeReport) err
 }
 
 func verdictText(r *runtime.ProbeReport) string {
-	if !r.Asked {
-		return "not asked"
+	switch {
+	case r.Asked:
+		return string(r.Result.Verdict)
+	case r.ContainerID != "" && r.Record.Last != "":
+		return string(r.Record.Last)
 	}
-	return string(r.Result.Verdict)
+	return "not asked"
 }
 
 // countText is how many equal verdicts in a row there are, of those it takes.

@@ -85,8 +85,8 @@ func addCommands(root *cobra.Command, g *globals) {
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupMain, newPlan(g), newApply(g), newProbe(g), newDelete(g))
-	add(groupLook, newGet(g), newLogs(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
+	add(groupMain, newPlan(g), newApply(g), newRun(g), newProbe(g), newDelete(g))
+	add(groupLook, newGet(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
 	add(groupUpkeep, newNode(g), newVersion(g))
 }
 

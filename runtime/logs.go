@@ -132,8 +132,9 @@ func (f *logFollower) record(ctx context.Context) (c *runtimeapi.Container, runn
 	if err != nil {
 		return nil, false, err
 	}
+	// One that was created and not started yet has no log.
 	records := slices.DeleteFunc(reply.GetContainers(), func(c *runtimeapi.Container) bool {
-		return c.GetMetadata().GetName() != f.name
+		return c.GetMetadata().GetName() != f.name || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
 	})
 	slices.SortFunc(records, func(a, b *runtimeapi.Container) int { return int(b.GetCreatedAt() - a.GetCreatedAt()) })
 	index := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -60,6 +61,27 @@ type ProbeOptions struct {
 	NoRecord bool
 	// Due asks only probes whose period has passed since they were last counted.
 	Due bool
+	// Memory holds records in the place of podctl's own, and keeps the new ones; nil
+	// means podctl's.
+	Memory ProbeMemory
+}
+
+// ProbeMemory holds the records of probes by container id and type.
+type ProbeMemory map[string]map[plan.ProbeType]plan.ProbeRecord
+
+func (m ProbeMemory) keep(r *ProbeReport) {
+	if m == nil || !r.Asked {
+		return
+	}
+	if m[r.ContainerID] == nil {
+		m[r.ContainerID] = map[plan.ProbeType]plan.ProbeRecord{}
+	}
+	m[r.ContainerID][r.Type] = r.Record
+}
+
+// Decided tells that the probe's threshold has been reached, one way or the other.
+func (r *ProbeReport) Decided() bool {
+	return r.ContainerID != "" && (r.Record.OnHold || (r.Record.Last != "" && r.Record.Run >= r.Threshold))
 }
 
 // Probe asks the probes of a pod once, now and side by side, and remembers the
@@ -80,6 +102,14 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {
 	q := &inquiry{e: e, desired: desired, observed: s.Observed(plan.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
+	if opts.Memory != nil {
+		for id, records := range q.observed.Journal.Probes {
+			if opts.Memory[id] == nil {
+				opts.Memory[id] = maps.Clone(records)
+			}
+		}
+		q.observed.Journal.Probes = opts.Memory
+	}
 	reports := q.list()
 	var group sync.WaitGroup
 	for i := range reports {
@@ -88,6 +118,9 @@ func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot,
 		}
 	}
 	group.Wait()
+	for i := range reports {
+		opts.Memory.keep(&reports[i])
+	}
 	return reports
 }
 

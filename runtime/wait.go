@@ -279,8 +279,10 @@ func (w *waiter) reached(status *v1.PodStatus) bool {
 		return status.Phase == v1.PodSucceeded || isReady(status)
 	case CompletedGoal:
 		return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+	case Deleted:
+		return false
 	}
-	return false
+	return hasCondition(status, w.goal)
 }
 
 func allStarted(status *v1.PodStatus) bool {
@@ -310,16 +312,12 @@ func unready(status *v1.PodStatus) []string {
 // pause waits until something has changed: a container's state, a hold that ran
 // out, or a probe whose period has passed.
 func (w *waiter) pause(ctx context.Context) error {
-	probes := w.e.now().Add(w.probePeriod())
+	again := w.nextLook()
 	for pause := pauseMin; ; pause = min(pause*3/2, w.watch.silence()) {
-		if err := w.watch.next(ctx, w.bounded(pause, probes)); err != nil {
+		if err := w.watch.next(ctx, max(min(pause, again.Sub(w.e.now())), time.Millisecond)); err != nil {
 			return err
 		}
-		now := w.e.now()
-		if !w.until.IsZero() && !now.Before(w.until) {
-			return nil
-		}
-		if !now.Before(probes) {
+		if !w.e.now().Before(again) {
 			return nil
 		}
 		seen, err := w.look(ctx)
@@ -329,14 +327,19 @@ func (w *waiter) pause(ctx context.Context) error {
 	}
 }
 
-// bounded is a pause that ends no later than what is known to come.
-func (w *waiter) bounded(pause time.Duration, probes time.Time) time.Duration {
-	now := w.e.now()
-	pause = min(pause, probes.Sub(now))
-	if !w.until.IsZero() {
-		pause = min(pause, w.until.Sub(now))
+// nextLook is when the whole pod is looked at again, whatever its containers do: a
+// probe is due, a hold runs out, or nobody would tell.
+func (w *waiter) nextLook() time.Time {
+	patience := min(w.probePeriod(), 10*time.Second)
+	if w.goal == Deleted {
+		// The end of a deletion is no container's.
+		patience = 200 * time.Millisecond
 	}
-	return max(pause, time.Millisecond)
+	again := w.e.now().Add(patience)
+	if !w.until.IsZero() && w.until.Before(again) {
+		return w.until
+	}
+	return again
 }
 
 // probePeriod is how long the shortest period of the pod's probes is; probes

@@ -1,0 +1,127 @@
+//go:build e2e
+
+package commands_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const sick = `apiVersion: v1
+kind: Pod
+metadata: {name: sick}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [log, --forever]
+    livenessProbe: {exec: {command: [/demo, check, file, /absent]}, periodSeconds: 1, failureThreshold: 2}
+    readinessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, successThreshold: 2}
+`
+
+// testProbeWait: probes are asked in their periods until their thresholds decide,
+// and what was decided is what plan acts on.
+func testProbeWait(t *testing.T, m *machine) {
+	manifest := write(t, sick)
+	m.must(t, "apply", manifest)
+	r := m.run(t, "probe", "--wait", "--timeout", "30s", "sick")
+	if r.code != 4 || !strings.Contains(r.stdout, "2/2") || !strings.Contains(r.stdout, "no such file") {
+		t.Errorf("probe --wait: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.must(t, "plan", manifest); !strings.Contains(r.stdout, "liveness probe failed") {
+		t.Errorf("plan:\n%s", r.stdout)
+	}
+	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--no-record", "--timeout", "30s", "sick"); r.code != 0 {
+		t.Errorf("probe of readiness alone: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	m.must(t, "delete", "sick")
+}
+
+const ending = `apiVersion: v1
+kind: Pod
+metadata: {name: ending}
+spec:
+  restartPolicy: Never
+  containers:
+  - {name: first, image: "registry.local/podctl/demo:1", args: [exit, --after, 200ms, "7"]}
+  - {name: second, image: "registry.local/podctl/demo:1", args: [exit, --after, 600ms, "9"]}
+  - {name: talks, image: "registry.local/podctl/demo:1", args: [log, --lines, "3"]}
+`
+
+// testRun: run shows the logs and exits as the pod does.
+func testRun(t *testing.T, m *machine) {
+	manifest := write(t, ending)
+	r := m.run(t, "run", "--rm", manifest)
+	if r.code != 7 || !strings.Contains(r.stdout, "[talks] line 3") || !strings.Contains(r.stdout, "[second] exiting with 9") {
+		t.Errorf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.run(t, "get", "ending"); r.code != 1 {
+		t.Errorf("the pod is there after --rm:\n%s", r.stdout)
+	}
+	if r := m.run(t, "run", "/absent.yaml"); r.code != 125 {
+		t.Errorf("run of no file: exit code %d", r.code)
+	}
+}
+
+// testWait: wait sees what others do, and says when it cannot come any more.
+func testWait(t *testing.T, m *machine) {
+	manifest := write(t, ending)
+	m.must(t, "apply", manifest)
+	m.must(t, "wait", "--for=completed", "--timeout", "20s", "ending")
+	if r := m.run(t, "wait", "--for=started", "--timeout", "20s", "ending"); r.code != 3 || !strings.Contains(r.stderr, "ended as Failed") {
+		t.Errorf("waiting for a pod that fails: exit code %d\n%s", r.code, r.stderr)
+	}
+	m.must(t, "wait", "--for=condition=Ready=False", "--timeout", "20s", "ending")
+	if r := m.run(t, "wait", "--for=ready", "--timeout", "1s", write(t, sick)); r.code != 3 || !strings.Contains(r.stderr, "in time") {
+		t.Errorf("waiting for nothing: exit code %d\n%s", r.code, r.stderr)
+	}
+	if r := m.run(t, "wait", "--for=wonder", "ending"); r.code != 1 || !strings.Contains(r.stderr, "--for must be one of") {
+		t.Errorf("a goal that is none: exit code %d\n%s", r.code, r.stderr)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		time.Sleep(300 * time.Millisecond)
+		m.must(t, "delete", "ending")
+	})
+	m.must(t, "wait", "--for=deleted", "--timeout", "20s", "ending")
+	group.Wait()
+}
+
+// testHealthyStays: nothing that podctl alone has forgotten or mistaken restarts a
+// healthy container.
+func testHealthyStays(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
+	before := m.ids(t, "hello")
+	m.must(t, "probe", "hello")
+	journal, err := filepath.Glob(filepath.Join(m.state, "pods", "*", "journal.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range journal {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.must(t, "apply", "--probe", hello)
+	past := time.Now().Add(-24 * time.Hour)
+	if text := m.at(t, past, "plan", "-o", "json", hello); strings.Contains(text, "StopContainer") {
+		t.Errorf("a clock set back stops something:\n%s", text)
+	}
+	m.at(t, past, "apply", "--probe", hello)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() { m.must(t, "apply", "--probe", hello) })
+	}
+	group.Wait()
+	killContainerd(t, m)
+	m.must(t, "node", "up", "--containerd", need(t, "PODCTL_CONTAINERD"))
+	m.must(t, "apply", "--probe", hello)
+	if after := m.ids(t, "hello"); !sameMap(before, after) {
+		t.Errorf("containers before %v and after %v", before, after)
+	}
+}

@@ -1,0 +1,140 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// prober asks the probes of several pods: once, until they are decided, or for
+// ever.
+type prober struct {
+	g      *globals
+	o      *probeOptions
+	engine *runtime.Engine
+	pods   []*podspec.Desired
+	// memory carries the counts from one round to the next, also for pods of which
+	// podctl keeps none.
+	memory runtime.ProbeMemory
+}
+
+// probeTick is how often a round asks what is due.
+const probeTick = 200 * time.Millisecond
+
+// once asks every probe now.
+func (p *prober) once(ctx context.Context) error {
+	reports, err := p.round(ctx, runtime.ProbeOptions{NoRecord: p.o.noRecord})
+	if err != nil {
+		return err
+	}
+	if err := p.g.showProbes(p.o, reports); err != nil {
+		return err
+	}
+	return withCode(probeCode(reports))
+}
+
+// decide asks again until every probe is decided, and exits by what was decided.
+func (p *prober) decide(ctx context.Context) error {
+	var last []runtime.ProbeReport
+	for {
+		reports, err := p.round(ctx, p.due())
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		last = merged(last, reports)
+		undecided := slices.ContainsFunc(last, func(r runtime.ProbeReport) bool { return !r.Decided() })
+		if !undecided || ctx.Err() != nil {
+			break
+		}
+		p.pause(ctx)
+	}
+	if err := p.g.showProbes(p.o, last); err != nil || errors.Is(context.Cause(ctx), context.Canceled) {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	return withCode(decidedCode(last))
+}
+
+func (p *prober) due() runtime.ProbeOptions {
+	return runtime.ProbeOptions{NoRecord: p.o.noRecord, Due: true, Memory: p.memory}
+}
+
+func (p *prober) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(probeTick):
+	}
+}
+
+// watch shows the table anew whenever something was asked, until it is
+// interrupted.
+func (p *prober) watch(ctx context.Context) error {
+	var last []runtime.ProbeReport
+	for ctx.Err() == nil {
+		reports, err := p.round(ctx, p.due())
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		asked := slices.ContainsFunc(reports, func(r runtime.ProbeReport) bool { return r.Asked })
+		if last = merged(last, reports); asked || len(last) == 0 {
+			if err := p.redraw(last); err != nil {
+				return err
+			}
+		}
+		p.pause(ctx)
+	}
+	return nil
+}
+
+func (p *prober) redraw(reports []runtime.ProbeReport) error {
+	if p.g.env.OutTTY && p.o.output != "json" && p.o.output != "yaml" {
+		fmt.Fprint(p.g.env.Out, "\x1b[H\x1b[2J") //nolint:errcheck // a closed pipe ends the process
+	}
+	return p.g.showProbes(p.o, reports)
+}
+
+func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtime.ProbeReport, error) {
+	opts.Container, opts.Type = p.o.container, plan.ProbeType(p.o.kind)
+	var reports []runtime.ProbeReport
+	for _, d := range p.pods {
+		found, err := p.engine.Probe(ctx, d, opts)
+		if err != nil {
+			return reports, err
+		}
+		reports = append(reports, found...)
+	}
+	return reports, nil
+}
+
+// merged keeps of each probe the last report in which it was asked.
+func merged(last, now []runtime.ProbeReport) []runtime.ProbeReport {
+	for i := range now {
+		j := slices.IndexFunc(last, func(r runtime.ProbeReport) bool {
+			return r.Pod == now[i].Pod && r.Container == now[i].Container && r.Type == now[i].Type
+		})
+		if j >= 0 && !now[i].Asked && last[j].ContainerID == now[i].ContainerID {
+			now[i].Asked, now[i].Result, now[i].Counted = last[j].Asked, last[j].Result, last[j].Counted
+		}
+	}
+	return now
+}
+
+// decidedCode is 4 when a probe was decided to have failed, 3 when one was not
+// decided in time, else 0.
+func decidedCode(reports []runtime.ProbeReport) int {
+	code := exitOK
+	for i := range reports {
+		switch r := &reports[i]; {
+		case !r.Decided():
+			code = exitNotYet
+		case r.Record.Result == plan.ProbeFailure:
+			return exitProbeFailed
+		}
+	}
+	return code
+}

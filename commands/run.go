@@ -1,0 +1,133 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// exitRunFailed is podctl's own failure where the exit code is a container's.
+const exitRunFailed = 125
+
+type runOptions struct {
+	applyOptions
+	remove bool
+}
+
+func newRun(g *globals) *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] MANIFEST",
+		Short: "Apply a pod, follow its logs and exit as it does",
+		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with its exit code: that of\n" +
+			"the regular container that failed first, or zero." +
+			exitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run it",
+				"130 interrupted; the pod goes on, unless --rm takes it away"),
+		Example: "  podctl run --rm job.yaml",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, URL or -")
+	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, also when interrupted")
+	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	return cmd
+}
+
+func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error {
+	pods, err := g.desired(ctx, o.selection, args)
+	switch {
+	case err != nil:
+		return &codeError{code: exitRunFailed, err: err}
+	case len(args)+len(o.files) != 1 || len(pods) != 1:
+		return &codeError{code: exitRunFailed, err: fmt.Errorf("run takes one manifest of one pod; this is %d", len(pods))}
+	}
+	engine, err := g.connect()
+	if err == nil {
+		err = engine.CheckKubelet()
+	}
+	if err != nil {
+		return &codeError{code: exitRunFailed, err: err}
+	}
+	code, err := g.runPod(ctx, engine, o, pods[0])
+	if o.remove {
+		err = errors.Join(err, g.removeAfter(ctx, engine, plan.RefOf(pods[0].Pod)))
+	}
+	if err != nil && ctx.Err() == nil {
+		return &codeError{code: exitRunFailed, err: err}
+	}
+	if err != nil {
+		return err
+	}
+	return withCode(code)
+}
+
+// runPod makes the passes and follows the logs, side by side.
+func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOptions, d *podspec.Desired) (int, error) {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	var logs sync.WaitGroup
+	opts := runtime.Options{Options: o.planning()}
+	var once sync.Once
+	opts.Report = func(ev runtime.Event) {
+		if ev.Kind == runtime.StepDone && ev.Step.Kind == plan.StartContainer {
+			once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) })
+		}
+	}
+	_, err := engine.Wait(ctx, d, runtime.CompletedGoal, opts)
+	if err == nil {
+		// The followers end by themselves, once all is shown.
+		logs.Wait()
+	}
+	stop()
+	logs.Wait()
+	if err != nil {
+		return exitRunFailed, err
+	}
+	pods, err := engine.Pods(ctx, []*podspec.Desired{d})
+	if err != nil {
+		return exitRunFailed, err
+	}
+	return podCode(pods[0]), nil
+}
+
+func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) {
+	opts := runtime.LogOptions{Follow: true, Prefix: len(podspec.Containers(d.Pod)) > 1}
+	if err := engine.Logs(ctx, d, opts, g.env.Out, g.env.Err); err != nil && ctx.Err() == nil {
+		g.note("note: the logs cannot be followed: %v", err)
+	}
+}
+
+// removeAfter deletes the pod also when the user has interrupted the run.
+func (g *globals) removeAfter(ctx context.Context, engine *runtime.Engine, ref plan.PodRef) error {
+	outcome, err := engine.Delete(context.WithoutCancel(ctx), ref, runtime.Options{})
+	if err != nil {
+		return err
+	}
+	return outcome.Err()
+}
+
+// podCode is the exit code of the regular container that failed first, or zero.
+func podCode(pod *v1.Pod) int {
+	var first *v1.ContainerStateTerminated
+	for i := range pod.Status.ContainerStatuses {
+		t := pod.Status.ContainerStatuses[i].State.Terminated
+		if t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&first.FinishedAt)) {
+			first = t
+		}
+	}
+	switch {
+	case first != nil:
+		return int(first.ExitCode)
+	case pod.Status.Phase == v1.PodSucceeded:
+		return exitOK
+	}
+	return exitRunFailed
+}

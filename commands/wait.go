@@ -1,0 +1,74 @@
+package commands
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+func newWait(g *globals) *cobra.Command {
+	s := &selection{quiet: true}
+	goal := string(runtime.Ready)
+	cmd := &cobra.Command{
+		Use:   "wait [flags] MANIFEST|POD...",
+		Short: "Wait until pods are started, ready, completed or deleted",
+		Long: "Wait until pods have got somewhere, without doing anything to them but asking their probes: somebody else\n" +
+			"makes the passes. To make them, use apply --wait." +
+			exitCodes("0 there", "1 error", "3 not there in time, or it cannot get there any more", "5 refused manifest", "130 interrupted"),
+		Example: "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkGoal(goal); err != nil {
+				return err
+			}
+			if len(args)+len(s.files) == 0 {
+				return usagef("wait needs a manifest or a pod")
+			}
+			return runWait(cmd, g, *s, runtime.Goal(goal), args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&s.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.StringVar(&goal, "for", goal, "What to wait for: started, ready, completed, deleted or condition=NAME[=VALUE]")
+	return cmd
+}
+
+func checkGoal(goal string) error {
+	known := []string{string(runtime.Started), string(runtime.Ready), string(runtime.CompletedGoal), string(runtime.Deleted)}
+	if slices.Contains(known, goal) || (strings.HasPrefix(goal, "condition=") && goal != "condition=") {
+		return nil
+	}
+	return usagef("--for must be one of %s or condition=NAME[=VALUE]", strings.Join(known, ", "))
+}
+
+func runWait(cmd *cobra.Command, g *globals, s selection, goal runtime.Goal, args []string) error {
+	ctx := cmd.Context()
+	pods, err := g.desired(ctx, s, args)
+	if gone := (*runtime.NotFoundError)(nil); errors.As(err, &gone) && goal == runtime.Deleted {
+		g.print("%s is deleted", strings.Join(args, ", "))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(pods))
+	var group sync.WaitGroup
+	for i, d := range pods {
+		group.Go(func() {
+			if errs[i] = engine.Await(ctx, d, goal); errs[i] == nil {
+				g.print("pod %s is %s", plan.RefOf(d.Pod), strings.TrimPrefix(string(goal), "condition="))
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

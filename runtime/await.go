@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"context"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Deleted is the goal of a wait that makes no passes: the pod is gone.
+const Deleted Goal = "deleted"
+
+// conditionGoal begins a goal that is a condition of the pod's status:
+// condition=Ready, condition=Ready=False.
+const conditionGoal = "condition="
+
+// Await watches a pod until it has reached a goal, without doing anything to it
+// but asking its probes. A pod that has failed ends it, as no goal but its end is
+// in reach any more.
+func (e *Engine) Await(ctx context.Context, desired *podspec.Desired, goal Goal) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	ref := plan.RefOf(desired.Pod)
+	w := &waiter{e: e, desired: desired, goal: goal, watch: e.watchPod(watching, ref)}
+	for {
+		done, err := w.glance(ctx, ref)
+		if done || err != nil {
+			return w.translate(ctx, err)
+		}
+		if err := w.pause(ctx); err != nil {
+			return w.translate(ctx, err)
+		}
+	}
+}
+
+// glance asks the probes that are due and looks where the pod is.
+func (w *waiter) glance(ctx context.Context, ref plan.PodRef) (bool, error) {
+	if w.goal != Deleted {
+		if err := w.probe(ctx); err != nil {
+			return false, err
+		}
+	}
+	in, s, err := w.e.input(ctx, ref, w.desired, plan.Options{})
+	if err != nil {
+		return false, err
+	}
+	w.seen = fingerprint(s)
+	if w.goal == Deleted {
+		w.waiting = []string{"the pod is there"}
+		return s.Journal.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
+	}
+	status := plan.Status(in)
+	w.waiting = unready(&status)
+	switch {
+	case w.reached(&status):
+		return true, nil
+	case status.Phase == v1.PodFailed, status.Phase == v1.PodSucceeded && w.goal == Started:
+		return false, w.blocked("the pod has ended as " + string(status.Phase) + exitCodes(&status))
+	}
+	return false, nil
+}
+
+// hasCondition tells that the pod has the condition that a goal names.
+func hasCondition(status *v1.PodStatus, goal Goal) bool {
+	name, want, given := strings.Cut(strings.TrimPrefix(string(goal), conditionGoal), "=")
+	if !given {
+		want = string(v1.ConditionTrue)
+	}
+	for _, c := range status.Conditions {
+		if strings.EqualFold(string(c.Type), name) && strings.EqualFold(string(c.Status), want) {
+			return true
+		}
+	}
+	return false
+}
