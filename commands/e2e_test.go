@@ -284,6 +284,7 @@ func TestE2E(t *testing.T) {
 		{"everything", testEverything},
 		{"probe --wait", testProbeWait},
 		{"run", testRun},
+		{"stops", testStops},
 		{"wait", testWait},
 		{"healthy containers stay", testHealthyStays},
 		{"image volume", testImageVolume},

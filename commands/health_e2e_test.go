@@ -125,3 +125,46 @@ func testHealthyStays(t *testing.T, m *machine) {
 		t.Errorf("containers before %v and after %v", before, after)
 	}
 }
+
+// testStops: all hooks begin at once, sidecars end last, and what does not obey is
+// killed when its time is over; each line says how a container ended.
+func testStops(t *testing.T, m *machine) {
+	dir := t.TempDir()
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, strings.ReplaceAll(`apiVersion: v1
+kind: Pod
+metadata: {name: stops}
+spec:
+  terminationGracePeriodSeconds: 3
+  volumes: [{name: out, hostPath: {path: DIR}}]
+  initContainers:
+  - name: proxy
+    image: registry.local/podctl/demo:1
+    restartPolicy: Always
+    args: [sleep, --code, "5"]
+    volumeMounts: [{name: out, mountPath: /out}]
+    lifecycle: {preStop: {exec: {command: [/demo, write, /out/hook, "yes"]}}}
+  containers:
+  - {name: drains, image: "registry.local/podctl/demo:1", args: [sleep, --drain, 1s, --code, "3"]}
+  - {name: deaf, image: "registry.local/podctl/demo:1", args: [sleep, --ignore]}
+`, "DIR", dir)))
+	began := time.Now()
+	r := m.must(t, "delete", "stops")
+	if took := time.Since(began); took < 3*time.Second || took > 7*time.Second {
+		t.Errorf("the pod took %s to stop", took)
+	}
+	hook, err := os.Stat(filepath.Join(dir, "hook"))
+	if err != nil || hook.ModTime().Sub(began) > time.Second {
+		t.Errorf("the sidecar's hook did not begin at once: %v", err)
+	}
+	var stops []string
+	for line := range strings.Lines(r.stderr) {
+		if strings.Contains(line, "stop") && strings.Contains(line, "grace") {
+			stops = append(stops, strings.TrimSpace(line))
+		}
+	}
+	for i, want := range []struct{ name, ending string }{{"drains", "exited 3"}, {"deaf", "killed after 3s"}, {"proxy", "exited 5"}} {
+		if i >= len(stops) || !strings.Contains(stops[i], want.name) || !strings.HasSuffix(stops[i], want.ending) {
+			t.Errorf("stop %d is not that of %s, %s:\n%s", i, want.name, want.ending, r.stderr)
+		}
+	}
+}

@@ -26,11 +26,10 @@ func (p *progress) report(ev runtime.Event) {
 		return
 	}
 	switch ev.Kind {
-	case runtime.StepStarted:
+	case runtime.StepStarted, runtime.StepProgress:
 		if p.tty {
-			fmt.Fprintf(p.w, "\r\x1b[K    %s …", p.line(ev)) //nolint:errcheck // progress is a courtesy
+			fmt.Fprintf(p.w, "\r\x1b[K    %s%s …", p.line(ev), detail(ev.Detail)) //nolint:errcheck // progress is a courtesy
 		}
-		return
 	case runtime.StepDone:
 		p.print(p.paint.symbol(symbolCreate, "  ✓ "), p.line(ev)+p.took(ev)+detail(ev.Detail))
 	case runtime.StepFailed:
@@ -78,7 +77,7 @@ type eventDocument struct {
 	Kind       string      `json:"kind"`
 	Time       time.Time   `json:"time"`
 	Pod        plan.PodRef `json:"pod"`
-	// Type is Started, Done, Failed, Skipped or Warning.
+	// Type is Started, Progress, Done, Failed, Skipped or Warning.
 	Type   string     `json:"type"`
 	Step   *plan.Step `json:"step,omitempty"`
 	Millis int64      `json:"milliseconds,omitempty"`

@@ -14,8 +14,10 @@ type EventKind string
 // What can happen to a step.
 const (
 	StepStarted EventKind = "Started"
-	StepDone    EventKind = "Done"
-	StepFailed  EventKind = "Failed"
+	// StepProgress: a step that takes its time has got somewhere.
+	StepProgress EventKind = "Progress"
+	StepDone     EventKind = "Done"
+	StepFailed   EventKind = "Failed"
 	// StepSkipped: something before it failed, or the pass was interrupted.
 	StepSkipped EventKind = "Skipped"
 	// Warning: the step goes on although something in it went wrong.

@@ -29,6 +29,9 @@ type execution struct {
 	// act carries out one step.
 	act func(context.Context, *plan.Step) (string, error)
 
+	// done has a channel for each step that is closed when it has ended.
+	done map[string]chan struct{}
+
 	mu       sync.Mutex
 	states   map[string]stepState
 	failed   []StepError
@@ -60,7 +63,7 @@ const (
 func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *Snapshot, opts Options) *execution {
 	x := &execution{
 		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
-		slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
+		slots: make(chan struct{}, maxConcurrent), done: map[string]chan struct{}{}, states: map[string]stepState{},
 	}
 	x.act = x.do
 	x.yield.images, x.yield.started = in.Observed.Images, map[string]string{}
@@ -87,20 +90,18 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 
 // walk runs the steps of the plan, each when those before it have ended.
 func (x *execution) walk(ctx context.Context) {
-	done := make([]chan struct{}, len(x.plan.Steps))
-	index := map[string]chan struct{}{}
 	for i := range x.plan.Steps {
-		done[i] = make(chan struct{})
-		index[x.plan.Steps[i].ID] = done[i]
+		x.done[x.plan.Steps[i].ID] = make(chan struct{})
 	}
 	var group sync.WaitGroup
 	for i := range x.plan.Steps {
+		s := &x.plan.Steps[i]
 		group.Go(func() {
-			defer close(done[i])
-			for _, id := range x.plan.Steps[i].After {
-				<-index[id]
+			defer close(x.done[s.ID])
+			for _, id := range s.After {
+				<-x.done[id]
 			}
-			x.visit(ctx, &x.plan.Steps[i])
+			x.visit(ctx, s)
 		})
 	}
 	group.Wait()
@@ -108,8 +109,11 @@ func (x *execution) walk(ctx context.Context) {
 
 // visit runs one step whose turn has come, or skips it.
 func (x *execution) visit(ctx context.Context, s *plan.Step) {
-	x.slots <- struct{}{}
-	defer func() { <-x.slots }()
+	if s.Kind != plan.StopContainer {
+		// Stops wait for others to end, and would keep them from beginning.
+		x.slots <- struct{}{}
+		defer func() { <-x.slots }()
+	}
 	if x.mustSkip(ctx, s) {
 		return
 	}
@@ -204,7 +208,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.StartContainer:
 		return x.startContainer(ctx, s)
 	case plan.StopContainer:
-		return "", x.stopContainer(ctx, s)
+		return x.stopContainer(ctx, s)
 	case plan.RemoveContainer:
 		return "", x.removeContainer(ctx, s)
 	case plan.UpdateContainer:

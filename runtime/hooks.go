@@ -110,3 +110,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (x *execution) warn(text string) {
 	x.report(Event{Kind: Warning, Time: x.e.now(), Detail: text})
 }
+
+// progress tells how far a step is that takes its time.
+func (x *execution) progress(s *plan.Step, text string) {
+	if s != nil {
+		x.report(Event{Kind: StepProgress, Step: s, Time: x.e.now(), Detail: text})
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -93,75 +92,8 @@ func (x *execution) postStart(ctx context.Context, ref podspec.ContainerRef, id 
 	if own := x.desired.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = *own
 	}
-	stopErr := x.stop(ctx, id, grace, preStop(ref.Container), ref)
+	_, stopErr := x.stop(ctx, &stopping{ref: ref, id: id, grace: grace, preStop: preStop(ref.Container)})
 	return because("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
-}
-
-func preStop(c *v1.Container) *v1.LifecycleHandler {
-	if c == nil || c.Lifecycle == nil {
-		return nil
-	}
-	return c.Lifecycle.PreStop
-}
-
-// stopContainer runs the preStop hook and stops a container within its grace
-// period, both together.
-func (x *execution) stopContainer(ctx context.Context, s *plan.Step) error {
-	handler, ref := x.preStopHandler(s)
-	return because("KillContainerError", x.stop(ctx, s.ContainerID, *s.GracePeriodSeconds, handler, ref))
-}
-
-// shortestStop is the shortest time a container gets to end after its preStop
-// hook has used up its grace period, in seconds (kubelet:
-// minimumGracePeriodInSeconds).
-const shortestStop = 2
-
-func (x *execution) stop(ctx context.Context, id string, grace int64, handler *v1.LifecycleHandler, ref podspec.ContainerRef) error {
-	left := grace
-	if handler != nil && grace > 0 {
-		left = max(grace-x.preStop(ctx, handler, ref, id, grace), shortestStop)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if _, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: left}); err != nil {
-		return ignoreNotFound(err)
-	}
-	return x.verifyStopped(ctx, id)
-}
-
-// preStop runs the hook for as long as the grace period lasts, and returns how
-// many whole seconds of it were used. A hook that fails does not keep the
-// container from being stopped.
-func (x *execution) preStop(ctx context.Context, handler *v1.LifecycleHandler, ref podspec.ContainerRef, id string, grace int64) int64 {
-	began := x.e.now()
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(grace)*time.Second)
-	defer cancel()
-	if err := x.hook(ctx, handler, ref, id); err != nil {
-		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", ref.Name, err))
-	}
-	return int64(x.e.now().Sub(began) / time.Second)
-}
-
-// A runtime may report a container as running for a moment after it has said
-// that it is stopped.
-const (
-	stoppedTries = 20
-	stoppedPause = 50 * time.Millisecond
-)
-
-// verifyStopped makes sure that what the runtime says it stopped is stopped.
-func (x *execution) verifyStopped(ctx context.Context, id string) error {
-	for range stoppedTries {
-		reply, err := x.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
-		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-			return ignoreNotFound(err)
-		}
-		if err := sleep(ctx, stoppedPause); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("container %s still runs although the runtime says it was stopped", id)
 }
 
 // A start that was cut off keeps its container busy for some seconds: containerd

@@ -1,8 +1,6 @@
 package plan
 
-import (
-	"github.com/podctl/podctl/podspec"
-)
+import "github.com/podctl/podctl/podspec"
 
 // makeDeletion plans for a pod that shall be gone: everything stops in the right
 // order, and everything podctl made for it is removed. It is the same plan in
@@ -21,21 +19,7 @@ func makeDeletion(v *view, p *Plan) {
 }
 
 func (b *builder) stopAll() {
-	sidecars := map[string]string{}
-	var plain []string
-	for _, c := range b.v.stopOrder() {
-		ref := b.refOf(c)
-		k := kill{container: c, ref: ref, reason: Deleted, message: b.d.message}
-		if ref.Type == podspec.Sidecar {
-			id := b.stopContainer(k, after(plain, laterSidecars(b.v.pod, ref, sidecars)))
-			sidecars[ref.Name] = id
-			b.stops = append(b.stops, id)
-			continue
-		}
-		id := b.stopContainer(k, nil)
-		plain = append(plain, id)
-		b.stops = append(b.stops, id)
-	}
+	b.stopRunning(nil)
 	b.stopSandboxes()
 }
 

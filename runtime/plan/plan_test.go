@@ -100,6 +100,9 @@ func lines(p *Plan) []string {
 		if len(s.After) > 0 {
 			line += " after " + strings.Join(s.After, ",")
 		}
+		if len(s.StopAfter) > 0 {
+			line += " ends after " + strings.Join(s.StopAfter, ",")
+		}
 		out = append(out, line)
 	}
 	for _, h := range p.Holds {
@@ -302,7 +305,7 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	got := lines(p)
 	want := []string{
 		"stop-app-0-of-s0 Deleted",
-		"stop-seed-0-of-s0 Deleted after stop-app-0-of-s0",
+		"stop-seed-0-of-s0 Deleted ends after stop-app-0-of-s0",
 		"stop-sandbox-s0 Deleted after stop-app-0-of-s0,stop-seed-0-of-s0",
 	}
 	if diff := cmp.Diff(want, got[:min(len(got), len(want))]); diff != "" {

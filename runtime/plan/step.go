@@ -81,6 +81,10 @@ type Step struct {
 	// GracePeriodSeconds is the time a container has to end by itself, its
 	// preStop hook included.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// StopAfter lists the stops that a sidecar waits for, once its preStop hook has
+	// run, before it is asked to end: it is of use to others to the last. It waits
+	// no longer than its grace period (kubelet: terminationOrdering).
+	StopAfter []string `json:"stopAfter,omitempty"`
 	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep,
 	// tcpSocket. The executor takes its content from the manifest, never from a
 	// plan.

@@ -43,25 +43,23 @@ func (b *builder) killMessage() string {
 	return firstOf(b.d.message, "the pod has finished")
 }
 
-// stopRunning stops all running containers, wherever they run.
+// stopRunning stops all running containers, wherever they run, once the gate is
+// open. All begin at once; a sidecar ends after the regular containers and after
+// the sidecars that come later in the manifest.
 func (b *builder) stopRunning(gate []string) {
 	sidecars := map[string]string{}
 	var plain []string
 	for _, c := range b.v.stopOrder() {
-		ref, _ := podspec.FindContainer(b.v.pod, c.Name)
-		k := kill{container: c, ref: ref, reason: b.killReason(), message: b.killMessage()}
-		waits := gate
-		if ref.Type == podspec.Sidecar {
-			waits = after(gate, plain, laterSidecars(b.v.pod, ref, sidecars))
-		}
-		id := b.stopContainer(k, waits)
+		ref := b.refOf(c)
+		id := b.stopContainer(kill{container: c, ref: ref, reason: b.killReason(), message: b.killMessage()}, gate)
 		b.explainStop(c)
 		b.stops = append(b.stops, id)
-		if ref.Type == podspec.Sidecar {
-			sidecars[ref.Name] = id
-		} else {
+		if ref.Type != podspec.Sidecar {
 			plain = append(plain, id)
+			continue
 		}
+		b.p.Steps[len(b.p.Steps)-1].StopAfter = after(plain, laterSidecars(b.v.pod, ref, sidecars))
+		sidecars[ref.Name] = id
 	}
 }
 

@@ -1,0 +1,173 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// stopping is one container on its way to its end.
+type stopping struct {
+	step    *plan.Step
+	ref     podspec.ContainerRef
+	id      string
+	preStop *v1.LifecycleHandler
+	// grace is the time for all of it, in seconds; zero or less runs no hook.
+	grace int64
+	began time.Time
+	// told is what happened, for the line that tells how the stop went.
+	told []string
+}
+
+// stopContainer runs the preStop hook and stops a container within its grace
+// period, both together. It returns how the container ended.
+func (x *execution) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
+	handler, ref := x.preStopHandler(s)
+	told, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
+	return told, because("KillContainerError", err)
+}
+
+// shortestStop is the shortest time a container gets to end after its preStop
+// hook or those it waits for have used up its grace period, in seconds (kubelet:
+// minimumGracePeriodInSeconds).
+const shortestStop = 2
+
+// stop takes the way of the kubelet's killContainer: the hook, the wait for those
+// that end before, the signal, and at the end of the grace period the kill.
+func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
+	s.began = x.e.now()
+	left := s.grace
+	if s.preStop != nil && s.grace > 0 {
+		x.preStop(ctx, s)
+		left = x.graceLeft(s)
+	}
+	if s.step != nil && len(s.step.StopAfter) > 0 && left > 0 && x.awaitStops(ctx, s) {
+		left = x.graceLeft(s)
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	x.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
+	signalled := x.e.now()
+	if _, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: left}); err != nil {
+		return s.story(), ignoreNotFound(err)
+	}
+	status, err := x.verifyStopped(ctx, s.id)
+	s.tell("%s", ending(status, x.e.now().Sub(signalled), left))
+	return s.story(), err
+}
+
+// graceLeft is what is left of the grace period, in whole seconds and at least the
+// shortest.
+func (x *execution) graceLeft(s *stopping) int64 {
+	return max(s.grace-int64(x.e.now().Sub(s.began)/time.Second), shortestStop)
+}
+
+func preStop(c *v1.Container) *v1.LifecycleHandler {
+	if c == nil || c.Lifecycle == nil {
+		return nil
+	}
+	return c.Lifecycle.PreStop
+}
+
+// preStop runs the hook for as long as the grace period lasts. A hook that fails
+// does not keep the container from being stopped.
+func (x *execution) preStop(ctx context.Context, s *stopping) {
+	x.progress(s.step, "runs its preStop hook")
+	began := x.e.now()
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.grace)*time.Second)
+	defer cancel()
+	if err := x.hook(ctx, s.preStop, s.ref, s.id); err != nil {
+		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
+		return
+	}
+	s.tell("preStop %.1fs", x.e.now().Sub(began).Seconds())
+}
+
+// awaitStops waits for the stops that come before this one, for as long as the
+// grace period lasts. It tells whether there was anything to wait for.
+func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(x.graceLeft(s))*time.Second)
+	defer cancel()
+	waited := false
+	for _, id := range s.step.StopAfter {
+		select {
+		case <-x.done[id]:
+		default:
+			waited = true
+			x.progress(s.step, "waits for the containers that end before it")
+		}
+		if waited = x.awaitStop(ctx, id) || waited; ctx.Err() != nil {
+			break
+		}
+	}
+	return waited
+}
+
+// awaitStop waits for one stop. One that failed is waited for to the end, as in
+// the kubelet: its container may still run. It tells whether that happened.
+func (x *execution) awaitStop(ctx context.Context, id string) bool {
+	select {
+	case <-x.done[id]:
+	case <-ctx.Done():
+		return true
+	}
+	x.mu.Lock()
+	failed := x.states[id] != stepPassed
+	x.mu.Unlock()
+	if failed {
+		<-ctx.Done()
+	}
+	return failed
+}
+
+func (s *stopping) tell(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != "" {
+		s.told = append(s.told, text)
+	}
+}
+
+func (s *stopping) story() string { return strings.Join(s.told, ", ") }
+
+// killed is the exit code of a process that SIGKILL ended.
+const killed = 137
+
+// ending says how a container ended: by itself, or because its time was over.
+func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64) string {
+	switch {
+	case status == nil:
+		return ""
+	case status.GetExitCode() == killed && took >= time.Duration(grace)*time.Second:
+		return fmt.Sprintf("killed after %ds", grace)
+	}
+	return fmt.Sprintf("exited %d", status.GetExitCode())
+}
+
+// A runtime may report a container as running for a moment after it has said
+// that it is stopped.
+const (
+	stoppedTries = 20
+	stoppedPause = 50 * time.Millisecond
+)
+
+// verifyStopped makes sure that what the runtime says it stopped is stopped, and
+// returns how it ended; nil when its record is gone.
+func (x *execution) verifyStopped(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	for range stoppedTries {
+		reply, err := x.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			return reply.GetStatus(), ignoreNotFound(err)
+		}
+		if err := sleep(ctx, stoppedPause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("container %s still runs although the runtime says it was stopped", id)
+}
