@@ -69,7 +69,7 @@ func (e *SupersededError) Error() string {
 
 // The pauses between two looks at a pod that is waited for.
 const (
-	pauseMin = 10 * time.Millisecond
+	pauseMin = 2 * time.Millisecond
 	pauseMax = 500 * time.Millisecond
 	// pullPause is the first pause after a registry that could not be reached.
 	pullPause = 10 * time.Second
@@ -87,8 +87,9 @@ func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 		if done || err != nil {
 			return outcome, w.translate(ctx, err)
 		}
-		if (outcome.Plan.Pending() || w.pending) && len(outcome.Failed) == 0 {
-			// What was started may be further on already.
+		probes := outcome.Plan.Pending() && hasProbes(desired.Pod)
+		if (w.pending || probes) && len(outcome.Failed) == 0 {
+			// There is more to do, or what was started can be asked at once.
 			continue
 		}
 		if err := w.pause(ctx); err != nil {
@@ -160,7 +161,7 @@ func (w *waiter) apply(ctx context.Context) (*Outcome, error) {
 
 // probe asks what has to be known for the goal, and only what is due.
 func (w *waiter) probe(ctx context.Context) error {
-	if w.goal == CompletedGoal && !hasProbes(w.desired.Pod) {
+	if !hasProbes(w.desired.Pod) {
 		return nil
 	}
 	reports, err := w.e.Probe(ctx, w.desired, ProbeOptions{Due: true})
