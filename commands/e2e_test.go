@@ -285,6 +285,7 @@ func TestE2E(t *testing.T) {
 		{"probe --wait", testProbeWait},
 		{"run", testRun},
 		{"stops", testStops},
+		{"deadline", testDeadline},
 		{"wait", testWait},
 		{"healthy containers stay", testHealthyStays},
 		{"image volume", testImageVolume},

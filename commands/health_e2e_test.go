@@ -168,3 +168,35 @@ spec:
 		}
 	}
 }
+
+// testDeadline: a pod that has been active for too long is stopped, in time by a wait
+// and else by the next apply.
+func testDeadline(t *testing.T, m *machine) {
+	manifest := write(t, `apiVersion: v1
+kind: Pod
+metadata: {name: deadline}
+spec:
+  terminationGracePeriodSeconds: 1
+  activeDeadlineSeconds: 2
+  containers: [{name: app, image: "registry.local/podctl/demo:1", args: [sleep]}]
+`)
+	m.must(t, "apply", manifest)
+	time.Sleep(2500 * time.Millisecond)
+	if r := m.must(t, "plan", manifest); !strings.Contains(r.stdout, "activeDeadlineSeconds, 2") {
+		t.Errorf("plan:\n%s", r.stdout)
+	}
+	m.must(t, "apply", manifest)
+	if r := m.must(t, "get", "-o", "yaml", "deadline"); !strings.Contains(r.stdout, "phase: Failed\n  qosClass: BestEffort\n  reason: DeadlineExceeded") {
+		t.Errorf("status:\n%s", r.stdout)
+	}
+	if r := m.run(t, "plan", "--exit-code", manifest); r.code != 0 {
+		t.Errorf("a pod that ended by its deadline is not at rest: exit code %d\n%s", r.code, r.stdout)
+	}
+	m.must(t, "delete", "deadline")
+	began := time.Now()
+	m.must(t, "apply", "--wait=completed", "--timeout", "20s", manifest)
+	if took := time.Since(began); took < 2*time.Second || took > 5*time.Second {
+		t.Errorf("the wait ended after %s", took)
+	}
+	m.must(t, "delete", "deadline")
+}

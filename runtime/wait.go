@@ -226,12 +226,11 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
 		return false, w.blocked(fmt.Sprintf("the pod has ended as %s%s", status.Phase, exitCodes(status)))
 	}
+	w.wakeForDeadline(status)
 	for _, hold := range p.Holds {
 		switch {
 		case hold.Until != nil:
-			if w.until.IsZero() || hold.Until.Before(w.until) {
-				w.until = *hold.Until
-			}
+			w.wake(*hold.Until)
 			w.waiting = append(w.waiting, fmt.Sprintf("container %s, held until %s (%s)", hold.Container, hold.Until.Local().Format(time.TimeOnly), hold.Message))
 		default:
 			w.waiting = append(w.waiting, hold.Message)
@@ -241,6 +240,19 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 		w.waiting = unready(status)
 	}
 	return false, nil
+}
+
+// wake makes sure that the pod is looked at again at a moment at the latest.
+func (w *waiter) wake(at time.Time) {
+	if w.until.IsZero() || at.Before(w.until) {
+		w.until = at
+	}
+}
+
+func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
+	if deadline := w.desired.Pod.Spec.ActiveDeadlineSeconds; deadline != nil && status.StartTime != nil {
+		w.wake(status.StartTime.Add(time.Duration(*deadline) * time.Second))
+	}
 }
 
 // blocking is a hold that no time ends: something is missing, and the pod cannot

@@ -16,7 +16,8 @@ func (d *decision) finish(v *view) {
 	d.killPod = v.anyRunning() || v.active != ""
 	d.reason, d.message = Completed, fmt.Sprintf("the pod has finished: %s", v.phase)
 	if v.deadlineExceeded() && v.phase != v1.PodSucceeded && v.phase != v1.PodFailed {
-		d.reason, d.message = DeadlineExceeded, "activeDeadlineSeconds have passed"
+		d.reason = DeadlineExceeded
+		d.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", *v.pod.Spec.ActiveDeadlineSeconds)
 	}
 	for _, ref := range podspec.Containers(v.pod) {
 		if c := v.newest(ref.Name); c != nil && c.State == Exited {
