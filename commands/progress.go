@@ -2,6 +2,7 @@ package commands
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -33,12 +34,21 @@ func (p *progress) report(ev runtime.Event) {
 	case runtime.StepDone:
 		p.print(p.paint.symbol(symbolCreate, "  ✓ "), p.line(ev)+p.took(ev)+detail(ev.Detail))
 	case runtime.StepFailed:
-		p.print(p.paint.symbol(symbolStop, "  ✗ "), p.line(ev)+": "+ev.Err.Error())
+		p.print(p.paint.symbol(symbolStop, "  ✗ "), p.line(ev)+"  "+failureText(ev.Err))
 	case runtime.StepSkipped:
 		p.print(p.paint.dim("  - "), p.line(ev)+"  left out")
 	case runtime.Warning:
 		p.print(p.paint.symbol(symbolUpdate, "  ! "), ev.Detail)
 	}
+}
+
+// failureText is the kubelet's word for a failure. The whole story is told at the
+// end, where errors are looked for.
+func failureText(err error) string {
+	if step, ok := errors.AsType[*runtime.StepError](err); ok {
+		return step.Reason
+	}
+	return err.Error()
 }
 
 func (p *progress) print(mark, text string) {

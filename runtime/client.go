@@ -114,8 +114,19 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	case status.Code(err) == codes.Unavailable:
 		return &UnavailableError{Endpoint: c.Endpoint, Err: err, Reason: "does not answer; is it running?"}
 	}
-	return err
+	return &callError{err: err}
 }
+
+// callError is what the runtime said, in its own words alone: the transport's
+// "rpc error: code = …" tells a user nothing.
+type callError struct{ err error }
+
+func (e *callError) Error() string {
+	said, _ := status.FromError(e.err)
+	return said.Message()
+}
+
+func (e *callError) Unwrap() error { return e.err }
 
 // waitsFor is how long a call may wait for something that is not the runtime:
 // a container to end, a command to run, a network to be set up.

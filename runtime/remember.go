@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -62,7 +63,7 @@ func (x *execution) remember() error {
 	if x.desired == nil {
 		return x.forget()
 	}
-	if len(x.plan.Steps) == 0 && !x.completes() {
+	if held := x.noteHolds(); len(x.plan.Steps) == 0 && !held && !x.completes() {
 		return nil
 	}
 	x.noteCompletion()
@@ -170,6 +171,23 @@ func (x *execution) noteFailure(container string, err error) {
 	x.journal.StartErrors[container] = plan.StartError{
 		Reason: reasonOf(err, "RunContainerError"), Message: err.Error(), At: x.e.now(),
 	}
+}
+
+// noteHolds keeps why containers could not even be tried, which the pod's status
+// shows as a kubelet's does. It tells whether there is anything new.
+func (x *execution) noteHolds() bool {
+	news := false
+	for i := range x.plan.Holds {
+		h := &x.plan.Holds[i]
+		if h.Reason != plan.ErrImageNeverPull && h.Reason != plan.CreateContainerConfigError {
+			continue
+		}
+		if before := x.journal.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
+			x.noteFailure(h.Container, because(string(h.Reason), errors.New(h.Message)))
+			news = true
+		}
+	}
+	return news
 }
 
 // noteActuated keeps the resources containers run with, before they are started
