@@ -284,6 +284,7 @@ func TestE2E(t *testing.T) {
 		{"everything", testEverything},
 		{"probe --wait", testProbeWait},
 		{"run", testRun},
+		{"get", testGet},
 		{"stops", testStops},
 		{"deadline", testDeadline},
 		{"wait", testWait},

@@ -29,3 +29,13 @@ func writeDocument(w io.Writer, format string, value any) error {
 	_, err = w.Write(append(text, '\n'))
 	return err
 }
+
+// generic is a value as its JSON has it: maps, lists, text, numbers.
+func generic(value any) (any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("writing json: %w", err)
+	}
+	var out any
+	return out, json.Unmarshal(text, &out)
+}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
 )
 
 // podView writes pods as kubectl does.
@@ -17,6 +19,8 @@ type podView struct {
 	now        time.Time
 	wide       bool
 	namespaces bool
+	// owners adds who made the pods.
+	owners bool
 }
 
 func (v *podView) header() []string {
@@ -26,6 +30,9 @@ func (v *podView) header() []string {
 	}
 	if v.wide {
 		header = append(header, "IP", "UID")
+	}
+	if v.owners {
+		header = append(header, "OWNER")
 	}
 	return header
 }
@@ -40,9 +47,17 @@ func (v *podView) rows(pods []*v1.Pod) [][]string {
 		if v.wide {
 			row = append(row, dash(pod.Status.PodIP), string(pod.UID))
 		}
+		if v.owners {
+			row = append(row, ownerText(pod))
+		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// ownerText says who made a pod.
+func ownerText(pod *v1.Pod) string {
+	return cmp.Or(pod.Annotations[runtime.AnnotationOwner], "podctl")
 }
 
 func dash(text string) string {

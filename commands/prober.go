@@ -88,7 +88,7 @@ func (p *prober) watch(ctx context.Context) error {
 		}
 		p.pause(ctx)
 	}
-	return nil
+	return watchEnded(ctx)
 }
 
 func (p *prober) redraw(reports []runtime.ProbeReport) error {

@@ -26,7 +26,9 @@ func table(w io.Writer, header []string, rows [][]string) error {
 		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
 		tablewriter.WithPadding(tw.Padding{Left: "", Right: "   ", Overwrite: true}),
 	)
-	t.Header(header)
+	if header != nil {
+		t.Header(header)
+	}
 	for _, row := range rows {
 		for i := range row {
 			row[i] = printable(strings.ReplaceAll(row[i], "\n", " "))

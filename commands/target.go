@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
@@ -17,6 +18,8 @@ type selection struct {
 	files []string
 	// allNamespaces lifts the restriction to one namespace when nothing is named.
 	allNamespaces bool
+	// labels is a label selector; empty lets every pod through.
+	labels string
 	// quiet leaves out the notes on fields without effect.
 	quiet bool
 	// snapshot is the file that stands for the runtime, recording what is in it.
@@ -103,9 +106,21 @@ func (g *globals) namedPods(s selection, names []string) ([]*podspec.Desired, er
 
 func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
 	applied, err := g.applied(s)
-	return slices.DeleteFunc(applied, func(d *podspec.Desired) bool {
-		return !s.allNamespaces && d.Pod.Namespace != g.namespace
-	}), err
+	if err != nil {
+		return nil, err
+	}
+	return s.filter(applied, g.namespace)
+}
+
+// filter leaves the pods of the namespace whose labels match.
+func (s *selection) filter(pods []*podspec.Desired, namespace string) ([]*podspec.Desired, error) {
+	selector, err := labels.Parse(s.labels)
+	if err != nil {
+		return nil, usagef("--selector: %v", err)
+	}
+	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
+		return (!s.allNamespaces && d.Pod.Namespace != namespace) || !selector.Matches(labels.Set(d.Pod.Labels))
+	}), nil
 }
 
 // applied lists what pods were applied with: by the journals, or by a snapshot.
