@@ -37,6 +37,7 @@ type globals struct {
 const (
 	groupMain   = "main"
 	groupLook   = "look"
+	groupInside = "inside"
 	groupUpkeep = "upkeep"
 )
 
@@ -69,6 +70,7 @@ func New(env *Env) *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Commands"},
 		&cobra.Group{ID: groupLook, Title: "Inspection commands"},
+		&cobra.Group{ID: groupInside, Title: "Commands for running pods"},
 		&cobra.Group{ID: groupUpkeep, Title: "Management commands"},
 	)
 	g.addFlags(root.PersistentFlags())
@@ -87,6 +89,7 @@ func addCommands(root *cobra.Command, g *globals) {
 	}
 	add(groupMain, newPlan(g), newApply(g), newRun(g), newProbe(g), newDelete(g))
 	add(groupLook, newGet(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
+	add(groupInside, newExec(g), newAttach(g), newPortForward(g))
 	add(groupUpkeep, newNode(g), newVersion(g))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -183,4 +184,13 @@ func (g *globals) note(format string, args ...any) {
 // print writes a line of the result.
 func (g *globals) print(format string, args ...any) {
 	fmt.Fprintln(g.env.Out, printable(fmt.Sprintf(format, args...))) //nolint:errcheck // a closed pipe ends the process
+}
+
+// namesOf lists a pod's containers for people.
+func namesOf(d *podspec.Desired) string {
+	var names []string
+	for _, ref := range podspec.Containers(d.Pod) {
+		names = append(names, ref.Name)
+	}
+	return strings.Join(names, ", ")
 }

@@ -175,3 +175,9 @@ func writeLines(ctx context.Context, args []string) error {
 	}
 	return nil
 }
+
+// cat copies its input to its output: cat.
+func cat(context.Context, []string) error {
+	_, err := io.Copy(os.Stdout, os.Stdin)
+	return err
+}

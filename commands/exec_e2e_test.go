@@ -1,0 +1,167 @@
+//go:build e2e
+
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const inside = `apiVersion: v1
+kind: Pod
+metadata: {name: inside}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --http, ":8080"], ports: [{name: http, containerPort: 8080}]}
+  - {name: echo, image: "registry.local/podctl/demo:1", args: [cat], stdin: true, stdinOnce: true}
+`
+
+// streamed is how many bytes go through a container and back.
+const streamed = 64 << 20
+
+// testExec: exit codes, bytes and errors of commands in containers are exact.
+func testExec(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	for _, c := range []struct {
+		args []string
+		code int
+		said string
+	}{
+		{[]string{"inside", "--", "/demo", "exit", "7"}, 7, `Defaulted container "app" out of: app, echo`},
+		{[]string{"inside", "-c", "echo", "--", "/demo", "exit", "0"}, 0, ""},
+		{[]string{"inside", "--", "/absent"}, 127, "/absent"},
+		{[]string{"absent", "--", "/demo"}, 127, "no pod default/absent"},
+		{[]string{"inside", "-c", "absent", "--", "/demo"}, 127, "it has app, echo"},
+		{[]string{"inside"}, 126, "exec POD -- COMMAND"},
+	} {
+		r := m.run(t, append([]string{"exec"}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.said) || strings.Contains(r.stderr, "rpc error") {
+			t.Errorf("exec %v: exit code %d, want %d\n%s", c.args, r.code, c.code, r.stderr)
+		}
+	}
+	testExecBytes(t, m)
+	testExecTerminal(t, m)
+	testExecVanished(t, m)
+	m.must(t, "delete", "--force", "inside")
+}
+
+// testExecBytes: what goes in comes out, to the last byte.
+func testExecBytes(t *testing.T, m *machine) {
+	cmd := m.command(t.Context(), "exec", "-q", "-i", "inside", "--", "/demo", "cat")
+	source, sent, received := rand.NewChaCha8([32]byte{1}), sha256.New(), sha256.New()
+	cmd.Stdin = io.TeeReader(io.LimitReader(source, streamed), sent)
+	cmd.Stdout = received
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
+		t.Errorf("what came out of the container is not what went in")
+	}
+}
+
+// testExecTerminal: on a terminal the process has one too, of the same size.
+func testExecTerminal(t *testing.T, m *machine) {
+	cmd := m.command(t.Context(), "exec", "-q", "-it", "inside", "--", "/demo", "exit", "9")
+	script := exec.CommandContext(t.Context(), "script", "-qec", strings.Join(cmd.Args, " "), "/dev/null")
+	out, err := script.CombinedOutput()
+	if err == nil || script.ProcessState.ExitCode() != 9 || !strings.Contains(string(out), "exiting with 9\r\n") {
+		t.Errorf("exec -it: exit code %d\n%q", script.ProcessState.ExitCode(), out)
+	}
+}
+
+// testExecVanished: a container that goes away in the middle ends the command, with
+// the code of a killed process or an error.
+func testExecVanished(t *testing.T, m *machine) {
+	var stderr bytes.Buffer
+	cmd := m.command(t.Context(), "exec", "-i", "inside", "-c", "echo", "--", "/demo", "sleep")
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	m.must(t, "delete", "--force", "inside")
+	if err := cmd.Wait(); err == nil || (cmd.ProcessState.ExitCode() != 137 && cmd.ProcessState.ExitCode() != 126) {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), stderr.String())
+	}
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+}
+
+// testAttach: the output of a container's own process can be watched, and one that
+// reads can be typed to.
+func testAttach(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	cmd := m.command(t.Context(), "attach", "-i", "-c", "echo", "inside")
+	cmd.Stdin = strings.NewReader("over and out\n")
+	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "over and out\n" {
+		t.Errorf("attach: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.run(t, "attach", "-i", "-c", "app", "inside"); r.code != 126 || !strings.Contains(r.stderr, "stdin: true") {
+		t.Errorf("attach to a container that does not read: exit code %d\n%s", r.code, r.stderr)
+	}
+	m.must(t, "delete", "--force", "inside")
+}
+
+// testPortForward: connections come through on several ports, and the loss of the
+// pod ends it.
+func testPortForward(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	if r := m.run(t, "port-forward", "inside", "nothing"); r.code != 1 || !strings.Contains(r.stderr, `no port "nothing"`) {
+		t.Errorf("a port that is not there: exit code %d\n%s", r.code, r.stderr)
+	}
+	cmd, ports := forwarding(t, m, "inside", ":http", ":8080")
+	for _, port := range ports {
+		for range 3 {
+			reply, err := http.Get("http://127.0.0.1:" + port + "/") //nolint:noctx // a test
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(reply.Body)
+			if reply.Body.Close(); !strings.Contains(string(body), "hello") {
+				t.Errorf("port %s says %q", port, body)
+			}
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("interrupted: exit code %d", cmd.ProcessState.ExitCode())
+	}
+	m.must(t, "delete", "--force", "inside")
+}
+
+// forwarding starts port-forward and returns the local ports it listens on.
+func forwarding(t *testing.T, m *machine, args ...string) (*exec.Cmd, []string) {
+	t.Helper()
+	cmd := m.command(context.Background(), append([]string{"port-forward", "--address", "127.0.0.1"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ports []string
+	for range len(args) - 1 {
+		var address string
+		var remote int
+		if _, err := fmt.Fscanf(out, "Forwarding from %s -> %d\n", &address, &remote); err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := strings.Cut(address, ":")
+		ports = append(ports, port)
+	}
+	go io.Copy(io.Discard, out) //nolint:errcheck // what else it says does not matter
+	return cmd, ports
+}

@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// LostPodError says that the connection to a pod ended although nobody asked for
+// it: the pod was stopped, or the runtime.
+type LostPodError struct {
+	Pod plan.PodRef
+	Err error
+}
+
+// Error says which pod was lost.
+func (e *LostPodError) Error() string {
+	return fmt.Sprintf("lost the connection to pod %s: %v", e.Pod, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *LostPodError) Unwrap() error { return e.Err }
+
+// Forwarding is what PortForward listens on. A port is written as LOCAL:REMOTE,
+// REMOTE for the same number on both sides, or :REMOTE for any free one; REMOTE may
+// be the name of a container's port.
+type Forwarding struct {
+	Addresses, Ports []string
+	// Out is told of every address and connection, Err of connections that failed.
+	Out, Err io.Writer
+}
+
+// PortForward listens on addresses of this machine and carries what comes there
+// into the pod, until the context ends or the pod is lost.
+func (e *Engine) PortForward(ctx context.Context, desired *podspec.Desired, f *Forwarding) error {
+	ref := plan.RefOf(desired.Pod)
+	numbers, err := portNumbers(desired.Pod, f.Ports)
+	if err != nil {
+		return err
+	}
+	u, err := e.forwardURL(ctx, ref)
+	if err != nil {
+		return err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(&restclient.Config{})
+	if err != nil {
+		return err
+	}
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
+	forwarder, err := portforward.NewOnAddresses(dialer, f.Addresses, numbers, ctx.Done(), make(chan struct{}), f.Out, f.Err)
+	if err != nil {
+		return err
+	}
+	err = forwarder.ForwardPorts()
+	if errors.Is(err, portforward.ErrLostConnectionToPod) && ctx.Err() == nil {
+		return &LostPodError{Pod: ref, Err: errors.New("it was stopped, or the runtime was")}
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return err
+}
+
+func (e *Engine) forwardURL(ctx context.Context, ref plan.PodRef) (*url.URL, error) {
+	sandbox, err := e.readySandbox(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := e.client.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: sandbox})
+	if err != nil {
+		return nil, fmt.Errorf("forwarding ports of pod %s: %w", ref, err)
+	}
+	return e.streamURL(reply.GetUrl())
+}
+
+// readySandbox finds the sandbox that the pod runs in.
+func (e *Engine) readySandbox(ctx context.Context, ref plan.PodRef) (string, error) {
+	list, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: uidSelector(ref),
+		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
+	}})
+	if err != nil {
+		return "", fmt.Errorf("looking for pod %s: %w", ref, err)
+	}
+	if len(list.GetItems()) == 0 {
+		return "", fmt.Errorf("pod %s does not run", ref)
+	}
+	return list.GetItems()[0].GetId(), nil
+}
+
+// portNumbers replaces the names of ports by their numbers.
+func portNumbers(pod *v1.Pod, ports []string) ([]string, error) {
+	numbers := make([]string, 0, len(ports))
+	for _, port := range ports {
+		local, remote, both := strings.Cut(port, ":")
+		if !both {
+			local, remote = "", port
+		}
+		number, err := portNumber(pod, remote)
+		if err != nil {
+			return nil, err
+		}
+		if local == "" && !both {
+			local = number
+		}
+		numbers = append(numbers, local+":"+number)
+	}
+	return numbers, nil
+}
+
+func portNumber(pod *v1.Pod, port string) (string, error) {
+	if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {
+		return port, nil
+	}
+	for _, ref := range podspec.Containers(pod) {
+		for _, p := range ref.Ports {
+			if p.Name == port {
+				return strconv.Itoa(int(p.ContainerPort)), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("pod %s has no port %q: give a number from 1 to 65535, or the name of a container's port", plan.RefOf(pod), port)
+}
