@@ -286,6 +286,7 @@ func TestE2E(t *testing.T) {
 		{"run", testRun},
 		{"get", testGet},
 		{"exec", testExec},
+		{"events", testEvents},
 		{"attach", testAttach},
 		{"port-forward", testPortForward},
 		{"stops", testStops},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -126,9 +127,9 @@ func testPortForward(t *testing.T, m *machine) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, _ := io.ReadAll(reply.Body)
-			if reply.Body.Close(); !strings.Contains(string(body), "hello") {
-				t.Errorf("port %s says %q", port, body)
+			body, err := io.ReadAll(reply.Body)
+			if err = errors.Join(err, reply.Body.Close()); err != nil || !strings.Contains(string(body), "hello") {
+				t.Errorf("port %s says %q: %v", port, body, err)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func addCommands(root *cobra.Command, g *globals) {
 		}
 	}
 	add(groupMain, newPlan(g), newApply(g), newRun(g), newProbe(g), newDelete(g))
-	add(groupLook, newGet(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
+	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
 	add(groupInside, newExec(g), newAttach(g), newPortForward(g))
 	add(groupUpkeep, newNode(g), newVersion(g))
 }

@@ -33,6 +33,7 @@ type execution struct {
 	done map[string]chan struct{}
 
 	mu       sync.Mutex
+	told     chronicle
 	states   map[string]stepState
 	failed   []StepError
 	left     []*plan.Step
@@ -172,13 +173,13 @@ func (x *execution) fail(s *plan.Step, err error) error {
 
 // report tells one event at a time.
 func (x *execution) report(ev Event) {
-	if x.opts.Report == nil {
-		return
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	ev.Pod = x.plan.Pod
-	x.opts.Report(ev)
+	x.told.note(&ev)
+	if x.opts.Report != nil {
+		x.opts.Report(ev)
+	}
 }
 
 // do carries out one step. There is no other place where a plan meets the
@@ -223,6 +224,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 
 func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	outcome := &Outcome{Plan: x.plan, Failed: x.failed, Left: x.left}
+	x.chronicle()
 	err := x.remember()
 	switch {
 	case err != nil:

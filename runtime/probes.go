@@ -244,8 +244,10 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot,
 	if err != nil || j.Generation != s.Journal.Generation || j.Deleted {
 		return err
 	}
+	var told chronicle
+	told.probes(s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return pod.WriteJournal(j)
+	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, j.Applied))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers

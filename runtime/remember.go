@@ -72,6 +72,18 @@ func (x *execution) remember() error {
 	return x.write()
 }
 
+// chronicle writes down what happened in the pass. A pass does not fail for it.
+func (x *execution) chronicle() {
+	manifest := x.desired
+	if manifest == nil {
+		manifest = x.journal.Applied
+	}
+	x.told.holds(x.e.now(), x.plan)
+	if err := x.told.write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, manifest); err != nil {
+		x.warn(err.Error())
+	}
+}
+
 // noteLeft keeps what runs after the pass: what is missing of it later was
 // stopped by somebody else.
 func (x *execution) noteLeft() {

@@ -86,6 +86,9 @@ func (x *execution) preStop(ctx context.Context, s *stopping) {
 	defer cancel()
 	if err := x.hook(ctx, s.preStop, s.ref, s.id); err != nil {
 		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
+		x.mu.Lock()
+		x.told.warning(x.e.now(), "FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
+		x.mu.Unlock()
 		return
 	}
 	s.tell("preStop %.1fs", x.e.now().Sub(began).Seconds())

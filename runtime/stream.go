@@ -42,11 +42,11 @@ func (e *Engine) Exec(ctx context.Context, desired *podspec.Desired, container s
 		return err
 	}
 	err = e.stream(ctx, s, func() (string, error) {
-		reply, err := e.client.Exec(ctx, &runtimeapi.ExecRequest{
+		reply, execErr := e.client.Exec(ctx, &runtimeapi.ExecRequest{
 			ContainerId: id, Cmd: command, Tty: s.Terminal,
 			Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.Terminal,
 		})
-		return reply.GetUrl(), err
+		return reply.GetUrl(), execErr
 	})
 	if exit := (*ExitError)(nil); err == nil || errors.As(err, &exit) || ctx.Err() != nil {
 		return err

@@ -1,0 +1,295 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type describeOptions struct {
+	selection
+	timeline bool
+	output   string
+}
+
+func newDescribe(g *globals) *cobra.Command {
+	o := &describeOptions{}
+	cmd := &cobra.Command{
+		Use:   "describe [flags] MANIFEST|POD...",
+		Short: "Show all there is to know of pods",
+		Long: "Show pods with their containers, conditions, volumes and events, and what the next apply would do.\n" +
+			"--timeline draws where the time of the last start went." +
+			exitCodes("0 done", "1 error", "5 refused manifest"),
+		Example: "  podctl describe web\n  podctl describe web --timeline\n  podctl describe web --timeline -o svg > start.svg",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), g, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVar(&o.timeline, "timeline", false, "Draw where the time of the last start went")
+	f.VarP(outputFlag(&o.output, "svg"), "output", "o", "With --timeline: text or svg")
+	return cmd
+}
+
+func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []string) error {
+	switch {
+	case len(args)+len(o.files) == 0:
+		return usagef("describe needs a manifest or a pod")
+	case o.output == "svg" && !o.timeline:
+		return usagef("-o svg is a picture of the --timeline")
+	}
+	o.quiet = true
+	desired, err := g.desired(ctx, o.selection, args)
+	if err != nil {
+		return err
+	}
+	if o.output == "svg" && len(desired) != 1 {
+		return usagef("a picture has one pod; these are %d", len(desired))
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return err
+	}
+	pods, err := engine.Pods(ctx, desired)
+	if err != nil {
+		return err
+	}
+	for i, d := range desired {
+		if i > 0 {
+			g.print("")
+		}
+		if err := g.describe(ctx, engine, o, d, pods[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *describeOptions, d *podspec.Desired, pod *v1.Pod) error {
+	h, err := engine.History(plan.RefOf(pod))
+	if err != nil {
+		return err
+	}
+	if o.timeline {
+		t := runtime.NewTimeline(pod, h)
+		if o.output == "svg" {
+			return writeTimelineSVG(g.env.Out, t)
+		}
+		return writeTimeline(g.env.Out, t, g.paint(g.env.OutTTY))
+	}
+	next, err := engine.Plan(ctx, d, plan.Options{})
+	if err != nil {
+		return err
+	}
+	v := &description{now: g.env.Now()}
+	v.pod(d, pod)
+	v.next(next)
+	v.events(h, pod)
+	_, err = fmt.Fprint(g.env.Out, printable(v.text.String()))
+	return err
+}
+
+// next says what the next apply would do.
+func (v *description) next(p *plan.Plan) {
+	v.field(0, "Next apply", "%s", summaryText(p))
+	for _, drift := range p.Drift {
+		v.field(0, "Drift", "%s", drift)
+	}
+	for _, note := range p.Notes {
+		v.field(0, "Note", "%s", note)
+	}
+}
+
+func summaryText(p *plan.Plan) string {
+	var parts []string
+	s := p.Summary
+	for _, one := range []struct {
+		count int
+		what  string
+	}{{s.Start, "start"}, {s.Stop, "stop"}, {s.Replace, "replace"}, {s.Update, "update"}, {s.Remove, "remove"}, {s.Hold, "held"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d to %s", one.count, one.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	return strings.ReplaceAll(strings.Join(parts, ", "), "to held", "held") + " (see podctl plan)"
+}
+
+// pod writes a pod as kubectl describes it.
+func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
+	v.field(0, "Name", "%s", pod.Name)
+	v.field(0, "Namespace", "%s", pod.Namespace)
+	v.field(0, "UID", "%s", pod.UID)
+	v.field(0, "Source", "%s", dash(d.Source))
+	if pod.Status.StartTime != nil {
+		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))
+	}
+	v.pairs("Labels", pod.Labels)
+	v.pairs("Annotations", pod.Annotations)
+	v.field(0, "Status", "%s", statusLine(pod))
+	var ips []string
+	for _, ip := range pod.Status.PodIPs {
+		ips = append(ips, ip.IP)
+	}
+	v.field(0, "IPs", "%s", dash(strings.Join(ips, ", ")))
+	v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
+	v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
+	v.containers("Init Containers", podspec.InitContainers(pod), pod)
+	v.containers("Containers", podspec.RegularContainers(pod), pod)
+	v.containers("Debug Containers", podspec.EphemeralContainers(pod), pod)
+	v.conditions(pod)
+	v.volumes(pod)
+}
+
+func statusLine(pod *v1.Pod) string {
+	text := string(pod.Status.Phase)
+	if word := statusText(pod); word != text {
+		text += " (" + word + ")"
+	}
+	if pod.Status.Message != "" {
+		text += ": " + pod.Status.Message
+	}
+	return text
+}
+
+func (v *description) conditions(pod *v1.Pod) {
+	v.heading(0, "Conditions")
+	for _, c := range pod.Status.Conditions {
+		text := string(c.Status)
+		if c.Reason != "" {
+			text += "  " + c.Reason
+		}
+		if c.Message != "" {
+			text += ": " + c.Message
+		}
+		v.field(1, string(c.Type), "%s", text)
+	}
+}
+
+func (v *description) volumes(pod *v1.Pod) {
+	if len(pod.Spec.Volumes) > 0 {
+		v.heading(0, "Volumes")
+	}
+	for i := range pod.Spec.Volumes {
+		v.field(1, pod.Spec.Volumes[i].Name, "%s", volumeText(&pod.Spec.Volumes[i]))
+	}
+}
+
+// volumeText says where a volume's content comes from.
+func volumeText(vol *v1.Volume) string {
+	switch {
+	case vol.HostPath != nil:
+		return "host path " + vol.HostPath.Path
+	case vol.ConfigMap != nil:
+		return "ConfigMap " + vol.ConfigMap.Name
+	case vol.Secret != nil:
+		return "Secret " + vol.Secret.SecretName
+	case vol.PersistentVolumeClaim != nil:
+		return "claim " + vol.PersistentVolumeClaim.ClaimName
+	case vol.Image != nil:
+		return "image " + vol.Image.Reference
+	case vol.EmptyDir != nil && vol.EmptyDir.Medium != "":
+		return "empty directory in " + string(vol.EmptyDir.Medium)
+	case vol.EmptyDir != nil:
+		return "empty directory"
+	case vol.DownwardAPI != nil:
+		return "downward API"
+	case vol.Projected != nil:
+		return fmt.Sprintf("projected from %d sources", len(vol.Projected.Sources))
+	}
+	return "of another kind"
+}
+
+func (v *description) containers(title string, refs []podspec.ContainerRef, pod *v1.Pod) {
+	if len(refs) > 0 {
+		v.heading(0, title)
+	}
+	for _, ref := range refs {
+		v.container(ref, statusOf(pod, ref.Name))
+	}
+}
+
+func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus) {
+	v.heading(1, ref.Name)
+	v.field(2, "Container ID", "%s", dash(s.ContainerID))
+	v.field(2, "Image", "%s", ref.Image)
+	v.field(2, "Image ID", "%s", dash(s.ImageID))
+	var ports []string
+	for _, p := range ref.Ports {
+		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s %d/%s", p.Name, p.ContainerPort, p.Protocol), " "))
+	}
+	v.optional("Ports", strings.Join(ports, ", "))
+	v.optional("Command", strings.Join(slices.Concat(ref.Command, ref.Args), " "))
+	v.state("State", &s.State)
+	if s.LastTerminationState.Terminated != nil {
+		v.state("Last State", &s.LastTerminationState)
+	}
+	v.field(2, "Ready", "%t", s.Ready)
+	v.field(2, "Restart Count", "%d", s.RestartCount)
+	v.optional("Limits", resourcesText(ref.Resources.Limits))
+	v.optional("Requests", resourcesText(ref.Resources.Requests))
+	for _, t := range plan.ProbeTypes() {
+		if p := plan.ProbeOf(ref.Container, t); p != nil {
+			v.field(2, strings.ToUpper(string(t[:1]))+string(t[1:]), "%s", probeText(p))
+		}
+	}
+	v.environment(ref.Container)
+	v.mounts(ref.Container)
+}
+
+// environment lists variables; values that come from elsewhere are named, not shown.
+func (v *description) environment(c *v1.Container) {
+	if len(c.Env)+len(c.EnvFrom) > 0 {
+		v.heading(2, "Environment")
+	}
+	for _, from := range c.EnvFrom {
+		switch {
+		case from.ConfigMapRef != nil:
+			v.line(3, "all of ConfigMap %s", from.ConfigMapRef.Name)
+		case from.SecretRef != nil:
+			v.line(3, "all of Secret %s", from.SecretRef.Name)
+		}
+	}
+	for _, e := range c.Env {
+		v.line(3, "%s: %s", e.Name, envText(&e))
+	}
+}
+
+func envText(e *v1.EnvVar) string {
+	from := e.ValueFrom
+	switch {
+	case from == nil:
+		return e.Value
+	case from.SecretKeyRef != nil:
+		return fmt.Sprintf("<key %s of Secret %s>", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
+	case from.ConfigMapKeyRef != nil:
+		return fmt.Sprintf("<key %s of ConfigMap %s>", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+	case from.FieldRef != nil:
+		return "<" + from.FieldRef.FieldPath + ">"
+	case from.ResourceFieldRef != nil:
+		return "<" + from.ResourceFieldRef.Resource + ">"
+	}
+	return "<from a file>"
+}
+
+func (v *description) mounts(c *v1.Container) {
+	if len(c.VolumeMounts) > 0 {
+		v.heading(2, "Mounts")
+	}
+	for _, m := range c.VolumeMounts {
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		v.line(3, "%s from %s (%s)", m.MountPath, m.Name, mode)
+	}
+}

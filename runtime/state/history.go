@@ -1,0 +1,180 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// History is what happened to a pod: events in the kubelet's words, and how long the
+// steps of its start took. It outlives the pod, until `podctl prune`. Losing it
+// changes nothing but what can be told.
+type History struct {
+	Version int         `json:"version"`
+	Pod     plan.PodRef `json:"pod"`
+	Events  []PodEvent  `json:"events,omitempty"`
+	// Spans are the steps since the pod's sandbox was made, in the order in which they
+	// ended.
+	Spans []Span `json:"spans,omitempty"`
+}
+
+// EventType says whether an event is good news.
+type EventType string
+
+// The types of events (core/v1: EventTypeNormal, EventTypeWarning).
+const (
+	Normal  EventType = "Normal"
+	Warning EventType = "Warning"
+)
+
+// PodEvent is one thing that happened, and how often.
+type PodEvent struct {
+	Type EventType `json:"type"`
+	// Reason is the kubelet's word: Pulled, Created, Started, Killing, BackOff and so on.
+	Reason string `json:"reason"`
+	// Container is the one concerned; empty means the pod.
+	Container string    `json:"container,omitempty"`
+	Message   string    `json:"message"`
+	Count     int       `json:"count"`
+	First     time.Time `json:"firstTimestamp"`
+	Last      time.Time `json:"lastTimestamp"`
+}
+
+// Span is one step of a pod's start, or a moment when it has no length.
+type Span struct {
+	// Kind is the step's, or Ready or Started for a probe that passed.
+	Kind   string    `json:"kind"`
+	Object string    `json:"object,omitempty"`
+	Begin  time.Time `json:"begin"`
+	End    time.Time `json:"end"`
+	Failed bool      `json:"failed,omitempty"`
+}
+
+// A history is bounded: the events and spans that are kept, and the length of a
+// message in bytes (core/v1: an event's message has at most 1024).
+const (
+	historyVersion = 1
+	eventsMax      = 200
+	spansMax       = 200
+	messageMax     = 1024
+)
+
+// Add adds events. One that has happened before is counted instead, and comes last.
+func (h *History) Add(events ...PodEvent) {
+	for _, e := range events {
+		if len(e.Message) > messageMax {
+			e.Message = strings.ToValidUTF8(e.Message[:messageMax], "")
+		}
+		e.Count, e.First = 1, e.Last
+		for i, old := range h.Events {
+			if old.Type == e.Type && old.Reason == e.Reason && old.Container == e.Container && old.Message == e.Message {
+				e.Count, e.First = old.Count+1, old.First
+				h.Events = append(h.Events[:i], h.Events[i+1:]...)
+				break
+			}
+		}
+		h.Events = append(h.Events, e)
+	}
+	h.Events = h.Events[max(0, len(h.Events)-eventsMax):]
+}
+
+// Mark adds spans. The start of a sandbox begins anew.
+func (h *History) Mark(spans ...Span) {
+	for _, s := range spans {
+		if s.Kind == string(plan.RunSandbox) {
+			kept := h.Spans[:0]
+			for _, old := range h.Spans {
+				// What this pass did before it, a pull for example, belongs to the start.
+				if old.End.After(s.Begin) {
+					kept = append(kept, old)
+				}
+			}
+			h.Spans = kept
+		}
+		h.Spans = append(h.Spans, s)
+	}
+	h.Spans = h.Spans[max(0, len(h.Spans)-spansMax):]
+}
+
+func (l Layout) histories() string { return filepath.Join(l.Root, "events") }
+
+func (p Pod) historyFile() string {
+	return filepath.Join(p.layout.histories(), string(p.uid)+".json")
+}
+
+// ReadHistory reads what happened to the pod. One that is missing, damaged or of a
+// newer podctl is empty: nothing depends on it.
+func (p Pod) ReadHistory() (*History, error) {
+	if err := errors.Join(p.check(), p.layout.check()); err != nil {
+		return nil, err
+	}
+	h := &History{}
+	text, err := readRegular(p.historyFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
+		return h, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the pod's events: %w", err)
+	}
+	if err := json.Unmarshal(text, h); err != nil || h.Version != historyVersion {
+		h = &History{}
+	}
+	return h, nil
+}
+
+// Histories reads all histories there are, of pods that are gone too.
+func (l Layout) Histories() ([]*History, error) {
+	entries, err := os.ReadDir(l.histories())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading events: %w", err)
+	}
+	var all []*History
+	for _, entry := range entries {
+		uid, ok := strings.CutSuffix(entry.Name(), ".json")
+		if !ok || strings.HasPrefix(uid, ".") {
+			continue
+		}
+		h, err := l.Pod(types.UID(uid)).ReadHistory()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// WriteHistory replaces the pod's history. It is not forced onto the disk: a crash of
+// the machine may lose it. The caller holds the pod's lock.
+func (p Pod) WriteHistory(h *History) (err error) {
+	h.Version = historyVersion
+	text, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("writing the pod's events: %w", err)
+	}
+	if err = errors.Join(p.check(), p.layout.prepare()); err == nil {
+		err = makeDirs(p.layout.histories(), podDirMode, podDirMode)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the pod's events: %w", err)
+	}
+	unfinished := filepath.Join(p.layout.histories(), "."+string(p.uid))
+	if err = os.WriteFile(unfinished, text, 0o600); err == nil {
+		err = os.Rename(unfinished, p.historyFile())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the pod's events: %w", err)
+	}
+	return nil
+}

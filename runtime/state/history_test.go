@@ -1,0 +1,74 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+func TestEventsAreCountedAndBounded(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	h := &History{}
+	h.Add(PodEvent{Type: Warning, Reason: "BackOff", Container: "app", Message: "m", Last: noon})
+	h.Add(PodEvent{Type: Normal, Reason: "Started", Container: "app", Last: noon.Add(time.Second)})
+	h.Add(PodEvent{Type: Warning, Reason: "BackOff", Container: "app", Message: "m", Last: noon.Add(time.Minute)})
+	if len(h.Events) != 2 {
+		t.Fatalf("%d events, two are different", len(h.Events))
+	}
+	if e := h.Events[1]; e.Reason != "BackOff" || e.Count != 2 || !e.First.Equal(noon) || !e.Last.Equal(noon.Add(time.Minute)) {
+		t.Errorf("the repeated event is %+v", e)
+	}
+	for i := range 3 * eventsMax {
+		h.Add(PodEvent{Reason: fmt.Sprint(i), Message: strings.Repeat("é", messageMax)})
+	}
+	if len(h.Events) != eventsMax || h.Events[eventsMax-1].Reason != fmt.Sprint(3*eventsMax-1) {
+		t.Errorf("%d events are kept, the newest is %s", len(h.Events), h.Events[len(h.Events)-1].Reason)
+	}
+	if n := len(h.Events[0].Message); n > messageMax {
+		t.Errorf("a message has %d bytes", n)
+	}
+}
+
+func TestANewSandboxBeginsANewTimeline(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	h := &History{}
+	h.Mark(
+		Span{Kind: string(plan.StartContainer), Object: "old", Begin: at(0), End: at(1)},
+		Span{Kind: string(plan.PullImage), Object: "image", Begin: at(10), End: at(13)},
+		Span{Kind: string(plan.RunSandbox), Begin: at(11), End: at(12)},
+	)
+	if len(h.Spans) != 2 || h.Spans[0].Object != "image" {
+		t.Errorf("the timeline has %+v", h.Spans)
+	}
+}
+
+func TestHistoryOutlivesItsPod(t *testing.T) {
+	layout := Layout{Root: t.TempDir()}
+	pod := layout.Pod("u1")
+	h := &History{Pod: plan.PodRef{Namespace: "default", Name: "web", UID: "u1"}}
+	h.Add(PodEvent{Type: Normal, Reason: "Started"})
+	if err := pod.WriteHistory(h); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(pod.historyFile()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is there with mode %v: %v", info.Mode(), err)
+	}
+	if err := pod.RemoveJournal(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := layout.Histories()
+	if err != nil || len(all) != 1 || all[0].Pod.Name != "web" || len(all[0].Events) != 1 {
+		t.Errorf("histories: %+v, %v", all, err)
+	}
+	if err := os.WriteFile(pod.historyFile(), []byte(`{"version":1,"ev`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := pod.ReadHistory(); err != nil || len(h.Events) != 0 {
+		t.Errorf("a damaged history is %+v, %v; it is empty and no error", h, err)
+	}
+}
