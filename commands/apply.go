@@ -42,8 +42,7 @@ func newApply(g *globals) *cobra.Command {
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 	f.BoolVar(&o.all, "all", false, "Every pod that podctl applied, from its stored copy")
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "With --all: pods of all namespaces")
-	f.Var(&choice{value: &o.wait, allowed: []string{"started", "ready", "completed"}}, "wait", "Make passes until the pod is started, ready or completed")
-	f.Lookup("wait").NoOptDefVal = "ready"
+	addWaitFlag(cmd, &o.wait)
 	f.StringVar(&o.plan, "plan", "", "Execute a plan that plan --save wrote, if nothing has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Go on although a kubelet runs on the same runtime and may kill the pods")
 	f.BoolVar(&o.dryRun, "dry-run", false, "The same as plan")
@@ -54,6 +53,12 @@ func newApply(g *globals) *cobra.Command {
 	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 3 when the pod is not complete yet")
 	f.VarP(outputFlag(&o.output, "json"), "output", "o", "Output format: text, or json: one event per line")
 	return cmd
+}
+
+func addWaitFlag(cmd *cobra.Command, goal *string) {
+	f := cmd.Flags()
+	f.Var(&choice{value: goal, allowed: []string{"started", "ready", "completed"}}, "wait", "Make passes until the pod is started, ready or completed")
+	f.Lookup("wait").NoOptDefVal = "ready"
 }
 
 func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) error {

@@ -286,6 +286,8 @@ func TestE2E(t *testing.T) {
 		{"run", testRun},
 		{"get", testGet},
 		{"exec", testExec},
+		{"cp", testCopy},
+		{"restart", testRestart},
 		{"events", testEvents},
 		{"attach", testAttach},
 		{"port-forward", testPortForward},

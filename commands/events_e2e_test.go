@@ -4,6 +4,7 @@ package commands_test
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func testEvents(t *testing.T, m *machine) {
 	}
 	picture := xml.NewDecoder(strings.NewReader(m.must(t, "describe", "--timeline", "-o", "svg", "eventful").stdout))
 	for {
-		if _, err := picture.Token(); err == io.EOF {
+		if _, err := picture.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

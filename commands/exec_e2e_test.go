@@ -11,7 +11,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -165,4 +167,39 @@ func forwarding(t *testing.T, m *machine, args ...string) (*exec.Cmd, []string) 
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // what else it says does not matter
 	return cmd, ports
+}
+
+// testCopy: trees go in and come out as they are, and no link leads out of the
+// container.
+func testCopy(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	dir := t.TempDir()
+	tree := filepath.Join(dir, "tree")
+	if err := os.MkdirAll(filepath.Join(tree, "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tree, "a", "b", "run"), bytes.Repeat([]byte("podctl"), 1<<18), 0o751); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/shadow", filepath.Join(tree, "shadow")); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, "cp", tree, "inside:/srv")
+	m.must(t, "cp", tree, "inside:/srv")
+	m.must(t, "cp", "inside:/srv", filepath.Join(dir, "back"))
+	if out, err := exec.CommandContext(t.Context(), "diff", "-r", "--no-dereference", tree, filepath.Join(dir, "back", "tree")).CombinedOutput(); err != nil {
+		t.Errorf("what came back is not what went in: %s", out)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "back", "tree", "a", "b", "run")); err != nil || info.Mode() != 0o751 {
+		t.Errorf("its mode is %v: %v", info.Mode(), err)
+	}
+	if r := m.run(t, "cp", "inside:/srv/tree/shadow", dir); r.code != 1 || !strings.Contains(r.stderr, "in the container") {
+		t.Errorf("a link that leads out: exit code %d\n%s", r.code, r.stderr)
+	}
+	for _, args := range [][]string{{"a", "b"}, {"inside:/a", "inside:/b"}, {"inside:", "b"}} {
+		if r := m.run(t, append([]string{"cp"}, args...)...); r.code != 1 {
+			t.Errorf("cp %v: exit code %d", args, r.code)
+		}
+	}
+	m.must(t, "delete", "--force", "inside")
 }

@@ -102,3 +102,44 @@ func testGetForeign(t *testing.T, m *machine) {
 		t.Errorf("pods of podctl's own:\n%s", r.stdout)
 	}
 }
+
+const restartable = `apiVersion: v1
+kind: Pod
+metadata: {name: again}
+spec:
+  terminationGracePeriodSeconds: 2
+  initContainers:
+  - {name: seed, image: "registry.local/podctl/demo:1", args: [exit, "0"]}
+  - {name: side, image: "registry.local/podctl/demo:1", restartPolicy: Always, args: [sleep]}
+  containers:
+  - {name: app, image: "registry.local/podctl/demo:1", args: [sleep]}
+  - {name: other, image: "registry.local/podctl/demo:1", args: [sleep]}
+`
+
+// testRestart: what the user names is started anew, and nothing else.
+func testRestart(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, restartable))
+	before, sandbox := m.ids(t, "again"), m.readySandbox(t, "again")
+	if r := m.must(t, "restart", "--dry-run", "again", "app"); !strings.Contains(r.stdout, "a restart was asked for") {
+		t.Errorf("restart --dry-run:\n%s", r.stdout)
+	}
+	m.must(t, "restart", "again", "app")
+	after := m.ids(t, "again")
+	if after["app"] == before["app"] || after["other"] != before["other"] || after["side"] != before["side"] {
+		t.Errorf("restart of app alone: before %v, after %v", before, after)
+	}
+	m.must(t, "restart", "--wait", "--timeout", "30s", "again")
+	last := m.ids(t, "again")
+	for name, id := range after {
+		if last[name] == id || last[name] == "" {
+			t.Errorf("restart of all: %s was %s and is %s", name, id, last[name])
+		}
+	}
+	if m.readySandbox(t, "again") != sandbox || m.pod(t, "again").Status.InitContainerStatuses[0].RestartCount != 0 {
+		t.Error("the sandbox or an init container was started anew")
+	}
+	if r := m.run(t, "restart", "again", "seed"); r.code != 1 || !strings.Contains(r.stderr, "runs once") {
+		t.Errorf("restart of an init container: exit code %d\n%s", r.code, r.stderr)
+	}
+	m.must(t, "delete", "again")
+}

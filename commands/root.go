@@ -87,9 +87,9 @@ func addCommands(root *cobra.Command, g *globals) {
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupMain, newPlan(g), newApply(g), newRun(g), newProbe(g), newDelete(g))
+	add(groupMain, newPlan(g), newApply(g), newRun(g), newRestart(g), newProbe(g), newDelete(g))
 	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
-	add(groupInside, newExec(g), newAttach(g), newPortForward(g))
+	add(groupInside, newExec(g), newAttach(g), newPortForward(g), newCopy(g))
 	add(groupUpkeep, newNode(g), newVersion(g))
 }
 

@@ -58,7 +58,7 @@ func (d *decision) holdStale(ref podspec.ContainerRef, j judgement) {
 // (kubelet: doBackOff). The delay counts from the end of its newest run.
 func (v *view) backoffHold(s start) (Hold, bool) {
 	exited := v.newestExited(s.ref.Name)
-	if exited == nil || s.fresh || v.opts.IgnoreBackoff {
+	if exited == nil || s.fresh || v.opts.IgnoreBackoff || v.restartRequested(s.ref) {
 		return Hold{}, false
 	}
 	backoff, estimated := v.backoff(s.ref, exited)

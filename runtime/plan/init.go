@@ -160,6 +160,11 @@ func (w *initWalk) visitRunningSidecar(i int, c *Container) {
 		w.startFresh(i, diff)
 		return
 	}
+	if w.v.restartRequested(ref) {
+		w.kill(i, c, RestartRequested, restartText)
+		w.starts = append(w.starts, start{ref: ref, reason: RestartRequested, message: restartText, fresh: true})
+		return
+	}
 	if ref.LivenessProbe != nil && !w.sidecarLives(i, c) {
 		return
 	}

@@ -30,6 +30,9 @@ type Options struct {
 	IgnoreBackoff bool
 	// GracePeriod overrides the grace period of every stop, in seconds.
 	GracePeriod *int64
+	// Restart names containers that are started anew although nothing asks for it but
+	// the user.
+	Restart []string
 	// KeepBasis keeps in the plan what it was made of, so that what changed since
 	// can be named.
 	KeepBasis bool

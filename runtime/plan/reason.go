@@ -22,11 +22,13 @@ const (
 	InitFailed           Reason = "InitFailed"
 	ContainerExited      Reason = "Exited"
 	RestartAllContainers Reason = "RestartAllContainers"
-	RemovedFromSpec      Reason = "RemovedFromSpec"
-	Resized              Reason = "Resized"
-	SandboxReplaced      Reason = "SandboxReplaced"
-	NeverStarted         Reason = "NeverStarted"
-	Superseded           Reason = "Superseded"
+	// RestartRequested: the user asked for it.
+	RestartRequested Reason = "RestartRequested"
+	RemovedFromSpec  Reason = "RemovedFromSpec"
+	Resized          Reason = "Resized"
+	SandboxReplaced  Reason = "SandboxReplaced"
+	NeverStarted     Reason = "NeverStarted"
+	Superseded       Reason = "Superseded"
 
 	CrashLoopBackOff           Reason = "CrashLoopBackOff"
 	ProbeStale                 Reason = "ProbeStale"

@@ -28,7 +28,7 @@ func (d *decision) decideRegular(v *view) int {
 }
 
 func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *Container) {
-	if restartWanted(v.pod, ref.Container, c) {
+	if restartWanted(v.pod, ref.Container, c) || v.restartRequested(ref) {
 		d.regularStart = append(d.regularStart, v.startAgain(ref))
 		return
 	}
@@ -42,6 +42,11 @@ func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *Container)
 		text := changeText(diff.changes)
 		d.kills = append(d.kills, kill{container: c, ref: ref, reason: SpecChanged, message: text, diff: diff})
 		d.regularStart = append(d.regularStart, start{ref: ref, reason: SpecChanged, message: text, diff: diff, fresh: true})
+		return false
+	}
+	if v.restartRequested(ref) {
+		d.killRegular(ref, c, RestartRequested, restartText)
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: RestartRequested, message: restartText, fresh: true})
 		return false
 	}
 	if d.killUnhealthy(v, ref, c) {

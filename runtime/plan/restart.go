@@ -134,3 +134,10 @@ func exitText(v *view, c *Container) string {
 	}
 	return text
 }
+
+const restartText = "a restart was asked for"
+
+// restartRequested tells that the user wants a container started anew.
+func (v *view) restartRequested(ref podspec.ContainerRef) bool {
+	return slices.Contains(v.opts.Restart, ref.Name)
+}

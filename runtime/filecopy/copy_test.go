@@ -1,0 +1,126 @@
+package filecopy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func make1(t *testing.T, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link1(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func opened(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestCopyKeepsModesAndLinks(t *testing.T) {
+	src, dst := t.TempDir(), t.TempDir()
+	make1(t, src+"/tree/a/run.sh", "run", 0o751)
+	make1(t, src+"/tree/set", "id", 0o755|os.ModeSetuid)
+	link1(t, "/etc/passwd", src+"/tree/away")
+	make1(t, dst+"/new/a/run.sh", "old and longer", 0o600)
+	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "new", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(dst + "/new/a/run.sh"); string(text) != "run" {
+		t.Errorf("the file holds %q", text)
+	}
+	for name, mode := range map[string]os.FileMode{"/new/a/run.sh": 0o751, "/new/set": 0o755 | os.ModeSetuid} {
+		if info, err := os.Stat(dst + name); err != nil || info.Mode() != mode {
+			t.Errorf("%s has mode %v: %v", name, info.Mode(), err)
+		}
+	}
+	if target, err := os.Readlink(dst + "/new/away"); err != nil || target != "/etc/passwd" {
+		t.Errorf("the link leads to %q: %v", target, err)
+	}
+}
+
+// TestNoLinkLeadsOut: what is there already at the destination is never written
+// through.
+func TestNoLinkLeadsOut(t *testing.T) {
+	src, dst, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	make1(t, src+"/tree/file", "mine", 0o600)
+	make1(t, src+"/tree/dir/file", "mine", 0o600)
+	make1(t, outside+"/victim", "theirs", 0o600)
+	if err := os.Mkdir(dst+"/tree", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link1(t, outside+"/victim", dst+"/tree/file")
+	link1(t, outside, dst+"/tree/dir")
+	err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "tree", Options{})
+	if err == nil || !strings.Contains(err.Error(), "tree/dir") {
+		t.Errorf("a link in the place of a directory was followed: %v", err)
+	}
+	if text, _ := os.ReadFile(outside + "/victim"); string(text) != "theirs" {
+		t.Errorf("a file outside holds %q", text)
+	}
+	if entries, _ := os.ReadDir(outside); len(entries) != 1 {
+		t.Errorf("%d files outside, one is theirs", len(entries))
+	}
+	for _, name := range []string{"..", ".", "", "a/b"} {
+		if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), name, Options{}); err == nil {
+			t.Errorf("a copy was made to the name %q", name)
+		}
+	}
+}
+
+func TestRootKeepsPathsIn(t *testing.T) {
+	base := t.TempDir()
+	make1(t, base+"/secret", "outside", 0o600)
+	make1(t, base+"/root/etc/hosts", "inside", 0o600)
+	link1(t, "/etc/hosts", base+"/root/absolute")
+	link1(t, "../../secret", base+"/root/up")
+	root, err := OpenRoot(base + "/root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	f, err := root.Open("/absolute")
+	if err != nil {
+		t.Fatalf("an absolute link begins at the root: %v", err)
+	}
+	defer f.Close()
+	for _, name := range []string{"/up", "../secret", "/etc/../../secret"} {
+		if f, err := root.Open(name); err == nil {
+			f.Close()
+			t.Errorf("%s leads out of the root", name)
+		}
+	}
+	for _, c := range []struct{ name, dir, base string }{
+		{"/etc", "/etc", "x"}, {"/etc/new", "/etc", "new"}, {"/etc/hosts", "/etc", "hosts"},
+	} {
+		dir, name, err := root.Target(c.name, "x")
+		if err != nil || name != c.base {
+			t.Errorf("%s is written as %q: %v", c.name, name, err)
+			continue
+		}
+		dir.Close()
+	}
+	if _, _, err := root.Target("/absent/", "x"); err == nil {
+		t.Error("a directory that is not there was accepted")
+	}
+}

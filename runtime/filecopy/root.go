@@ -1,0 +1,75 @@
+package filecopy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is a directory that stands for the root of a file system: no path leads out of
+// it, and absolute links in it begin at it.
+type Root struct{ dir *os.File }
+
+// OpenRoot opens a root. The caller closes it.
+func OpenRoot(name string) (*Root, error) {
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return &Root{dir: os.NewFile(uintptr(fd), name)}, nil
+}
+
+// Close gives the root up.
+func (r *Root) Close() error { return r.dir.Close() }
+
+// Open opens a file or directory for reading.
+func (r *Root) Open(name string) (*os.File, error) {
+	return r.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+}
+
+func (r *Root) open(name string, flags uint64) (*os.File, error) {
+	fd, err := unix.Openat2(int(r.dir.Fd()), name, &unix.OpenHow{
+		Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return nil, fmt.Errorf("opening %s safely needs Linux 5.6: %w", name, err)
+	case err != nil:
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Target finds where something named base shall be written: into name when that is a
+// directory, else as name in the directory that it is in. The caller closes the
+// directory.
+func (r *Root) Target(name, base string) (*os.File, string, error) {
+	return target(name, base, func(name string) (*os.File, error) {
+		return r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	})
+}
+
+// Target is the same for a path of the process itself.
+func Target(name, base string) (*os.File, string, error) {
+	return target(name, base, func(name string) (*os.File, error) {
+		return os.OpenFile(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	})
+}
+
+func target(name, base string, open func(string) (*os.File, error)) (*os.File, string, error) {
+	dir, err := open(name)
+	if err == nil {
+		return dir, base, nil
+	}
+	if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		return nil, "", err
+	}
+	if name[len(name)-1] == '/' {
+		return nil, "", err
+	}
+	dir, err = open(path.Dir(name))
+	return dir, path.Base(name), err
+}
