@@ -30,7 +30,7 @@ func newAttach(g *globals) *cobra.Command {
 }
 
 func runAttach(ctx context.Context, g *globals, o *streamOptions, name string) error {
-	d, err := g.onePod(ctx, name)
+	d, err := g.runningPod(ctx, name)
 	if err != nil {
 		return &codeError{code: exitExecNoEntry, err: err}
 	}
@@ -38,6 +38,11 @@ func runAttach(ctx context.Context, g *globals, o *streamOptions, name string) e
 	if err != nil {
 		return &codeError{code: exitExecNoEntry, err: err}
 	}
+	return execCode(g.attach(ctx, o, d, container))
+}
+
+// attach connects to a container's own process, as far as its manifest lets it.
+func (g *globals) attach(ctx context.Context, o *streamOptions, d *podspec.Desired, container string) error {
 	ref, _ := podspec.FindContainer(d.Pod, container)
 	switch {
 	case o.stdin && !ref.Stdin:
@@ -50,8 +55,7 @@ func runAttach(ctx context.Context, g *globals, o *streamOptions, name string) e
 		o.tty = false
 	}
 	o.container = container
-	err = g.streamed(ctx, o, d, func(ctx context.Context, e *runtime.Engine, container string, s *runtime.Streams) error {
+	return g.streamed(ctx, o, d, func(ctx context.Context, e *runtime.Engine, container string, s *runtime.Streams) error {
 		return e.Attach(ctx, d, container, s)
 	})
-	return execCode(err)
 }

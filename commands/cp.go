@@ -62,7 +62,7 @@ func runCopy(ctx context.Context, g *globals, o *copyOptions, from, to string) e
 	case source == "" || destination == "":
 		return usagef("a path is missing after the pod")
 	}
-	d, err := g.onePod(ctx, fromPod+toPod)
+	d, err := g.runningPod(ctx, fromPod+toPod)
 	if err != nil {
 		return err
 	}

@@ -286,6 +286,8 @@ func TestE2E(t *testing.T) {
 		{"run", testRun},
 		{"get", testGet},
 		{"exec", testExec},
+		{"debug", testDebug},
+		{"logs", testLogs},
 		{"cp", testCopy},
 		{"restart", testRestart},
 		{"events", testEvents},

@@ -50,7 +50,7 @@ func runExec(cmd *cobra.Command, g *globals, o *streamOptions, args []string) er
 	if len(args) < 2 || cmd.ArgsLenAtDash() > 1 {
 		return &codeError{code: exitExecFailed, err: usagef("exec needs a pod and a command: exec POD -- COMMAND")}
 	}
-	d, err := g.onePod(cmd.Context(), args[0])
+	d, err := g.runningPod(cmd.Context(), args[0])
 	if err != nil {
 		return &codeError{code: exitExecNoEntry, err: err}
 	}
@@ -89,6 +89,19 @@ func (g *globals) onePod(ctx context.Context, arg string) (*podspec.Desired, err
 		return nil, usagef("%s holds %d pods; name one", arg, len(pods))
 	}
 	return pods[0], nil
+}
+
+// runningPod is one pod with the debug containers that were added to it.
+func (g *globals) runningPod(ctx context.Context, arg string) (*podspec.Desired, error) {
+	d, err := g.onePod(ctx, arg)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	return engine.WithDebug(ctx, d)
 }
 
 // streamed connects the user's streams with a container, in raw mode when there is

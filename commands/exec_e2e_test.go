@@ -203,3 +203,44 @@ func testCopy(t *testing.T, m *machine) {
 	}
 	m.must(t, "delete", "--force", "inside")
 }
+
+// testDebug: a debug container joins the running pod, is known to all commands, and no
+// later apply stops it.
+func testDebug(t *testing.T, m *machine) {
+	manifest := write(t, inside)
+	m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
+	before := m.ids(t, "inside")
+	m.must(t, "debug", "inside", "-c", "probe", "--image", "registry.local/podctl/demo:1", "--target", "app", "--", "/demo", "sleep")
+	if r := m.must(t, "exec", "inside", "-c", "probe", "--", "/demo", "read", "/proc/1/cmdline"); !strings.Contains(r.stdout, "serve") {
+		t.Errorf("the debug container sees other processes than its target's:\n%q", r.stdout)
+	}
+	if r := m.must(t, "get", "--containers", "inside"); !strings.Contains(squeezed(r.stdout), "inside probe ephemeral Running") {
+		t.Errorf("get --containers:\n%s", r.stdout)
+	}
+	m.must(t, "apply", manifest)
+	after := m.ids(t, "inside")
+	if after["probe"] == "" || after["app"] != before["app"] || after["echo"] != before["echo"] {
+		t.Errorf("containers before %v, after %v", before, after)
+	}
+	if p := m.plan(t, manifest); len(p.Steps) != 0 {
+		t.Errorf("a debug container makes a plan: %+v", p.Steps)
+	}
+	cmd := m.command(t.Context(), "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "cat")
+	cmd.Stdin = strings.NewReader("hello from outside\n")
+	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "hello from outside\n" {
+		t.Errorf("debug -i: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+	}
+	for _, args := range [][]string{
+		{"inside", "-c", "probe", "--image", "registry.local/podctl/demo:1"},
+		{"inside", "--image", "registry.local/absent:1", "--image-pull-policy", "Never"},
+		{"inside", "--image", "registry.local/podctl/demo:1", "--target", "nobody"},
+	} {
+		if r := m.run(t, append([]string{"debug"}, args...)...); r.code != 126 {
+			t.Errorf("debug %v: exit code %d\n%s", args, r.code, r.stderr)
+		}
+	}
+	m.must(t, "delete", "inside")
+	if left := m.ids(t, "inside"); len(left) != 0 {
+		t.Errorf("left after the deletion: %v", left)
+	}
+}

@@ -218,10 +218,12 @@ func (v *planView) otherRows(p *plan.Plan) []planRow {
 			rows = append(rows, planRow{symbol: symbolCreate, name: s.Object(), action: s.Kind.Verb()})
 		case plan.UpdateVolume, plan.UpdatePod:
 			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: "update in place", comment: s.Message})
+		case plan.RotateLog:
+			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: s.Kind.Verb(), comment: s.Message})
 		case plan.RemoveVolume, plan.RemoveCgroup, plan.ArchiveLogs:
 			rows = append(rows, planRow{symbol: symbolStop, name: s.Object(), action: s.Kind.Verb()})
 		case plan.PullImage, plan.CheckContainer, plan.RunSandbox, plan.StopSandbox, plan.RemoveSandbox, plan.StartContainer,
-			plan.StopContainer, plan.RemoveContainer, plan.UpdateContainer, plan.RotateLog:
+			plan.StopContainer, plan.RemoveContainer, plan.UpdateContainer:
 		}
 	}
 	for i := range p.Holds {

@@ -89,7 +89,7 @@ func addCommands(root *cobra.Command, g *globals) {
 	}
 	add(groupMain, newPlan(g), newApply(g), newRun(g), newRestart(g), newProbe(g), newDelete(g))
 	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
-	add(groupInside, newExec(g), newAttach(g), newPortForward(g), newCopy(g))
+	add(groupInside, newExec(g), newAttach(g), newPortForward(g), newCopy(g), newDebug(g))
 	add(groupUpkeep, newNode(g), newVersion(g))
 }
 

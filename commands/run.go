@@ -99,7 +99,10 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 }
 
 func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) {
-	opts := runtime.LogOptions{Follow: true, Prefix: len(podspec.Containers(d.Pod)) > 1}
+	opts := runtime.LogOptions{Follow: true}
+	if len(podspec.Containers(d.Pod)) > 1 {
+		opts.Prefix = g.logPrefix("")
+	}
 	if err := engine.Logs(ctx, d, opts, g.env.Out, g.env.Err); err != nil && ctx.Err() == nil {
 		g.note("note: the logs cannot be followed: %v", err)
 	}

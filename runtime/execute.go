@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -26,6 +27,8 @@ type execution struct {
 	journal  *state.Journal
 	opts     Options
 	slots    chan struct{}
+	// debug is the container that the plan starts beside the manifest; nil as a rule.
+	debug *v1.EphemeralContainer
 	// act carries out one step.
 	act func(context.Context, *plan.Step) (string, error)
 
@@ -82,8 +85,10 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if x.opts.Planned != nil {
 		x.opts.Planned(x.plan)
 	}
-	if err := x.begin(); err != nil {
-		return nil, err
+	if x.debug == nil {
+		if err := x.begin(); err != nil {
+			return nil, err
+		}
 	}
 	x.walk(ctx)
 	return x.end(ctx)
@@ -225,7 +230,10 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	outcome := &Outcome{Plan: x.plan, Failed: x.failed, Left: x.left}
 	x.chronicle()
-	err := x.remember()
+	var err error
+	if x.debug == nil {
+		err = x.remember()
+	}
 	switch {
 	case err != nil:
 		return outcome, err

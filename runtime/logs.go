@@ -3,6 +3,7 @@ package runtime
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,8 @@ type LogOptions struct {
 	// Previous shows the run before the current one.
 	Previous   bool
 	Timestamps bool
-	// Prefix writes the container's name before each line.
-	Prefix bool
+	// Prefix is what stands before each line of a container; nil means nothing.
+	Prefix func(container string) string
 	// Tail is the number of lines from the end; nil means all.
 	Tail *int64
 	// Since leaves out older lines when it is set.
@@ -55,9 +56,13 @@ func (e *Engine) Logs(ctx context.Context, desired *podspec.Desired, opts LogOpt
 		group.SetLimit(1)
 	}
 	for _, ref := range refs {
+		prefix := ""
+		if opts.Prefix != nil {
+			prefix = opts.Prefix(ref.Name)
+		}
 		f := &logFollower{
 			e: e, desired: desired, name: ref.Name, opts: opts,
-			stdout: out.lines(stdout, prefixOf(ref, opts)), stderr: out.lines(stderr, prefixOf(ref, opts)),
+			stdout: out.lines(stdout, prefix), stderr: out.lines(stderr, prefix),
 		}
 		group.Go(func() error { return f.run(ctx) })
 	}
@@ -78,13 +83,6 @@ func logged(desired *podspec.Desired, name string) ([]podspec.ContainerRef, erro
 	return nil, fmt.Errorf("pod %s has no container %q; it has %v", plan.RefOf(desired.Pod), name, names)
 }
 
-func prefixOf(ref podspec.ContainerRef, opts LogOptions) string {
-	if !opts.Prefix {
-		return ""
-	}
-	return fmt.Sprintf("[%s] ", ref.Name)
-}
-
 // logFollower shows the logs of one container.
 type logFollower struct {
 	e              *Engine
@@ -92,19 +90,20 @@ type logFollower struct {
 	name           string
 	opts           LogOptions
 	stdout, stderr io.Writer
+	// shown is the run that was shown last.
+	shown *runtimeapi.Container
 }
 
-// run shows the record that was asked for, and when following the records that
-// come after it.
+// run shows the run that was asked for, and when following every run that comes after
+// it.
 func (f *logFollower) run(ctx context.Context) error {
-	shown := ""
 	for {
-		c, running, err := f.record(ctx)
+		c, running, err := f.next(ctx)
 		if err != nil {
 			return err
 		}
-		if c != nil && c.GetId() != shown {
-			shown = c.GetId()
+		if c != nil {
+			f.shown = c
 			if err := f.show(ctx, c); err != nil {
 				return err
 			}
@@ -123,34 +122,53 @@ func (f *logFollower) run(ctx context.Context) error {
 // followPause is how often a follower looks for the next run of a container.
 const followPause = 300 * time.Millisecond
 
-// record is the newest record of the container, or the one before it.
-func (f *logFollower) record(ctx context.Context) (c *runtimeapi.Container, running bool, err error) {
-	selector := uidSelector(plan.RefOf(f.desired.Pod))
-	reply, err := f.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: selector},
-	})
+// next is the run that is shown now: the newest or the one before it, and after that
+// the one that came next. It tells whether the newest runs still.
+func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, running bool, err error) {
+	runs, err := f.runs(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	// One that was created and not started yet has no log.
-	records := slices.DeleteFunc(reply.GetContainers(), func(c *runtimeapi.Container) bool {
-		return c.GetMetadata().GetName() != f.name || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
-	})
-	slices.SortFunc(records, func(a, b *runtimeapi.Container) int { return int(b.GetCreatedAt() - a.GetCreatedAt()) })
-	index := 0
-	if f.opts.Previous {
-		index = 1
-	}
-	if index >= len(records) {
-		if f.opts.Previous && f.opts.Container != "" {
-			return nil, false, fmt.Errorf("container %s has no previous run whose log is kept", f.name)
+	running = len(runs) > 0 && runs[len(runs)-1].GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+	if f.shown != nil {
+		for _, c := range runs {
+			if !f.opts.Previous && c.GetCreatedAt() > f.shown.GetCreatedAt() {
+				return c, running, nil
+			}
 		}
-		return nil, false, nil
+		return nil, running, nil
 	}
-	c = records[index]
-	return c, c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, nil
+	index := len(runs) - 1
+	if f.opts.Previous {
+		index--
+	}
+	if index >= 0 {
+		return runs[index], running, nil
+	}
+	if f.opts.Previous && f.opts.Container != "" {
+		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, plan.RefOf(f.desired.Pod))
+	}
+	return nil, running, nil
 }
 
+// runs lists the container's runs, the oldest first. One that was created and not
+// started yet has no log.
+func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
+	reply, err := f.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(plan.RefOf(f.desired.Pod))},
+	})
+	if err != nil {
+		return nil, err
+	}
+	runs := slices.DeleteFunc(reply.GetContainers(), func(c *runtimeapi.Container) bool {
+		return c.GetMetadata().GetName() != f.name || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+	})
+	slices.SortFunc(runs, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	return runs, nil
+}
+
+// show writes the log of one run: first the files that were rotated away, then the one
+// that is written.
 func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	status, err := f.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 	if err != nil {
@@ -160,14 +178,27 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	if _, statErr := os.Stat(path); errors.Is(statErr, os.ErrNotExist) {
 		return nil
 	}
-	err = crilogs.ReadLogs(ctx, path, c.GetId(), &crilogs.LogOptions{
-		TailLines: f.opts.Tail, LimitBytes: f.opts.LimitBytes, Since: f.opts.Since,
-		Follow: f.opts.Follow && !f.opts.Previous, Timestamp: f.opts.Timestamps,
-	}, &statusOnly{client: f.e.client}, f.stdout, f.stderr)
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the user ended it
+	pieces, err := piecesOf(path, &f.opts)
+	if err != nil {
+		return err
 	}
-	return err
+	limit := newLimit(f.opts.LimitBytes)
+	for i := range pieces {
+		last := i == len(pieces)-1
+		err := pieces[i].read(func(file string, tail *int64) error {
+			return crilogs.ReadLogs(ctx, file, c.GetId(), &crilogs.LogOptions{
+				TailLines: tail, LimitBytes: limit.left(), Since: f.opts.Since,
+				Follow: f.opts.Follow && !f.opts.Previous && last, Timestamp: f.opts.Timestamps,
+			}, &statusOnly{client: f.e.client}, limit.counting(f.stdout), limit.counting(f.stderr))
+		})
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the user ended it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // finished tells that no further run of the container will come.

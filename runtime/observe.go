@@ -149,7 +149,10 @@ func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snap
 	for i, item := range list.GetContainers() {
 		group.Go(func() error {
 			reply, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: item.GetId()})
-			found[i] = SnapshotContainer{SandboxID: item.GetPodSandboxId(), Status: reply.GetStatus(), LastWords: lastWords(ctx, reply.GetStatus())}
+			found[i] = SnapshotContainer{
+				SandboxID: item.GetPodSandboxId(), Status: reply.GetStatus(),
+				LastWords: lastWords(ctx, reply.GetStatus()), LogFull: logFull(reply.GetStatus()),
+			}
 			return ignoreNotFound(err)
 		})
 	}

@@ -80,11 +80,12 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 	group.SetLimit(maxConcurrent)
 	for i, d := range pods {
 		group.Go(func() error {
-			in, _, err := e.input(ctx, plan.RefOf(d.Pod), d, plan.Options{})
+			in, s, err := e.input(ctx, plan.RefOf(d.Pod), d, plan.Options{})
 			if err != nil {
 				return err
 			}
-			found[i] = d.Pod.DeepCopy()
+			in.Desired = s.withDebug(d)
+			found[i] = in.Desired.Pod.DeepCopy()
 			found[i].Status = plan.Status(in)
 			return nil
 		})

@@ -51,6 +51,8 @@ type SnapshotContainer struct {
 	Status    *runtimeapi.ContainerStatus
 	// LastWords is the termination message of a container that has ended.
 	LastWords string
+	// LogFull tells that the log of a running container is due to be rotated.
+	LogFull bool
 }
 
 // SnapshotImage is an image of the runtime under one of its names.
@@ -241,6 +243,8 @@ func observedContainer(c SnapshotContainer) plan.Container {
 		Spec:         a[criconfig.AnnotationContainerSpec],
 		GracePeriod:  parseSeconds(a[criconfig.AnnotationPodTerminationGracePeriod]),
 		PreStop:      plan.HandlerName(criconfig.PreStopFrom(a)),
+		Debug:        a[criconfig.AnnotationDebug] != "",
+		LogFull:      c.LogFull,
 	}
 }
 

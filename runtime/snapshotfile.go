@@ -54,6 +54,7 @@ type containerSection struct {
 	SandboxID string          `json:"podSandboxId"`
 	Status    json.RawMessage `json:"status"`
 	LastWords string          `json:"terminationMessage,omitempty"`
+	LogFull   bool            `json:"logFull,omitempty"`
 }
 
 type probeSection struct {
@@ -134,7 +135,7 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: c.LastWords})
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: c.LastWords, LogFull: c.LogFull})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
@@ -244,7 +245,7 @@ func (f *snapshotFile) containers() ([]SnapshotContainer, error) {
 		if err := decode(c.Status, status); err != nil {
 			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
 		}
-		containers = append(containers, SnapshotContainer{SandboxID: c.SandboxID, Status: status, LastWords: c.LastWords})
+		containers = append(containers, SnapshotContainer{SandboxID: c.SandboxID, Status: status, LastWords: c.LastWords, LogFull: c.LogFull})
 	}
 	return containers, nil
 }

@@ -57,6 +57,9 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 	if err != nil {
 		return "", because("CreateContainerConfigError", err)
 	}
+	if err = x.markDebug(config); err != nil {
+		return "", err
+	}
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
 	if err = pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name); err != nil {
 		return "", because("CreateContainerError", err)

@@ -2,16 +2,12 @@ package runtime
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // updateContainer changes cpu and memory of a running container, and keeps that
@@ -45,19 +41,4 @@ func (x *execution) removeLogs(s *plan.Step) error {
 	}
 	pod := x.plan.Pod
 	return x.e.layout.Pod(pod.UID).RemoveLogs(pod.Namespace, pod.Name, s.Container, s.ContainerID, s.Attempt)
-}
-
-// rotateLog moves a container's log aside and has the runtime write a new one.
-func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
-	pod := x.plan.Pod
-	path := x.e.layout.Pod(pod.UID).LogFile(pod.Namespace, pod.Name, s.Container, s.Attempt)
-	if err := os.Rename(path, state.RotatedLog(path, x.e.now())); err != nil {
-		return fmt.Errorf("rotating the log: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	if _, err := x.e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: s.ContainerID}); err != nil {
-		return fmt.Errorf("rotating the log: %w", err)
-	}
-	return nil
 }

@@ -31,8 +31,11 @@ const (
 const (
 	AnnotationContainerSpecHash = "io.podctl.container.spec-hash"
 	AnnotationContainerSpec     = "io.podctl.container.spec"
-	AnnotationSandboxSpecHash   = "io.podctl.sandbox.spec-hash"
-	AnnotationSandboxSpec       = "io.podctl.sandbox.spec"
+	// AnnotationDebug marks a container that podctl debug added, with its definition as
+	// JSON: no manifest has it.
+	AnnotationDebug           = "io.podctl.container.debug"
+	AnnotationSandboxSpecHash = "io.podctl.sandbox.spec-hash"
+	AnnotationSandboxSpec     = "io.podctl.sandbox.spec"
 )
 
 // specMax is the largest projection that is kept in an annotation, in bytes.

@@ -1,6 +1,7 @@
 package filecopy
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,13 +28,22 @@ func link1(t *testing.T, target, path string) {
 	}
 }
 
+func closing(t *testing.T, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func opened(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
+	closing(t, f)
 	return f
 }
 
@@ -98,15 +108,15 @@ func TestRootKeepsPathsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
+	closing(t, root)
 	f, err := root.Open("/absolute")
 	if err != nil {
 		t.Fatalf("an absolute link begins at the root: %v", err)
 	}
-	defer f.Close()
+	closing(t, f)
 	for _, name := range []string{"/up", "../secret", "/etc/../../secret"} {
 		if f, err := root.Open(name); err == nil {
-			f.Close()
+			closing(t, f)
 			t.Errorf("%s leads out of the root", name)
 		}
 	}
@@ -118,7 +128,7 @@ func TestRootKeepsPathsIn(t *testing.T) {
 			t.Errorf("%s is written as %q: %v", c.name, name, err)
 			continue
 		}
-		dir.Close()
+		closing(t, dir)
 	}
 	if _, _, err := root.Target("/absent/", "x"); err == nil {
 		t.Error("a directory that is not there was accepted")

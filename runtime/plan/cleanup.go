@@ -19,9 +19,11 @@ func (v *view) leftovers() []*Container {
 	return records
 }
 
+// leftManifest tells that nobody wants a container. One that podctl debug added is
+// wanted for as long as its sandbox lives.
 func (v *view) leftManifest(c *Container) bool {
 	_, wanted := podspec.FindContainer(v.pod, c.Name)
-	return !wanted && !c.Debug
+	return !wanted && (!c.Debug || c.SandboxID != v.active)
 }
 
 // removeLeftovers stops and removes leftover records, and with a sandbox that is

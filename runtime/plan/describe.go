@@ -52,7 +52,9 @@ func (s *Step) Object() string {
 		return "pod"
 	case ArchiveLogs:
 		return "logs"
-	case CheckContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainer, RotateLog:
+	case RotateLog:
+		return "log " + s.Container
+	case CheckContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainer:
 	}
 	return s.Container
 }

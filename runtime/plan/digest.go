@@ -48,6 +48,9 @@ func (f facts) addContainer(c *Container, probes map[ProbeType]ProbeRecord) {
 	if c.State == Exited {
 		text = words(text, "exit code "+strconv.Itoa(int(c.ExitCode)), c.Reason)
 	}
+	if c.LogFull {
+		text = words(text, "log full")
+	}
 	for _, t := range ProbeTypes() {
 		if r, ok := probes[t]; ok {
 			text = words(text, string(t)+" "+string(r.Result))

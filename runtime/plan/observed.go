@@ -126,6 +126,8 @@ type Container struct {
 	// PreStop tells which handler the container was created with, for a
 	// container that has left the manifest: exec, httpGet, sleep or empty.
 	PreStop string
+	// LogFull tells that the container writes to a log that is due to be rotated.
+	LogFull bool
 	// Debug marks a container that `podctl debug` added: it belongs to the
 	// desired state.
 	Debug bool

@@ -49,6 +49,7 @@ const (
 	Completed        Reason = "Completed"
 	DeadlineExceeded Reason = "DeadlineExceeded"
 	Deleted          Reason = "Deleted"
+	LogFull          Reason = "LogFull"
 
 	RunningAsWanted Reason = "Running"
 	InitDone        Reason = "InitDone"

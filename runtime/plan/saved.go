@@ -128,6 +128,21 @@ func (s *Step) sameAs(o *Step) bool {
 		s.SandboxID == o.SandboxID && s.Attempt == o.Attempt && s.Image == o.Image && s.Volume == o.Volume
 }
 
+// MakeDebug makes the plan that starts one debug container, which the manifest has been
+// given, and does nothing else of what there may be to do.
+func MakeDebug(in *Input, container string) *Plan {
+	p := Make(in)
+	var steps []Step
+	for i := range p.Steps {
+		if p.Steps[i].Container == container && !p.KillPod && !p.CreateSandbox {
+			steps = append(steps, p.Steps[i])
+		}
+	}
+	p.restrictTo(steps)
+	p.Holds = slices.DeleteFunc(p.Holds, func(h Hold) bool { return h.Container != container })
+	return p
+}
+
 // restrictTo leaves out the steps that others do not have, and nothing waits for
 // what is left out.
 func (p *Plan) restrictTo(steps []Step) {

@@ -57,6 +57,7 @@ func (b *builder) build() {
 	b.prepare()
 	b.stop()
 	b.create()
+	b.rotateLogs()
 	b.sweep()
 	b.finish()
 }
@@ -100,6 +101,22 @@ func (b *builder) create() {
 	ids := b.updateContainers()
 	if !grows {
 		b.updatePod(ids)
+	}
+}
+
+// rotateLogs moves full logs aside, as a kubelet's log manager does: nobody else does
+// it on a machine without one.
+func (b *builder) rotateLogs() {
+	for _, c := range b.v.containers {
+		if !c.LogFull || c.State != Running || b.d.killPod || len(b.endsOfRecord(c.ID)) > 0 {
+			continue
+		}
+		ref, _ := podspec.FindContainer(b.v.pod, c.Name)
+		b.add(Step{
+			ID: byID("rotate-log", c.ID), Kind: RotateLog, OnFailure: Continue,
+			Container: c.Name, ContainerType: ref.Type, ContainerID: c.ID, Attempt: c.RestartCount,
+			Reason: LogFull, Message: "its log has grown to where it is rotated",
+		})
 	}
 }
 

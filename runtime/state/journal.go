@@ -3,8 +3,6 @@ package state
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -53,9 +51,6 @@ type Journal struct {
 	// Reserved holds attempts which turned out to be taken, by container name and
 	// under the empty name for the sandbox.
 	Reserved map[string]uint32 `json:"reservedAttempts,omitempty"`
-	// Debug are the debug containers that were added to the pod without its
-	// manifest.
-	Debug []v1.EphemeralContainer `json:"debugContainers,omitempty"`
 }
 
 // Observed is the journal in the planner's words.

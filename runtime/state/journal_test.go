@@ -57,7 +57,6 @@ func fullJournal() *Journal {
 			"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
 		}},
 		Reserved: map[string]uint32{"": 1, "app": 4},
-		Debug:    []v1.EphemeralContainer{{TargetContainerName: "app"}},
 	}
 }
 

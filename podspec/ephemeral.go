@@ -1,0 +1,44 @@
+package podspec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// WithEphemeral is what is desired with one more ephemeral container, with all
+// defaults and validated as a whole.
+func (d *Desired) WithEphemeral(ctx context.Context, c *v1.EphemeralContainer) (*Desired, error) {
+	pod := d.Pod.DeepCopy()
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, *c)
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("adding container %s: %w", c.Name, err)
+	}
+	m, err := Loader{Stdin: bytes.NewReader(text)}.Load(ctx, "-")
+	if err == nil {
+		err = m.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("adding container %s: %w", c.Name, err)
+	}
+	with := m.Pods[0]
+	with.Objects, with.Source, with.written = d.Objects, d.Source, d.written
+	return with, nil
+}
+
+// AlsoRunning is what is desired together with ephemeral containers that run beside
+// it; it is for looking at a pod, not for applying it.
+func (d *Desired) AlsoRunning(added []v1.EphemeralContainer) *Desired {
+	with := *d
+	with.memo = nil
+	with.Pod = d.Pod.DeepCopy()
+	with.Pod.Spec.EphemeralContainers = slices.Concat(with.Pod.Spec.EphemeralContainers, added)
+	return &with
+}

@@ -1,0 +1,166 @@
+package runtime
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// logPiece is one file of a run's log, and how many of its last lines are shown.
+type logPiece struct {
+	path string
+	// tail is nil for all lines.
+	tail *int64
+}
+
+// piecesOf lists the files of a run's log in the order in which they were written,
+// and leaves out those of which nothing is shown: what was rotated away before the
+// time that is asked for, or lies before the last lines.
+func piecesOf(path string, opts *LogOptions) ([]logPiece, error) {
+	// The kubelet's names: the file's own, a point and the time (and .gz).
+	rotated, err := filepath.Glob(path + ".*")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(rotated)
+	files := slices.DeleteFunc(rotated, func(file string) bool {
+		info, err := os.Stat(file)
+		return strings.HasSuffix(file, ".tmp") || err != nil || (!opts.Since.IsZero() && info.ModTime().Before(opts.Since))
+	})
+	files = append(files, path)
+	if opts.Tail == nil {
+		pieces := make([]logPiece, 0, len(files))
+		for _, file := range files {
+			pieces = append(pieces, logPiece{path: file})
+		}
+		return pieces, nil
+	}
+	return lastPieces(files, *opts.Tail)
+}
+
+// lastPieces are the files in which the last lines are.
+func lastPieces(files []string, tail int64) ([]logPiece, error) {
+	var pieces []logPiece
+	for _, file := range slices.Backward(files) {
+		lines, err := countLines(file)
+		if err != nil {
+			return nil, err
+		}
+		if lines >= tail || file == files[0] {
+			left := tail
+			return append([]logPiece{{path: file, tail: &left}}, pieces...), nil
+		}
+		pieces = append([]logPiece{{path: file}}, pieces...)
+		tail -= lines
+	}
+	return pieces, nil
+}
+
+// open reads a piece, also when it was compressed.
+func (p *logPiece) open() (io.ReadCloser, error) {
+	f, err := os.Open(p.path)
+	if err != nil || !strings.HasSuffix(p.path, ".gz") {
+		return f, err
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading %s: %w", p.path, err), f.Close())
+	}
+	return &unzipped{Reader: z, file: f}, nil
+}
+
+type unzipped struct {
+	*gzip.Reader
+	file *os.File
+}
+
+// Close closes both the stream and the file.
+func (u *unzipped) Close() error { return errors.Join(u.Reader.Close(), u.file.Close()) }
+
+func countLines(path string) (int64, error) {
+	p := &logPiece{path: path}
+	r, err := p.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	buffer, lines := make([]byte, 64<<10), int64(0)
+	for {
+		n, err := r.Read(buffer)
+		lines += int64(bytes.Count(buffer[:n], []byte{'\n'}))
+		switch {
+		case errors.Is(err, io.EOF):
+			return lines, r.Close()
+		case err != nil:
+			return 0, errors.Join(fmt.Errorf("reading %s: %w", path, err), r.Close())
+		}
+	}
+}
+
+// read hands a piece to a reader of files. A compressed one is unpacked beside the
+// system's other temporary files for that long, since the reader works from the end.
+func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
+	if !strings.HasSuffix(p.path, ".gz") {
+		err = show(p.path, p.tail)
+		if errors.Is(err, fs.ErrNotExist) {
+			// Rotated away meanwhile.
+			return nil
+		}
+		return err
+	}
+	r, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	unpacked, err := os.CreateTemp("", "podctl-log-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unpacked.Close(), os.Remove(unpacked.Name())) }()
+	if _, err = io.Copy(unpacked, r); err != nil {
+		return fmt.Errorf("unpacking %s: %w", p.path, err)
+	}
+	return show(unpacked.Name(), p.tail)
+}
+
+// byteLimit counts what is shown of a container over all pieces of its log.
+type byteLimit struct {
+	max     *int64
+	written atomic.Int64
+}
+
+func newLimit(bytes *int64) *byteLimit { return &byteLimit{max: bytes} }
+
+// left is what may still be shown; nil when there is no limit.
+func (l *byteLimit) left() *int64 {
+	if l.max == nil {
+		return nil
+	}
+	n := max(*l.max-l.written.Load(), 0)
+	return &n
+}
+
+func (l *byteLimit) counting(w io.Writer) io.Writer { return &countingWriter{w: w, limit: l} }
+
+type countingWriter struct {
+	w     io.Writer
+	limit *byteLimit
+}
+
+// Write writes and counts.
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.limit.written.Add(int64(n))
+	return n, err
+}
