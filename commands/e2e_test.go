@@ -300,6 +300,7 @@ func TestE2E(t *testing.T) {
 		{"image volume", testImageVolume},
 		{"takeover", testTakeover},
 		{"live kubelet", testLiveKubelet},
+		{"runtime restart", testRuntimeRestart},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

@@ -244,3 +244,30 @@ func testDebug(t *testing.T, m *machine) {
 		t.Errorf("left after the deletion: %v", left)
 	}
 }
+
+// testRuntimeRestart: a runtime that dies in the middle ends what it carried with a
+// sentence, and what only looks goes on when it is back.
+func testRuntimeRestart(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	job := write(t, strings.ReplaceAll(ending, "200ms", "5s"))
+	m.must(t, "apply", job)
+	var said bytes.Buffer
+	execs := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "sleep")
+	execs.Stderr = &said
+	waits := m.command(t.Context(), "wait", "--for=completed", "--timeout", "60s", "ending")
+	for _, cmd := range []*exec.Cmd{execs, waits} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Second)
+	killContainerd(t, m)
+	if err := execs.Wait(); err == nil || execs.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "connection was lost") {
+		t.Errorf("exec: exit code %d\n%s", execs.ProcessState.ExitCode(), said.String())
+	}
+	m.must(t, "node", "up")
+	if err := waits.Wait(); err != nil {
+		t.Errorf("wait: %v", err)
+	}
+	m.must(t, "delete", "--force", "inside", "ending")
+}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -148,7 +149,12 @@ func (l *podLook) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchTick):
-			if err := l.refresh(ctx); err != nil && ctx.Err() == nil {
+			err := l.refresh(ctx)
+			if gone := (*runtime.UnavailableError)(nil); errors.As(err, &gone) {
+				// It may be restarted; a watch shows what is there when it is back.
+				continue
+			}
+			if err != nil && ctx.Err() == nil {
 				return err
 			}
 		}

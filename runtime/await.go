@@ -27,10 +27,13 @@ func (e *Engine) Await(ctx context.Context, desired *podspec.Desired, goal Goal)
 	w := &waiter{e: e, desired: desired, goal: goal, watch: e.watchPod(watching, ref)}
 	for {
 		done, err := w.glance(ctx, ref)
+		if w.survives(ctx, err) {
+			continue
+		}
 		if done || err != nil {
 			return w.translate(ctx, err)
 		}
-		if err := w.pause(ctx); err != nil {
+		if err := w.pause(ctx); err != nil && !w.survives(ctx, err) {
 			return w.translate(ctx, err)
 		}
 	}

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // the dialer of client-go still speaks it
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
 	utilexec "k8s.io/client-go/util/exec"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/streaming/pkg/httpstream"
+	streamhttp "k8s.io/streaming/pkg/httpstream"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
@@ -125,10 +130,12 @@ func (e *Engine) stream(ctx context.Context, s *Streams, open func() (string, er
 	err := e.streamBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) {
 		return remotecommand.NewWebSocketExecutor(&restclient.Config{}, "GET", u.String())
 	})
-	if httpstream.IsUpgradeFailure(err) {
-		err = e.streamBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) {
-			return remotecommand.NewSPDYExecutor(&restclient.Config{}, "POST", u)
-		})
+	if streamhttp.IsUpgradeFailure(err) {
+		var verdict atomic.Bool
+		err = e.streamBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) { return spdyExecutor(u, &verdict) })
+		if err == nil && !verdict.Load() {
+			err = errLostStream
+		}
 	}
 	if exit := utilexec.ExitError(nil); errors.As(err, &exit) && exit.Exited() {
 		return &ExitError{Code: exit.ExitStatus()}
@@ -137,6 +144,61 @@ func (e *Engine) stream(ctx context.Context, s *Streams, open func() (string, er
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// errLostStream ends a stream over which the runtime never said how it ended.
+var errLostStream = errors.New("the connection was lost: the runtime was stopped, or gave it up")
+
+// spdyExecutor notes in verdict that the runtime has said how a process ended. The
+// library takes silence for success, which it is not: the connection broke.
+func spdyExecutor(u *url.URL, verdict *atomic.Bool) (remotecommand.Executor, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(&restclient.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewSPDYExecutorForTransports(transport, &heardUpgrader{upgrader, verdict}, "POST", u)
+}
+
+type heardUpgrader struct {
+	spdy.Upgrader
+	verdict *atomic.Bool
+}
+
+// NewConnection makes a connection whose error stream is listened to.
+func (h *heardUpgrader) NewConnection(resp *http.Response) (httpstream.Connection, error) {
+	conn, err := h.Upgrader.NewConnection(resp)
+	if err != nil {
+		return nil, err
+	}
+	return &heardConnection{conn, h.verdict}, nil
+}
+
+type heardConnection struct {
+	httpstream.Connection
+	verdict *atomic.Bool
+}
+
+// CreateStream notes what comes over the stream that tells the end of a process.
+func (h *heardConnection) CreateStream(headers http.Header) (httpstream.Stream, error) {
+	stream, err := h.Connection.CreateStream(headers)
+	if err != nil || headers.Get(v1.StreamType) != v1.StreamTypeError {
+		return stream, err
+	}
+	return &heardStream{stream, h.verdict}, nil
+}
+
+type heardStream struct {
+	httpstream.Stream
+	verdict *atomic.Bool
+}
+
+// Read notes that something came.
+func (h *heardStream) Read(p []byte) (int, error) {
+	n, err := h.Stream.Read(p)
+	if n > 0 {
+		h.verdict.Store(true)
+	}
+	return n, err
 }
 
 func (e *Engine) streamBy(ctx context.Context, s *Streams, open func() (string, error),

@@ -84,6 +84,9 @@ func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 	w := &waiter{e: e, desired: desired, goal: goal, opts: opts, watch: e.watchPod(watching, plan.RefOf(desired.Pod))}
 	for {
 		outcome, done, err := w.pass(ctx)
+		if w.survives(ctx, err) {
+			continue
+		}
 		if done || err != nil {
 			return outcome, w.translate(ctx, err)
 		}
@@ -92,7 +95,7 @@ func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 			// There is more to do, or what was started can be asked at once.
 			continue
 		}
-		if err := w.pause(ctx); err != nil {
+		if err := w.pause(ctx); err != nil && !w.survives(ctx, err) {
 			return outcome, w.translate(ctx, err)
 		}
 	}
@@ -118,8 +121,31 @@ type waiter struct {
 	// seen is what the last look at the pod's containers showed.
 	seen  string
 	tries int
+	// answered is when the runtime answered last; zero until it has.
+	answered time.Time
 	// last is what the last pass came to.
 	last *Outcome
+}
+
+// A runtime that is restarted is waited for: how long, and how often it is asked.
+const (
+	silenceMax   = time.Minute
+	silencePause = 500 * time.Millisecond
+)
+
+// survives tells that a wait goes on although the runtime does not answer, after a
+// pause: it did before, and may have been restarted.
+func (w *waiter) survives(ctx context.Context, err error) bool {
+	if err == nil {
+		w.answered = w.e.now()
+		return false
+	}
+	gone := (*UnavailableError)(nil)
+	if !errors.As(err, &gone) || w.answered.IsZero() || w.e.now().Sub(w.answered) > silenceMax {
+		return false
+	}
+	w.waiting = []string{gone.Error()}
+	return sleep(ctx, silencePause) == nil
 }
 
 // pass asks the probes that are due, makes a pass and judges where the pod is.
