@@ -279,3 +279,15 @@ spec:
 		t.Error("the messages hold the secret")
 	}
 }
+
+// TestProgressIsColouredAndSafe: podctl's own colours reach a terminal, those of others
+// do not.
+func TestProgressIsColouredAndSafe(t *testing.T) {
+	var out strings.Builder
+	p := &progress{w: &out, paint: painter{on: true}}
+	step := &plan.Step{Kind: plan.PullImage, Image: "evil\x1b[2J"}
+	p.report(runtime.Event{Kind: runtime.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
+	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") || strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
+		t.Errorf("%q", text)
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 )
 
@@ -30,7 +32,7 @@ func newDebug(g *globals) *cobra.Command {
 		Long: "Add a container to a running pod, to look at it from within: it shares the pod's network, and with --target the\n" +
 			"processes of one of its containers. The pod's manifest stays as it is, no other container is touched, and the\n" +
 			"debug container lives until it ends or the pod is stopped." +
-			exitCodes("0 done", "126 it could not be started", "127 there is no such pod or container", "130 interrupted"),
+			exitCodes("0 it was started; with -i: it ended well", "1-125 with -i: its own exit code", "126 it could not be started", "127 there is no such pod or container", "130 interrupted"),
 		Example: "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || o.image == "" || (len(args) > 1 && cmd.ArgsLenAtDash() != 1) {
@@ -78,7 +80,36 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	if err != nil {
 		return err
 	}
-	return g.attach(ctx, &o.streamOptions, with, c.Name)
+	if err := g.attach(ctx, &o.streamOptions, with, c.Name); err != nil {
+		return err
+	}
+	return g.exitOf(ctx, with, c.Name)
+}
+
+// A runtime ends the streams of a container a moment before it says that it ended.
+const (
+	exitTries = 40
+	exitPause = 50 * time.Millisecond
+)
+
+// exitOf is the exit code of a container whose streams have ended; none when it
+// still runs.
+func (g *globals) exitOf(ctx context.Context, d *podspec.Desired, container string) error {
+	for range exitTries {
+		pods, err := g.engine.Pods(ctx, []*podspec.Desired{d})
+		if err != nil {
+			return err
+		}
+		switch t := statusOf(pods[0], container).State.Terminated; {
+		case t == nil:
+			time.Sleep(exitPause)
+		case t.ExitCode != 0:
+			return &runtime.ExitError{Code: int(t.ExitCode)}
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 func failureOf(outcome *runtime.Outcome) error {

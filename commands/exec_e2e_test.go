@@ -230,6 +230,9 @@ func testDebug(t *testing.T, m *machine) {
 	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "hello from outside\n" {
 		t.Errorf("debug -i: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}
+	if r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "exit", "--after", "500ms", "5"); r.code != 5 {
+		t.Errorf("debug -i of what ends with 5: exit code %d\n%s", r.code, r.stderr)
+	}
 	for _, args := range [][]string{
 		{"inside", "-c", "probe", "--image", "registry.local/podctl/demo:1"},
 		{"inside", "--image", "registry.local/absent:1", "--image-pull-policy", "Never"},

@@ -29,16 +29,16 @@ func (p *progress) report(ev runtime.Event) {
 	switch ev.Kind {
 	case runtime.StepStarted, runtime.StepProgress:
 		if p.tty {
-			fmt.Fprintf(p.w, "\r\x1b[K    %s%s …", p.line(ev), detail(ev.Detail)) //nolint:errcheck // progress is a courtesy
+			fmt.Fprintf(p.w, "\r\x1b[K    %s …", printable(p.line(ev)+detail(ev.Detail))) //nolint:errcheck // progress is a courtesy
 		}
 	case runtime.StepDone:
-		p.print(p.paint.symbol(symbolCreate, "  ✓ "), p.line(ev)+p.took(ev)+detail(ev.Detail))
+		p.print(p.paint.symbol(symbolCreate, "  ✓ "), printable(p.line(ev))+p.took(ev)+printable(detail(ev.Detail)))
 	case runtime.StepFailed:
-		p.print(p.paint.symbol(symbolStop, "  ✗ "), p.line(ev)+"  "+failureText(ev.Err))
+		p.print(p.paint.symbol(symbolStop, "  ✗ "), printable(p.line(ev)+"  "+failureText(ev.Err)))
 	case runtime.StepSkipped:
-		p.print(p.paint.dim("  - "), p.line(ev)+"  left out")
+		p.print(p.paint.dim("  - "), printable(p.line(ev)+"  left out"))
 	case runtime.Warning:
-		p.print(p.paint.symbol(symbolUpdate, "  ! "), ev.Detail)
+		p.print(p.paint.symbol(symbolUpdate, "  ! "), printable(ev.Detail))
 	}
 }
 
@@ -51,11 +51,12 @@ func failureText(err error) string {
 	return err.Error()
 }
 
+// print writes one line; what is in it of others is printable already.
 func (p *progress) print(mark, text string) {
 	if p.tty {
 		mark = "\r\x1b[K" + mark
 	}
-	fmt.Fprintln(p.w, mark+printable(text)) //nolint:errcheck // progress is a courtesy
+	fmt.Fprintln(p.w, mark+text) //nolint:errcheck // progress is a courtesy
 }
 
 // line names the step in the words of the plan.
