@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 const listed = `apiVersion: v1
@@ -100,6 +102,25 @@ func testGetForeign(t *testing.T, m *machine) {
 	}
 	if r := m.must(t, "get"); strings.Contains(r.stdout, "OWNER") {
 		t.Errorf("pods of podctl's own:\n%s", r.stdout)
+	}
+	sandbox, err := m.cri.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "theirs", Namespace: "kube-system", Uid: "u-1"},
+		Labels: map[string]string{
+			"io.kubernetes.pod.name": "theirs", "io.kubernetes.pod.namespace": "kube-system", "io.kubernetes.pod.uid": "u-1", "tier": "node",
+		},
+		Linux: &runtimeapi.LinuxPodSandboxConfig{},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := m.must(t, "get", "-A", "-l", "tier=node"); !strings.Contains(squeezed(r.stdout), "kube-system theirs") || !strings.HasSuffix(r.stdout, "kubelet\n") {
+		t.Errorf("a kubelet's pod:\n%s", r.stdout)
+	}
+	if r := m.run(t, "delete", "kube-system/theirs"); r.code != 1 || !strings.Contains(r.stderr, "no pod kube-system/theirs") {
+		t.Errorf("deleting a kubelet's pod: exit code %d\n%s", r.code, r.stderr)
+	}
+	if _, err := m.cri.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}); err != nil {
+		t.Fatal(err)
 	}
 }
 
