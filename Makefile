@@ -40,7 +40,7 @@ $(BIN)/%.tar: $(BIN)/mkimage $(SOURCES)
 
 .PHONY: generate
 generate: ## Write docs/cli and docs/fields.md from the code
-	$(GO) run -tags $(TAGS) ./cmd/gendocs docs
+	$(GO) run -tags $(TAGS) ./cmd/gendocs docs docs
 
 .PHONY: install
 install: build ## Install podctl to /usr/local/bin
