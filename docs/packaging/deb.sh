@@ -11,7 +11,13 @@ here=$(dirname "$0")
 # What Debian has in another form.
 rm "$doc/LICENSE"
 install -m 0644 "$here/copyright" "$doc/copyright"
-mv "$doc/CHANGELOG.md" "$doc/changelog"
+cat >"$doc/changelog" <<CHANGELOG
+podctl ($version) stable; urgency=medium
+
+  * See CHANGELOG.md.
+
+ -- ${MAINTAINER:?}  $(LC_ALL=C date -R -u -d "@${SOURCE_DATE_EPOCH:?}")
+CHANGELOG
 gzip -9n "$doc/changelog" "$tree"/usr/share/man/man1/*.1
 
 mkdir "$tree/DEBIAN"
@@ -19,7 +25,7 @@ cat >"$tree/DEBIAN/control" <<CONTROL
 Package: podctl
 Version: $version
 Architecture: $arch
-Maintainer: ${MAINTAINER:?}
+Maintainer: $MAINTAINER
 Installed-Size: $(find "$tree" -type f -printf '%s\n' | awk '{ kib += int($1 / 1024) + 1 } END { print kib }')
 Recommends: containerd | containerd.io | cri-o, containernetworking-plugins
 Suggests: runc, iptables, bash-completion
@@ -53,7 +59,7 @@ chmod 0755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/postrm" "$tree/DEBIAN/prerm"
 
 (cd "$tree" && find usr etc -type f -print0 | LC_ALL=C sort -z | xargs -0r md5sum) >"$tree/DEBIAN/md5sums"
 chmod 0644 "$tree/DEBIAN/control" "$tree/DEBIAN/md5sums"
-find "$tree" -exec touch -h -d "@${SOURCE_DATE_EPOCH:?}" {} +
+find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 # One thread, since more of them would cut the archive into other blocks; level 1,
 # since those above take several times as long to save a tenth.
