@@ -66,8 +66,9 @@ SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 endif
 export SOURCE_DATE_EPOCH
 
-# Nothing of the builder's own settings may get into what is given away.
-RELEASE := GOFLAGS= GOEXPERIMENT= GOOS=linux GOAMD64=v1 GOARM64=v8.0
+# Nothing of the builder's own settings may get into what is given away, and it is
+# built with the Go that go.mod names.
+RELEASE := GOFLAGS= GOEXPERIMENT= GOTOOLCHAIN=go$(shell awk '$$1 == "go" { print $$2 }' go.mod) GOOS=linux GOAMD64=v1 GOARM64=v8.0
 
 PARTS = $(WORK)/$(ARCH)/podctl $(WORK)/$(ARCH)/pause.tar $(WORK)/$(ARCH)/podctl.spdx.json $(WORK)/man $(WORK)/completions
 

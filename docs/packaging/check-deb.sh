@@ -35,7 +35,7 @@ bash -n "$root/usr/share/bash-completion/completions/podctl"
 for script in "$root"/DEBIAN/p*; do
 	sh -n "$script"
 done
-grep -q "$(sha256sum <"$podctl" | cut -d ' ' -f 1)" "$root/usr/share/doc/podctl/podctl.spdx.json" ||
+grep -q "\"checksumValue\": \"$(sha256sum <"$podctl" | cut -d ' ' -f 1)\"" "$root/usr/share/doc/podctl/podctl.spdx.json" ||
 	fail "the SBOM is about another program"
 
 # The programs that units name have to be there, so they are looked for in the tree.
