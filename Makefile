@@ -11,8 +11,13 @@ CONTAINERD2_VERSION := v2.4.2
 
 KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 LDFLAGS := -s -w -buildid= $(KUBERNETES) -X github.com/podctl/podctl/commands.version=$(VERSION)
-BUILD := CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags "$(LDFLAGS)"
-SMALL := CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags "-s -w -buildid="
+# The version names the commit. Go's own stamp of it would be another in a copy of the
+# sources, and the bytes with it.
+STATIC := CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -buildvcs=false
+BUILD := $(STATIC) -ldflags "$(LDFLAGS)"
+SMALL := $(STATIC) -ldflags "-s -w -buildid="
+
+TOOL := $(GO) run -trimpath -tags $(TAGS)
 
 IMAGES := $(BIN)/pause.tar $(BIN)/demo.tar
 SOURCES := $(shell find cmd commands runtime podspec -name '*.go' -not -name '*_test.go') go.mod go.sum
@@ -40,15 +45,114 @@ $(BIN)/%.tar: $(BIN)/mkimage $(SOURCES)
 
 .PHONY: generate
 generate: ## Write docs/cli and docs/fields.md from the code
-	$(GO) run -tags $(TAGS) ./cmd/gendocs docs
-
-.PHONY: install
-install: build ## Install podctl to /usr/local/bin
-	install -m 0755 $(PODCTL) $(DESTDIR)/usr/local/bin/podctl
+	$(TOOL) ./cmd/gendocs docs docs
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf $(BIN) dist
+	rm -rf $(BIN) $(DIST)
+
+##@ Installing it
+
+PREFIX ?= /usr/local
+ARCH ?= $(shell $(GO) env GOARCH)
+ARCHES ?= amd64 arm64
+DIST := $(CURDIR)/dist
+WORK := $(BIN)/parts
+
+# All that is packed bears the time of the last commit, so that it is the same
+# whenever and wherever it is built.
+ifndef SOURCE_DATE_EPOCH
+SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+endif
+export SOURCE_DATE_EPOCH
+
+# Nothing of the builder's own settings may get into what is given away, and it is
+# built with the Go that go.mod names.
+RELEASE := GOFLAGS= GOEXPERIMENT= GOTOOLCHAIN=go$(shell awk '$$1 == "go" { print $$2 }' go.mod) GOOS=linux GOAMD64=v1 GOARM64=v8.0
+
+PARTS = $(WORK)/$(ARCH)/podctl $(WORK)/$(ARCH)/pause.tar $(WORK)/$(ARCH)/podctl.spdx.json $(WORK)/man $(WORK)/completions
+
+.PHONY: parts
+parts: $(PARTS) ## Build all that install installs, for ARCH
+
+# The version is in the programs, so they are old when it is another.
+$(WORK)/version: FORCE
+	@mkdir -p $(WORK)
+	@echo "$(VERSION) $(SOURCE_DATE_EPOCH)" | cmp -s - $@ || echo "$(VERSION) $(SOURCE_DATE_EPOCH)" >$@
+
+.PHONY: FORCE
+FORCE:
+
+.SECONDARY:
+
+$(WORK)/%/podctl: $(SOURCES) $(WORK)/version
+	$(RELEASE) GOARCH=$* $(BUILD) -o $@ ./cmd/podctl
+
+$(WORK)/%/pause.tar: $(BIN)/mkimage $(SOURCES)
+	$(RELEASE) GOARCH=$* $(SMALL) -o $(WORK)/$*/pause ./cmd/pause
+	GOARCH=$* $(BIN)/mkimage -name registry.local/podctl/pause:1 -binary $(WORK)/$*/pause -o $@
+
+$(WORK)/%/podctl.spdx.json: $(WORK)/%/podctl
+	$(TOOL) ./cmd/sbom -version "$(VERSION)" $< >$@
+
+$(WORK)/man $(WORK)/completions: $(SOURCES) $(WORK)/version
+	$(TOOL) ./cmd/gendocs $(@F) $@
+
+UNITS := $(wildcard docs/packaging/*.service docs/packaging/*.timer)
+SHARE = $(DESTDIR)$(PREFIX)/share
+# Where zsh looks differs: Debian keeps this one for the administrator.
+ZSH ?= zsh/site-functions
+
+.PHONY: install
+install: $(PARTS) ## Install podctl, completions, manual and units below DESTDIR and PREFIX
+	install -D -m 0755 $(WORK)/$(ARCH)/podctl $(DESTDIR)$(PREFIX)/bin/podctl
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/podctl $(WORK)/$(ARCH)/pause.tar
+	install -D -m 0644 -t $(SHARE)/man/man1 $(WORK)/man/*.1
+	install -D -m 0644 $(WORK)/completions/podctl.bash $(SHARE)/bash-completion/completions/podctl
+	install -D -m 0644 -t $(SHARE)/$(ZSH) $(WORK)/completions/_podctl
+	install -D -m 0644 -t $(SHARE)/fish/vendor_completions.d $(WORK)/completions/podctl.fish
+	install -D -m 0644 -t $(SHARE)/doc/podctl README.md CHANGELOG.md LICENSE $(WORK)/$(ARCH)/podctl.spdx.json
+	install -D -m 0644 -t $(SHARE)/doc/podctl/docs docs/*.md
+	install -D -m 0644 -t $(SHARE)/doc/podctl/examples docs/examples/*.yaml
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(UNITS)
+	cd $(DESTDIR)$(PREFIX)/lib/systemd/system && sed -i 's|/usr/|$(PREFIX)/|g' $(notdir $(UNITS))
+	install -d -m 0755 $(DESTDIR)/etc/podctl/pods
+
+# A version of Debian's begins with a digit: 1.2.0, 1.2.0+3.gabcdef0 three commits
+# later, and before the first tag one that is older than all.
+DEB_VERSION = $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+\.[0-9]/!s/^/0~git$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y%m%d)./')
+DEB = $(DIST)/podctl_$(DEB_VERSION)_$(ARCH).deb
+MAINTAINER ?= $(shell git log -1 --format='%an <%ae>' 2>/dev/null || echo 'podctl authors <podctl@localhost>')
+
+.PHONY: deb
+deb: $(PARTS) ## Build a Debian package for ARCH
+	@mkdir -p $(DIST)
+	rm -rf $(WORK)/$(ARCH)/tree
+	@$(MAKE) --no-print-directory install DESTDIR=$(WORK)/$(ARCH)/tree PREFIX=/usr ZSH=zsh/vendor-completions >/dev/null
+	MAINTAINER="$(MAINTAINER)" sh docs/packaging/deb.sh $(WORK)/$(ARCH)/tree $(ARCH) "$(DEB_VERSION)" "$(DEB)"
+
+.PHONY: check-deb
+check-deb: deb ## Unpack the Debian package and look at everything in it
+	@sh docs/packaging/check-deb.sh "$(DEB)"
+
+.PHONY: dist
+dist: ## Build what is given away, for ARCHES: programs, SBOMs, packages, sums
+	rm -rf $(DIST)
+	@set -e; for arch in $(ARCHES); do \
+		$(MAKE) --no-print-directory deb ARCH=$$arch; \
+		cp $(WORK)/$$arch/podctl $(DIST)/podctl-linux-$$arch; \
+		cp $(WORK)/$$arch/podctl.spdx.json $(DIST)/podctl-linux-$$arch.spdx.json; \
+	done
+	cd $(DIST) && sha256sum * >SHA256SUMS && cat SHA256SUMS
+
+.PHONY: verify-dist
+verify-dist: dist ## Build it again elsewhere and with an empty cache: the bytes are the same
+	sh docs/packaging/verify-dist.sh "$(DIST)" VERSION="$(VERSION)" MAINTAINER="$(MAINTAINER)" ARCHES="$(ARCHES)"
+
+.PHONY: check-dist
+check-dist: ## The same for ARCH alone with the build cache of before, and check-deb
+	@CACHE=$$($(GO) env GOCACHE) $(MAKE) --no-print-directory verify-dist ARCHES=$(ARCH)
+	@sh docs/packaging/check-deb.sh "$(DEB)"
 
 ##@ Trying it
 
@@ -63,7 +167,7 @@ demo-down: build ## Take down what demo started
 ##@ Testing
 
 .PHONY: test
-test: setup verify lint unit race e2e smoke ## Everything CI runs
+test: setup verify lint unit race e2e smoke check-dist ## Everything CI runs
 
 .PHONY: test-all
 test-all: setup verify lint unit race e2e e2e-2 bench ## Everything, on both versions of containerd in full

@@ -35,8 +35,9 @@ func newApply(g *globals) *cobra.Command {
 			"With --wait, passes are made until the pod is started, ready or completed." +
 			exitCodes("0 done", "1 error", "3 --wait: not there in time, or it cannot get there; --exit-code: not complete yet",
 				"5 refused manifest", "130 interrupted"),
-		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd, g, o, args) },
+		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
+		ValidArgsFunction: completeManifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd, g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

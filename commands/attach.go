@@ -17,7 +17,8 @@ func newAttach(g *globals) *cobra.Command {
 		Long: "Connect to the process that a container was started with, until it ends. Without -i its output is only watched.\n" +
 			"An input that ends does not end the process unless its container has stdinOnce." +
 			exitCodes("0 the process ended, or the connection did", "126 podctl could not connect", "127 there is no such pod or container", "130 interrupted"),
-		Example: "  podctl attach web\n  podctl attach -it shell",
+		Example:           "  podctl attach web\n  podctl attach -it shell",
+		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return &codeError{code: exitExecFailed, err: usagef("attach needs a pod")}

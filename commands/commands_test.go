@@ -33,15 +33,20 @@ func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr 
 	return code, out.String(), errs.String()
 }
 
-// TestEveryCommandHasHelp: help is printed without a runtime, names the exit
-// codes, and no flag is defined twice.
+// walk calls a function for a command and all below it.
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		walk(sub, visit)
+	}
+}
+
+// TestEveryCommandHasHelp: help is printed without a runtime; it says in a line
+// and at length what the command does, with an example, and lists its exit codes.
+// No flag is defined twice.
 func TestEveryCommandHasHelp(t *testing.T) {
-	var walk func(cmd *cobra.Command)
 	count := 0
-	walk = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			walk(sub)
-		}
+	walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
 		if cmd.HasSubCommands() || !cmd.IsAvailableCommand() {
 			return
 		}
@@ -51,14 +56,28 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		if code != 0 || !strings.Contains(stdout, "Usage: "+cmd.CommandPath()) || stderr != "" {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
-		if !strings.Contains(cmd.Long, "Exit codes:") && cmd.Name() != "completion" {
-			t.Errorf("%s does not list its exit codes", cmd.CommandPath())
+		for _, part := range helpParts(cmd) {
+			if part == "" || !strings.Contains(stdout, part) {
+				t.Errorf("%s: help lacks a part (%q), see exitCodes and Example of other commands", cmd.CommandPath(), part)
+			}
 		}
-	}
-	walk(New(&Env{Getenv: func(string) string { return "" }}))
+		if !strings.Contains(cmd.Example, cmd.CommandPath()) {
+			t.Errorf("%s: its example shows something else: %s", cmd.CommandPath(), cmd.Example)
+		}
+	})
 	if count < 10 {
 		t.Errorf("only %d commands were found", count)
 	}
+}
+
+// helpParts is what the help of a command has to show; an empty one is missing.
+func helpParts(cmd *cobra.Command) []string {
+	long, codes, _ := strings.Cut(cmd.Long, "\n\nExit codes:\n  ")
+	parts := []string{long, cmd.Example, "Examples:\n", "Exit codes:\n"}
+	if cmd.Short == "" || codes == "" {
+		parts = append(parts, "")
+	}
+	return parts
 }
 
 func TestUsageErrors(t *testing.T) {

@@ -29,7 +29,8 @@ func newCopy(g *globals) *cobra.Command {
 			"links are copied as links. What is copied in belongs to the user that the container runs as. No path and no\n" +
 			"link leads out of the container, or out of what is written here." +
 			exitCodes("0 copied", "1 error", "130 interrupted"),
-		Example: "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app",
+		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app",
+		ValidArgsFunction: g.completeCopy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("cp needs a source and a destination, one of them POD:PATH")

@@ -33,7 +33,8 @@ func newDebug(g *globals) *cobra.Command {
 			"processes of one of its containers. The pod's manifest stays as it is, no other container is touched, and the\n" +
 			"debug container lives until it ends or the pod is stopped." +
 			exitCodes("0 it was started; with -i: it ended well", "1-125 with -i: its own exit code", "126 it could not be started", "127 there is no such pod or container", "130 interrupted"),
-		Example: "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
+		Example:           "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
+		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || o.image == "" || (len(args) > 1 && cmd.ArgsLenAtDash() != 1) {
 				return &codeError{code: exitExecFailed, err: usagef("debug needs a pod and --image, and a command only after --")}

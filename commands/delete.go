@@ -29,8 +29,9 @@ func newDelete(g *globals) *cobra.Command {
 		Short:   "Stop and remove pods",
 		Long: "Stop pods with their preStop hooks and grace periods, and remove everything podctl made for them.\n" +
 			"Their logs are set aside." + exitCodes("0 gone", "1 error", "5 refused manifest", "130 interrupted"),
-		Example: "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), g, o, args) },
+		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5",
+		ValidArgsFunction: g.completeTargets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

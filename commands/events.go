@@ -30,8 +30,9 @@ func newEvents(g *globals) *cobra.Command {
 		Short: "Show what happened to pods",
 		Long: "Show what podctl did to pods and what their probes said, in the words of a kubelet's events. What happened again is\n" +
 			"counted. Events of a deleted pod are kept until `podctl prune`." + exitCodes("0 done", "1 error", "130 interrupted"),
-		Example: "  podctl events web\n  podctl events -A -w\n  podctl events --warnings -o json",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), g, o, args) },
+		Example:           "  podctl events web\n  podctl events -A -w\n  podctl events --warnings -o json",
+		ValidArgsFunction: g.completePods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces")

@@ -19,8 +19,9 @@ func newExport(g *globals) *cobra.Command {
 		Long: "Print the manifest of a pod that podctl applied, with its uid: as a static pod of a kubelet on the same\n" +
 			"runtime, the pod is taken over as it runs. What keeps a kubelet from that is said, field by field." +
 			exitCodes("0 printed", "1 error", "3 printed, and a kubelet could not take the pod over without a restart"),
-		Example: "  podctl export web > /etc/kubernetes/manifests/web.yaml",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pods, err := g.desired(cmd.Context(), selection{quiet: true}, args)
 			if err != nil {

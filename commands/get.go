@@ -33,7 +33,8 @@ func newGet(g *globals) *cobra.Command {
 			exitCodes("0 done", "1 error", "5 refused manifest", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
 			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers",
-		RunE: func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), g, o, args) },
+		ValidArgsFunction: g.completeTargets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

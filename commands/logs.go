@@ -40,7 +40,8 @@ func newLogs(g *globals) *cobra.Command {
 			exitCodes("0 done", "1 error", "130 interrupted"),
 		Example: "  podctl logs web\n  podctl logs -f --tail 10 web app\n  podctl logs -p web app   # the run before this one\n" +
 			"  podctl logs -l app=web --all-containers --since 5m",
-		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), g, o, args) },
+		ValidArgsFunction: g.completePodThenContainer,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.container, "container", "c", "", "The container (default: the pod's default one, else the first)")

@@ -90,10 +90,11 @@ func (o *nodeOptions) options(g *globals) node.Options {
 func newNodeDown(g *globals) *cobra.Command {
 	o := &nodeOptions{}
 	cmd := &cobra.Command{
-		Use:   "down [flags]",
-		Short: "Stop the pods and the private containerd, and leave nothing",
-		Long:  "Delete the pods of the private containerd, stop it, and remove its mounts, network and files." + exitCodes("0 gone", "1 error"),
-		Args:  noArgs,
+		Use:     "down [flags]",
+		Short:   "Stop the pods and the private containerd, and leave nothing",
+		Long:    "Delete the pods of the private containerd, stop it, and remove its mounts, network and files." + exitCodes("0 gone", "1 error"),
+		Example: "  podctl node down",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
 			defer cancel()
@@ -143,10 +144,11 @@ func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 func newNodeStatus(g *globals) *cobra.Command {
 	o := &nodeOptions{}
 	cmd := &cobra.Command{
-		Use:   "status [flags]",
-		Short: "Show whether the private containerd runs",
-		Long:  "Show whether the private containerd runs." + exitCodes("0 running", "1 error", "3 not running"),
-		Args:  noArgs,
+		Use:     "status [flags]",
+		Short:   "Show whether the private containerd runs",
+		Long:    "Show whether the private containerd runs, where its socket is, and how many pods it has." + exitCodes("0 running", "1 error", "3 not running"),
+		Example: "  podctl node status\n  podctl node status -o json | jq -r .socket",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := node.Get(cmd.Context(), nodeDir(g.stateDir))
 			if err != nil {

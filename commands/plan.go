@@ -28,8 +28,9 @@ func newPlan(g *globals) *cobra.Command {
 			"Without arguments: every pod that podctl applied in the namespace." +
 			exitCodes("0 done (with --exit-code: nothing to do)", "1 error", "2 --exit-code: there are steps",
 				"3 --exit-code: nothing to do yet: held or waiting", "5 refused manifest"),
-		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runPlan(cmd, g, o, args) },
+		Example:           "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -",
+		ValidArgsFunction: g.completeTargets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd, g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

@@ -14,7 +14,8 @@ func newPortForward(g *globals) *cobra.Command {
 		Long: "Listen on ports of this machine and carry what comes there into a pod. LOCAL may be left out (the same number)\n" +
 			"or be empty (any free one); PORT may be the name of a container's port." +
 			exitCodes("0 --timeout is over", "1 error, or the pod was lost", "130 interrupted"),
-		Example: "  podctl port-forward web 8080:80\n  podctl port-forward web :http --address 0.0.0.0",
+		Example:           "  podctl port-forward web 8080:80\n  podctl port-forward web :http --address 0.0.0.0",
+		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usagef("port-forward needs a pod and a port")

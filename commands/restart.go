@@ -27,8 +27,9 @@ func newRestart(g *globals) *cobra.Command {
 		Long: "Stop containers with their hooks and grace periods and start them again, in one pass; without names all regular\n" +
 			"containers and sidecars. The sandbox, its address and what init containers did stay. No restart delay holds them." +
 			exitCodes("0 done", "1 error", "3 --wait: not ready in time, or never", "5 refused manifest", "130 interrupted"),
-		Example: "  podctl restart web\n  podctl restart web app --wait",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runRestart(cmd.Context(), g, o, args) },
+		Example:           "  podctl restart web\n  podctl restart web app --wait",
+		ValidArgsFunction: g.completePodThenContainers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRestart(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.containers, "container", "c", nil, "Only these containers (repeatable)")

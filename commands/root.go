@@ -75,8 +75,8 @@ func New(env *Env) *cobra.Command {
 	)
 	g.addFlags(root.PersistentFlags())
 	addCommands(root, g)
+	g.completeFlags(root)
 	root.SetHelpCommandGroupID(groupUpkeep)
-	root.SetCompletionCommandGroupID(groupUpkeep)
 	return root
 }
 
@@ -90,7 +90,7 @@ func addCommands(root *cobra.Command, g *globals) {
 	add(groupMain, newPlan(g), newApply(g), newRun(g), newRestart(g), newProbe(g), newDelete(g))
 	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
 	add(groupInside, newExec(g), newAttach(g), newPortForward(g), newCopy(g), newDebug(g))
-	add(groupUpkeep, newNode(g), newVersion(g))
+	add(groupUpkeep, newNode(g), newCompletion(), newVersion(g))
 }
 
 func unknownCommand(cmd *cobra.Command, args []string) error {

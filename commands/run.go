@@ -31,8 +31,9 @@ func newRun(g *globals) *cobra.Command {
 			"the regular container that failed first, or zero." +
 			exitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run it",
 				"130 interrupted; the pod goes on, unless --rm takes it away"),
-		Example: "  podctl run --rm job.yaml",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), g, o, args) },
+		Example:           "  podctl run --rm job.yaml",
+		ValidArgsFunction: completeManifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, URL or -")

@@ -17,8 +17,9 @@ func newSnapshot(g *globals) *cobra.Command {
 			"podctl remembers of them. `plan --snapshot` and `get --snapshot` read it anywhere, without a runtime.\n" +
 			"Values of Secrets are left out. Without arguments: every pod that podctl applied in the namespace." +
 			exitCodes("0 done", "1 error", "5 refused manifest"),
-		Example: "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), g, *s, args) },
+		Example:           "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
+		ValidArgsFunction: g.completeTargets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), g, *s, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&s.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

@@ -21,8 +21,9 @@ func newValidate(g *globals) *cobra.Command {
 		Short: "Check manifests, all problems at once",
 		Long: "Check manifests as the API server would, and name the fields that have no effect here.\n" +
 			"No runtime is needed." + exitCodes("0 accepted", "1 error", "5 refused"),
-		Example: "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), g, o, args) },
+		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
+		ValidArgsFunction: completeManifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), g, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

@@ -37,11 +37,12 @@ type versionDocument struct {
 func newVersion(g *globals) *cobra.Command {
 	o := &versionOptions{}
 	cmd := &cobra.Command{
-		Use:   "version [flags]",
-		Short: "Show the versions of podctl and of the runtime",
-		Long:  "Show the versions of podctl and of the runtime, and which runtime it is." + exitCodes("0 done", "1 error"),
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, g, o) },
+		Use:     "version [flags]",
+		Short:   "Show the versions of podctl and of the runtime",
+		Long:    "Show the versions of podctl and of the runtime, and which runtime it is." + exitCodes("0 done", "1 error"),
+		Example: "  podctl version\n  podctl version --client -o json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, g, o) },
 	}
 	cmd.Flags().BoolVar(&o.client, "client", false, "Only podctl's own version; no runtime is asked")
 	cmd.Flags().VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")

@@ -21,7 +21,8 @@ func newWait(g *globals) *cobra.Command {
 		Long: "Wait until pods have got somewhere, without doing anything to them but asking their probes: somebody else\n" +
 			"makes the passes. To make them, use apply --wait." +
 			exitCodes("0 there", "1 error", "3 not there in time, or it cannot get there any more", "5 refused manifest", "130 interrupted"),
-		Example: "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web",
+		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web",
+		ValidArgsFunction: g.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkGoal(goal); err != nil {
 				return err
@@ -35,15 +36,20 @@ func newWait(g *globals) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVarP(&s.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 	f.StringVar(&goal, "for", goal, "What to wait for: started, ready, completed, deleted or condition=NAME[=VALUE]")
+	_ = cmd.RegisterFlagCompletionFunc("for", completeWords(append(goals(), "condition=")...))
 	return cmd
 }
 
+// goals are what can be waited for by one word.
+func goals() []string {
+	return []string{string(runtime.Started), string(runtime.Ready), string(runtime.CompletedGoal), string(runtime.Deleted)}
+}
+
 func checkGoal(goal string) error {
-	known := []string{string(runtime.Started), string(runtime.Ready), string(runtime.CompletedGoal), string(runtime.Deleted)}
-	if slices.Contains(known, goal) || (strings.HasPrefix(goal, "condition=") && goal != "condition=") {
+	if slices.Contains(goals(), goal) || (strings.HasPrefix(goal, "condition=") && goal != "condition=") {
 		return nil
 	}
-	return usagef("--for must be one of %s or condition=NAME[=VALUE]", strings.Join(known, ", "))
+	return usagef("--for must be one of %s or condition=NAME[=VALUE]", strings.Join(goals(), ", "))
 }
 
 func runWait(cmd *cobra.Command, g *globals, s selection, goal runtime.Goal, args []string) error {

@@ -1,9 +1,11 @@
-// Command gendocs writes the documents that are generated from the code: one
-// page per command, and the table of the Pod's fields. CI fails when they differ
-// from what is checked in.
+// Command gendocs writes what is generated from the code: the documents that are
+// checked in, one page per command and the table of the Pod's fields, and what a
+// package has beside the program, man pages and completions. CI fails when the
+// documents differ from what is checked in.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,22 +20,43 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "gendocs:", err)
 		os.Exit(1)
 	}
 }
 
-func run(docs string) error {
-	dir := filepath.Join(docs, "cli")
+// run writes one kind of output to a directory.
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: gendocs docs|man|completions DIRECTORY")
+	}
+	root := commands.New(commands.System())
+	switch what, dir := args[0], args[1]; what {
+	case "docs":
+		return writeDocs(dir, root)
+	case "man":
+		return writeMan(dir, root)
+	case "completions":
+		return writeCompletions(dir, root)
+	default:
+		return fmt.Errorf("nothing is known of %q", what)
+	}
+}
+
+// empty makes a directory that holds nothing of an earlier run.
+func empty(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	return os.MkdirAll(dir, 0o755)
+}
+
+func writeDocs(docs string, root *cobra.Command) error {
+	dir := filepath.Join(docs, "cli")
+	if err := empty(dir); err != nil {
 		return err
 	}
-	root := commands.New(commands.System())
-	root.InitDefaultCompletionCmd()
 	if err := writePages(dir, root); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ func build(o options) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the image: %w", err)
 	}
-	file.Architecture, file.OS = "amd64", "linux"
+	file.Architecture, file.OS = goruntime.GOARCH, "linux"
 	if arch := os.Getenv("GOARCH"); arch != "" {
 		file.Architecture = arch
 	}

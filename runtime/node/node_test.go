@@ -99,3 +99,23 @@ func TestProcessIsRecognised(t *testing.T) {
 		t.Error("a process that does not exist was found")
 	}
 }
+
+// TestProcessIsRemembered: what is written of a process is read again, and a
+// service manager finds its number.
+func TestProcessIsRemembered(t *testing.T) {
+	l := layout(t.TempDir())
+	want := process{PID: 4194304, StartTicks: 7, Version: "2.4.2", Subnet: "10.89.0.0/24", Bridge: "podctl0"}
+	if err := want.remember(l); err != nil {
+		t.Fatal(err)
+	}
+	got, running, err := readProcess(l)
+	if err != nil || running {
+		t.Fatal(running, err)
+	}
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if text, err := os.ReadFile(l.path("containerd.pid")); err != nil || string(text) != "4194304\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}

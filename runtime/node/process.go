@@ -34,6 +34,9 @@ type process struct {
 
 func (l layout) processFile() string { return l.path("process.json") }
 
+// pidFile names the process for a service manager that looks after it.
+func (l layout) pidFile() string { return l.path("containerd.pid") }
+
 // readProcess returns the node's process, and whether it is alive and truly
 // ours.
 func readProcess(l layout) (*process, bool, error) {
@@ -103,15 +106,21 @@ func start(l layout, program string, p process) (*process, error) {
 	}
 	p.PID = cmd.Process.Pid
 	p.StartTicks, _ = startTicks(p.PID)
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("starting containerd: %w", err)
-	}
-	if err = renameio.WriteFile(l.processFile(), text, 0o600); err != nil {
+	if err = p.remember(l); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	go cmd.Wait() //nolint:errcheck // reaps it if it dies while we still run
 	return &p, nil
+}
+
+// remember writes down which process is the node's.
+func (p *process) remember(l layout) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	pid := strconv.AppendInt(nil, int64(p.PID), 10)
+	return errors.Join(renameio.WriteFile(l.processFile(), text, 0o600), renameio.WriteFile(l.pidFile(), append(pid, '\n'), 0o600))
 }
 
 // waitHealthy waits until the CRI answers and says that it is ready.

@@ -1,0 +1,180 @@
+package commands
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// plainLab is a runtime in memory with pods that podctl has applied, so that every
+// command that looks has something to show.
+type plainLab struct {
+	state, socket, manifest string
+	clock                   *runtimetest.Clock
+}
+
+func newPlainLab(t *testing.T) *plainLab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podctl-plain-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l := &plainLab{state: applied(t, completionPods), socket: filepath.Join(dir, "cri.sock"), manifest: filepath.Join(dir, "pods.yaml")}
+	l.clock = runtimetest.NewClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
+	server, err := runtimetest.NewServer(t.Context(), l.socket, l.clock, "i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	if err := os.WriteFile(l.manifest, []byte(completionPods), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// call runs a command line on pipes, or on a terminal with these variables.
+func (l *plainLab) call(t *testing.T, terminal map[string]string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := &Env{
+		In: strings.NewReader(""), Out: &out, Err: &errs, OutTTY: terminal != nil, ErrTTY: terminal != nil, Now: l.clock.Now,
+		Getenv: func(name string) string { return terminal[name] },
+	}
+	Main(t.Context(), env, append([]string{"--state-dir", l.state, "--runtime-endpoint", l.socket}, args...))
+	return out.String(), errs.String()
+}
+
+// commandLines are calls that need no container that runs.
+func (l *plainLab) commandLines() [][]string {
+	return [][]string{
+		{"plan", l.manifest},
+		{"plan", "-o", "json", "hello"},
+		{"plan", "-o", "yaml", "hello"},
+		{"apply", "--dry-run", l.manifest},
+		{"delete", "--dry-run", "hello"},
+		{"get"},
+		{"get", "-A", "-o", "wide"},
+		{"get", "--containers"},
+		{"get", "-o", "yaml", "hello"},
+		{"probe", "hello"},
+		{"validate", l.manifest},
+		{"render", l.manifest},
+		{"snapshot"},
+		{"export", "hello"},
+		{"version"},
+		{"completion", "bash"},
+		{"node", "status"},
+		{"plan", "nobody"},
+		{"plan", "--nonsense"},
+		{"plan", "--help"},
+		{},
+	}
+}
+
+// notPlain is everything that asks a terminal for something.
+func notPlain() *regexp.Regexp { return regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f]|\x{9b}`) }
+
+// TestPipesGetPlainText: a pager, a log or another program reads text and
+// nothing else, on both streams.
+func TestPipesGetPlainText(t *testing.T) {
+	l := newPlainLab(t)
+	for _, args := range l.commandLines() {
+		stdout, stderr := l.call(t, nil, args...)
+		if stdout+stderr == "" {
+			t.Errorf("podctl %v says nothing", args)
+		}
+		if found := notPlain().FindString(stdout + stderr); found != "" {
+			t.Errorf("podctl %v: %q on a pipe", args, found)
+		}
+		if strings.HasSuffix(stdout, "\n\n") || (stdout != "" && !strings.HasSuffix(stdout, "\n")) {
+			t.Errorf("podctl %v: its last line does not end as a line does", args)
+		}
+	}
+}
+
+// TestHelpIsPlain: so is the help of every command, on a terminal too.
+func TestHelpIsPlain(t *testing.T) {
+	l := newPlainLab(t)
+	walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		stdout, stderr := l.call(t, map[string]string{"TERM": "xterm"}, args...)
+		if stdout == "" || stderr != "" || notPlain().MatchString(stdout) {
+			t.Errorf("%v: %q %q", args, stdout, stderr)
+		}
+	})
+}
+
+// TestColours: a terminal gets them, unless it or the user does not want them.
+func TestColours(t *testing.T) {
+	l := newPlainLab(t)
+	for name, c := range map[string]struct {
+		terminal map[string]string
+		flags    []string
+		want     bool
+	}{
+		"a terminal":            {terminal: map[string]string{"TERM": "xterm"}, want: true},
+		"NO_COLOR":              {terminal: map[string]string{"TERM": "xterm", "NO_COLOR": "1"}},
+		"a dumb terminal":       {terminal: map[string]string{"TERM": "dumb"}},
+		"--color never":         {terminal: map[string]string{"TERM": "xterm"}, flags: []string{"--color", "never"}},
+		"a pipe":                {},
+		"a pipe --color always": {flags: []string{"--color", "always"}, want: true},
+	} {
+		stdout, _ := l.call(t, c.terminal, append(c.flags, "plan", l.manifest)...)
+		if got := strings.Contains(stdout, "\x1b["); got != c.want {
+			t.Errorf("%s: colours %v\n%q", name, got, stdout)
+		}
+	}
+}
+
+// TestProgressOnAPipe: one line for each step that has ended, none that is
+// overwritten.
+func TestProgressOnAPipe(t *testing.T) {
+	step := &plan.Step{Kind: plan.PullImage, Container: "app", Image: "i\x1b[31m:1"}
+	events := []runtime.Event{
+		{Kind: runtime.StepStarted, Step: step},
+		{Kind: runtime.StepProgress, Step: step, Detail: "10\x07%"},
+		{Kind: runtime.StepDone, Step: step},
+		{Kind: runtime.StepFailed, Step: step, Err: errors.New("no\x1bway")},
+		{Kind: runtime.StepSkipped, Step: step},
+		{Kind: runtime.Warning, Detail: "careful\r"},
+	}
+	for _, tty := range []bool{false, true} {
+		var b bytes.Buffer
+		p := &progress{w: &b, tty: tty}
+		for _, ev := range events {
+			p.report(ev)
+		}
+		// On a terminal the line is begun anew, and that is all that is asked of it.
+		text := strings.ReplaceAll(b.String(), "\r\x1b[K", "")
+		if notPlain().MatchString(text) || strings.Count(text, "\n") != 4 || tty == (text == b.String()) {
+			t.Errorf("terminal %v: %q", tty, b.String())
+		}
+	}
+}
+
+// TestSystemKnowsPipes: what is no terminal is not taken for one.
+func TestSystemKnowsPipes(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(r.Close(), w.Close()) })
+	out, errs := os.Stdout, os.Stderr                      //nolint:forbidigo // the streams of the process are what is tested
+	t.Cleanup(func() { os.Stdout, os.Stderr = out, errs }) //nolint:forbidigo // as above
+	os.Stdout, os.Stderr = w, w                            //nolint:forbidigo // as above
+	if env := System(); env.OutTTY || env.ErrTTY {
+		t.Errorf("a pipe is a terminal: %+v", env)
+	}
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Looks at a Debian package for this machine: check-deb.sh FILE. `make check-deb` runs it.
+set -eu
+umask 022
+
+file=$1
+here=$(dirname "$0")
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+
+fail() {
+	echo "check-deb: $*" >&2
+	exit 1
+}
+
+dpkg-deb -x "$file" "$root"
+dpkg-deb -e "$file" "$root/DEBIAN"
+
+# Manual pages and documents come and go with what they describe; the rest is listed.
+dpkg-deb -c "$file" | awk '{ print $1, $2, $6 }' >"$root/list"
+grep -v -e '/man1/podctl-' -e '/doc/podctl/.*\.md$' -e '/examples/.' "$root/list" |
+	diff -u "$here/contents.txt" - || fail "other contents than docs/packaging/contents.txt"
+
+(cd "$root" && md5sum --quiet -c DEBIAN/md5sums) || fail "md5sums are wrong"
+[ -z "$(find "$root/usr" "$root/etc" ! -newermt "@$((SOURCE_DATE_EPOCH - 1))" -o -newermt "@$SOURCE_DATE_EPOCH")" ] ||
+	fail "something has another time than the sources"
+
+pages=$(find "$root/usr/share/man/man1" -name '*.1.gz' | wc -l)
+commands=$(find "$here/../cli" -name '*.md' | wc -l)
+[ "$pages" = "$commands" ] || fail "$pages manual pages for $commands commands"
+
+podctl=$root/usr/bin/podctl
+"$podctl" version --client >/dev/null || fail "podctl does not run"
+bash -n "$root/usr/share/bash-completion/completions/podctl"
+for script in "$root"/DEBIAN/p*; do
+	sh -n "$script"
+done
+grep -q "\"checksumValue\": \"$(sha256sum <"$podctl" | cut -d ' ' -f 1)\"" "$root/usr/share/doc/podctl/podctl.spdx.json" ||
+	fail "the SBOM is about another program"
+
+# The programs that units name have to be there, so they are looked for in the tree.
+mkdir "$root/units"
+for unit in "$root"/usr/lib/systemd/system/*; do
+	sed "s|/usr/|$root/usr/|g" "$unit" >"$root/units/$(basename "$unit")"
+done
+if command -v systemd-analyze >/dev/null; then
+	said=$(systemd-analyze verify --man=no "$root"/units/* 2>&1) || fail "systemd refuses a unit: $said"
+	[ -z "$said" ] || fail "systemd says of a unit: $said"
+else
+	echo "check-deb: systemd-analyze is not here, units are left to the unit tests"
+fi
+
+sed 's/^/  /' "$root/list"
+echo "check-deb: $(basename "$file") is as it should be"
