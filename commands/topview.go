@@ -38,7 +38,6 @@ func (v *usageView) rows(usage []runtime.PodUsage) [][]string {
 	return rows
 }
 
-//nolint:revive // the parts of one row
 func (v *usageView) row(pod plan.PodRef, name []string, cpu, memory *uint64, restarts uint32) []string {
 	row := []string{pod.Name}
 	if v.namespaces {
