@@ -28,18 +28,11 @@ type Health struct {
 
 // Health looks at the state directory and at every journal in it.
 func (l Layout) Health() Health {
-	h := Health{Unusable: l.check(), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
+	entries, err := l.Journals()
+	h := Health{Unusable: err, Journals: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
 	if info, err := os.Stat(l.Root); err == nil {
 		h.Exists, h.Mode = true, info.Mode().Perm()
 	}
-	if h.Unusable != nil {
-		return h
-	}
-	entries, err := l.Journals()
-	if err != nil {
-		h.Unusable = err
-	}
-	h.Journals = len(entries)
 	for _, entry := range entries {
 		if entry.Err != nil {
 			h.Unreadable = append(h.Unreadable, entry.Err)
