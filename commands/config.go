@@ -64,7 +64,7 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the configuration: %w", err)
+			return nil, fmt.Errorf("reading the configuration: %w; --config names another", err)
 		}
 		settings, err := parseConfig(file, text)
 		if err == nil {

@@ -52,11 +52,11 @@ func Examine(f *Facts) []Check {
 	for i := range f.Disks {
 		checks = append(checks, named("disk", checkDisk(&f.Disks[i])))
 	}
-	return append(checks,
-		named("clock", checkClock(f)),
-		named("state", checkState(f)),
-		named("journals", checkJournals(f)),
-	)
+	checks = append(checks, named("clock", checkClock(f)), named("state", checkState(f)))
+	if f.State.Problem == "" {
+		checks = append(checks, named("journals", checkJournals(f)))
+	}
+	return checks
 }
 
 func named(name string, c Check) Check {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,11 @@ func TestRecordedMachines(t *testing.T) {
 func TestChecks(t *testing.T) {
 	if checks := Examine(healthy(t)); !CanRun(checks) || Count(checks, Warning) > 0 {
 		t.Fatalf("a healthy machine is not healthy: %+v", checks)
+	}
+	unusable := healthy(t)
+	unusable.State.Problem = "it is another's"
+	if slices.ContainsFunc(Examine(unusable), func(c Check) bool { return c.Name == "journals" }) {
+		t.Error("journals are judged that nobody looked at")
 	}
 	for name, c := range map[string]struct {
 		change        func(*Facts)

@@ -59,7 +59,7 @@ func checkState(f *Facts) Check {
 	}
 	switch {
 	case s.Problem != "":
-		return failed(apart(s.Problem, "make it right, or choose another with --state-dir"))
+		return failed(apart(s.Problem, "run podctl as root, or choose another with --state-dir"))
 	case !s.Writable && !s.Exists:
 		return failed(s.Path+" does not exist and cannot be made", "run podctl as root, or choose another with --state-dir")
 	case !s.Writable:
