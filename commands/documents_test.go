@@ -2,12 +2,13 @@ package commands
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestDocumentsAreDescribed: every kind of step and every reason is in the page
+// TestDocumentsAreDescribed: every kind of step, reason and check is in the page
 // that describes the documents.
 func TestDocumentsAreDescribed(t *testing.T) {
 	page, err := os.ReadFile("../docs/documents.md")
@@ -18,12 +19,9 @@ func TestDocumentsAreDescribed(t *testing.T) {
 	for file, pattern := range map[string]string{
 		"../runtime/plan/reason.go": `Reason = "(\w+)"`,
 		"../runtime/plan/step.go":   `Kind = "(\w+)"`,
+		"../runtime/doctor/*.go":    `named\("(\w+)"`,
 	} {
-		code, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(code), -1) {
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(contentsOf(t, file), -1) {
 			words++
 			if !strings.Contains(string(page), "`"+match[1]+"`") {
 				t.Errorf("docs/documents.md does not name %s", match[1])
@@ -33,4 +31,22 @@ func TestDocumentsAreDescribed(t *testing.T) {
 	if words < 40 {
 		t.Errorf("only %d words were looked for", words)
 	}
+}
+
+// contentsOf is what the files that match hold.
+func contentsOf(t *testing.T, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no files, %v", pattern, err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
 }

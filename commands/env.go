@@ -18,6 +18,8 @@ type Env struct {
 	ErrTTY bool
 	Now    func() time.Time
 	Getenv func(string) string
+	// SystemConfig is the configuration file of all users; empty means none.
+	SystemConfig string
 }
 
 // System is the process's own environment.
@@ -31,6 +33,8 @@ func System() *Env {
 		ErrTTY: term.IsTerminal(int(err.Fd())),
 		Now:    time.Now,
 		Getenv: os.Getenv,
+
+		SystemConfig: "/etc/podctl/config.yaml",
 	}
 }
 

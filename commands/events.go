@@ -124,14 +124,18 @@ func (g *globals) showEvents(o *eventsOptions, entries []eventEntry) error {
 		header, rows := g.eventRows(o, entries)
 		return table(g.env.Out, header, rows)
 	}
+	return writeDocument(g.env.Out, o.output, eventsDocument(entries))
+}
+
+func eventsDocument(entries []eventEntry) any {
 	if entries == nil {
 		entries = []eventEntry{}
 	}
-	return writeDocument(g.env.Out, o.output, struct {
+	return struct {
 		APIVersion string       `json:"apiVersion"`
 		Kind       string       `json:"kind"`
 		Items      []eventEntry `json:"items"`
-	}{plan.APIVersion, "PodEventList", entries})
+	}{plan.APIVersion, "PodEventList", entries}
 }
 
 func (g *globals) showNewEvents(o *eventsOptions, args []string) error {

@@ -129,7 +129,7 @@ func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 	if _, err = node.Up(ctx, o); err != nil {
 		return err
 	}
-	g.runtimeEndpoint = socket
+	g.runtimeEndpoint, g.settings[endpointFlag] = socket, setting{origin: "podctl node"}
 	engine, err := g.connect()
 	if err != nil {
 		return err

@@ -1,10 +1,12 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -29,8 +31,13 @@ type globals struct {
 	timeout         time.Duration
 	cancel          context.CancelFunc
 	color           string
-	engine          *runtime.Engine
-	client          *runtime.Client
+	verbose         bool
+	logFormat       string
+	config          string
+	// settings say by what a flag was set that the command line did not set.
+	settings map[string]setting
+	engine   *runtime.Engine
+	client   *runtime.Client
 }
 
 // The groups of commands in the help.
@@ -39,6 +46,12 @@ const (
 	groupLook   = "look"
 	groupInside = "inside"
 	groupUpkeep = "upkeep"
+)
+
+// The flags that are more than a setting.
+const (
+	endpointFlag = "runtime-endpoint"
+	configFlag   = "config"
 )
 
 // New builds the command tree.
@@ -57,7 +70,7 @@ func New(env *Env) *cobra.Command {
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
-		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { g.begin(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return g.begin(cmd) },
 		PersistentPostRun: func(*cobra.Command, []string) { g.cancel() },
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -88,9 +101,10 @@ func addCommands(root *cobra.Command, g *globals) {
 		}
 	}
 	add(groupMain, newPlan(g), newApply(g), newRun(g), newRestart(g), newProbe(g), newDelete(g))
-	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
+	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newTop(g), newLogs(g), newWait(g),
+		newValidate(g), newRender(g), newSnapshot(g), newExport(g))
 	add(groupInside, newExec(g), newAttach(g), newPortForward(g), newCopy(g), newDebug(g))
-	add(groupUpkeep, newNode(g), newCompletion(), newVersion(g))
+	add(groupUpkeep, newDoctor(g), newNode(g), newCompletion(), newVersion(g))
 }
 
 func unknownCommand(cmd *cobra.Command, args []string) error {
@@ -105,7 +119,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 }
 
 func (g *globals) addFlags(f *pflag.FlagSet) {
-	f.StringVarP(&g.runtimeEndpoint, "runtime-endpoint", "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
+	f.StringVarP(&g.runtimeEndpoint, endpointFlag, "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
 	f.StringVar(&g.imageEndpoint, "image-endpoint", "", "Socket of the image service, if it is another one")
 	f.StringVarP(&g.namespace, "namespace", "n", "default", "Namespace of pods that are named")
 	f.StringVar(&g.stateDir, "state-dir", state.Default().Root, "Where podctl keeps what the runtime cannot")
@@ -113,14 +127,21 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
 	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
 	f.DurationVar(&g.timeout, "timeout", 0, "Give up after this long (0: never)")
+	f.StringVar(&g.config, configFlag, "", "Configuration file (default: /etc/podctl/config.yaml, then ~/.config/podctl/config.yaml)")
+	f.BoolVarP(&g.verbose, "verbose", "v", false, "Log each call to the runtime to stderr: method, duration, code")
+	f.Var(&choice{value: &g.logFormat, allowed: []string{"text", "json"}, start: "text"}, "log-format", "Form of the log: text or json")
 	f.Var(&choice{value: &g.color, allowed: []string{"auto", "always", "never"}, start: "auto"}, "color", "When to use colours: auto, always or never")
 }
 
-// begin bounds a command by --timeout.
-func (g *globals) begin(cmd *cobra.Command) {
+// begin takes the configuration in, and bounds a command by --timeout.
+func (g *globals) begin(cmd *cobra.Command) error {
+	if err := g.configure(cmd.Root().PersistentFlags()); err != nil {
+		return err
+	}
 	ctx, cancel := withTimeout(cmd.Context(), g.timeout)
 	g.cancel = cancel
 	cmd.SetContext(ctx)
+	return nil
 }
 
 // choice is a flag that takes one of a few words, and completes them.
@@ -164,13 +185,7 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	if g.engine != nil {
 		return g.engine, nil
 	}
-	endpoint, err := runtime.Discover(runtime.EndpointSources{
-		Flag:         g.runtimeEndpoint,
-		Env:          g.env.Getenv("CONTAINER_RUNTIME_ENDPOINT"),
-		NodeSocket:   nodeSocket(g.stateDir),
-		CrictlConfig: "/etc/crictl.yaml",
-		WellKnown:    runtime.WellKnownSockets(),
-	})
+	endpoint, err := runtime.Discover(g.endpointSources())
 	if err != nil {
 		return nil, err
 	}
@@ -178,9 +193,38 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	client.Log = g.logger()
 	g.client = client
 	g.engine = runtime.NewEngine(client, runtime.Settings{Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now})
 	return g.engine, nil
+}
+
+// endpointSources are the places an endpoint can come from. One of a configuration
+// file comes after the environment, as every setting does.
+func (g *globals) endpointSources() runtime.EndpointSources {
+	set := g.settings[endpointFlag]
+	given := []runtime.Endpoint{
+		{Address: g.runtimeEndpoint, Origin: cmp.Or(set.origin, "--"+endpointFlag)},
+		{Address: g.env.Getenv("CONTAINER_RUNTIME_ENDPOINT"), Origin: "CONTAINER_RUNTIME_ENDPOINT"},
+	}
+	if set.fromFile {
+		slices.Reverse(given)
+	}
+	return runtime.EndpointSources{
+		Given: given, NodeSocket: nodeSocket(g.stateDir), CrictlConfig: "/etc/crictl.yaml", WellKnown: runtime.WellKnownSockets(),
+	}
+}
+
+// logger is where calls to the runtime are noted; nil unless -v asks for it.
+func (g *globals) logger() *slog.Logger {
+	if !g.verbose {
+		return nil
+	}
+	options := &slog.HandlerOptions{Level: slog.LevelDebug}
+	if g.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(g.env.Err, options))
+	}
+	return slog.New(slog.NewTextHandler(g.env.Err, options))
 }
 
 // help prints a command's help in nerdctl's manner.

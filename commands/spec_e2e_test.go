@@ -327,5 +327,8 @@ func testLiveKubelet(t *testing.T, m *machine) {
 		r := m.run(t, "apply", "--dry-run=false", hello)
 		return r.code == 1 && strings.Contains(r.stderr, "podctl export")
 	})
+	if r := m.run(t, "doctor"); r.code != 1 || !strings.Contains(r.stdout, "✗ kubelet       kubelet (pid ") {
+		t.Errorf("doctor: exit code %d\n%s", r.code, r.stdout)
+	}
 	m.must(t, "apply", "--allow-kubelet", hello)
 }

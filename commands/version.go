@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -50,13 +51,10 @@ func newVersion(g *globals) *cobra.Command {
 }
 
 func runVersion(cmd *cobra.Command, g *globals, o *versionOptions) error {
-	doc := versionDocument{APIVersion: plan.APIVersion, Kind: "Version", Version: version, Kubernetes: kubernetesVersion}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		doc.Go = info.GoVersion
-	}
+	doc := clientVersion()
 	var err error
 	if !o.client {
-		err = g.askRuntime(cmd, &doc)
+		err = g.askRuntime(cmd.Context(), &doc)
 	}
 	if o.output == "json" || o.output == "yaml" {
 		if werr := writeDocument(g.env.Out, o.output, doc); werr != nil {
@@ -72,11 +70,20 @@ func runVersion(cmd *cobra.Command, g *globals, o *versionOptions) error {
 	return err
 }
 
-func (g *globals) askRuntime(cmd *cobra.Command, doc *versionDocument) error {
+// clientVersion is what podctl says of itself.
+func clientVersion() versionDocument {
+	doc := versionDocument{APIVersion: plan.APIVersion, Kind: "Version", Version: version, Kubernetes: kubernetesVersion}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		doc.Go = info.GoVersion
+	}
+	return doc
+}
+
+func (g *globals) askRuntime(ctx context.Context, doc *versionDocument) error {
 	if _, err := g.connect(); err != nil {
 		return err
 	}
-	reply, err := g.client.Version(cmd.Context(), &runtimeapi.VersionRequest{})
+	reply, err := g.client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return err
 	}

@@ -52,23 +52,3 @@ func UsesSecret(vol *v1.Volume) bool {
 	}
 	return false
 }
-
-// scrubbedMin is the shortest secret value, in bytes, that Scrub looks for: shorter
-// ones are in any text.
-const scrubbedMin = 4
-
-// Scrub takes the values of the pod's Secrets out of a text that came from
-// elsewhere: from a probe, a hook or a program's last words.
-func (d *Desired) Scrub(text string) string {
-	if d == nil {
-		return text
-	}
-	for _, s := range d.Objects.Secrets {
-		for _, value := range s.Data {
-			if secret := strings.TrimSpace(string(value)); len(secret) >= scrubbedMin {
-				text = strings.ReplaceAll(text, secret, "(hidden)")
-			}
-		}
-	}
-	return text
-}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,8 +41,11 @@ type Client struct {
 	Endpoint Endpoint
 	// Timeout bounds every call that does not itself wait for a container.
 	Timeout time.Duration
-	conn    *grpc.ClientConn
-	images  *grpc.ClientConn
+	// Log is told of every call, and never of what is in it; nil tells nobody. It is
+	// set before the first call.
+	Log    *slog.Logger
+	conn   *grpc.ClientConn
+	images *grpc.ClientConn
 }
 
 // Connect prepares the connection; nothing is sent before the first call. The
@@ -83,6 +88,7 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 			MinConnectTimeout: connectTimeout,
 		}),
 		grpc.WithUnaryInterceptor(c.intercept),
+		grpc.WithStreamInterceptor(c.logStream),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", address, err)
@@ -100,7 +106,9 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	timeout := c.Timeout + waitsFor(req)
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	begun := time.Now()
 	err := invoke(bounded, method, req, reply, conn, opts...)
+	c.logCall(ctx, method, time.Since(begun), err)
 	switch {
 	case err == nil:
 		return nil
@@ -115,6 +123,27 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 		return &UnavailableError{Endpoint: c.Endpoint, Err: err, Reason: "does not answer; is it running?"}
 	}
 	return &callError{err: err}
+}
+
+// logCall notes a call. Requests and replies are left out: they hold the values of
+// Secrets.
+func (c *Client) logCall(ctx context.Context, method string, took time.Duration, err error) {
+	if c.Log != nil {
+		c.Log.LogAttrs(ctx, slog.LevelDebug, "CRI call",
+			slog.String("method", path.Base(method)), slog.Duration("duration", took), slog.String("code", status.Code(err).String()))
+	}
+}
+
+// logStream notes that a stream was opened.
+//
+//nolint:revive // the signature is grpc's
+func (c *Client) logStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	begun := time.Now()
+	stream, err := streamer(ctx, desc, conn, method, opts...)
+	c.logCall(ctx, method, time.Since(begun), err)
+	return stream, err
 }
 
 // callError is what the runtime said, in its own words alone: the transport's
@@ -164,11 +193,11 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // checkSocket says in plain words why a unix socket cannot be used.
 func checkSocket(e Endpoint) error {
-	path := e.Socket()
-	if path == "" {
+	socket := e.Socket()
+	if socket == "" {
 		return nil
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(socket)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &UnavailableError{Endpoint: e, Err: err, Reason: "there is no such socket; is the runtime running? `podctl node up` starts one"}
@@ -179,7 +208,7 @@ func checkSocket(e Endpoint) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return &UnavailableError{Endpoint: e, Err: fs.ErrInvalid, Reason: "is not a socket"}
 	}
-	return checkAccess(e, path)
+	return checkAccess(e, socket)
 }
 
 // isNotFound tells that the runtime does not know what was asked for, which for
@@ -191,8 +220,8 @@ func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplem
 
 // checkAccess tells a socket one may not use from one that does not answer: the
 // connection itself would only be refused without a reason.
-func checkAccess(e Endpoint, path string) error {
-	if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
+func checkAccess(e Endpoint, socket string) error {
+	if err := unix.Access(socket, unix.R_OK|unix.W_OK); err != nil {
 		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
 	}
 	return nil

@@ -32,10 +32,10 @@ func (e Endpoint) Socket() string {
 // EndpointSources are the places an endpoint can come from, in the order in
 // which they are asked.
 type EndpointSources struct {
-	// Flag is the value of --runtime-endpoint.
-	Flag string
-	// Env is the value of CONTAINER_RUNTIME_ENDPOINT.
-	Env string
+	// Given are the endpoints that the user set, each with what it was set by: the
+	// flag, the environment, podctl's configuration. The first that is not empty
+	// counts.
+	Given []Endpoint
 	// NodeSocket is the socket of podctl's own node, which counts when it exists.
 	NodeSocket string
 	// CrictlConfig is crictl's configuration file.
@@ -56,15 +56,15 @@ func WellKnownSockets() []string {
 // ErrNoEndpoint says that no container runtime was found.
 var ErrNoEndpoint = errors.New("no container runtime found")
 
-// Discover finds the runtime to talk to: the flag, the environment, a running
-// podctl node, crictl's configuration, then the well-known sockets that exist.
+// Discover finds the runtime to talk to: what the user set, a running podctl
+// node, crictl's configuration, then the well-known sockets that exist.
 func Discover(s EndpointSources) (Endpoint, error) {
-	switch {
-	case s.Flag != "":
-		return Endpoint{Address: normalAddress(s.Flag), Origin: "--runtime-endpoint"}, nil
-	case s.Env != "":
-		return Endpoint{Address: normalAddress(s.Env), Origin: "CONTAINER_RUNTIME_ENDPOINT"}, nil
-	case s.NodeSocket != "" && isSocket(s.NodeSocket):
+	for _, given := range s.Given {
+		if given.Address != "" {
+			return Endpoint{Address: normalAddress(given.Address), Origin: given.Origin}, nil
+		}
+	}
+	if s.NodeSocket != "" && isSocket(s.NodeSocket) {
 		return Endpoint{Address: "unix://" + s.NodeSocket, Origin: "podctl node"}, nil
 	}
 	if address, err := crictlEndpoint(s.CrictlConfig); err != nil {

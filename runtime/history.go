@@ -177,8 +177,9 @@ func (c *chronicle) write(pod state.Pod, ref plan.PodRef, desired *podspec.Desir
 		return err
 	}
 	h.Pod = ref
+	scrub := podspec.NewScrubber(desired)
 	for i := range c.events {
-		c.events[i].Message = desired.Scrub(c.events[i].Message)
+		c.events[i].Message = scrub.Text(c.events[i].Message)
 	}
 	h.Add(c.events...)
 	h.Mark(c.spans...)

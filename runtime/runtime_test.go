@@ -38,8 +38,8 @@ func TestDiscover(t *testing.T) {
 		sources EndpointSources
 		want    Endpoint
 	}{
-		"the flag comes first":        {EndpointSources{Flag: "/a.sock", Env: "/b.sock"}, Endpoint{"unix:///a.sock", "--runtime-endpoint"}},
-		"then the environment":        {EndpointSources{Env: "unix:///b.sock", NodeSocket: sock}, Endpoint{"unix:///b.sock", "CONTAINER_RUNTIME_ENDPOINT"}},
+		"the flag comes first":        {EndpointSources{Given: []Endpoint{{"/a.sock", "flag"}, {"/b.sock", "env"}}}, Endpoint{"unix:///a.sock", "flag"}},
+		"then the environment":        {EndpointSources{Given: []Endpoint{{"", "flag"}, {"unix:///b.sock", "env"}}, NodeSocket: sock}, Endpoint{"unix:///b.sock", "env"}},
 		"then a node that is up":      {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
 		"then crictl's file":          {EndpointSources{NodeSocket: "/absent", CrictlConfig: config}, Endpoint{"unix:///from/crictl.sock", config}},
 		"then a socket that is there": {EndpointSources{CrictlConfig: "/absent", WellKnown: []string{"/absent", sock}}, Endpoint{"unix://" + sock, "well-known socket"}},

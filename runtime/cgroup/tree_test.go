@@ -186,3 +186,21 @@ func TestChildrenAreDirectories(t *testing.T) {
 		t.Errorf("children of nothing are %v (%v)", got, err)
 	}
 }
+
+func TestSurvey(t *testing.T) {
+	for name, c := range map[string]struct {
+		tree *tree
+		want Survey
+	}{
+		"version 1": {fakeTree(t, "memory", "cpu,cpuacct"), Survey{Version: 1, Controllers: []string{"cpu", "cpuacct", "memory"}, Writable: true}},
+		"version 2": {fakeUnified(t, "pids", "memory"), Survey{Version: 2, Controllers: []string{"memory", "pids"}, Writable: true}},
+		"not writable": {
+			&tree{unified: true, hierarchies: []hierarchy{{dir: "/absent", controllers: []string{"cpu"}}}},
+			Survey{Version: 2, Controllers: []string{"cpu"}, Writable: false},
+		},
+	} {
+		if diff := cmp.Diff(c.want, c.tree.survey()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

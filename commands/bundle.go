@@ -1,0 +1,124 @@
+package commands
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// bundle collects the files of an archive, all without values of Secrets.
+type bundle struct {
+	scrub podspec.Scrubber
+	at    time.Time
+	names []string
+	texts map[string][]byte
+	// problems are what is not in it, and why.
+	problems []error
+}
+
+// writeBundle writes the archive for a bug report. What cannot be had is left out
+// and named in it: a bug report is written when something does not work.
+func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.Engine, doc *doctorDocument) error {
+	applied, unreadable, err := runtime.Applied(g.layout())
+	b := &bundle{scrub: newScrubber(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
+	b.addDocument("doctor.json", doc)
+	versions := clientVersion()
+	answers := engine != nil && doc.Facts.Runtime.Problem == ""
+	if answers {
+		b.problems = append(b.problems, g.askRuntime(ctx, &versions))
+	}
+	b.addDocument("version.json", versions)
+	for _, p := range applied {
+		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), withoutSecrets(p.Journal))
+	}
+	happened, err := g.events(&eventsOptions{allNamespaces: true}, nil)
+	b.addDocument("events.json", eventsDocument(happened))
+	b.problems = append(b.problems, err)
+	if answers {
+		b.addPods(ctx, engine, applied)
+	}
+	if err = errors.Join(b.problems...); err != nil {
+		b.add("problems.txt", []byte(b.scrub.Text(err.Error())+"\n"))
+	}
+	text, err := b.archive()
+	if err == nil {
+		err = renameio.WriteFile(file, text, 0o600, renameio.WithStaticPermissions(0o600))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the bundle: %w", err)
+	}
+	return nil
+}
+
+// withoutSecrets is a copy of a journal that may leave the machine.
+func withoutSecrets(j *state.Journal) *state.Journal {
+	without := *j
+	without.Applied = j.Applied.WithoutSecrets()
+	return &without
+}
+
+// addPods adds what is observed of the pods and what would be done to them.
+func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []runtime.AppliedPod) {
+	var plans []*plan.Plan
+	var recording runtime.Recording
+	for _, p := range applied {
+		one, err := engine.Plan(ctx, p.Desired, plan.Options{})
+		if err == nil {
+			plans = append(plans, one)
+		}
+		b.problems = append(b.problems, err)
+		snapshot, err := engine.Snapshot(ctx, p.Desired)
+		if err == nil {
+			recording = append(recording, snapshot)
+		}
+		b.problems = append(b.problems, err)
+	}
+	var text bytes.Buffer
+	b.problems = append(b.problems, recording.Write(&text))
+	b.add("snapshot.json", scrubJSON(b.scrub, text.Bytes()))
+	b.addDocument("plan.json", planDocument(plans))
+}
+
+func (b *bundle) addDocument(name string, value any) {
+	var text bytes.Buffer
+	if err := writeDocument(&text, "json", value); err != nil {
+		b.problems = append(b.problems, fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	b.add(name, scrubJSON(b.scrub, text.Bytes()))
+}
+
+func (b *bundle) add(name string, text []byte) {
+	b.names = append(b.names, name)
+	b.texts[name] = text
+}
+
+// archive packs the files below one directory, for their owner alone.
+func (b *bundle) archive() ([]byte, error) {
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	packed := tar.NewWriter(zipped)
+	for _, name := range b.names {
+		header := &tar.Header{Name: path.Join("podctl-bundle", name), Mode: 0o600, Size: int64(len(b.texts[name])), ModTime: b.at}
+		if err := packed.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := packed.Write(b.texts[name]); err != nil {
+			return nil, err
+		}
+	}
+	err := errors.Join(packed.Close(), zipped.Close())
+	return out.Bytes(), err
+}

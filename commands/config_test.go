@@ -1,0 +1,142 @@
+package commands
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// configured is what the global flags come to, by the text of a system file, that
+// of a user's file, the environment and the command line.
+func configured(t *testing.T, system, user string, environment map[string]string, args ...string) (*globals, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"system.yaml": system, "podctl/config.yaml": user} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	getenv := func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return dir
+		}
+		return environment[name]
+	}
+	g := &globals{env: &Env{Getenv: getenv, SystemConfig: filepath.Join(dir, "system.yaml"), Err: &bytes.Buffer{}}}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	g.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return g, g.configure(flags)
+}
+
+func TestTheLaterSettingWins(t *testing.T) {
+	const system, user = "namespace: system\nstate-dir: /system\nlog-root: /system\nrequest-timeout: 7s\n", "# mine\nstate-dir: /user\nlog-root: /user\nverbose: true\n"
+	g, err := configured(t, system, user, map[string]string{"PODCTL_LOG_ROOT": "/env", "PODCTL_CGROUP_ROOT": "/env"}, "--cgroup-root", "/flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, values := range map[string][2]string{
+		"the system's file":    {g.namespace, "system"},
+		"the user's file":      {g.stateDir, "/user"},
+		"the environment":      {g.logRoot, "/env"},
+		"the command line":     {g.cgroupRoot, "/flag"},
+		"what nobody set":      {g.imageEndpoint, ""},
+		"a duration":           {g.requestTimeout.String(), (7 * time.Second).String()},
+		"what is true or not":  {map[bool]string{true: "on"}[g.verbose], "on"},
+		"where a file said it": {filepath.Base(g.settings["state-dir"].origin), "config.yaml:2"},
+	} {
+		if values[0] != values[1] {
+			t.Errorf("%s: %q, want %q", what, values[0], values[1])
+		}
+	}
+}
+
+func TestConfigThatMakesNoSense(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, says  string
+		environment map[string]string
+	}{
+		"an unknown key":     {"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; there are `, nil},
+		"config in a config": {"config: /other\n", `config.yaml:1: unknown key "config"`, nil},
+		"a bad value":        {"\nrequest-timeout: soon\n", `config.yaml:2: request-timeout: time: invalid duration`, nil},
+		"a bad word":         {"color: blue\n", `config.yaml:1: color: must be one of auto, always, never`, nil},
+		"a key twice":        {"color: never\ncolor: auto\n", `config.yaml:2: color is set already at`, nil},
+		"a list":             {"namespace: [a]\n", `config.yaml:1: namespace takes one value`, nil},
+		"nothing":            {"namespace:\n", `config.yaml:1: namespace takes one value`, nil},
+		"no map":             {"- a\n", `config.yaml:1: a configuration is a map`, nil},
+		"no YAML":            {"a: b\n\tc: d\n", `config.yaml:2: found a tab`, nil},
+		"the environment":    {"", `PODCTL_COLOR: color: must be one of`, map[string]string{"PODCTL_COLOR": "blue"}},
+		"a missing file":     {"", `reading the configuration: open /absent.yaml`, map[string]string{"PODCTL_CONFIG": "/absent.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := configured(t, "", c.text, c.environment); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestAConfigThatIsNamedReplacesTheOthers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte("log-root: /mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := configured(t, "namespace: system\n", "bad: key\n", nil, "--config", file)
+	if err != nil || g.logRoot != "/mine" || g.namespace != "default" {
+		t.Errorf("log root %q, namespace %q, error %v", g.logRoot, g.namespace, err)
+	}
+}
+
+func TestWhereTheEndpointComesFrom(t *testing.T) {
+	const file = "runtime-endpoint: /file.sock\n"
+	for name, c := range map[string]struct {
+		environment  map[string]string
+		args         []string
+		want, origin string
+	}{
+		"the flag":                {map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, []string{"-r", "/flag.sock"}, "/flag.sock", "--runtime-endpoint"},
+		"podctl's own variable":   {map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock", "PODCTL_RUNTIME_ENDPOINT": "/own.sock"}, nil, "/own.sock", "PODCTL_RUNTIME_ENDPOINT"},
+		"the variable of the CRI": {map[string]string{"CONTAINER_RUNTIME_ENDPOINT": "/env.sock"}, nil, "/env.sock", "CONTAINER_RUNTIME_ENDPOINT"},
+		"the file":                {nil, nil, "/file.sock", "config.yaml:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := configured(t, "", file, c.environment, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := g.endpointSources().Given
+			for len(got) > 0 && got[0].Address == "" {
+				got = got[1:]
+			}
+			if len(got) == 0 || got[0].Address != c.want || !strings.HasSuffix(got[0].Origin, c.origin) {
+				t.Errorf("%v, want %s (%s)", got, c.want, c.origin)
+			}
+		})
+	}
+}
+
+// TestEveryGlobalFlagIsDescribed: the page on the configuration has them all.
+func TestEveryGlobalFlagIsDescribed(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	(&globals{}).addFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != configFlag && !strings.Contains(string(page), "\n| `"+f.Name+"` |") {
+			t.Errorf("docs/configuration.md does not describe %s", f.Name)
+		}
+	})
+}

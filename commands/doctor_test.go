@@ -1,0 +1,128 @@
+package commands
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/doctor"
+)
+
+func TestDoctorText(t *testing.T) {
+	doc := &doctorDocument{Checks: []doctor.Check{
+		{Name: "endpoint", Result: doctor.OK, Found: "here"},
+		{Name: "bridge", Result: doctor.Warning, Found: "no\x1b[31m bridge", Advice: "modprobe bridge"},
+		{Name: "capabilities", Result: doctor.Failed, Found: "none", Advice: "run as root"},
+	}}
+	want := `✓ endpoint      here
+! bridge        no\x1b[31m bridge
+                → modprobe bridge
+✗ capabilities  none
+                → run as root
+
+Pods cannot run on this machine: 1 problem, 1 warning.
+`
+	if diff := cmp.Diff(want, doctorText(painter{}, doc)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	doc.CanRunPods, doc.Checks = true, doc.Checks[:1]
+	if text := doctorText(painter{}, doc); !strings.HasSuffix(text, "\nPods can run on this machine.\n") {
+		t.Errorf("all in order:\n%s", text)
+	}
+}
+
+// TestDoctorWithoutARuntime: what can be said without a runtime is said, and the
+// bundle is written all the same.
+func TestDoctorWithoutARuntime(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	code, stdout, stderr := call(t, "", "doctor", "-r", "/absent.sock", "--bundle", file)
+	if code != exitError || !strings.Contains(stdout, "✗ endpoint") || !strings.Contains(stdout, "--runtime-endpoint") ||
+		!strings.Contains(stdout, "cgroups") || !strings.Contains(stdout, "Pods cannot run") || !strings.Contains(stderr, "is written") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the bundle: %v %v", info, err)
+	}
+	files := unpacked(t, file)
+	if len(files) != 2 || !strings.Contains(files["podctl-bundle/doctor.json"], `"kind": "Doctor"`) || files["podctl-bundle/version.json"] == "" {
+		t.Errorf("the bundle has %v", files)
+	}
+}
+
+// unpacked is what an archive holds.
+func unpacked(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for packed := tar.NewReader(zipped); ; {
+		header, err := packed.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Mode != 0o600 {
+			t.Errorf("%s has mode %o", header.Name, header.Mode)
+		}
+		files[header.Name] = string(content)
+	}
+}
+
+func TestScrub(t *testing.T) {
+	secrets := map[string][]byte{
+		"word": []byte("hunter2"), "longer": []byte("hunter2-and-more"), "quoted": []byte(`pass"word` + "\n"), "bool": []byte("true"),
+		"file": []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"), "short": []byte("a"),
+	}
+	s := newScrubber([]runtime.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
+		Secrets: map[string]*v1.Secret{"s": {Data: secrets, StringData: map[string]string{"x": "stringly"}}},
+	}}}})
+	document := map[string]any{
+		"plain": "it is hunter2!", "longer": "hunter2-and-more", "base64": base64.StdEncoding.EncodeToString([]byte("hunter2")),
+		"nested": `{"password":"pass\"word\n"}`, "line": "read MIIEowIBAAKC there", "stringly": "stringly",
+		"true": true, "number": 12, "short": "a bad day", "quotes": `say "hunter2"`,
+	}
+	text, err := json.MarshalIndent(document, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"plain": "it is (secret)!", "longer": "(secret)", "base64": "(secret)",
+		"nested": `{"password":"(secret)"}`, "line": "read (secret) there", "stringly": "(secret)",
+		"true": true, "number": 12.0, "short": "a bad day", "quotes": `say "(secret)"`,
+	}
+	var got map[string]any
+	if err := json.Unmarshal(scrubJSON(s, text), &got); err != nil {
+		t.Fatalf("%v\n%s", err, scrubJSON(s, text))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := s.Text("failed: hunter2"); got != "failed: (secret)" {
+		t.Errorf("a text: %q", got)
+	}
+}

@@ -1,0 +1,40 @@
+package cgroup
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Survey is what a machine has of cgroups.
+type Survey struct {
+	// Version is 1 or 2; zero when none are mounted. A machine with both uses 1.
+	Version     int
+	Controllers []string
+	// Writable tells that podctl can make cgroups for every controller.
+	Writable bool
+}
+
+// Look looks at the machine's cgroups.
+func Look() Survey {
+	t, err := findTree()
+	if err != nil {
+		return Survey{}
+	}
+	return t.survey()
+}
+
+func (t *tree) survey() Survey {
+	s := Survey{Version: 1, Writable: true}
+	if t.unified {
+		s.Version = 2
+	}
+	for _, h := range t.hierarchies {
+		s.Controllers = append(s.Controllers, h.controllers...)
+		if len(h.controllers) > 0 && unix.Access(h.dir, unix.W_OK) != nil {
+			s.Writable = false
+		}
+	}
+	slices.Sort(s.Controllers)
+	return s
+}

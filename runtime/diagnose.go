@@ -1,0 +1,225 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/doctor"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// diagnoseTimeout is how long a runtime may take for a diagnosis, which is asked
+// for when it is suspected to hang.
+const diagnoseTimeout = 10 * time.Second
+
+// Diagnosis says what is to be looked at.
+type Diagnosis struct {
+	// Client is the connection to the runtime; nil when Err says why there is none.
+	Client *Client
+	Err    error
+	Layout state.Layout
+	Now    time.Time
+}
+
+// Diagnose collects what tells whether pods can run here. It changes nothing, and
+// what cannot be found out is left out.
+func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
+	f := &doctor.Facts{
+		Time: d.Now, Cgroups: cgroupFacts(), Process: processFacts(), Kernel: kernelFacts("/"), State: stateFacts(d.Layout),
+		Disks: []doctor.Disk{},
+	}
+	addDisk(f, doctor.Disk{Name: "state directory", Path: d.Layout.Present(), LowPercent: 10})
+	if d.Client == nil {
+		f.Endpoint = unusableEndpoint(d.Err)
+		return f
+	}
+	f.Endpoint = doctor.Endpoint{Address: d.Client.Endpoint.Address, Origin: d.Client.Endpoint.Origin}
+	if live := (*LiveKubeletError)(nil); errors.As(checkKubelet("/proc", d.Client.Endpoint.Address), &live) {
+		f.Kubelet = &doctor.Kubelet{Process: live.Process, PID: live.PID}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, diagnoseTimeout,
+		fmt.Errorf("container runtime at %s: gave no answer within %s", d.Client.Endpoint, diagnoseTimeout))
+	defer cancel()
+	if err := d.Client.addRuntime(ctx, f); err != nil {
+		f.Runtime.Problem = err.Error()
+	}
+	return f
+}
+
+func unusableEndpoint(err error) doctor.Endpoint {
+	e := doctor.Endpoint{Problem: fmt.Sprint(err)}
+	if unavailable := (*UnavailableError)(nil); errors.As(err, &unavailable) {
+		e.Address, e.Origin = unavailable.Endpoint.Address, unavailable.Endpoint.Origin
+	}
+	return e
+}
+
+// runtimeInfo is what is read of a runtime's verbose status. The rest of it is
+// left alone: credentials of registries may be there.
+type runtimeInfo struct {
+	config struct {
+		Root       string `json:"containerdRootDir"`
+		Containerd struct {
+			Default  string `json:"defaultRuntimeName"`
+			Runtimes map[string]struct {
+				Options struct{ SystemdCgroup bool } `json:"options"`
+			} `json:"runtimes"`
+		} `json:"containerd"`
+	}
+	cni struct {
+		PluginDirs    []string
+		PluginConfDir string
+		Networks      []struct{ Config cniNetwork }
+	}
+}
+
+// cniNetwork is a network with its plugins, in the words of CNI.
+type cniNetwork struct {
+	Name    string
+	Plugins []struct {
+		Network struct {
+			Type string
+			IPAM struct{ Type string }
+		}
+	}
+}
+
+// readInfo reads what containerd says; another runtime's words leave it empty.
+func readInfo(info map[string]string) runtimeInfo {
+	var i runtimeInfo
+	_ = json.Unmarshal([]byte(info["config"]), &i.config)
+	_ = json.Unmarshal([]byte(info["cniconfig"]), &i.cni)
+	return i
+}
+
+// addRuntime asks the runtime for all it says of itself.
+func (c *Client) addRuntime(ctx context.Context, f *doctor.Facts) error {
+	f.Runtime = &doctor.Runtime{}
+	version, err := c.Version(ctx, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return err
+	}
+	f.Runtime.Name, f.Runtime.Version = version.GetRuntimeName(), version.GetRuntimeVersion()
+	status, err := c.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+	if err != nil {
+		return err
+	}
+	for _, condition := range status.GetStatus().GetConditions() {
+		f.Runtime.Conditions = append(f.Runtime.Conditions, doctor.Condition{
+			Type: condition.GetType(), Status: condition.GetStatus(), Reason: condition.GetReason(), Message: condition.GetMessage(),
+		})
+	}
+	info := readInfo(status.GetInfo())
+	f.CNI = info.network()
+	f.Runtime.SystemdCgroup = info.config.Containerd.Runtimes[info.config.Containerd.Default].Options.SystemdCgroup
+	addDisk(f, doctor.Disk{Name: "runtime", Path: c.root(ctx, info), LowPercent: 15})
+	return c.addDriver(ctx, f.Runtime)
+}
+
+func (c *Client) addDriver(ctx context.Context, r *doctor.Runtime) error {
+	reply, err := c.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	switch {
+	case isUnimplemented(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	r.Driver = "cgroupfs"
+	if reply.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD {
+		r.Driver = "systemd"
+	}
+	return nil
+}
+
+// root is where the runtime keeps images and containers; empty if it does not say.
+func (c *Client) root(ctx context.Context, info runtimeInfo) string {
+	if info.config.Root != "" {
+		return info.config.Root
+	}
+	reply, err := c.Images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err != nil || len(reply.GetImageFilesystems()) == 0 {
+		return ""
+	}
+	return reply.GetImageFilesystems()[0].GetFsId().GetMountpoint()
+}
+
+// network is the runtime's CNI; nil if it does not say where its configuration is.
+func (i *runtimeInfo) network() *doctor.CNI {
+	if i.cni.PluginConfDir == "" {
+		return nil
+	}
+	c := &doctor.CNI{ConfDir: i.cni.PluginConfDir, PluginDirs: i.cni.PluginDirs, Configs: []string{}, Networks: []string{}, Wanted: []string{}, Installed: []string{}}
+	for _, pattern := range []string{"*.conf", "*.conflist", "*.json"} {
+		c.Configs = append(c.Configs, baseNames(filepath.Join(c.ConfDir, pattern))...)
+	}
+	for _, dir := range c.PluginDirs {
+		c.Installed = append(c.Installed, baseNames(filepath.Join(dir, "*"))...)
+	}
+	for _, n := range i.cni.Networks {
+		if n.Config.Name != "cni-loopback" { // This one is the runtime's own.
+			c.Networks = append(c.Networks, n.Config.Name)
+		}
+		for _, p := range n.Config.Plugins {
+			c.Wanted = append(c.Wanted, p.Network.Type, p.Network.IPAM.Type)
+		}
+	}
+	slices.Sort(c.Wanted)
+	c.Wanted = slices.DeleteFunc(slices.Compact(c.Wanted), func(name string) bool { return name == "" })
+	return c
+}
+
+func baseNames(pattern string) []string {
+	names := globbed("/", pattern)
+	for i := range names {
+		names[i] = filepath.Base(names[i])
+	}
+	return names
+}
+
+// addDisk adds the space of a file system that can be looked at.
+func addDisk(f *doctor.Facts, d doctor.Disk) {
+	var st unix.Statfs_t
+	if d.Path == "" || unix.Statfs(d.Path, &st) != nil {
+		return
+	}
+	block := uint64(st.Bsize) //nolint:gosec,unconvert,nolintlint // another type on other machines
+	d.Size, d.Free, d.Inodes, d.InodesFree = st.Blocks*block, st.Bavail*block, st.Files, st.Ffree
+	f.Disks = append(f.Disks, d)
+}
+
+func cgroupFacts() doctor.Cgroups {
+	s := cgroup.Look()
+	return doctor.Cgroups{Version: s.Version, Controllers: s.Controllers, Writable: s.Writable}
+}
+
+func stateFacts(l state.Layout) doctor.State {
+	h := l.Health()
+	s := doctor.State{
+		Path: l.Root, Exists: h.Exists, Open: h.Mode&0o077 != 0, Writable: h.Writable,
+		Journals: h.Journals, OpenJournals: h.Open, NewestWrite: h.NewestWrite,
+	}
+	if h.Exists {
+		s.Mode = fmt.Sprintf("%04o", h.Mode)
+	}
+	if h.Unusable != nil {
+		s.Problem = h.Unusable.Error()
+	}
+	for _, err := range h.Unreadable {
+		s.Unreadable = append(s.Unreadable, err.Error())
+	}
+	return s
+}
+
+func processFacts() doctor.Process {
+	return doctor.Process{UID: os.Geteuid(), Capabilities: statusField(contents("/proc/self/status"), "CapEff")}
+}

@@ -1,0 +1,100 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/runtime/doctor"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+func TestKernelFacts(t *testing.T) {
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		"proc/sys/kernel/osrelease":                   "6.1.0\n",
+		"proc/sys/user/max_user_namespaces":           "1000\n",
+		"proc/sys/net/bridge/bridge-nf-call-iptables": "0\n",
+		"proc/sys/net/ipv4/ip_forward":                "1\n",
+		"proc/filesystems":                            "nodev\tproc\n\text4\nnodev\toverlay\n",
+		"proc/self/status":                            "Name:\tx\nSeccomp:\t0\nCapEff:\t00ff\n",
+		"proc/self/ns/net":                            "",
+		"proc/self/ns/pid":                            "",
+		"proc/self/ns/pid_for_children":               "",
+		"lib/modules/6.1.0/modules.builtin":           "kernel/net/bridge/bridge.ko\n",
+		"run/systemd/system/x":                        "",
+	} {
+		file := filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := doctor.Kernel{
+		Release: "6.1.0", Overlay: true, Seccomp: true, Namespaces: []string{"net", "pid"}, UserNamespaces: 1000,
+		Bridge: true, IPForward: true, Systemd: true,
+	}
+	if diff := cmp.Diff(want, kernelFacts(root)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(doctor.Kernel{}, kernelFacts(t.TempDir())); diff != "" {
+		t.Errorf("a machine that shows nothing (-want +got):\n%s", diff)
+	}
+}
+
+// TestRuntimeInfo: what is read of containerd's verbose status, as recorded.
+func TestRuntimeInfo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "10-net.conflist"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info := readInfo(map[string]string{
+		"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"old":{"options":null},"runc":{"options":{"SystemdCgroup":true}}}},` +
+			`"registry":{"configs":{"x":{"auth":{"password":"hidden"}}}},"containerdRootDir":"/var/lib/containerd"}`,
+		"cniconfig": `{"PluginDirs":["` + dir + `"],"PluginConfDir":"` + dir + `","Networks":[` +
+			`{"Config":{"Name":"cni-loopback","Plugins":[{"Network":{"type":"loopback","ipam":{}}}]}},` +
+			`{"Config":{"Name":"net","Plugins":[{"Network":{"type":"bridge","ipam":{"type":"host-local"}}},{"Network":{"type":"portmap"}}]}}]}`,
+	})
+	if !info.config.Containerd.Runtimes["runc"].Options.SystemdCgroup || info.config.Root != "/var/lib/containerd" {
+		t.Errorf("%+v", info.config)
+	}
+	want := &doctor.CNI{
+		ConfDir: dir, Configs: []string{"10-net.conflist"}, PluginDirs: []string{dir}, Networks: []string{"net"},
+		Wanted: []string{"bridge", "host-local", "loopback", "portmap"}, Installed: []string{"10-net.conflist"},
+	}
+	if diff := cmp.Diff(want, info.network()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	other := readInfo(map[string]string{"config": "not JSON"})
+	if other.network() != nil {
+		t.Error("a runtime that says nothing has a network")
+	}
+}
+
+func TestDiagnoseWithoutARuntime(t *testing.T) {
+	layout := state.Layout{Root: filepath.Join(t.TempDir(), "state")}
+	_, err := Connect(Endpoint{Address: "unix:///absent.sock", Origin: "test"}, "", time.Second)
+	f := Diagnose(t.Context(), Diagnosis{Err: err, Layout: layout, Now: time.Unix(1, 0)})
+	if f.Runtime != nil || f.Endpoint.Origin != "test" || !strings.Contains(f.Endpoint.Problem, "no such socket") || len(f.Disks) != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestDiagnoseOfARuntimeThatHangs(t *testing.T) {
+	client, err := Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("too slow"))
+	defer cancel()
+	f := Diagnose(ctx, Diagnosis{Client: client, Layout: state.Layout{Root: t.TempDir()}, Now: time.Unix(1, 0)})
+	if f.Runtime == nil || f.Runtime.Problem != "too slow" {
+		t.Errorf("%+v", f.Runtime)
+	}
+}

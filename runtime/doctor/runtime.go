@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The runtime's conditions that the CRI has names for.
+const (
+	runtimeReady = "RuntimeReady"
+	networkReady = "NetworkReady"
+)
+
+func checkEndpoint(f *Facts) Check {
+	if f.Endpoint.Problem != "" {
+		return failed(apart(f.Endpoint.Problem, "start the runtime or a private one with `podctl node up`, or name another with --runtime-endpoint"))
+	}
+	return ok(fmt.Sprintf("%s (%s)", f.Endpoint.Address, f.Endpoint.Origin))
+}
+
+// apart takes an error of podctl's apart, which says after a semicolon what to do.
+func apart(problem, advice string) (found, toDo string) {
+	found, toDo, _ = strings.Cut(strings.ReplaceAll(problem, "\n", ", "), "; ")
+	return found, cmp.Or(toDo, advice)
+}
+
+func runtimeChecks(f *Facts) []Check {
+	checks := []Check{named("runtime", checkRuntime(f.Runtime))}
+	if f.Runtime.Problem != "" {
+		return checks
+	}
+	checks = append(checks, named("network", checkNetwork(f.Runtime)))
+	if f.CNI != nil {
+		checks = append(checks, named("cni", checkCNI(f.CNI)))
+	}
+	for _, c := range f.Runtime.Conditions {
+		if c.Type != runtimeReady && c.Type != networkReady && !c.Status {
+			checks = append(checks, named("condition", checkCondition(c)))
+		}
+	}
+	return append(checks, named("kubelet", checkKubelet(f)))
+}
+
+func checkRuntime(r *Runtime) Check {
+	const advice = "look into the runtime's log (journalctl -u containerd, journalctl -u crio, or `podctl node status -o json` for that of a node)"
+	if r.Problem != "" {
+		return failed(r.Problem, advice)
+	}
+	name := r.Name + " " + r.Version
+	if c, known := r.condition(runtimeReady); !known || !c.Status {
+		return failed(fmt.Sprintf("%s is not ready: %s", name, c.said()), advice)
+	}
+	return ok(name + ", ready")
+}
+
+func checkNetwork(r *Runtime) Check {
+	if c, known := r.condition(networkReady); !known || !c.Status {
+		return failed("not ready: "+c.said(),
+			"give the runtime a CNI configuration and its plugins; pods with hostNetwork alone need none, and `podctl node up` brings its own")
+	}
+	return ok("ready")
+}
+
+func (r *Runtime) condition(name string) (Condition, bool) {
+	i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return c.Type == name })
+	if i < 0 {
+		return Condition{Message: "the runtime does not say"}, false
+	}
+	return r.Conditions[i], true
+}
+
+func (c *Condition) said() string { return cmp.Or(c.Message, c.Reason, "no reason is given") }
+
+// checkCondition is about a condition of the runtime's own, which is no hindrance.
+// containerd writes its deprecations as JSON.
+func checkCondition(c Condition) Check {
+	said := c.said()
+	var byID map[string]string
+	if json.Unmarshal([]byte(said), &byID) == nil && len(byID) > 0 {
+		var texts []string
+		for _, id := range slices.Sorted(maps.Keys(byID)) {
+			texts = append(texts, byID[id])
+		}
+		said = strings.Join(texts, " ")
+	}
+	return warning(fmt.Sprintf("%s is false: %s", c.Type, said), "pods run; the runtime's documentation says what it asks for")
+}
+
+func checkCNI(c *CNI) Check {
+	if len(c.Configs) == 0 {
+		return failed("no network configuration in "+c.ConfDir, "put a .conflist there, or use `podctl node up`, which brings one")
+	}
+	missing := slices.DeleteFunc(slices.Clone(c.Wanted), func(plugin string) bool { return slices.Contains(c.Installed, plugin) })
+	dirs := strings.Join(c.PluginDirs, ", ")
+	if len(missing) > 0 {
+		return failed(fmt.Sprintf("plugins %s are not in %s", strings.Join(missing, ", "), dirs),
+			"install them there (on Debian and Ubuntu: apt-get install containernetworking-plugins)")
+	}
+	if len(c.Networks) == 0 {
+		return warning(fmt.Sprintf("the runtime has loaded none of %s in %s", strings.Join(c.Configs, ", "), c.ConfDir),
+			"look into the runtime's log for what is wrong with them; containerd overlooks a file that was moved there until it starts again")
+	}
+	return ok(fmt.Sprintf("%s; plugins %s in %s", strings.Join(c.Networks, ", "), strings.Join(c.Wanted, ", "), dirs))
+}
+
+func checkKubelet(f *Facts) Check {
+	if f.Kubelet == nil {
+		return ok("none on this runtime")
+	}
+	return failed(fmt.Sprintf("%s (pid %d) runs on this runtime and kills what podctl starts there", f.Kubelet.Process, f.Kubelet.PID),
+		"use another runtime (podctl node up), stop it, or put manifests into its static pod directory (podctl export)")
+}

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The space below which nothing can be done any more.
+const scarce = 64 << 20
+
+func checkDisk(d *Disk) Check {
+	found := fmt.Sprintf("%s: %s of %s free on %s", d.Name, size(d.Free), size(d.Size), d.Path)
+	low := d.Size > 0 && d.Free*100/d.Size < d.LowPercent
+	lowInodes := d.Inodes > 0 && d.InodesFree*100/d.Inodes < 5
+	switch {
+	case d.Free < scarce:
+		return failed(found, "make room: nothing can be written soon")
+	case d.Inodes > 0 && d.InodesFree == 0:
+		return failed(found+", and no inodes", "remove small files: no file can be made")
+	case lowInodes:
+		return warning(fmt.Sprintf("%s, and %d of %d inodes", found, d.InodesFree, d.Inodes), "remove small files")
+	case low:
+		return warning(found, fmt.Sprintf("make room: a kubelet would put out pods below %d %%", d.LowPercent))
+	}
+	return ok(found)
+}
+
+// size is a number of bytes for people.
+func size(bytes uint64) string {
+	value, unit := float64(bytes), "B"
+	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if value < 1024 {
+			break
+		}
+		value, unit = value/1024, next
+	}
+	return fmt.Sprintf("%.1f %s", value, unit)
+}
+
+func checkClock(f *Facts) Check {
+	now := f.Time.UTC().Format(time.RFC3339)
+	const advice = "set the clock, for example with timedatectl set-ntp true"
+	if behind := f.State.NewestWrite.Sub(f.Time); behind > time.Second {
+		return warning(fmt.Sprintf("%s is %s before podctl wrote last", now, behind.Round(time.Second)),
+			advice+"; until it has caught up, restart delays last too long and probes do not count")
+	}
+	if f.Time.Year() < 2025 {
+		return warning(now+" is before podctl was made", advice+"; certificates of registries look as if they were not valid yet")
+	}
+	return ok(now)
+}
+
+func checkState(f *Facts) Check {
+	s := f.State
+	found := s.Path
+	if s.Mode != "" {
+		found += ", mode " + s.Mode
+	}
+	switch {
+	case s.Problem != "":
+		return failed(apart(s.Problem, "run podctl as root, or choose another with --state-dir"))
+	case !s.Writable && !s.Exists:
+		return failed(s.Path+" does not exist and cannot be made", "run podctl as root, or choose another with --state-dir")
+	case !s.Writable:
+		return failed(found+", cannot be written", "run podctl as root, mount it writable, or choose another with --state-dir")
+	case !s.Exists:
+		return ok(s.Path + " does not exist yet; the first apply makes it")
+	case s.Open:
+		return warning(found+", others can look into it", "chmod 700 "+s.Path)
+	}
+	return ok(found)
+}
+
+func checkJournals(f *Facts) Check {
+	s := f.State
+	found := fmt.Sprintf("%d can be read", s.Journals-len(s.Unreadable))
+	switch {
+	case len(s.Unreadable) > 0:
+		return warning(fmt.Sprintf("%s, %d cannot", found, len(s.Unreadable)), strings.Join(s.Unreadable, "; "))
+	case len(s.OpenJournals) > 0:
+		return warning("others can read "+strings.Join(s.OpenJournals, ", "), "chmod 600 them: the values of Secrets are in them")
+	}
+	return ok(found)
+}

@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// PodUsage is what the containers of a pod use.
+type PodUsage struct {
+	Pod        plan.PodRef
+	Containers []ContainerUsage
+}
+
+// ContainerUsage is what one container uses. A value that the runtime does not
+// tell is nil, as all are of a container that does not run.
+type ContainerUsage struct {
+	Name     string
+	Type     podspec.ContainerType
+	ID       string
+	Running  bool
+	Restarts uint32
+	// NanoCores is the use of processors, in billionths of a core.
+	NanoCores *uint64
+	// WorkingSet is the memory that cannot be taken away, in bytes.
+	WorkingSet *uint64
+}
+
+// Meter measures what pods use. The use of processors is told by two looks, so the
+// first one may not have it.
+type Meter struct {
+	engine *Engine
+	last   map[string]*runtimeapi.CpuUsage
+}
+
+// NewMeter begins to measure.
+func (e *Engine) NewMeter() *Meter { return &Meter{engine: e} }
+
+// Measure looks at pods, two calls for each.
+func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsage, error) {
+	looks := make([]usageLook, len(pods))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxConcurrent)
+	for i, d := range pods {
+		group.Go(func() (err error) { looks[i], err = m.engine.lookAtUsage(ctx, plan.RefOf(d.Pod)); return err })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	before := m.last
+	m.last = map[string]*runtimeapi.CpuUsage{}
+	found := make([]PodUsage, 0, len(pods))
+	for i, d := range pods {
+		for id, s := range looks[i].stats {
+			m.last[id] = s.GetCpu()
+		}
+		found = append(found, PodUsage{Pod: plan.RefOf(d.Pod), Containers: looks[i].usage(d, before)})
+	}
+	return found, nil
+}
+
+// usageLook is what the runtime says of a pod at one time.
+type usageLook struct {
+	containers []*runtimeapi.Container
+	stats      map[string]*runtimeapi.ContainerStats
+}
+
+func (e *Engine) lookAtUsage(ctx context.Context, ref plan.PodRef) (usageLook, error) {
+	look := usageLook{stats: map[string]*runtimeapi.ContainerStats{}}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+			Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
+		})
+		look.containers = reply.GetContainers()
+		return err
+	})
+	group.Go(func() error {
+		reply, err := e.client.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
+			Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: uidSelector(ref)},
+		})
+		for _, s := range reply.GetStats() {
+			look.stats[s.GetAttributes().GetId()] = s
+		}
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return look, fmt.Errorf("measuring pod %s: %w", ref, err)
+	}
+	return look, nil
+}
+
+// usage has the newest container of each name, in the manifest's order. An init
+// container that does not run is over and left out.
+func (l *usageLook) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuUsage) []ContainerUsage {
+	var found []ContainerUsage
+	for _, ref := range podspec.Containers(d.Pod) {
+		u := l.one(ref.Name, before)
+		u.Type = ref.Type
+		if u.Running || ref.Type != podspec.Init {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+func (l *usageLook) one(name string, before map[string]*runtimeapi.CpuUsage) ContainerUsage {
+	c := l.newest(name)
+	u := ContainerUsage{Name: name, ID: c.GetId(), Restarts: parseCount(c.GetAnnotations()[criconfig.AnnotationRestartCount])}
+	u.Running = c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+	if s := l.stats[u.ID]; u.Running && s != nil {
+		u.NanoCores = nanoCores(before[u.ID], s.GetCpu())
+		if set := s.GetMemory().GetWorkingSetBytes(); set != nil {
+			u.WorkingSet = &set.Value
+		}
+	}
+	return u
+}
+
+func (l *usageLook) newest(name string) *runtimeapi.Container {
+	var newest *runtimeapi.Container
+	for _, c := range l.containers {
+		if c.GetLabels()[criconfig.LabelContainerName] == name && c.GetCreatedAt() >= newest.GetCreatedAt() {
+			newest = c
+		}
+	}
+	return newest
+}
+
+// nanoCores is the use of processors as the runtime gives it, or else between two
+// looks. Zero is no gift: containerd gives it to whoever asks first.
+func nanoCores(before, now *runtimeapi.CpuUsage) *uint64 {
+	if given := now.GetUsageNanoCores().GetValue(); given > 0 {
+		return &given
+	}
+	from, to := before.GetUsageCoreNanoSeconds(), now.GetUsageCoreNanoSeconds()
+	elapsed := now.GetTimestamp() - before.GetTimestamp()
+	if from == nil || to == nil || elapsed <= 0 || to.GetValue() < from.GetValue() {
+		return nil
+	}
+	used := uint64(float64(to.GetValue()-from.GetValue()) / float64(elapsed) * 1e9)
+	return &used
+}
