@@ -57,7 +57,7 @@ func TestDoctorWithoutARuntime(t *testing.T) {
 		t.Errorf("the bundle: %v %v", info, err)
 	}
 	files := unpacked(t, file)
-	if len(files) != 2 || !strings.Contains(files["podctl-bundle/doctor.json"], `"kind": "Doctor"`) || files["podctl-bundle/version.json"] == "" {
+	if len(files) != 3 || files["podctl-bundle/events.json"] == "" || !strings.Contains(files["podctl-bundle/doctor.json"], `"kind": "Doctor"`) || files["podctl-bundle/version.json"] == "" {
 		t.Errorf("the bundle has %v", files)
 	}
 }
