@@ -13,6 +13,9 @@ func outputFlag(value *string, allowed ...string) *choice {
 	return &choice{value: value, allowed: append([]string{"text"}, allowed...), start: "text"}
 }
 
+// isText tells that the output is for people.
+func isText(format string) bool { return format == "" || format == "text" }
+
 // writeDocument writes a value as JSON or YAML.
 func writeDocument(w io.Writer, format string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")

@@ -87,7 +87,7 @@ func addCommands(root *cobra.Command, g *globals) {
 	}
 	add(groupMain, newPlan(g), newApply(g), newRun(g), newProbe(g), newDelete(g))
 	add(groupLook, newGet(g), newLogs(g), newWait(g), newValidate(g), newRender(g), newSnapshot(g), newExport(g))
-	add(groupUpkeep, newNode(g), newVersion(g))
+	add(groupUpkeep, newImage(g), newPrune(g), newNode(g), newVersion(g))
 }
 
 func unknownCommand(cmd *cobra.Command, args []string) error {
