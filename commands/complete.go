@@ -276,3 +276,30 @@ func (g *globals) flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
 func (c *choice) words() []string {
 	return slices.DeleteFunc(slices.Clone(c.allowed), func(word string) bool { return word == "" })
 }
+
+// completeImages offers the images that pods which podctl applied name.
+func (g *globals) completeImages(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	pods, _, err := runtime.Applied(g.layout())
+	if err != nil {
+		return nil, noFiles
+	}
+	var names []string
+	for _, p := range pods {
+		for _, ref := range podspec.Containers(p.Desired.Pod) {
+			if strings.HasPrefix(ref.Image, typed) {
+				names = append(names, ref.Image)
+			}
+		}
+	}
+	slices.Sort(names)
+	return unused(slices.Compact(names), args), noFiles
+}
+
+// completePulls offers manifests and images.
+func (g *globals) completePulls(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if isPath(typed) {
+		return completeManifests(cmd, args, typed)
+	}
+	names, directive := g.completeImages(cmd, args, typed)
+	return append(names, manifestNames(typed)...), directive
+}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	units "github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/runtime/filecopy"
@@ -167,9 +166,5 @@ func (c *copying) progress(files, bytes int64) {
 }
 
 func (c *copying) text() string {
-	what := "files"
-	if c.files == 1 {
-		what = "file"
-	}
-	return fmt.Sprintf("%d %s, %s", c.files, what, units.BytesSize(float64(c.bytes)))
+	return counted(int(c.files), "file") + ", " + humanSize(c.bytes)
 }

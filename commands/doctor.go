@@ -121,10 +121,3 @@ func verdict(doc *doctorDocument) string {
 	}
 	return text + "."
 }
-
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}

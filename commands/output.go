@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	units "github.com/docker/go-units"
 	"sigs.k8s.io/yaml"
 )
 
@@ -12,6 +13,9 @@ import (
 func outputFlag(value *string, allowed ...string) *choice {
 	return &choice{value: value, allowed: append([]string{"text"}, allowed...), start: "text"}
 }
+
+// isText tells that the output is for people.
+func isText(format string) bool { return format == "" || format == "text" }
 
 // writeDocument writes a value as JSON or YAML.
 func writeDocument(w io.Writer, format string, value any) error {
@@ -38,4 +42,15 @@ func generic(value any) (any, error) {
 	}
 	var out any
 	return out, json.Unmarshal(text, &out)
+}
+
+// humanSize is a size in the units of docker and crictl.
+func humanSize(bytes int64) string { return units.HumanSize(float64(bytes)) }
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type planOptions struct {
 	ignore    bool
 	probe     bool
 	save      string
+	pin       bool
 }
 
 func newPlan(g *globals) *cobra.Command {
@@ -28,7 +30,8 @@ func newPlan(g *globals) *cobra.Command {
 			"Without arguments: every pod that podctl applied in the namespace." +
 			exitCodes("0 done (with --exit-code: nothing to do)", "1 error", "2 --exit-code: there are steps",
 				"3 --exit-code: nothing to do yet: held or waiting", "5 refused manifest"),
-		Example:           "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -",
+		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
+			"  podctl plan --pin pod.yaml > pinned.yaml",
 		ValidArgsFunction: g.completeTargets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd, g, o, args) },
 	}
@@ -43,11 +46,18 @@ func newPlan(g *globals) *cobra.Command {
 	f.StringVar(&o.save, "save", "", "Write the plan to a file, for apply --plan")
 	f.StringVar(&o.snapshot, "snapshot", "", "Plan for what a snapshot has, without a runtime")
 	f.BoolVar(&o.probe, "probe", false, "Ask the pods' probes first")
+	f.BoolVar(&o.pin, "pin", false, "Print the manifest instead, with the digests of the images that the runtime has; Secrets are left out")
+	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe"} {
+		cmd.MarkFlagsMutuallyExclusive("pin", other)
+	}
 	return cmd
 }
 
 func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) error {
 	ctx := cmd.Context()
+	if o.pin {
+		return g.pin(ctx, slices.Concat(o.files, args))
+	}
 	if o.probe && o.snapshot != "" {
 		return usagef("--probe asks containers that run, --snapshot has none")
 	}

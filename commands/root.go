@@ -104,7 +104,7 @@ func addCommands(root *cobra.Command, g *globals) {
 	add(groupLook, newGet(g), newDescribe(g), newEvents(g), newTop(g), newLogs(g), newWait(g),
 		newValidate(g), newRender(g), newSnapshot(g), newExport(g))
 	add(groupInside, newExec(g), newAttach(g), newPortForward(g), newCopy(g), newDebug(g))
-	add(groupUpkeep, newDoctor(g), newNode(g), newCompletion(), newVersion(g))
+	add(groupUpkeep, newImage(g), newPrune(g), newDoctor(g), newNode(g), newCompletion(), newVersion(g))
 }
 
 func unknownCommand(cmd *cobra.Command, args []string) error {

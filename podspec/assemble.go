@@ -11,9 +11,10 @@ import (
 
 // assembly collects the objects of all sources and makes pods of them.
 type assembly struct {
-	objects  []*decoded
-	problems []Problem
-	notes    []Note
+	documents []*document
+	objects   []*decoded
+	problems  []Problem
+	notes     []Note
 }
 
 func (a *assembly) addSource(s source) {
@@ -26,6 +27,7 @@ func (a *assembly) addSource(s source) {
 			a.problems = append(a.problems, problems...)
 			continue
 		}
+		a.documents = append(a.documents, d)
 		a.addDocument(d)
 	}
 }
@@ -136,7 +138,7 @@ func (a *assembly) manifest() *Manifest {
 			})
 		}
 	}
-	m.Problems, m.NoEffect = a.problems, a.notes
+	m.Problems, m.NoEffect, m.documents = a.problems, a.notes, a.documents
 	return m
 }
 

@@ -20,6 +20,8 @@ type document struct {
 	// json is the document as JSON, root its tree of positions.
 	json []byte
 	root *yamlv3.Node
+	// top is the whole document, with the comments before and after it.
+	top *yamlv3.Node
 	// prefix is the path inside the document that this part of it has: the item
 	// of a List.
 	prefix string
@@ -75,7 +77,7 @@ func (d *document) parse() []Problem {
 	if len(root.Content) == 0 || root.Content[0].Kind != yamlv3.MappingNode {
 		return []Problem{{Class: ClassInvalid, File: d.file, Line: d.line + 1, Column: 1, Detail: "is not a Kubernetes object: apiVersion and kind are expected"}}
 	}
-	d.root = root.Content[0]
+	d.top, d.root = &root, root.Content[0]
 	if twice := d.duplicateKeys(d.root, "", nil); len(twice) > 0 {
 		return twice
 	}

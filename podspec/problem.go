@@ -73,6 +73,8 @@ type Manifest struct {
 	Pods     []*Desired
 	Problems []Problem
 	NoEffect []Note
+
+	documents []*document
 }
 
 // Err is a *RefusedError when the manifest holds something invalid or

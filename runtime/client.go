@@ -46,6 +46,8 @@ type Client struct {
 	Log    *slog.Logger
 	conn   *grpc.ClientConn
 	images *grpc.ClientConn
+	// imageEndpoint is where the image service listens.
+	imageEndpoint Endpoint
 }
 
 // Connect prepares the connection; nothing is sent before the first call. The
@@ -54,14 +56,15 @@ func Connect(endpoint Endpoint, imageEndpoint string, timeout time.Duration) (*C
 	if err := checkSocket(endpoint); err != nil {
 		return nil, err
 	}
-	c := &Client{Endpoint: endpoint, Timeout: timeout}
+	c := &Client{Endpoint: endpoint, Timeout: timeout, imageEndpoint: endpoint}
 	conn, err := c.dial(endpoint.Address)
 	if err != nil {
 		return nil, err
 	}
 	c.conn, c.images = conn, conn
 	if imageEndpoint != "" {
-		if c.images, err = c.dial(normalAddress(imageEndpoint)); err != nil {
+		c.imageEndpoint = Endpoint{Address: normalAddress(imageEndpoint), Origin: "--image-endpoint"}
+		if c.images, err = c.dial(c.imageEndpoint.Address); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
@@ -20,10 +21,23 @@ func CgroupParent(pod *v1.Pod, node Node) string {
 	if tier == "guaranteed" {
 		tier = ""
 	}
-	if node.SystemdCgroup {
-		return systemdParent(node.CgroupRoot, tier, string(pod.UID))
+	return cgroupIn(tier, pod.UID, node)
+}
+
+// CgroupParents are the cgroups that a pod may have had: one for each class.
+func CgroupParents(uid types.UID, node Node) []string {
+	var names []string
+	for _, tier := range []string{"", "burstable", "besteffort"} {
+		names = append(names, cgroupIn(tier, uid, node))
 	}
-	return path.Join("/", node.CgroupRoot, cgroupTop, tier, "pod"+string(pod.UID))
+	return names
+}
+
+func cgroupIn(tier string, uid types.UID, node Node) string {
+	if node.SystemdCgroup {
+		return systemdParent(node.CgroupRoot, tier, string(uid))
+	}
+	return path.Join("/", node.CgroupRoot, cgroupTop, tier, "pod"+string(uid))
 }
 
 func systemdParent(root, tier, uid string) string {

@@ -29,6 +29,9 @@ const (
 
 // podctl's own annotations. A container without them was made by another tool.
 const (
+	// AnnotationPrefix begins all of them.
+	AnnotationPrefix = "io.podctl."
+
 	AnnotationContainerSpecHash = "io.podctl.container.spec-hash"
 	AnnotationContainerSpec     = "io.podctl.container.spec"
 	// AnnotationDebug marks a container that podctl debug added, with its definition as

@@ -56,8 +56,9 @@ type Info struct {
 	// User is the user the image asks for, a number or a name; empty means root.
 	User string
 	Size uint64
-	// RepoDigests are the names under which the image was pulled, with digests.
-	RepoDigests []string
+	// RepoTags are the image's names with tags, RepoDigests those under which it
+	// was pulled, with digests.
+	RepoTags, RepoDigests []string
 }
 
 // Status asks the runtime for an image; false when it does not have it.
@@ -74,8 +75,10 @@ func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name stri
 	if img == nil {
 		return Info{}, false, nil
 	}
-	info := Info{Reference: tagged, ID: img.GetId(), User: UserOf(img), Size: img.GetSize(), RepoDigests: img.GetRepoDigests()}
-	return info, true, nil
+	return Info{
+		Reference: tagged, ID: img.GetId(), User: UserOf(img), Size: img.GetSize(),
+		RepoTags: img.GetRepoTags(), RepoDigests: img.GetRepoDigests(),
+	}, true, nil
 }
 
 // UserOf is the user an image asks for: its number, or else its name (kubelet:

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/containerd/containerd/v2/client"
@@ -12,35 +11,6 @@ import (
 
 // criNamespace is where containerd keeps what belongs to its CRI.
 const criNamespace = "k8s.io"
-
-// Load imports an image archive, of docker's or the OCI's form, through
-// containerd's own API: the CRI has no call for it. It returns the names of the
-// images.
-func Load(ctx context.Context, socket, archive string) ([]string, error) {
-	f, err := os.Open(archive)
-	if err != nil {
-		return nil, fmt.Errorf("loading images: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // a file that was only read
-	c, ctx, err := connect(ctx, socket)
-	if err != nil {
-		return nil, fmt.Errorf("loading images: %w", err)
-	}
-	defer c.Close() //nolint:errcheck // the connection has done its work
-	images, err := c.Import(ctx, f)
-	if err != nil {
-		return nil, fmt.Errorf("loading %s: %w", archive, err)
-	}
-	var names []string
-	for i := range images {
-		img := client.NewImage(c, images[i])
-		if err := img.Unpack(ctx, ""); err != nil {
-			return nil, fmt.Errorf("unpacking %s: %w", images[i].Name, err)
-		}
-		names = append(names, images[i].Name)
-	}
-	return names, nil
-}
 
 // connect talks to containerd's own API about what belongs to its CRI.
 func connect(ctx context.Context, socket string) (*client.Client, context.Context, error) {

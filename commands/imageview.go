@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// imageView writes images: a line for each name of each.
+type imageView struct {
+	output  string
+	digests bool
+	quiet   bool
+}
+
+const noValue = "<none>"
+
+func (v *imageView) write(w io.Writer, images []*runtime.Image) error {
+	switch {
+	case v.output == "json" || v.output == "yaml":
+		return writeDocument(w, v.output, imageDocument(images))
+	case v.output == "name":
+		return writeLines(w, images, (*runtime.Image).Name)
+	case v.quiet:
+		return writeLines(w, images, func(img *runtime.Image) string { return img.ID })
+	}
+	var rows [][]string
+	for _, img := range images {
+		rows = append(rows, v.rows(img)...)
+	}
+	return table(w, []string{"REPOSITORY", "TAG", "DIGEST", "IMAGE ID", "SIZE", "USED BY"}, rows)
+}
+
+func imageDocument(images []*runtime.Image) any {
+	if images == nil {
+		images = []*runtime.Image{}
+	}
+	return struct {
+		APIVersion string           `json:"apiVersion"`
+		Kind       string           `json:"kind"`
+		Items      []*runtime.Image `json:"items"`
+	}{plan.APIVersion, "ImageList", images}
+}
+
+func writeLines(w io.Writer, images []*runtime.Image, line func(*runtime.Image) string) error {
+	for _, img := range images {
+		if _, err := fmt.Fprintln(w, printable(line(img))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows are the lines of one image: one for each tag with the digest it was pulled
+// by, and one for each digest of a repository without a tag.
+func (v *imageView) rows(img *runtime.Image) [][]string {
+	digests := map[string]string{}
+	for _, name := range img.Digests {
+		repository, _, digest := image.Parts(name)
+		digests[repository] = digest
+	}
+	var rows [][]string
+	tagged := map[string]bool{}
+	for _, name := range img.Tags {
+		repository, tag, _ := image.Parts(name)
+		tagged[repository] = true
+		rows = append(rows, v.row(img, cmp.Or(repository, name), tag, digests[repository]))
+	}
+	for _, name := range img.Digests {
+		if repository, _, digest := image.Parts(name); !tagged[repository] {
+			rows = append(rows, v.row(img, repository, "", digest))
+		}
+	}
+	if rows == nil {
+		rows = append(rows, v.row(img, "", "", ""))
+	}
+	return rows
+}
+
+func (v *imageView) row(img *runtime.Image, repository, tag, digest string) []string {
+	if !v.digests {
+		digest = shortID(digest)
+	}
+	id := shortID(strings.TrimPrefix(img.ID, "sha256:"))
+	return []string{
+		cmp.Or(repository, noValue), cmp.Or(tag, noValue), cmp.Or(digest, noValue), id, humanSize(int64(img.Size)), usersText(img),
+	}
+}
+
+// usersText names the first of the pods that need an image, and counts the
+// others.
+func usersText(img *runtime.Image) string {
+	var users []string
+	for _, user := range img.UsedBy {
+		users = append(users, user.Pod.String())
+	}
+	for _, pod := range img.NamedBy {
+		users = append(users, pod.String())
+	}
+	slices.Sort(users)
+	users = slices.Compact(users)
+	if img.Pinned {
+		users = slices.Insert(users, 0, "the runtime")
+	}
+	switch len(users) {
+	case 0:
+		return "-"
+	case 1:
+		return users[0]
+	}
+	return fmt.Sprintf("%s +%d", users[0], len(users)-1)
+}
+
+// shortLength is how many digits of an id are shown.
+const shortLength = 12
+
+// shortID is the beginning of an id or a digest.
+func shortID(id string) string {
+	algorithm, digits, found := strings.Cut(id, ":")
+	if !found {
+		return id[:min(len(id), shortLength)]
+	}
+	return algorithm + ":" + digits[:min(len(digits), shortLength)]
+}

@@ -1,0 +1,115 @@
+package podspec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func loadText(t *testing.T, text string) *Manifest {
+	t.Helper()
+	m, err := Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestPin: only the names of images change, and no Secret is printed.
+func TestPin(t *testing.T) {
+	before := `# Ours.
+
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: c
+data:
+  image: a:1
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: s
+stringData:
+  key: hunter2
+---
+# The web server.
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  annotations:
+    image: &one a:1 # not an image
+spec:
+  initContainers:
+    - name: init
+      image: *one
+  containers:
+    - name: app
+      image: "b:2" # the second
+      env:
+        - name: IMAGE
+          value: b:2
+  volumes:
+    - name: v
+      image:
+        reference: c:3
+---
+apiVersion: v1
+kind: List
+items:
+  - apiVersion: v1
+    kind: Secret
+    metadata:
+      name: t
+  - apiVersion: v1
+    kind: Pod
+    metadata:
+      name: other
+    spec:
+      containers:
+        - name: app
+          image: a:1
+`
+	want := before
+	for _, one := range [][2]string{
+		{"---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s\nstringData:\n  key: hunter2\n", ""},
+		{"  - apiVersion: v1\n    kind: Secret\n    metadata:\n      name: t\n", ""},
+		{"image: *one", "image: a@sha256:1"},
+		{`image: "b:2"`, `image: "b@sha256:2"`},
+		{"reference: c:3", "reference: c@sha256:3"},
+		{"          image: a:1", "          image: a@sha256:1"},
+	} {
+		want = strings.Replace(want, one[0], one[1], 1)
+	}
+	text, left, err := loadText(t, before).Pin(map[string]string{"a:1": "a@sha256:1", "b:2": "b@sha256:2", "c:3": "c@sha256:3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if strings.Join(left, ", ") != "Secret s, Secret t" {
+		t.Errorf("left out: %v", left)
+	}
+}
+
+// TestPinMerge: an image that is not where it can be renamed is not passed off as
+// pinned.
+func TestPinMerge(t *testing.T) {
+	text := `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  volumes: [{name: v, emptyDir: {}}]
+  containers:
+  - {<<: {image: "a:1"}, name: a}
+`
+	if _, _, err := loadText(t, text).Pin(map[string]string{"a:1": "a@sha256:1"}); err == nil || !strings.Contains(err.Error(), "merge") {
+		t.Errorf("an image that comes in by a merge: %v", err)
+	}
+}

@@ -1,0 +1,274 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// Garbage lists what podctl made and nobody needs any more, in the order in which
+// it is removed. Nothing of other tools is in it, and nothing that runs.
+func (e *Engine) Garbage(ctx context.Context) ([]Garbage, error) {
+	pods, err := e.litter(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	leftovers, err := e.layout.Leftovers()
+	if err != nil {
+		return nil, err
+	}
+	kubelet := e.CheckKubelet() != nil
+	for _, uid := range leftovers {
+		if pods[uid] == nil {
+			pods[uid] = &litter{uid: uid}
+		}
+	}
+	var found []Garbage
+	for _, uid := range slices.Sorted(maps.Keys(pods)) {
+		l := pods[uid]
+		if l.foreign() {
+			continue
+		}
+		if err = e.lookOnDisk(l); err != nil {
+			return nil, err
+		}
+		l.shared = kubelet
+		garbage := l.garbage()
+		e.addSizes(ctx, l, garbage)
+		found = append(found, garbage...)
+	}
+	logs, err := e.oldLogs()
+	return append(found, logs...), err
+}
+
+// litter reads what the runtime has, by pod. A selector leaves one pod.
+func (e *Engine) litter(ctx context.Context, selector map[string]string) (map[types.UID]*litter, error) {
+	sandboxes, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
+	if err != nil {
+		return nil, fmt.Errorf("listing sandboxes: %w", err)
+	}
+	containers, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("listing containers: %w", err)
+	}
+	pods, owner := map[types.UID]*litter{}, map[string]types.UID{}
+	of := func(uid types.UID) *litter {
+		if pods[uid] == nil {
+			pods[uid] = &litter{uid: uid}
+		}
+		return pods[uid]
+	}
+	for _, s := range sandboxes.GetItems() {
+		if uid := types.UID(s.GetLabels()[criconfig.LabelPodUID]); uid != "" {
+			of(uid).sandboxes = append(of(uid).sandboxes, s)
+			owner[s.GetId()] = uid
+		}
+	}
+	// By the sandbox and not by their labels: a container of nobody's in a pod's
+	// sandbox has none, and is a reason to keep it.
+	for _, c := range containers.GetContainers() {
+		if uid := cmp.Or(owner[c.GetPodSandboxId()], lostOwner(c, selector)); uid != "" {
+			of(uid).containers = append(of(uid).containers, c)
+		}
+	}
+	return pods, nil
+}
+
+// lostOwner is whose a container is by its labels, which count when its sandbox is
+// gone.
+func lostOwner(c *runtimeapi.Container, selector map[string]string) types.UID {
+	uid := c.GetLabels()[criconfig.LabelPodUID]
+	if wanted, only := selector[criconfig.LabelPodUID]; only && uid != wanted {
+		return ""
+	}
+	return types.UID(uid)
+}
+
+func (e *Engine) lookOnDisk(l *litter) (err error) {
+	pod := e.layout.Pod(l.uid)
+	if l.journal, err = pod.HasJournal(); err != nil {
+		return err
+	}
+	l.dir, err = pod.HasDir()
+	return err
+}
+
+func (e *Engine) oldLogs() ([]Garbage, error) {
+	logs, err := e.layout.ListDeletedLogs()
+	var found []Garbage
+	for _, d := range logs {
+		found = append(found, Garbage{
+			Kind: GarbageLogs, Pod: plan.PodRef{Namespace: d.Namespace, Name: d.Name, UID: d.UID}, Path: d.Path,
+			Reason: "the pod was deleted", Size: state.Size(d.Path),
+		})
+	}
+	return found, err
+}
+
+// addSizes fills in how much each piece takes. What containers have written only
+// containerd tells; of others their logs are counted alone.
+func (e *Engine) addSizes(ctx context.Context, l *litter, found []Garbage) {
+	written := func(string) int64 { return 0 }
+	if store, err := e.store(); err == nil && len(found) > 0 {
+		defer store.Close() //nolint:errcheck // the connection has done its work
+		written = func(id string) int64 { return store.Written(ctx, id) }
+	}
+	for i := range found {
+		found[i].Size = e.size(l, &found[i], written)
+	}
+}
+
+func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int64 {
+	pod := e.layout.Pod(g.Pod.UID)
+	switch g.Kind {
+	case GarbageContainer:
+		if e.sharesLog(l, g) {
+			return written(g.ID)
+		}
+		return written(g.ID) + pod.LogsSize(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt)
+	case GarbageSandbox:
+		sum := int64(0)
+		for _, c := range l.containers {
+			if c.GetPodSandboxId() == g.ID {
+				sum += written(c.GetId())
+			}
+		}
+		if !l.journal {
+			sum += state.Size(pod.LogDir(g.Pod.Namespace, g.Pod.Name))
+		}
+		return sum
+	case GarbageFiles:
+		return pod.DirSize()
+	case GarbageLogs:
+	}
+	return g.Size
+}
+
+// sharesLog tells that another record of the container writes, or wrote, into the
+// same log: the attempts of init containers begin anew in a new sandbox.
+func (e *Engine) sharesLog(l *litter, g *Garbage) bool {
+	return slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
+		return c.GetId() != g.ID && c.GetMetadata().GetName() == g.Name && c.GetMetadata().GetAttempt() == g.Attempt
+	})
+}
+
+// pruneWait is how long a pod that is being worked on is waited for.
+const pruneWait = 5 * time.Second
+
+// ErrNeeded says that something is no garbage any more.
+var ErrNeeded = errors.New("it is needed again, and was kept")
+
+// RemoveGarbage removes one piece of garbage, if it still is: the pod is locked
+// and looked at again.
+func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
+	waiting, cancel := context.WithTimeout(ctx, pruneWait)
+	defer cancel()
+	pod := e.layout.Pod(g.Pod.UID)
+	lock, err := pod.Lock(waiting)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if known, lookErr := pod.HasJournal(); lookErr == nil && !known {
+			lock.RemoveOnUnlock()
+		}
+		err = errors.Join(err, lock.Unlock())
+	}()
+	if g.Kind == GarbageLogs {
+		return e.layout.RemoveDeletedLog(state.DeletedLog{Path: g.Path})
+	}
+	l, err := e.litterOf(ctx, g.Pod.UID)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(l.garbage(), g.is) {
+		return ErrNeeded
+	}
+	return e.removeGarbage(ctx, l, &g)
+}
+
+// litterOf is what there is of one pod now.
+func (e *Engine) litterOf(ctx context.Context, uid types.UID) (*litter, error) {
+	pods, err := e.litter(ctx, map[string]string{criconfig.LabelPodUID: string(uid)})
+	if err != nil {
+		return nil, err
+	}
+	l := pods[uid]
+	if l == nil {
+		l = &litter{uid: uid}
+	}
+	l.shared = e.CheckKubelet() != nil
+	return l, e.lookOnDisk(l)
+}
+
+// removeGarbage removes what was proven to be garbage under the pod's lock.
+func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.client.Timeout)
+	defer cancel()
+	pod := e.layout.Pod(g.Pod.UID)
+	switch g.Kind {
+	case GarbageContainer:
+		if err := ignoreNotFound(e.removeRecord(ctx, g.ID)); err != nil || e.sharesLog(l, g) {
+			return err
+		}
+		return pod.RemoveLogs(g.Pod.Namespace, g.Pod.Name, g.Name, g.ID, g.Attempt)
+	case GarbageSandbox:
+		return e.removeLostSandbox(ctx, l, g)
+	case GarbageFiles:
+		if err := errors.Join(volume.RemoveAll(pod), e.removeCgroups(ctx, g.Pod.UID)); err != nil {
+			return err
+		}
+		return pod.RemoveJournal()
+	case GarbageLogs:
+	}
+	return nil
+}
+
+// removeLostSandbox removes a sandbox with the records in it; with the last one of
+// a pod that podctl does not remember goes all that lies outside of it.
+func (e *Engine) removeLostSandbox(ctx context.Context, l *litter, g *Garbage) error {
+	for _, c := range l.containers {
+		if c.GetPodSandboxId() != g.ID {
+			continue
+		}
+		if err := ignoreNotFound(e.removeRecord(ctx, c.GetId())); err != nil {
+			return err
+		}
+	}
+	_, err := e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: g.ID})
+	if err = ignoreNotFound(err); err == nil {
+		_, err = e.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: g.ID})
+		err = ignoreNotFound(err)
+	}
+	if err != nil || l.journal || len(l.sandboxes) > 1 {
+		return err
+	}
+	return errors.Join(e.removeCgroups(ctx, g.Pod.UID), e.layout.Pod(g.Pod.UID).RemoveAllLogs(g.Pod.Namespace, g.Pod.Name))
+}
+
+// removeCgroups removes the cgroup of a pod whose class nobody remembers.
+func (e *Engine) removeCgroups(ctx context.Context, uid types.UID) error {
+	// Their names depend on the runtime's cgroup driver.
+	if _, err := e.runtimeFacts(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range criconfig.CgroupParents(uid, e.node()) {
+		if e.cgroups.Exists(name) {
+			errs = append(errs, e.cgroups.Remove(name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,183 @@
+package node
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/images/archive"
+	"github.com/containerd/containerd/v2/pkg/archive/compression"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/containerd/platforms"
+	"github.com/distribution/reference"
+)
+
+// Store is what containerd's own API offers about the images of its CRI, and the
+// CRI does not.
+type Store struct {
+	socket string
+	client *client.Client
+}
+
+// NotContainerdError says that what is asked for needs containerd's own API, and
+// that the runtime does not speak it.
+type NotContainerdError struct{ Socket string }
+
+// Error says what to do instead.
+func (e *NotContainerdError) Error() string {
+	return fmt.Sprintf("%s does not speak containerd's own API, and the CRI has no call for it: use the runtime's own tool, "+
+		"for CRI-O skopeo copy docker-archive:FILE containers-storage:NAME and the other way round", e.Socket)
+}
+
+// OpenStore prepares the connection to containerd. Nothing is sent yet.
+func OpenStore(socket string) (*Store, error) {
+	c, err := client.New(socket, client.WithDefaultNamespace(criNamespace))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to containerd at %s: %w", socket, err)
+	}
+	return &Store{socket: socket, client: c}, nil
+}
+
+// Close ends the connection.
+func (s *Store) Close() error { return s.client.Close() }
+
+// explain turns the answer of another runtime into a *NotContainerdError.
+func (s *Store) explain(err error) error {
+	if errdefs.IsNotImplemented(err) {
+		return &NotContainerdError{Socket: s.socket}
+	}
+	return err
+}
+
+// ErrNoNames says that an archive holds no image that can be asked for.
+var ErrNoNames = errors.New("none of its images has a name; write the archive with one (docker save NAME, skopeo copy … oci-archive:FILE:NAME:TAG)")
+
+// Import reads an archive of docker's or the OCI's form, compressed or not, and
+// returns the names of the images in it.
+func (s *Store) Import(ctx context.Context, r io.Reader) ([]string, error) {
+	ctx = namespaces.WithNamespace(ctx, criNamespace)
+	// Before the stream is read: another runtime shall not be sent gigabytes.
+	if _, err := s.client.Version(ctx); err != nil {
+		return nil, s.explain(errgrpc.ToNative(err))
+	}
+	plain, err := compression.DecompressStream(r)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close() //nolint:errcheck // a stream that was only read
+	images, err := s.client.Import(ctx, plain, client.WithImageRefTranslator(fullName), client.WithSkipMissing())
+	if err != nil {
+		return nil, notArchive(err)
+	}
+	var names []string
+	for i := range images {
+		img := client.NewImage(s.client, images[i])
+		if err := img.Unpack(ctx, ""); err != nil {
+			return nil, fmt.Errorf("unpacking %s: %w", images[i].Name, err)
+		}
+		names = append(names, images[i].Name)
+	}
+	if len(names) == 0 {
+		return nil, ErrNoNames
+	}
+	return names, nil
+}
+
+// notArchive says in plain words that something is no image archive.
+func notArchive(err error) error {
+	for _, sign := range []error{tar.ErrHeader, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, sign) {
+			return fmt.Errorf("it is no image archive, or is cut off: %w", err)
+		}
+	}
+	if strings.Contains(err.Error(), "unrecognized image format") {
+		return fmt.Errorf("it is a tar archive, but not of docker's or the OCI's form: %w", err)
+	}
+	return err
+}
+
+// fullName is the name under which the CRI will look for an image of an OCI
+// archive; empty where the archive has only a tag, which names nothing.
+func fullName(name string) string {
+	if !strings.ContainsAny(name, "/:@") {
+		return ""
+	}
+	ref, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return ""
+	}
+	return ref.String()
+}
+
+// Export writes images, by their full names, as an OCI archive that docker can
+// load as well. Of an image for several platforms it has this machine's.
+func (s *Store) Export(ctx context.Context, w io.Writer, names []string) error {
+	ctx = namespaces.WithNamespace(ctx, criNamespace)
+	opts := []archive.ExportOpt{archive.WithPlatform(platforms.DefaultStrict())}
+	for _, name := range names {
+		opts = append(opts, archive.WithImage(s.client.ImageService(), name))
+	}
+	return s.explain(s.client.Export(ctx, w, opts...))
+}
+
+// Download is one part of an image on its way.
+type Download struct {
+	// Done and Total are in bytes; Total is zero where the registry did not say.
+	Done, Total int64
+}
+
+// Downloads lists what is being written to containerd's content store now, by
+// the names of the parts.
+func (s *Store) Downloads(ctx context.Context) (map[string]Download, error) {
+	ctx = namespaces.WithNamespace(ctx, criNamespace)
+	list, err := s.client.ContentStore().ListStatuses(ctx)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	found := map[string]Download{}
+	for i := range list {
+		found[list[i].Ref] = Download{Done: list[i].Offset, Total: list[i].Total}
+	}
+	return found, nil
+}
+
+// Written is how much a container has written to its own layer; zero when nobody
+// can tell.
+func (s *Store) Written(ctx context.Context, containerID string) int64 {
+	ctx = namespaces.WithNamespace(ctx, criNamespace)
+	c, err := s.client.ContainerService().Get(ctx, containerID)
+	if err != nil {
+		return 0
+	}
+	usage, err := s.client.SnapshotService(c.Snapshotter).Usage(ctx, c.SnapshotKey)
+	if err != nil {
+		return 0
+	}
+	return usage.Size
+}
+
+// Load imports an image archive and returns the names of the images.
+func Load(ctx context.Context, socket, path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("loading images: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	s, err := OpenStore(socket)
+	if err != nil {
+		return nil, fmt.Errorf("loading images: %w", err)
+	}
+	defer s.Close() //nolint:errcheck // the connection has done its work
+	names, err := s.Import(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", path, err)
+	}
+	return names, nil
+}

@@ -1,0 +1,74 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestLeftovers(t *testing.T) {
+	l := Layout{Root: filepath.Join(t.TempDir(), "state"), LogRoot: t.TempDir()}
+	if uids, err := l.Leftovers(); err != nil || uids != nil {
+		t.Errorf("of nothing: %v %v", uids, err)
+	}
+	if err := l.Pod("known").WriteJournal(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Pod("gone").MakeDir(l.Pod("gone").Volumes(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.Root, "pods", "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if uids, err := l.Leftovers(); err != nil || len(uids) != 1 || uids[0] != "gone" {
+		t.Errorf("%v %v", uids, err)
+	}
+	for uid, want := range map[types.UID]bool{"known": true, "gone": false} {
+		if got, err := l.Pod(uid).HasJournal(); err != nil || got != want {
+			t.Errorf("%s has a journal: %t %v", uid, got, err)
+		}
+	}
+	if has, err := l.Pod("gone").HasDir(); err != nil || !has || l.Pod("gone").DirSize() == 0 {
+		t.Errorf("%t %v, %d bytes", has, err, l.Pod("gone").DirSize())
+	}
+}
+
+func TestDeletedLogs(t *testing.T) {
+	l := Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	pod := l.Pod("u-1")
+	if err := pod.MakeLogDir("default", "web.a", "app"); err != nil {
+		t.Fatal(err)
+	}
+	file := pod.LogFile("default", "web.a", "app", 2)
+	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if pod.LogsSize("default", "web.a", "app", 2) == 0 || pod.LogsSize("default", "web.a", "app", 1) != 0 {
+		t.Error("the size of the logs of an attempt")
+	}
+	if err := pod.SetAsideLogs("default", "web.a", time.Date(2026, 5, 4, 1, 2, 3, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(l.DeletedLogs(), "of-somebody"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := l.ListDeletedLogs()
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("%+v %v", logs, err)
+	}
+	if d := logs[0]; d.Namespace != "default" || d.Name != "web.a" || d.UID != "u-1" || d.At.Minute() != 2 {
+		t.Errorf("%+v", d)
+	}
+	if err := l.RemoveDeletedLog(DeletedLog{Path: l.LogRoot}); err == nil {
+		t.Error("something else was removed")
+	}
+	if err := l.RemoveDeletedLog(logs[0]); err != nil {
+		t.Error(err)
+	}
+	if logs, err := l.ListDeletedLogs(); err != nil || len(logs) != 0 {
+		t.Errorf("%+v %v", logs, err)
+	}
+}
