@@ -47,7 +47,7 @@ func (g *globals) removeImages(ctx context.Context, o *imageRemoveOptions, names
 	for _, name := range names {
 		img, err := runtime.FindImage(images, name)
 		if err == nil && !o.force {
-			err = cmp.Or(inUse(img), hasOthers(img, name))
+			err = cmp.Or(inUse(img, name), hasOthers(img, name))
 		}
 		if err == nil {
 			err = engine.RemoveImage(ctx, img)
@@ -62,14 +62,14 @@ func (g *globals) removeImages(ctx context.Context, o *imageRemoveOptions, names
 }
 
 // inUse says who needs an image; nil when it can go.
-func inUse(img *runtime.Image) error {
+func inUse(img *runtime.Image, name string) error {
 	switch {
 	case img.Pinned:
-		return fmt.Errorf("image %s is pinned: the runtime needs it for every pod; --force removes it all the same", img.Name())
+		return fmt.Errorf("image %s is pinned: the runtime needs it for every pod; --force removes it all the same", name)
 	case len(img.UsedBy) > 1:
-		return fmt.Errorf("image %s is used by %s and %d more: delete them first, or use --force", img.Name(), img.UsedBy[0], len(img.UsedBy)-1)
+		return fmt.Errorf("image %s is used by %s and %d more: delete them first, or use --force", name, img.UsedBy[0], len(img.UsedBy)-1)
 	case len(img.UsedBy) == 1:
-		return fmt.Errorf("image %s is used by %s: delete the pod first, or use --force", img.Name(), img.UsedBy[0])
+		return fmt.Errorf("image %s is used by %s: delete the pod first, or use --force", name, img.UsedBy[0])
 	}
 	return nil
 }

@@ -109,8 +109,10 @@ func (w *slowWriter) Write(p []byte) (written int, err error) {
 }
 
 // testImages: images are listed with who uses them, saved, removed and loaded
-// again; one in use is kept.
-func testImages(t *testing.T, m *machine) {
+// again; one in use is kept. The node is its own: others use the same image under
+// other names.
+func testImages(t *testing.T, _ *machine) {
+	m := newMachine(t)
 	const demo = "registry.local/podctl/demo:1"
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, two))
 	if img := m.image(t, demo); img == nil || len(img.UsedBy) != 2 || !img.UsedBy[0].Running || len(img.NamedBy) != 1 {
@@ -184,7 +186,8 @@ func testImageLoad(t *testing.T, m *machine, image, archive string) {
 
 // testImagePull: a pull tells how far it is on a terminal, and takes pull secrets
 // out of a manifest.
-func testImagePull(t *testing.T, m *machine) {
+func testImagePull(t *testing.T, _ *machine) {
+	m := newMachine(t)
 	slow := slowRegistry(t, 150*time.Millisecond)
 	shown := onTerminal(t, m, "image", "pull", slow)
 	if !strings.Contains(shown, "MB of ") || !strings.Contains(shown, "parts") || !strings.Contains(shown, "pulled "+slow+"  sha256:") {
