@@ -139,6 +139,8 @@ func garbageText(one *runtime.Garbage) string {
 		return "volumes and files"
 	case runtime.GarbageLogs:
 		return "logs"
+	case runtime.GarbageEvents:
+		return "events"
 	}
 	return cmp.Or(one.Name, one.ID)
 }

@@ -84,6 +84,9 @@ func testPrune(t *testing.T, m *machine) {
 	}
 	m.must(t, "delete", "two")
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, two))
+	short := write(t, strings.Replace(two, "name: two", "name: short", 1))
+	m.must(t, "apply", "--wait", "--timeout", "30s", short)
+	m.must(t, "delete", "short")
 	before := m.ids(t, "two")
 	own := map[string]string{"io.podctl.container.spec-hash": "v1:x"}
 	foreign := copyOf(t, m, "two", 3, nil)
@@ -96,7 +99,7 @@ func testPrune(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	r := m.must(t, "prune", "--dry-run")
-	for _, want := range []string{"container a, attempt 4", "default/lost", "11111111-2222-3333-4444-555555555555", "logs", "Would remove "} {
+	for _, want := range []string{"container a, attempt 4", "default/lost", "11111111-2222-3333-4444-555555555555", "logs", "events", "Would remove "} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("prune --dry-run: %q is missing in\n%s", want, r.stdout)
 		}
@@ -113,6 +116,9 @@ func testPrune(t *testing.T, m *machine) {
 	}
 	if !sameMap(before, m.ids(t, "two")) {
 		t.Error("a container that runs was touched")
+	}
+	if r := m.must(t, "events"); strings.Contains(r.stdout, "pod/short") || !strings.Contains(r.stdout, "pod/two") {
+		t.Errorf("events after the prune:\n%s", r.stdout)
 	}
 	for _, path := range []string{filepath.Dir(filepath.Dir(filepath.Dir(gone))), lost} {
 		if _, err := os.Stat(path); err == nil {

@@ -50,7 +50,11 @@ func (e *Engine) Garbage(ctx context.Context) ([]Garbage, error) {
 		found = append(found, garbage...)
 	}
 	logs, err := e.oldLogs()
-	return append(found, logs...), err
+	if err != nil {
+		return nil, err
+	}
+	events, err := e.oldEvents()
+	return slices.Concat(found, logs, events), err
 }
 
 // litter reads what the runtime has, by pod. A selector leaves one pod.
@@ -117,6 +121,22 @@ func (e *Engine) oldLogs() ([]Garbage, error) {
 	return found, err
 }
 
+// oldEvents are those of pods that have no journal any more.
+func (e *Engine) oldEvents() ([]Garbage, error) {
+	histories, err := e.layout.Histories()
+	var found []Garbage
+	for _, h := range histories {
+		pod := e.layout.Pod(h.Pod.UID)
+		if known, lookErr := pod.HasJournal(); lookErr != nil || known {
+			continue
+		}
+		found = append(found, Garbage{
+			Kind: GarbageEvents, Pod: h.Pod, Path: pod.HistoryFile(), Reason: "the pod was deleted", Size: state.Size(pod.HistoryFile()),
+		})
+	}
+	return found, err
+}
+
 // addSizes fills in how much each piece takes. What containers have written only
 // containerd tells; of others their logs are counted alone.
 func (e *Engine) addSizes(ctx context.Context, l *litter, found []Garbage) {
@@ -151,7 +171,7 @@ func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int6
 		return sum
 	case GarbageFiles:
 		return pod.DirSize()
-	case GarbageLogs:
+	case GarbageLogs, GarbageEvents:
 	}
 	return g.Size
 }
@@ -189,6 +209,9 @@ func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
 	if g.Kind == GarbageLogs {
 		return e.layout.RemoveDeletedLog(state.DeletedLog{Path: g.Path})
 	}
+	if g.Kind == GarbageEvents {
+		return removeEvents(pod)
+	}
 	l, err := e.litterOf(ctx, g.Pod.UID)
 	if err != nil {
 		return err
@@ -197,6 +220,14 @@ func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
 		return ErrNeeded
 	}
 	return e.removeGarbage(ctx, l, &g)
+}
+
+// removeEvents removes the events of a pod, unless it has been applied again.
+func removeEvents(pod state.Pod) error {
+	if known, err := pod.HasJournal(); err != nil || known {
+		return errors.Join(err, ErrNeeded)
+	}
+	return pod.RemoveHistory()
 }
 
 // litterOf is what there is of one pod now.
@@ -231,7 +262,7 @@ func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error
 			return err
 		}
 		return pod.RemoveJournal()
-	case GarbageLogs:
+	case GarbageLogs, GarbageEvents:
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ const (
 	GarbageFiles GarbageKind = "Files"
 	// GarbageLogs are the logs of a deleted pod.
 	GarbageLogs GarbageKind = "Logs"
+	// GarbageEvents are the events of a deleted pod.
+	GarbageEvents GarbageKind = "Events"
 )
 
 // Garbage is something of podctl's that nobody needs any more.

@@ -18,13 +18,15 @@ import (
 )
 
 // Proxy stands between a client and a container runtime, passes every call on as
-// it is, and records the methods that were called.
+// it is unless it was told to disturb it, and records the methods that were called.
 type Proxy struct {
 	server *grpc.Server
 	conn   *grpc.ClientConn
 
 	mu    sync.Mutex
 	calls []string
+	// disturbances wait for their calls.
+	disturbances []*Disturbance
 }
 
 // StartProxy listens on a socket and passes calls on to the runtime behind
@@ -78,10 +80,18 @@ func (p *Proxy) Writes() []string {
 	})
 }
 
-func (p *Proxy) record(method string) {
+// record notes a call, and returns what shall happen to it.
+func (p *Proxy) record(method string) *Disturbance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, path.Base(method))
+	for i, d := range p.disturbances {
+		if d.meets(path.Base(method)) {
+			p.disturbances = slices.Delete(p.disturbances, i, i+1)
+			return d
+		}
+	}
+	return nil
 }
 
 // pass hands one call on, whatever it is.
@@ -90,8 +100,11 @@ func (p *Proxy) pass(_ any, from grpc.ServerStream) error {
 	if !ok {
 		return errors.New("a call without a method")
 	}
-	p.record(method)
+	d := p.record(method)
 	ctx := from.Context()
+	if err := d.before(ctx); err != nil {
+		return err
+	}
 	if md, ok := metadata.FromIncomingContext(ctx); ok {
 		ctx = metadata.NewOutgoingContext(ctx, md.Copy())
 	}
@@ -106,7 +119,10 @@ func (p *Proxy) pass(_ any, from grpc.ServerStream) error {
 			to.CloseSend() //nolint:errcheck // the answer tells
 		}
 	}()
-	return forward(to, from)
+	if d == nil {
+		return forward(to, from)
+	}
+	return d.after(to, from)
 }
 
 // stream is either end of a call.

@@ -107,7 +107,8 @@ func (h *History) Mark(spans ...Span) {
 
 func (l Layout) histories() string { return filepath.Join(l.Root, "events") }
 
-func (p Pod) historyFile() string {
+// HistoryFile is where what happened to the pod is kept.
+func (p Pod) HistoryFile() string {
 	return filepath.Join(p.layout.histories(), string(p.uid)+".json")
 }
 
@@ -118,7 +119,7 @@ func (p Pod) ReadHistory() (*History, error) {
 		return nil, err
 	}
 	h := &History{}
-	text, err := readRegular(p.historyFile())
+	text, err := readRegular(p.HistoryFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
 		return h, nil
@@ -129,6 +130,14 @@ func (p Pod) ReadHistory() (*History, error) {
 		h = &History{}
 	}
 	return h, nil
+}
+
+// RemoveHistory forgets what happened to the pod. The caller holds the pod's lock.
+func (p Pod) RemoveHistory() error {
+	if err := os.Remove(p.HistoryFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the pod's events: %w", err)
+	}
+	return nil
 }
 
 // Histories reads all histories there are, of pods that are gone too.
@@ -171,7 +180,7 @@ func (p Pod) WriteHistory(h *History) (err error) {
 	}
 	unfinished := filepath.Join(p.layout.histories(), "."+string(p.uid))
 	if err = os.WriteFile(unfinished, text, 0o600); err == nil {
-		err = os.Rename(unfinished, p.historyFile())
+		err = os.Rename(unfinished, p.HistoryFile())
 	}
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)

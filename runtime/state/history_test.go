@@ -55,7 +55,7 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 	if err := pod.WriteHistory(h); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(pod.historyFile()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(pod.HistoryFile()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is there with mode %v: %v", info.Mode(), err)
 	}
 	if err := pod.RemoveJournal(); err != nil {
@@ -65,7 +65,7 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Pod.Name != "web" || len(all[0].Events) != 1 {
 		t.Errorf("histories: %+v, %v", all, err)
 	}
-	if err := os.WriteFile(pod.historyFile(), []byte(`{"version":1,"ev`), 0o600); err != nil {
+	if err := os.WriteFile(pod.HistoryFile(), []byte(`{"version":1,"ev`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := pod.ReadHistory(); err != nil || len(h.Events) != 0 {
