@@ -29,13 +29,13 @@ type faultShape struct {
 
 func faultShapes() map[string]faultShape {
 	pod := func(spec string) string {
-		return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n" + spec
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
 	}
 	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
 	done := map[string][]runtimetest.Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}}
 	inits := pod("  initContainers: [{name: first, image: 'i:1'}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	sidecars := pod("  initContainers: [{name: s, image: 'i:1', restartPolicy: Always}]\n  containers: [{name: a, image: 'i:1'}]\n")
-	hooks := pod("  containers:\n  - name: a\n    image: 'i:1'\n    lifecycle: {postStart: {exec: {command: [x]}}, preStop: {exec: {command: [y]}}}\n  - {name: b, image: 'i:1'}\n")
+	hooks := pod("  containers:\n  - name: a\n    image: 'i:1'\n    lifecycle: {postStart: {exec: {command: [x]}}, preStop: {exec: {command: [w]}}}\n  - {name: b, image: 'i:1'}\n")
 	volumes := pod("  volumes: [{name: v, emptyDir: {}}, {name: c, configMap: {name: cm}}]\n  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: c, mountPath: /c}]}]\n") +
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {k: v}\n"
 	return map[string]faultShape{
