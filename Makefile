@@ -178,7 +178,7 @@ unit: ## Unit tests
 
 .PHONY: race
 race: ## Unit tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) ./commands/... ./podspec/... ./runtime/...
+	CGO_ENABLED=1 $(GO) test -race -short -tags $(TAGS) ./commands/... ./podspec/... ./runtime/...
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Lint
@@ -189,7 +189,7 @@ verify: generate ## Generated documents and go.mod are up to date
 	$(GO) mod tidy -diff
 	git diff --exit-code -- docs
 
-E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1
+E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -short
 
 .PHONY: e2e
 e2e: setup-runtime build images ## End-to-end tests on a private containerd of the distribution

@@ -10,8 +10,6 @@ import (
 	"path"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
@@ -54,7 +52,7 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 	}
 	text, err := b.archive()
 	if err == nil {
-		err = renameio.WriteFile(file, text, 0o600, renameio.WithStaticPermissions(0o600))
+		err = writePrivate(file, text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the bundle: %w", err)

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -308,5 +311,27 @@ func TestProgressIsColouredAndSafe(t *testing.T) {
 	p.report(runtime.Event{Kind: runtime.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
 	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") || strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestDevicesAreNotReplaced: a file is replaced as a whole, a device is written to.
+func TestDevicesAreNotReplaced(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		text, err := os.ReadFile(pipe)
+		read <- fmt.Sprint(string(text), err)
+	}()
+	if err := writePrivate(pipe, []byte("plan")); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-read; text != "plan<nil>" {
+		t.Errorf("through the pipe came %q", text)
+	}
+	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is a %v now: %v", info.Mode(), err)
 	}
 }

@@ -266,6 +266,9 @@ func testDoctorBundle(t *testing.T, m *machine) {
 			}
 		}
 	}
+	if r := m.must(t, "snapshot", "confidant"); strings.Contains(r.stdout, secret) || !strings.Contains(r.stdout, "I know (secret).") {
+		t.Errorf("a snapshot holds a secret:\n%s", r.stdout)
+	}
 	snapshot := filepath.Join(t.TempDir(), "snapshot.json")
 	if err := os.WriteFile(snapshot, []byte(files["podctl-bundle/snapshot.json"]), 0o600); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -18,7 +16,7 @@ func savePlans(path string, plans []*plan.Plan) error {
 	if err := writeDocument(&text, "json", planDocument(plans)); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, text.Bytes(), 0o600); err != nil {
+	if err := writePrivate(path, text.Bytes()); err != nil {
 		return fmt.Errorf("saving the plan: %w", err)
 	}
 	return nil

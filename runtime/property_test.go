@@ -413,8 +413,11 @@ func (x *trial) patience(p *plan.Plan) time.Duration {
 // to an end, one sandbox and one container of each name run, and after that
 // nothing is done any more.
 func TestRandomPodsBecomeComplete(t *testing.T) {
-	const trials = 200
-	for seed := range uint64(trials) {
+	trials := uint64(200)
+	if testing.Short() {
+		trials = 40
+	}
+	for seed := range trials {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			x := &trial{lab: newLab(t, "i:1", "i:2"), r: r, pod: randomPod(r)}

@@ -130,12 +130,13 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 	f.Sandboxes, errs[0] = encodeAll(s.Sandboxes)
 	f.Runtime.Conditions, errs[1] = encodeAll(s.Runtime.Status.GetStatus().GetConditions())
 	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
+	scrub := s.scrubber()
 	for _, c := range s.Containers {
-		text, err := encode(c.Status)
+		text, err := encode(scrubbed(scrub, c.Status))
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: c.LastWords, LogFull: c.LogFull})
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: scrub.Text(c.LastWords), LogFull: c.LogFull})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
@@ -143,6 +144,28 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 		f.remember(s.Journal)
 	}
 	return f, errors.Join(errs[:]...)
+}
+
+// scrubber knows the Secrets of the pod, which programs may have repeated.
+func (s *Snapshot) scrubber() podspec.Scrubber {
+	if s.Journal == nil {
+		return podspec.NewScrubber()
+	}
+	return podspec.NewScrubber(s.Journal.Applied)
+}
+
+// scrubbed is a status without the Secrets that are in the words of others.
+func scrubbed(scrub podspec.Scrubber, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
+	clean := scrub.Text(status.GetMessage())
+	if clean == status.GetMessage() {
+		return status
+	}
+	other, ok := proto.Clone(status).(*runtimeapi.ContainerStatus)
+	if !ok {
+		return status
+	}
+	other.Message = clean
+	return other
 }
 
 // remember adds what the journal knows.
