@@ -12,8 +12,9 @@ import (
 func newAttach(g *globals) *cobra.Command {
 	o := &streamOptions{}
 	cmd := &cobra.Command{
-		Use:   "attach [flags] POD [-c CONTAINER]",
-		Short: "Connect to the process of a container",
+		Annotations: ownFailure(exitExecFailed),
+		Use:         "attach [flags] POD [-c CONTAINER]",
+		Short:       "Connect to the process of a container",
 		Long: "Connect to the process that a container was started with, until it ends. Without -i its output is only watched.\n" +
 			"An input that ends does not end the process unless its container has stdinOnce." +
 			exitCodes("0 the process ended, or the connection did", "126 podctl could not connect", "127 there is no such pod or container", "130 interrupted"),

@@ -22,13 +22,15 @@ type debugOptions struct {
 	pull    string
 	env     []string
 	attach  bool
+	kubelet bool
 }
 
 func newDebug(g *globals) *cobra.Command {
 	o := &debugOptions{}
 	cmd := &cobra.Command{
-		Use:   "debug [flags] POD --image IMAGE [-- COMMAND [ARG...]]",
-		Short: "Add a debug container to a running pod",
+		Annotations: ownFailure(exitExecFailed),
+		Use:         "debug [flags] POD --image IMAGE [-- COMMAND [ARG...]]",
+		Short:       "Add a debug container to a running pod",
 		Long: "Add a container to a running pod, to look at it from within: it shares the pod's network, and with --target the\n" +
 			"processes of one of its containers. The pod's manifest stays as it is, no other container is touched, and the\n" +
 			"debug container lives until it ends or the pod is stopped." +
@@ -51,6 +53,7 @@ func newDebug(g *globals) *cobra.Command {
 		"profile", "What it may do: general, baseline, restricted, netadmin or sysadmin")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "NAME=VALUE for its environment (repeatable)")
 	f.StringVar(&o.pull, "image-pull-policy", "", "Always, IfNotPresent or Never (default: by the image's tag)")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Go on although a kubelet runs on the same runtime and may kill the pod")
 	f.BoolVar(&o.attach, "attach", false, "Connect to it also without -i")
 	return cmd
 }
@@ -59,6 +62,9 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	d, err := g.runningPod(ctx, name)
 	if err != nil {
 		return &codeError{code: exitExecNoEntry, err: err}
+	}
+	if err = g.engine.CheckKubelet(); err != nil && !o.kubelet {
+		return err
 	}
 	c, err := o.definition(command)
 	if err != nil {
@@ -81,10 +87,28 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	if err != nil {
 		return err
 	}
-	if err := g.attach(ctx, &o.streamOptions, with, c.Name); err != nil {
+	if err := g.watchDebug(ctx, o, with, c.Name); err != nil {
 		return err
 	}
 	return g.exitOf(ctx, with, c.Name)
+}
+
+// watchDebug connects to a debug container that is typed to. Of another one the log is
+// shown, which has what it wrote before anybody could connect.
+func (g *globals) watchDebug(ctx context.Context, o *debugOptions, d *podspec.Desired, container string) error {
+	if o.stdin {
+		err := g.attach(ctx, &o.streamOptions, d, container)
+		if err == nil || !g.hasEnded(ctx, d, container) {
+			return err
+		}
+	}
+	opts := runtime.LogOptions{Container: container, Follow: true, Once: true}
+	return g.engine.Logs(ctx, d, opts, g.env.Out, g.env.Err)
+}
+
+func (g *globals) hasEnded(ctx context.Context, d *podspec.Desired, container string) bool {
+	pods, err := g.engine.Pods(ctx, []*podspec.Desired{d})
+	return err == nil && statusOf(pods[0], container).State.Terminated != nil
 }
 
 // A runtime ends the streams of a container a moment before it says that it ended.

@@ -111,7 +111,7 @@ func (g *globals) picks(o *eventsOptions, names []string, ref plan.PodRef) (stri
 		if !strings.Contains(name, "/") {
 			full = g.namespace + "/" + name
 		}
-		if full == ref.String() || strings.HasPrefix(string(ref.UID), name) {
+		if full == ref.String() || runtime.MatchesUID(ref.UID, name) {
 			return name, true
 		}
 	}

@@ -27,8 +27,9 @@ type streamOptions struct {
 func newExec(g *globals) *cobra.Command {
 	o := &streamOptions{}
 	cmd := &cobra.Command{
-		Use:   "exec [flags] POD [-c CONTAINER] -- COMMAND [ARG...]",
-		Short: "Run a command in a container",
+		Annotations: ownFailure(exitExecFailed),
+		Use:         "exec [flags] POD [-c CONTAINER] -- COMMAND [ARG...]",
+		Short:       "Run a command in a container",
 		Long: "Run a command in a running container, and exit as it does." +
 			exitCodes("0-125 the command's own code", "126 podctl could not run it", "127 there is no such pod, container or command", "130 interrupted"),
 		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  tar c . | podctl exec -i web -- tar x -C /data",
@@ -122,7 +123,8 @@ func (g *globals) streamed(ctx context.Context, o *streamOptions, d *podspec.Des
 	if o.stdin {
 		s.In = g.env.In
 	}
-	if !o.tty {
+	if !o.tty || !o.stdin {
+		// Nobody reads the keys, so that they have to keep their meaning.
 		return connect(ctx, engine, container, s)
 	}
 	t := g.env.terminal()

@@ -233,6 +233,9 @@ func testDebug(t *testing.T, m *machine) {
 	if r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "exit", "--after", "500ms", "5"); r.code != 5 {
 		t.Errorf("debug -i of what ends with 5: exit code %d\n%s", r.code, r.stderr)
 	}
+	if r := m.run(t, "debug", "-q", "--attach", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2"); r.stdout != "line 1\nline 2\n" {
+		t.Errorf("debug --attach of what ends at once: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+	}
 	for _, args := range [][]string{
 		{"inside", "-c", "probe", "--image", "registry.local/podctl/demo:1"},
 		{"inside", "--image", "registry.local/absent:1", "--image-pull-policy", "Never"},

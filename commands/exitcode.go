@@ -3,6 +3,9 @@ package commands
 import (
 	"context"
 	"errors"
+	"strconv"
+
+	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
@@ -78,6 +81,28 @@ func exitCode(ctx context.Context, err error) int {
 		return exitNotYet
 	}
 	return exitError
+}
+
+// ownFailureKey annotates a command whose exit code is a process's with the code of
+// podctl's own failures.
+const ownFailureKey = "podctl.io/own-failure"
+
+func ownFailure(code int) map[string]string {
+	return map[string]string{ownFailureKey: strconv.Itoa(code)}
+}
+
+// codeOf is exitCode for a command: where the code is a process's, podctl's own
+// failures are kept apart from it.
+func codeOf(ctx context.Context, cmd *cobra.Command, err error) int {
+	code := exitCode(ctx, err)
+	own, known := cmd.Annotations[ownFailureKey]
+	if coded := (*codeError)(nil); !known || err == nil || code == exitInterrupted || errors.As(err, &coded) {
+		return code
+	}
+	if n, convErr := strconv.Atoi(own); convErr == nil {
+		return n
+	}
+	return code
 }
 
 // worst keeps the code that says most: an error over what is not there yet over

@@ -39,7 +39,23 @@ func testProbeWait(t *testing.T, m *machine) {
 	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--no-record", "--timeout", "30s", "sick"); r.code != 0 {
 		t.Errorf("probe of readiness alone: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	m.must(t, "delete", "sick")
+	never := write(t, strings.NewReplacer("name: sick", "name: never", "file, /demo", "file, /absent").Replace(sick))
+	m.must(t, "apply", never)
+	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--timeout", "1s", "never"); r.code != 3 || strings.Contains(r.stdout, "No probes") {
+		t.Errorf("a probe that is not decided in time: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.must(t, "wait", "--for=deleted", "--timeout", "1s", "nobody"); !strings.Contains(r.stdout, "nobody is deleted") {
+		t.Errorf("waiting for nobody:\n%s", r.stdout)
+	}
+	if r := m.run(t, "wait", "--for=deleted", "--timeout", "1s", "nobody", "sick"); r.code != 3 || strings.Contains(r.stdout, "sick is deleted") {
+		t.Errorf("waiting for a pod that stays: exit code %d\n%s", r.code, r.stdout)
+	}
+	uid := string(m.pod(t, "sick").UID)
+	if r := m.run(t, "delete", "--dry-run", uid[:4]); r.code != 1 {
+		t.Errorf("four letters of a uid are a pod's name: exit code %d\n%s", r.code, r.stdout)
+	}
+	m.must(t, "delete", "--dry-run", uid[:8])
+	m.must(t, "delete", "sick", "never")
 }
 
 const ending = `apiVersion: v1
@@ -63,9 +79,12 @@ func testRun(t *testing.T, m *machine) {
 	if r := m.run(t, "get", "ending"); r.code != 1 {
 		t.Errorf("the pod is there after --rm:\n%s", r.stdout)
 	}
-	if r := m.run(t, "run", "/absent.yaml"); r.code != 125 {
-		t.Errorf("run of no file: exit code %d", r.code)
+	for _, args := range [][]string{{"/absent.yaml"}, {"--absent", manifest}, {"--timeout", "1s", write(t, sick)}} {
+		if r := m.run(t, append([]string{"run"}, args...)...); r.code != 125 {
+			t.Errorf("run %v: exit code %d\n%s", args, r.code, r.stderr)
+		}
 	}
+	m.must(t, "delete", "sick")
 }
 
 // testWait: wait sees what others do, and says when it cannot come any more.

@@ -54,9 +54,40 @@ func testLogs(t *testing.T, m *machine) {
 			t.Errorf("logs %v: %.300q", args, r.stdout)
 		}
 	}
+	testLogsEnd(t, m)
 	testLogsOfRuns(t, m, manifest)
 	testLogFiles(t, m, manifest)
 	m.must(t, "delete", "talkers")
+}
+
+const cutOff = `apiVersion: v1
+kind: Pod
+metadata: {name: cutoff}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: app, image: "registry.local/podctl/demo:1", args: [read, /proc/self/cmdline]}
+  - {name: stays, image: "registry.local/podctl/demo:1", args: [sleep]}
+`
+
+// testLogsEnd: a last line without an end is shown, and following ends with the pod.
+func testLogsEnd(t *testing.T, m *machine) {
+	t.Helper()
+	m.must(t, "apply", "--wait=started", "--timeout", "30s", write(t, cutOff))
+	waitFor(t, func() bool { return strings.HasSuffix(m.must(t, "logs", "cutoff", "app").stdout, "cmdline\x00") })
+	if r := m.must(t, "logs", "cutoff", "--all-containers"); !strings.Contains(r.stdout, "[app] /demo\x00read\x00/proc/self/cmdline\x00\n") {
+		t.Errorf("a line without an end:\n%s", r.stdout)
+	}
+	follow := m.command(t.Context(), "logs", "-f", "cutoff", "stays")
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	m.must(t, "delete", "cutoff")
+	if err := follow.Wait(); err != nil {
+		t.Errorf("following a pod that is deleted: %v", err)
+	}
 }
 
 // testLogsOfRuns: the run before is kept, and following shows every run.

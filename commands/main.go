@@ -17,7 +17,7 @@ func Main(ctx context.Context, env *Env, args []string) int {
 	root := New(env) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	code := exitCode(ctx, err)
+	code := codeOf(ctx, cmd, err)
 	if err == nil || err.Error() == "" {
 		return code
 	}

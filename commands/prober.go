@@ -47,15 +47,25 @@ func (p *prober) decide(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		last = merged(last, reports)
+		if err == nil {
+			last = merged(last, reports)
+		}
 		undecided := slices.ContainsFunc(last, func(r runtime.ProbeReport) bool { return !r.Decided() })
-		if !undecided || ctx.Err() != nil {
+		if !undecided && err == nil {
 			break
 		}
-		p.pause(ctx)
+		if p.pause(ctx); ctx.Err() != nil {
+			break
+		}
 	}
-	if err := p.g.showProbes(p.o, last); err != nil || errors.Is(context.Cause(ctx), context.Canceled) {
-		return errors.Join(err, context.Cause(ctx))
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	if last == nil && ctx.Err() != nil {
+		return withCode(exitNotYet)
+	}
+	if err := p.g.showProbes(p.o, last); err != nil {
+		return err
 	}
 	return withCode(decidedCode(last))
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ func newRestart(g *globals) *cobra.Command {
 	f.StringSliceVarP(&o.containers, "container", "c", nil, "Only these containers (repeatable)")
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds the containers have to stop (-1: the pod's own)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be done")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Go on although a kubelet runs on the same runtime and may kill the pod")
 	addWaitFlag(cmd, &o.wait)
 	return cmd
 }
@@ -61,6 +63,11 @@ func runRestart(ctx context.Context, g *globals, o *restartOptions, args []strin
 	}
 	if err := stillRuns(ctx, engine, d); err != nil {
 		return err
+	}
+	if !o.kubelet {
+		if err := engine.CheckKubelet(); err != nil {
+			return err
+		}
 	}
 	if o.dryRun {
 		p, err := engine.Plan(ctx, d, opts)
@@ -116,6 +123,10 @@ func stillRuns(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) 
 	pods, err := engine.Pods(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return err
+	}
+	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
+	if !known {
+		return fmt.Errorf("pod %s has no container that was ever started; apply it first", plan.RefOf(d.Pod))
 	}
 	if phase := pods[0].Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
 		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", plan.RefOf(d.Pod), phase)

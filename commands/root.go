@@ -37,7 +37,9 @@ type globals struct {
 	// settings say by what a flag was set that the command line did not set.
 	settings map[string]setting
 	engine   *runtime.Engine
-	client   *runtime.Client
+	// noted are the notes that were given once.
+	noted  map[string]bool
+	client *runtime.Client
 }
 
 // The groups of commands in the help.

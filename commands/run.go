@@ -25,8 +25,9 @@ type runOptions struct {
 func newRun(g *globals) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
-		Use:   "run [flags] MANIFEST",
-		Short: "Apply a pod, follow its logs and exit as it does",
+		Annotations: ownFailure(exitRunFailed),
+		Use:         "run [flags] MANIFEST",
+		Short:       "Apply a pod, follow its logs and exit as it does",
 		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with its exit code: that of\n" +
 			"the regular container that failed first, or zero." +
 			exitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run it",
@@ -61,9 +62,6 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	if o.remove {
 		err = errors.Join(err, g.removeAfter(ctx, engine, plan.RefOf(pods[0].Pod)))
 	}
-	if err != nil && ctx.Err() == nil {
-		return &codeError{code: exitRunFailed, err: err}
-	}
 	if err != nil {
 		return err
 	}
@@ -77,9 +75,16 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	var logs sync.WaitGroup
 	opts := runtime.Options{Options: o.planning()}
 	var once sync.Once
+	follow := func() { once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) }) }
+	opts.Planned = func(p *plan.Plan) {
+		if len(p.Keeps) > 0 {
+			// It was begun before.
+			follow()
+		}
+	}
 	opts.Report = func(ev runtime.Event) {
 		if ev.Kind == runtime.StepDone && ev.Step.Kind == plan.StartContainer {
-			once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) })
+			follow()
 		}
 	}
 	_, err := engine.Wait(ctx, d, runtime.CompletedGoal, opts)

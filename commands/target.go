@@ -134,7 +134,7 @@ func (g *globals) applied(s selection) ([]*podspec.Desired, error) {
 		return nil, err
 	}
 	for _, one := range unreadable {
-		g.note("note: %v", one)
+		g.noteOnce("note: %v", one)
 	}
 	pods := make([]*podspec.Desired, 0, len(applied))
 	for _, p := range applied {
@@ -174,6 +174,18 @@ func refs(pods []*podspec.Desired) []plan.PodRef {
 		out = append(out, plan.RefOf(d.Pod))
 	}
 	return out
+}
+
+// noteOnce is note for what would be said again with every look.
+func (g *globals) noteOnce(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !g.noted[text] {
+		if g.noted == nil {
+			g.noted = map[string]bool{}
+		}
+		g.noted[text] = true
+		g.note("%s", text)
+	}
 }
 
 // note writes a line beside the result, for people.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -52,14 +54,37 @@ func checkGoal(goal string) error {
 	return usagef("--for must be one of %s or condition=NAME[=VALUE]", strings.Join(goals(), ", "))
 }
 
+// awaited are the pods to wait for. One that is not there is deleted already.
+func (g *globals) awaited(ctx context.Context, s selection, goal runtime.Goal, args []string) ([]*podspec.Desired, error) {
+	if goal != runtime.Deleted {
+		return g.desired(ctx, s, args)
+	}
+	var pods []*podspec.Desired
+	if len(s.files) > 0 {
+		loaded, err := g.desired(ctx, s, nil)
+		if err != nil {
+			return nil, err
+		}
+		pods = loaded
+	}
+	for _, arg := range args {
+		found, err := g.desired(ctx, selection{quiet: true}, []string{arg})
+		if gone := (*runtime.NotFoundError)(nil); errors.As(err, &gone) {
+			g.print("pod %s is deleted", gone.Name)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, found...)
+	}
+	return pods, nil
+}
+
 func runWait(cmd *cobra.Command, g *globals, s selection, goal runtime.Goal, args []string) error {
 	ctx := cmd.Context()
-	pods, err := g.desired(ctx, s, args)
-	if gone := (*runtime.NotFoundError)(nil); errors.As(err, &gone) && goal == runtime.Deleted {
-		g.print("%s is deleted", strings.Join(args, ", "))
-		return nil
-	}
-	if err != nil {
+	pods, err := g.awaited(ctx, s, goal, args)
+	if err != nil || len(pods) == 0 {
 		return err
 	}
 	engine, err := g.connect()

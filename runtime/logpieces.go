@@ -110,13 +110,12 @@ func countLines(path string) (int64, error) {
 // read hands a piece to a reader of files. A compressed one is unpacked beside the
 // system's other temporary files for that long, since the reader works from the end.
 func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
+	if _, missing := os.Stat(p.path); errors.Is(missing, fs.ErrNotExist) {
+		// Rotated away meanwhile, or not written yet.
+		return nil
+	}
 	if !strings.HasSuffix(p.path, ".gz") {
-		err = show(p.path, p.tail)
-		if errors.Is(err, fs.ErrNotExist) {
-			// Rotated away meanwhile.
-			return nil
-		}
-		return err
+		return show(p.path, p.tail)
 	}
 	r, err := p.open()
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +28,8 @@ type LogOptions struct {
 	// Container is the container's name; empty means all that have a log.
 	Container string
 	Follow    bool
+	// Once tells that the container runs once in its life: following it ends with it.
+	Once bool
 	// Previous shows the run before the current one.
 	Previous   bool
 	Timestamps bool
@@ -89,7 +90,7 @@ type logFollower struct {
 	desired        *podspec.Desired
 	name           string
 	opts           LogOptions
-	stdout, stderr io.Writer
+	stdout, stderr *lineWriter
 	// shown is the run that was shown last.
 	shown *runtimeapi.Container
 }
@@ -110,7 +111,7 @@ func (f *logFollower) run(ctx context.Context) error {
 			f.opts.Tail = nil
 			continue
 		}
-		if !f.opts.Follow || f.opts.Previous || (!running && f.finished(ctx)) {
+		if !f.opts.Follow || f.opts.Previous || (!running && (f.opts.Once || f.finished(ctx))) {
 			return nil
 		}
 		if err := sleep(ctx, followPause); err != nil {
@@ -139,7 +140,7 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 		return nil, running, nil
 	}
 	index := len(runs) - 1
-	if f.opts.Previous {
+	if f.opts.Previous && !f.awaitsRestart(ctx) {
 		index--
 	}
 	if index >= 0 {
@@ -151,11 +152,31 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 	return nil, running, nil
 }
 
+// awaitsRestart tells that the container has ended and waits for its next run: its
+// last one is the previous one then (kubectl: logs --previous).
+func (f *logFollower) awaitsRestart(ctx context.Context) bool {
+	in, _, err := f.e.input(ctx, plan.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	if err != nil {
+		return false
+	}
+	status := plan.Status(in)
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if s.Name == f.name {
+			return s.State.Waiting != nil
+		}
+	}
+	return false
+}
+
 // runs lists the container's runs, the oldest first. One that was created and not
 // started yet has no log.
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
-	reply, err := f.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(plan.RefOf(f.desired.Pod))},
+	var reply *runtimeapi.ListContainersResponse
+	err := f.e.patiently(ctx, func() (err error) {
+		reply, err = f.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+			Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(plan.RefOf(f.desired.Pod))},
+		})
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -174,14 +195,12 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	path := status.GetStatus().GetLogPath()
-	if _, statErr := os.Stat(path); errors.Is(statErr, os.ErrNotExist) {
-		return nil
-	}
-	pieces, err := piecesOf(path, &f.opts)
+	pieces, err := piecesOf(status.GetStatus().GetLogPath(), &f.opts)
 	if err != nil {
 		return err
 	}
+	defer f.stdout.flush()
+	defer f.stderr.flush()
 	limit := newLimit(f.opts.LimitBytes)
 	for i := range pieces {
 		last := i == len(pieces)-1
@@ -189,13 +208,14 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 			return crilogs.ReadLogs(ctx, file, c.GetId(), &crilogs.LogOptions{
 				TailLines: tail, LimitBytes: limit.left(), Since: f.opts.Since,
 				Follow: f.opts.Follow && !f.opts.Previous && last, Timestamp: f.opts.Timestamps,
-			}, &statusOnly{client: f.e.client}, limit.counting(f.stdout), limit.counting(f.stderr))
+			}, &statusOnly{e: f.e}, limit.counting(f.stdout), limit.counting(f.stderr))
 		})
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the user ended it
+			return nil
 		}
 		if err != nil {
-			return err
+			// A record that is gone has no more to show.
+			return ignoreNotFound(err)
 		}
 	}
 	return nil
@@ -204,6 +224,9 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 // finished tells that no further run of the container will come.
 func (f *logFollower) finished(ctx context.Context) bool {
 	in, _, err := f.e.input(ctx, plan.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	if gone := (*UnavailableError)(nil); errors.As(err, &gone) {
+		return false
+	}
 	if err != nil {
 		return true
 	}
@@ -214,19 +237,38 @@ func (f *logFollower) finished(ctx context.Context) bool {
 // statusOnly is the one call that the log reader makes.
 type statusOnly struct {
 	internalapi.RuntimeService
-	client *Client
+	e *Engine
 }
 
 // ContainerStatus asks the runtime for one container.
 func (s *statusOnly) ContainerStatus(ctx context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
-	return s.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	var reply *runtimeapi.ContainerStatusResponse
+	err := s.e.patiently(ctx, func() (err error) {
+		reply, err = s.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		return err
+	})
+	return reply, err
+}
+
+// patiently asks again when the runtime does not answer: it may be restarted while
+// somebody follows a log.
+func (e *Engine) patiently(ctx context.Context, ask func() error) error {
+	for began := e.now(); ; {
+		err := ask()
+		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || e.now().Sub(began) > silenceMax {
+			return err
+		}
+		if sleep(ctx, silencePause) != nil {
+			return err
+		}
+	}
 }
 
 // sharedWriter lets several containers write to one stream, a whole line at a
 // time.
 type sharedWriter struct{ mu sync.Mutex }
 
-func (s *sharedWriter) lines(w io.Writer, prefix string) io.Writer {
+func (s *sharedWriter) lines(w io.Writer, prefix string) *lineWriter {
 	return &lineWriter{shared: s, w: w, prefix: prefix}
 }
 
@@ -249,11 +291,28 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 	out := bufio.NewWriter(l.w)
 	for {
 		line, err := l.rest.ReadBytes('\n')
-		if err != nil {
+		if err != nil && len(line) < longestLine {
 			l.rest.Write(line)
 			return len(p), out.Flush()
 		}
 		out.WriteString(l.prefix) //nolint:errcheck // Flush reports it
 		out.Write(line)           //nolint:errcheck // Flush reports it
+		if err != nil {
+			out.WriteByte('\n') //nolint:errcheck // Flush reports it
+		}
+	}
+}
+
+// longestLine is how much of a line without an end is kept back, in bytes.
+const longestLine = 64 << 10
+
+// flush writes what is left of a log that did not end with a new line: the last words
+// before a crash, as a rule.
+func (l *lineWriter) flush() {
+	l.shared.mu.Lock()
+	defer l.shared.mu.Unlock()
+	if l.rest.Len() > 0 {
+		io.WriteString(l.w, l.prefix+l.rest.String()+"\n") //nolint:errcheck // a closed pipe ends the process
+		l.rest.Reset()
 	}
 }

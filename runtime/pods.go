@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
@@ -49,6 +50,15 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no pod %s: podctl has applied none of that name here (`podctl get -A` lists them)", e.Name)
 }
 
+// shortestUID is the shortest beginning of a uid that counts as one: fewer letters
+// are a name that somebody mistyped.
+const shortestUID = 8
+
+// MatchesUID tells that a text is a uid or the beginning of one.
+func MatchesUID(uid types.UID, text string) bool {
+	return len(text) >= shortestUID && strings.HasPrefix(string(uid), text)
+}
+
 // FindPod finds a pod by name, namespace/name or a unique prefix of its uid.
 func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired, error) {
 	wanted := namespace + "/" + name
@@ -60,7 +70,7 @@ func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired,
 		if plan.RefOf(d.Pod).String() == wanted {
 			return d, nil
 		}
-		if strings.HasPrefix(string(d.Pod.UID), name) {
+		if MatchesUID(d.Pod.UID, name) {
 			byUID = append(byUID, d)
 		}
 	}

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +30,10 @@ func logFull(status *runtimeapi.ContainerStatus) bool {
 		return false
 	}
 	info, err := os.Stat(status.GetLogPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		// Moved aside and never opened again: the runtime was not told.
+		return true
+	}
 	return err == nil && info.Mode().IsRegular() && info.Size() >= logSizeMax
 }
 
@@ -36,15 +42,24 @@ func logFull(status *runtimeapi.ContainerStatus) bool {
 func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
 	pod := x.plan.Pod
 	path := x.e.layout.Pod(pod.UID).LogFile(pod.Namespace, pod.Name, s.Container, s.Attempt)
-	if err := os.Rename(path, state.RotatedLog(path, x.e.now())); err != nil {
+	aside := state.RotatedLog(path, x.e.now())
+	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if _, err := x.e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: s.ContainerID}); err != nil {
-		return fmt.Errorf("rotating the log: %w", err)
+		// As it was, so that the next pass tries again (kubelet: rotateLatestLog).
+		return errors.Join(fmt.Errorf("rotating the log: %w", err), ignoreMissing(os.Rename(aside, path)))
 	}
 	return dropOldLogs(path)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func dropOldLogs(path string) error {

@@ -15,7 +15,8 @@ import (
 
 // Options say how a copy is made.
 type Options struct {
-	// UID and GID own what is created; nil leaves it to the caller's process.
+	// Owner owns what is created; nil leaves it to the caller's process, and takes the
+	// set-user-id and set-group-id bits off.
 	Owner *Owner
 	// Progress is told of every file and of bytes as they are copied; it may be nil.
 	Progress func(files, bytes int64)
@@ -96,7 +97,13 @@ func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 			return err
 		}
 	}
-	return f.Chmod(mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky))
+	kept := fs.ModePerm | fs.ModeSticky
+	if c.opts.Owner != nil {
+		kept |= fs.ModeSetuid | fs.ModeSetgid
+	}
+	// Without an owner what is created is the caller's: a program that takes on its
+	// user must not come from elsewhere.
+	return f.Chmod(mode & kept)
 }
 
 func (c *copier) directory(src, dir *os.File, name, shown string) (err error) {

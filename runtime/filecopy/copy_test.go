@@ -53,7 +53,7 @@ func TestCopyKeepsModesAndLinks(t *testing.T) {
 	make1(t, src+"/tree/set", "id", 0o755|os.ModeSetuid)
 	link1(t, "/etc/passwd", src+"/tree/away")
 	make1(t, dst+"/new/a/run.sh", "old and longer", 0o600)
-	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "new", Options{}); err != nil {
+	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "new", Options{Owner: &Owner{UID: os.Getuid(), GID: os.Getgid()}}); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(dst + "/new/a/run.sh"); string(text) != "run" {
@@ -63,6 +63,12 @@ func TestCopyKeepsModesAndLinks(t *testing.T) {
 		if info, err := os.Stat(dst + name); err != nil || info.Mode() != mode {
 			t.Errorf("%s has mode %v: %v", name, info.Mode(), err)
 		}
+	}
+	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "mine", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dst + "/mine/set"); err != nil || info.Mode() != 0o755 {
+		t.Errorf("a program that would run as whoever copied it has mode %v: %v", info.Mode(), err)
 	}
 	if target, err := os.Readlink(dst + "/new/away"); err != nil || target != "/etc/passwd" {
 		t.Errorf("the link leads to %q: %v", target, err)
