@@ -102,6 +102,12 @@ func readInfo(info map[string]string) runtimeInfo {
 	return i
 }
 
+// systemdCgroup tells that the default runtime is configured to leave cgroups to
+// systemd.
+func (i runtimeInfo) systemdCgroup() bool {
+	return i.config.Containerd.Runtimes[i.config.Containerd.Default].Options.SystemdCgroup
+}
+
 // addRuntime asks the runtime for all it says of itself.
 func (c *Client) addRuntime(ctx context.Context, f *doctor.Facts) error {
 	f.Runtime = &doctor.Runtime{}
@@ -121,7 +127,7 @@ func (c *Client) addRuntime(ctx context.Context, f *doctor.Facts) error {
 	}
 	info := readInfo(status.GetInfo())
 	f.CNI = info.network()
-	f.Runtime.SystemdCgroup = info.config.Containerd.Runtimes[info.config.Containerd.Default].Options.SystemdCgroup
+	f.Runtime.SystemdCgroup = info.systemdCgroup()
 	addDisk(f, doctor.Disk{Name: "runtime", Path: c.root(ctx, info), LowPercent: 15})
 	return c.addDriver(ctx, f.Runtime)
 }

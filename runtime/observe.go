@@ -77,11 +77,13 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 }
 
 // usesSystemdCgroup asks which cgroup driver the runtime uses. One that is too
-// old to tell is taken to use cgroupfs, as the kubelet takes it.
+// old to tell (containerd before 2.0) may have it in its configuration; else it is
+// taken to use cgroupfs, as the kubelet takes it.
 func (e *Engine) usesSystemdCgroup(ctx context.Context) (bool, error) {
 	reply, err := e.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	if isUnimplemented(err) {
-		return false, nil
+		status, statusErr := e.client.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+		return readInfo(status.GetInfo()).systemdCgroup(), statusErr
 	}
 	return reply.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD, err
 }

@@ -166,3 +166,18 @@ func TestParseHash(t *testing.T) {
 		}
 	}
 }
+
+// TestSystemdCgroupOfAnOldRuntime: containerd 1.x does not answer RuntimeConfig, and has
+// the driver in the configuration of its default runtime.
+func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`:                         true,
+		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"BinaryName":"runc"}}}}}`:                          false,
+		`{"containerd":{"defaultRuntimeName":"kata","runtimes":{"runc":{"options":{"SystemdCgroup":true}},"kata":{"options":null}}}}`: false,
+		`not JSON`: false,
+	} {
+		if got := readInfo(map[string]string{"config": text}).systemdCgroup(); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+}

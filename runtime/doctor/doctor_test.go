@@ -126,9 +126,9 @@ func TestChecks(t *testing.T) {
 			func(f *Facts) { f.Runtime.Driver = "systemd" },
 			"cgroups", Failed, "systemd does not run", "SystemdCgroup = false",
 		},
-		"a driver that podctl is not told": {
-			func(f *Facts) { f.Runtime.SystemdCgroup, f.Kernel.Systemd = true, true },
-			"cgroups", Failed, "takes it for cgroupfs", "containerd 2",
+		"a driver that only the configuration names": {
+			func(f *Facts) { f.Runtime.Driver, f.Runtime.SystemdCgroup = "", true },
+			"cgroups", Failed, "driver systemd, and systemd does not run", "SystemdCgroup = false",
 		},
 		"a user without rights": {
 			func(f *Facts) { f.Process = Process{UID: 1000, Capabilities: "0000000000000000"} },

@@ -20,9 +20,6 @@ func checkCgroups(f *Facts) Check {
 	switch {
 	case f.driver() == "systemd" && !f.Kernel.Systemd:
 		return failed(found+", and systemd does not run", "set SystemdCgroup = false in the runtime's configuration")
-	case f.Runtime != nil && f.Runtime.Driver == "" && f.Runtime.SystemdCgroup:
-		return failed(found+", which this runtime does not tell, so podctl takes it for cgroupfs",
-			"set SystemdCgroup = false in the runtime's configuration, or use containerd 2")
 	case len(missing) > 0:
 		return warning(fmt.Sprintf("%s, without the controllers %s", found, strings.Join(missing, ", ")),
 			"limits of that kind do not hold; add cgroup_enable=CONTROLLER to the kernel's command line")
