@@ -240,7 +240,7 @@ func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus)
 	v.optional("Requests", resourcesText(ref.Resources.Requests))
 	for _, t := range plan.ProbeTypes() {
 		if p := plan.ProbeOf(ref.Container, t); p != nil {
-			v.field(2, strings.ToUpper(string(t[:1]))+string(t[1:]), "%s", probeText(p))
+			v.field(2, t.Title(), "%s", probeText(p))
 		}
 	}
 	v.environment(ref.Container)

@@ -78,7 +78,7 @@ func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
 }
 
 func (g *globals) showDoctor(o *doctorOptions, doc *doctorDocument) error {
-	if o.output == "json" || o.output == "yaml" {
+	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, doc)
 	}
 	_, err := fmt.Fprint(g.env.Out, doctorText(g.paint(g.env.OutTTY), doc))

@@ -47,20 +47,16 @@ func runEvents(ctx context.Context, g *globals, o *eventsOptions, args []string)
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 && !o.watch && o.output != "json" && o.output != "yaml" {
+	if len(entries) == 0 && !o.watch && !isDocument(o.output) {
 		g.note("No events.")
 		return nil
 	}
 	if err := g.showEvents(o, entries); err != nil || !o.watch {
 		return err
 	}
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchTick):
-			if err := g.showNewEvents(o, args); err != nil {
-				return err
-			}
+	for sleep(ctx, watchTick) {
+		if err := g.showNewEvents(o, args); err != nil {
+			return err
 		}
 	}
 	return watchEnded(ctx)
@@ -120,7 +116,7 @@ func (g *globals) picks(o *eventsOptions, names []string, ref plan.PodRef) (stri
 
 func (g *globals) showEvents(o *eventsOptions, entries []eventEntry) error {
 	g.rememberEvents(o, entries)
-	if o.output != "json" && o.output != "yaml" {
+	if !isDocument(o.output) {
 		header, rows := g.eventRows(o, entries)
 		return table(g.env.Out, header, rows)
 	}
@@ -131,11 +127,7 @@ func eventsDocument(entries []eventEntry) any {
 	if entries == nil {
 		entries = []eventEntry{}
 	}
-	return struct {
-		APIVersion string       `json:"apiVersion"`
-		Kind       string       `json:"kind"`
-		Items      []eventEntry `json:"items"`
-	}{plan.APIVersion, "PodEventList", entries}
+	return listDocument("PodEventList", entries)
 }
 
 func (g *globals) showNewEvents(o *eventsOptions, args []string) error {
@@ -147,7 +139,7 @@ func (g *globals) showNewEvents(o *eventsOptions, args []string) error {
 	switch {
 	case len(entries) == 0:
 		return nil
-	case o.output == "json" || o.output == "yaml":
+	case isDocument(o.output):
 		return g.showEvents(o, entries)
 	}
 	_, rows := g.eventRows(o, entries)

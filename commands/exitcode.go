@@ -50,15 +50,6 @@ func withCode(code int) error {
 	return &codeError{code: code}
 }
 
-// watchEnded is how a command ends that goes on until its time is over or somebody
-// interrupts it, which needs no words.
-func watchEnded(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return withCode(exitInterrupted)
-	}
-	return nil
-}
-
 // exitCode is the one place where an error becomes a code.
 func exitCode(ctx context.Context, err error) int {
 	var (

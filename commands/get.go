@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -140,24 +139,17 @@ func (l *podLook) foreign(ctx context.Context, engine *runtime.Engine) ([]*podsp
 	return l.o.filter(found, l.g.namespace)
 }
 
-// watchTick is how often a watch looks for changes.
-const watchTick = time.Second
-
 // follow shows what changes, until it is interrupted: one line or document for each
 // pod or container that is not as it was shown last.
 func (l *podLook) follow(ctx context.Context) error {
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchTick):
-			err := l.refresh(ctx)
-			if gone := (*runtime.UnavailableError)(nil); errors.As(err, &gone) {
-				// It may be restarted; a watch shows what is there when it is back.
-				continue
-			}
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
+	for sleep(ctx, watchTick) {
+		err := l.refresh(ctx)
+		if gone := (*runtime.UnavailableError)(nil); errors.As(err, &gone) {
+			// It may be restarted; a watch shows what is there when it is back.
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 	return watchEnded(ctx)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/plan"
 )
 
 // imageView writes images: a line for each name of each.
@@ -23,7 +22,7 @@ const noValue = "<none>"
 
 func (v *imageView) write(w io.Writer, images []*runtime.Image) error {
 	switch {
-	case v.output == "json" || v.output == "yaml":
+	case isDocument(v.output):
 		return writeDocument(w, v.output, imageDocument(images))
 	case v.output == "name":
 		return writeLines(w, images, (*runtime.Image).Name)
@@ -41,11 +40,7 @@ func imageDocument(images []*runtime.Image) any {
 	if images == nil {
 		images = []*runtime.Image{}
 	}
-	return struct {
-		APIVersion string           `json:"apiVersion"`
-		Kind       string           `json:"kind"`
-		Items      []*runtime.Image `json:"items"`
-	}{plan.APIVersion, "ImageList", images}
+	return listDocument("ImageList", images)
 }
 
 func writeLines(w io.Writer, images []*runtime.Image, line func(*runtime.Image) string) error {

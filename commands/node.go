@@ -163,7 +163,7 @@ func newNodeStatus(g *globals) *cobra.Command {
 
 func (g *globals) showNode(o *nodeOptions, s *node.Status) error {
 	switch {
-	case o.output == "json" || o.output == "yaml":
+	case isDocument(o.output):
 		doc := struct {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`

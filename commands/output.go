@@ -9,6 +9,8 @@ import (
 	units "github.com/docker/go-units"
 	"github.com/google/renameio/v2"
 	"sigs.k8s.io/yaml"
+
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // outputFlag is -o: text for people, or a versioned document.
@@ -64,4 +66,16 @@ func writePrivate(path string, text []byte) error {
 		return os.WriteFile(path, text, 0o600)
 	}
 	return renameio.WriteFile(path, text, 0o600, renameio.WithStaticPermissions(0o600))
+}
+
+// isDocument tells that an output is for programs.
+func isDocument(output string) bool { return output == "json" || output == "yaml" }
+
+// listDocument is a versioned list.
+func listDocument[T any](kind string, items []T) any {
+	return struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []T    `json:"items"`
+	}{plan.APIVersion, kind, items}
 }

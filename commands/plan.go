@@ -95,7 +95,7 @@ func (g *globals) showPlans(o *planOptions, plans []*plan.Plan) error {
 	for _, p := range plans {
 		p.Basis = nil
 	}
-	if o.output == "json" || o.output == "yaml" {
+	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, planDocument(plans))
 	}
 	if len(plans) == 0 {
@@ -118,11 +118,7 @@ func planDocument(plans []*plan.Plan) any {
 	if len(plans) == 1 {
 		return plans[0]
 	}
-	return struct {
-		APIVersion string       `json:"apiVersion"`
-		Kind       string       `json:"kind"`
-		Items      []*plan.Plan `json:"items"`
-	}{plan.APIVersion, "PlanList", plans}
+	return listDocument("PlanList", plans)
 }
 
 // planCode is 2 when some plan has steps, 3 when one is held or waits, else 0.

@@ -36,7 +36,7 @@ func (p *podPrinter) isTable() bool {
 // print writes all pods.
 func (p *podPrinter) print(pods []*v1.Pod) error {
 	switch {
-	case p.output == "json" || p.output == "yaml":
+	case isDocument(p.output):
 		p.remember(pods)
 		if p.single && len(pods) == 1 {
 			return writeDocument(p.g.env.Out, p.output, pods[0])

@@ -86,7 +86,7 @@ func knownContainer(d *podspec.Desired, name string) error {
 }
 
 func (g *globals) showProbes(o *probeOptions, reports []runtime.ProbeReport) error {
-	if o.output == "json" || o.output == "yaml" {
+	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, probeDocument(reports))
 	}
 	if len(reports) == 0 {
@@ -175,11 +175,7 @@ type probeEntry struct {
 }
 
 func probeDocument(reports []runtime.ProbeReport) any {
-	doc := struct {
-		APIVersion string       `json:"apiVersion"`
-		Kind       string       `json:"kind"`
-		Items      []probeEntry `json:"items"`
-	}{plan.APIVersion, "ProbeList", []probeEntry{}}
+	entries := []probeEntry{}
 	for i := range reports {
 		r := &reports[i]
 		e := probeEntry{
@@ -190,7 +186,7 @@ func probeDocument(reports []runtime.ProbeReport) any {
 		if r.Asked {
 			e.Verdict = string(r.Result.Verdict)
 		}
-		doc.Items = append(doc.Items, e)
+		entries = append(entries, e)
 	}
-	return doc
+	return listDocument("ProbeList", entries)
 }

@@ -54,7 +54,7 @@ func (p *prober) decide(ctx context.Context) error {
 		if !undecided && err == nil {
 			break
 		}
-		if p.pause(ctx); ctx.Err() != nil {
+		if !sleep(ctx, probeTick) {
 			break
 		}
 	}
@@ -74,13 +74,6 @@ func (p *prober) due() runtime.ProbeOptions {
 	return runtime.ProbeOptions{NoRecord: p.o.noRecord, Due: true, Memory: p.memory}
 }
 
-func (p *prober) pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(probeTick):
-	}
-}
-
 // watch shows the table anew whenever something was asked, until it is
 // interrupted.
 func (p *prober) watch(ctx context.Context) error {
@@ -96,14 +89,14 @@ func (p *prober) watch(ctx context.Context) error {
 				return err
 			}
 		}
-		p.pause(ctx)
+		sleep(ctx, probeTick)
 	}
 	return watchEnded(ctx)
 }
 
 func (p *prober) redraw(reports []runtime.ProbeReport) error {
-	if p.g.env.OutTTY && p.o.output != "json" && p.o.output != "yaml" {
-		fmt.Fprint(p.g.env.Out, "\x1b[H\x1b[2J") //nolint:errcheck // a closed pipe ends the process
+	if p.g.env.OutTTY && !isDocument(p.o.output) {
+		fmt.Fprint(p.g.env.Out, clearScreen) //nolint:errcheck // a closed pipe ends the process
 	}
 	return p.g.showProbes(p.o, reports)
 }

@@ -81,7 +81,7 @@ func (o *pruneOptions) verb() string {
 
 // showGarbage prints what was removed, or would be.
 func (g *globals) showGarbage(o *pruneOptions, garbage []runtime.Garbage) error {
-	if o.output == "json" || o.output == "yaml" {
+	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, o.document(garbage))
 	}
 	if len(garbage) == 0 {

@@ -49,14 +49,14 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	case err != nil:
 		return &codeError{code: exitRunFailed, err: err}
 	case len(args)+len(o.files) != 1 || len(pods) != 1:
-		return &codeError{code: exitRunFailed, err: fmt.Errorf("run takes one manifest of one pod; this is %d", len(pods))}
+		return fmt.Errorf("run takes one manifest of one pod; this is %d", len(pods))
 	}
 	engine, err := g.connect()
 	if err == nil {
 		err = engine.CheckKubelet()
 	}
 	if err != nil {
-		return &codeError{code: exitRunFailed, err: err}
+		return err
 	}
 	code, err := g.runPod(ctx, engine, o, pods[0])
 	if o.remove {

@@ -17,9 +17,6 @@ import (
 // sampleTime is the time between the two looks that tell the use of processors.
 const sampleTime = 500 * time.Millisecond
 
-// clearScreen puts the cursor into the first corner and clears what follows.
-const clearScreen = "\x1b[H\x1b[2J"
-
 type topOptions struct {
 	selection
 	view     usageView
@@ -117,22 +114,11 @@ func (l *topLook) refresh(ctx context.Context) error {
 	return l.o.show(l.g, usage)
 }
 
-// sleep waits; false when the context ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-	return ctx.Err() == nil
-}
-
-func (o *topOptions) isDocument() bool { return o.output == "json" || o.output == "yaml" }
-
-func (o *topOptions) shownOnce() bool { return o.once || o.isDocument() }
+func (o *topOptions) shownOnce() bool { return o.once || isDocument(o.output) }
 
 func (o *topOptions) show(g *globals, usage []runtime.PodUsage) error {
 	o.sort(usage)
-	if o.isDocument() {
+	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, metricsDocument(usage, g.env.Now()))
 	}
 	var screen strings.Builder

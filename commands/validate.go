@@ -40,7 +40,7 @@ func runValidate(ctx context.Context, g *globals, o *validateOptions, args []str
 	if err != nil {
 		return err
 	}
-	if o.output == "json" || o.output == "yaml" {
+	if isDocument(o.output) {
 		err = writeDocument(g.env.Out, o.output, problemsDocument(m))
 	} else {
 		g.showProblems(m)

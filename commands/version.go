@@ -56,7 +56,7 @@ func runVersion(cmd *cobra.Command, g *globals, o *versionOptions) error {
 	if !o.client {
 		err = g.askRuntime(cmd.Context(), &doc)
 	}
-	if o.output == "json" || o.output == "yaml" {
+	if isDocument(o.output) {
 		if werr := writeDocument(g.env.Out, o.output, doc); werr != nil {
 			return werr
 		}

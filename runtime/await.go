@@ -2,20 +2,12 @@ package runtime
 
 import (
 	"context"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
-
-// Deleted is the goal of a wait that makes no passes: the pod is gone.
-const Deleted Goal = "deleted"
-
-// conditionGoal begins a goal that is a condition of the pod's status:
-// condition=Ready, condition=Ready=False.
-const conditionGoal = "condition="
 
 // Await watches a pod until it has reached a goal, without doing anything to it
 // but asking its probes. A pod that has failed ends it, as no goal but its end is
@@ -64,18 +56,4 @@ func (w *waiter) glance(ctx context.Context, ref plan.PodRef) (bool, error) {
 		return false, w.blocked("the pod has ended as " + string(status.Phase) + exitCodes(&status))
 	}
 	return false, nil
-}
-
-// hasCondition tells that the pod has the condition that a goal names.
-func hasCondition(status *v1.PodStatus, goal Goal) bool {
-	name, want, given := strings.Cut(strings.TrimPrefix(string(goal), conditionGoal), "=")
-	if !given {
-		want = string(v1.ConditionTrue)
-	}
-	for _, c := range status.Conditions {
-		if strings.EqualFold(string(c.Type), name) && strings.EqualFold(string(c.Status), want) {
-			return true
-		}
-	}
-	return false
 }

@@ -77,14 +77,12 @@ func (s *Snapshot) withDebug(desired *podspec.Desired) *podspec.Desired {
 // WithDebug is the same for commands that work on one container of a pod.
 func (e *Engine) WithDebug(ctx context.Context, desired *podspec.Desired) (*podspec.Desired, error) {
 	ref := plan.RefOf(desired.Pod)
-	list, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
-	})
+	list, err := e.listContainers(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the containers of pod %s: %w", ref, err)
 	}
-	notes := make([]map[string]string, 0, len(list.GetContainers()))
-	for _, c := range list.GetContainers() {
+	notes := make([]map[string]string, 0, len(list))
+	for _, c := range list {
 		notes = append(notes, c.GetAnnotations())
 	}
 	return withDebug(desired, notes), nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/podctl/podctl/podspec"
@@ -148,7 +147,7 @@ func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[strin
 		if !r.Asked {
 			continue
 		}
-		name := strings.ToUpper(string(r.Type[:1])) + string(r.Type[1:])
+		name := r.Type.Title()
 		switch r.Result.Verdict {
 		case probe.Failure:
 			c.warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe failed: %s", name, r.Result.Message))

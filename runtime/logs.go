@@ -171,17 +171,15 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 // runs lists the container's runs, the oldest first. One that was created and not
 // started yet has no log.
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
-	var reply *runtimeapi.ListContainersResponse
+	var runs []*runtimeapi.Container
 	err := f.e.patiently(ctx, func() (err error) {
-		reply, err = f.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-			Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(plan.RefOf(f.desired.Pod))},
-		})
+		runs, err = f.e.listContainers(ctx, plan.RefOf(f.desired.Pod))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	runs := slices.DeleteFunc(reply.GetContainers(), func(c *runtimeapi.Container) bool {
+	runs = slices.DeleteFunc(runs, func(c *runtimeapi.Container) bool {
 		return c.GetMetadata().GetName() != f.name || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
 	})
 	slices.SortFunc(runs, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })

@@ -140,15 +140,13 @@ func (e *Engine) observeStrangers(ctx context.Context, sandboxID string) ([]Snap
 }
 
 func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
-	list, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
-	})
+	list, err := e.listContainers(ctx, ref)
 	if err != nil {
 		return err
 	}
-	found := make([]SnapshotContainer, len(list.GetContainers()))
+	found := make([]SnapshotContainer, len(list))
 	group, ctx := errgroup.WithContext(ctx)
-	for i, item := range list.GetContainers() {
+	for i, item := range list {
 		group.Go(func() error {
 			reply, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: item.GetId()})
 			found[i] = SnapshotContainer{
@@ -163,6 +161,14 @@ func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snap
 	}
 	s.Containers = slices.DeleteFunc(found, func(c SnapshotContainer) bool { return c.Status == nil })
 	return nil
+}
+
+// listContainers lists the containers of a pod, in whatever state.
+func (e *Engine) listContainers(ctx context.Context, ref plan.PodRef) ([]*runtimeapi.Container, error) {
+	reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
+	})
+	return reply.GetContainers(), err
 }
 
 func uidSelector(ref plan.PodRef) map[string]string {

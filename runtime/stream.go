@@ -108,13 +108,11 @@ func (e *Engine) Attach(ctx context.Context, desired *podspec.Desired, container
 // running finds the id of a container that runs.
 func (e *Engine) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
 	ref := plan.RefOf(desired.Pod)
-	list, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
-	})
+	list, err := e.listContainers(ctx, ref)
 	if err != nil {
 		return "", fmt.Errorf("looking for container %s of pod %s: %w", name, ref, err)
 	}
-	for _, c := range list.GetContainers() {
+	for _, c := range list {
 		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 			return c.GetId(), nil
 		}

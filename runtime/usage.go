@@ -74,11 +74,8 @@ type usageLook struct {
 func (e *Engine) lookAtUsage(ctx context.Context, ref plan.PodRef) (usageLook, error) {
 	look := usageLook{stats: map[string]*runtimeapi.ContainerStats{}}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-			Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
-		})
-		look.containers = reply.GetContainers()
+	group.Go(func() (err error) {
+		look.containers, err = e.listContainers(ctx, ref)
 		return err
 	})
 	group.Go(func() error {

@@ -9,63 +9,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
 )
-
-// Goal is what a wait ends with.
-type Goal string
-
-// The goals of a wait.
-const (
-	// Started: every regular container and sidecar runs and has passed its
-	// startup probe.
-	Started Goal = "started"
-	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
-	Ready Goal = "ready"
-	// CompletedGoal: the pod has succeeded or failed.
-	CompletedGoal Goal = "completed"
-)
-
-// BlockedError says that a wait cannot reach its goal.
-type BlockedError struct {
-	Pod    plan.PodRef
-	Goal   Goal
-	Reason string
-	Err    error
-}
-
-// Error says which pod cannot become what, and why.
-func (e *BlockedError) Error() string {
-	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, e.Reason)
-}
-
-// Unwrap returns the cause.
-func (e *BlockedError) Unwrap() error { return e.Err }
-
-// TimeoutError says that a wait ran out of its time.
-type TimeoutError struct {
-	Pod     plan.PodRef
-	Goal    Goal
-	Waiting string
-}
-
-// Error says what was still missing.
-func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, e.Waiting)
-}
-
-// SupersededError says that another process changed or deleted the pod while
-// this one waited.
-type SupersededError struct{ Pod plan.PodRef }
-
-// Error says what happened.
-func (e *SupersededError) Error() string {
-	return fmt.Sprintf("pod %s was changed by another podctl meanwhile; this wait is over", e.Pod)
-}
 
 // The pauses between two looks at a pod that is waited for.
 const (
@@ -310,44 +258,6 @@ func exitCodes(status *v1.PodStatus) string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-func (w *waiter) reached(status *v1.PodStatus) bool {
-	switch w.goal {
-	case Started:
-		return status.Phase == v1.PodRunning && allStarted(status)
-	case Ready:
-		return status.Phase == v1.PodSucceeded || isReady(status)
-	case CompletedGoal:
-		return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
-	case Deleted:
-		return false
-	}
-	return hasCondition(status, w.goal)
-}
-
-func allStarted(status *v1.PodStatus) bool {
-	for i := range status.ContainerStatuses {
-		if c := &status.ContainerStatuses[i]; c.Started == nil || !*c.Started {
-			return false
-		}
-	}
-	return true
-}
-
-func isReady(status *v1.PodStatus) bool {
-	return slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
-		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
-	})
-}
-
-func unready(status *v1.PodStatus) []string {
-	for _, c := range status.Conditions {
-		if c.Type == v1.PodReady && c.Message != "" {
-			return []string{c.Message}
-		}
-	}
-	return []string{"phase " + string(status.Phase)}
-}
-
 // pause waits until something has changed: a container's state, a hold that ran
 // out, or a probe whose period has passed.
 func (w *waiter) pause(ctx context.Context) error {
@@ -397,14 +307,12 @@ func (w *waiter) probePeriod() time.Duration {
 
 // look is one cheap call that shows whether any container changed its state.
 func (w *waiter) look(ctx context.Context) (string, error) {
-	list, err := w.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(plan.RefOf(w.desired.Pod))},
-	})
+	list, err := w.e.listContainers(ctx, plan.RefOf(w.desired.Pod))
 	if err != nil {
 		return "", err
 	}
 	var states []string
-	for _, c := range list.GetContainers() {
+	for _, c := range list {
 		states = append(states, c.GetId()+c.GetState().String())
 	}
 	slices.Sort(states)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +20,9 @@ const (
 // ProbeTypes lists the three probes in the order in which they matter: nothing
 // else is asked before the startup probe has passed.
 func ProbeTypes() []ProbeType { return []ProbeType{Startup, Readiness, Liveness} }
+
+// Title is the type as it begins a sentence: Liveness.
+func (t ProbeType) Title() string { return strings.ToUpper(string(t[:1])) + string(t[1:]) }
 
 // ProbeOf returns the probe of that type, or nil when the container has none.
 func ProbeOf(c *v1.Container, t ProbeType) *v1.Probe {

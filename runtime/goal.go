@@ -1,0 +1,121 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Goal is what a wait ends with.
+type Goal string
+
+// The goals of a wait.
+const (
+	// Started: every regular container and sidecar runs and has passed its
+	// startup probe.
+	Started Goal = "started"
+	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
+	Ready Goal = "ready"
+	// CompletedGoal: the pod has succeeded or failed.
+	CompletedGoal Goal = "completed"
+)
+
+// Deleted is the goal of a wait that makes no passes: the pod is gone.
+const Deleted Goal = "deleted"
+
+// conditionGoal begins a goal that is a condition of the pod's status:
+// condition=Ready, condition=Ready=False.
+const conditionGoal = "condition="
+
+// BlockedError says that a wait cannot reach its goal.
+type BlockedError struct {
+	Pod    plan.PodRef
+	Goal   Goal
+	Reason string
+	Err    error
+}
+
+// Error says which pod cannot become what, and why.
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *BlockedError) Unwrap() error { return e.Err }
+
+// TimeoutError says that a wait ran out of its time.
+type TimeoutError struct {
+	Pod     plan.PodRef
+	Goal    Goal
+	Waiting string
+}
+
+// Error says what was still missing.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, e.Waiting)
+}
+
+// SupersededError says that another process changed or deleted the pod while
+// this one waited.
+type SupersededError struct{ Pod plan.PodRef }
+
+// Error says what happened.
+func (e *SupersededError) Error() string {
+	return fmt.Sprintf("pod %s was changed by another podctl meanwhile; this wait is over", e.Pod)
+}
+
+func (w *waiter) reached(status *v1.PodStatus) bool {
+	switch w.goal {
+	case Started:
+		return status.Phase == v1.PodRunning && allStarted(status)
+	case Ready:
+		return status.Phase == v1.PodSucceeded || isReady(status)
+	case CompletedGoal:
+		return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+	case Deleted:
+		return false
+	}
+	return hasCondition(status, w.goal)
+}
+
+func allStarted(status *v1.PodStatus) bool {
+	for i := range status.ContainerStatuses {
+		if c := &status.ContainerStatuses[i]; c.Started == nil || !*c.Started {
+			return false
+		}
+	}
+	return true
+}
+
+func isReady(status *v1.PodStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}
+
+func unready(status *v1.PodStatus) []string {
+	for _, c := range status.Conditions {
+		if c.Type == v1.PodReady && c.Message != "" {
+			return []string{c.Message}
+		}
+	}
+	return []string{"phase " + string(status.Phase)}
+}
+
+// hasCondition tells that the pod has the condition that a goal names.
+func hasCondition(status *v1.PodStatus, goal Goal) bool {
+	name, want, given := strings.Cut(strings.TrimPrefix(string(goal), conditionGoal), "=")
+	if !given {
+		want = string(v1.ConditionTrue)
+	}
+	for _, c := range status.Conditions {
+		if strings.EqualFold(string(c.Type), name) && strings.EqualFold(string(c.Status), want) {
+			return true
+		}
+	}
+	return false
+}
