@@ -67,6 +67,7 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 		return runPlan(cmd, g, &o.planOptions, args)
 	}
 	ctx := cmd.Context()
+	g.warm(ctx)
 	pods, err := g.applyTargets(ctx, o, args)
 	if err != nil {
 		return err

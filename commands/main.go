@@ -14,9 +14,11 @@ import (
 // Main runs one command line and returns the process's exit code.
 func Main(ctx context.Context, env *Env, args []string) int {
 	quietLibraries()
-	root := New(env) //nolint:contextcheck // cobra hands the context to the commands
+	g := &globals{env: env}
+	root := newRoot(g) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = errors.Join(err, g.end())
 	code := codeOf(ctx, cmd, err)
 	if err == nil || err.Error() == "" {
 		return code

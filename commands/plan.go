@@ -61,6 +61,9 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 	if o.probe && o.snapshot != "" {
 		return usagef("--probe asks containers that run, --snapshot has none")
 	}
+	if o.snapshot == "" {
+		g.warm(ctx)
+	}
 	pods, world, err := g.observed(ctx, &o.selection, args)
 	if err != nil {
 		return err

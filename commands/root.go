@@ -37,6 +37,7 @@ type globals struct {
 	// settings say by what a flag was set that the command line did not set.
 	settings map[string]setting
 	engine   *runtime.Engine
+	profile  profiling
 	// noted are the notes that were given once.
 	noted  map[string]bool
 	client *runtime.Client
@@ -57,8 +58,9 @@ const (
 )
 
 // New builds the command tree.
-func New(env *Env) *cobra.Command {
-	g := &globals{env: env}
+func New(env *Env) *cobra.Command { return newRoot(&globals{env: env}) }
+
+func newRoot(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
@@ -73,12 +75,11 @@ func New(env *Env) *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return g.begin(cmd) },
-		PersistentPostRun: func(*cobra.Command, []string) { g.cancel() },
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetIn(env.In)
-	root.SetOut(env.Out)
-	root.SetErr(env.Err)
+	root.SetIn(g.env.In)
+	root.SetOut(g.env.Out)
+	root.SetErr(g.env.Err)
 	root.SetHelpFunc(help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, nil); return nil })
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{text: err.Error()} })
@@ -133,6 +134,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "Log each call to the runtime to stderr: method, duration, code")
 	f.Var(&choice{value: &g.logFormat, allowed: []string{"text", "json"}, start: "text"}, "log-format", "Form of the log: text or json")
 	f.Var(&choice{value: &g.color, allowed: []string{"auto", "always", "never"}, start: "auto"}, "color", "When to use colours: auto, always or never")
+	g.profile.addFlags(f)
 }
 
 // begin takes the configuration in, and bounds a command by --timeout.
@@ -143,7 +145,15 @@ func (g *globals) begin(cmd *cobra.Command) error {
 	ctx, cancel := withTimeout(cmd.Context(), g.timeout)
 	g.cancel = cancel
 	cmd.SetContext(ctx)
-	return nil
+	return g.profile.begin()
+}
+
+// end ends what begin began, however the command went.
+func (g *globals) end() error {
+	if g.cancel != nil {
+		g.cancel()
+	}
+	return g.profile.end()
 }
 
 // choice is a flag that takes one of a few words, and completes them.
@@ -199,6 +209,14 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	g.client = client
 	g.engine = runtime.NewEngine(client, runtime.Settings{Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now})
 	return g.engine, nil
+}
+
+// warm connects to the runtime while the manifests are read. What is wrong with the
+// runtime is told after what is wrong with them.
+func (g *globals) warm(ctx context.Context) {
+	if engine, err := g.connect(); err == nil {
+		engine.Warm(ctx)
+	}
 }
 
 // endpointSources are the places an endpoint can come from. One of a configuration

@@ -29,6 +29,8 @@ type Engine struct {
 	nodeFacts criconfig.Node
 	factsLock sync.Mutex
 	facts     *runtimeFacts
+	// kubelet tells whether a kubelet uses the same runtime.
+	kubelet func() error
 }
 
 // Settings say where an engine keeps things.
@@ -63,7 +65,24 @@ func NewEngine(client *Client, s Settings) *Engine {
 	if e.cgroups == nil {
 		e.cgroups = machineCgroups{}
 	}
+	e.kubelet = sync.OnceValue(func() error { return checkKubelet("/proc", client.Endpoint.Address) })
 	return e
+}
+
+// warmTimeout bounds what is asked ahead: an answer that takes longer is no gain.
+const warmTimeout = time.Second
+
+// Warm begins to ask what every pass needs and no manifest decides, so that it is
+// known once the manifests have been read. What fails is asked again, and told, by
+// whoever needs it.
+func (e *Engine) Warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
+	go func() {
+		defer cancel()
+		_, _ = e.runtimeFacts(ctx)
+		e.node()
+	}()
+	go func() { _ = e.kubelet() }()
 }
 
 // Options are the user's wishes for a pass.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/trace"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -123,6 +124,7 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	if x.mustSkip(ctx, s) {
 		return
 	}
+	defer trace.StartRegion(ctx, string(s.Kind)).End()
 	began := x.e.now()
 	x.report(Event{Kind: StepStarted, Step: s, Time: began})
 	detail, err := x.act(ctx, s)
@@ -229,11 +231,13 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 
 func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	outcome := &Outcome{Plan: x.plan, Failed: x.failed, Left: x.left}
-	x.chronicle()
 	var err error
+	var group sync.WaitGroup
+	group.Go(x.chronicle)
 	if x.debug == nil {
 		err = x.remember()
 	}
+	group.Wait()
 	switch {
 	case err != nil:
 		return outcome, err

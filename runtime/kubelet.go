@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
 )
 
@@ -40,9 +41,7 @@ func kubelets() map[string]string {
 
 // CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
 // engine's runtime.
-func (e *Engine) CheckKubelet() error {
-	return checkKubelet("/proc", e.client.Endpoint.Address)
-}
+func (e *Engine) CheckKubelet() error { return e.kubelet() }
 
 func checkKubelet(proc, endpoint string) error {
 	entries, err := os.ReadDir(proc)
@@ -54,7 +53,7 @@ func checkKubelet(proc, endpoint string) error {
 		if err != nil {
 			continue
 		}
-		name := strings.TrimSpace(string(contents(filepath.Join(proc, entry.Name(), "comm"))))
+		name := commandName(filepath.Join(proc, entry.Name(), "comm"))
 		standard, is := kubelets()[name]
 		if !is {
 			continue
@@ -65,6 +64,22 @@ func checkKubelet(proc, endpoint string) error {
 		}
 	}
 	return nil
+}
+
+// commandName reads the name of a process. There are as many as the machine has
+// processes, so it is done in three system calls.
+func commandName(path string) string {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only read
+	var name [64]byte
+	n, err := unix.Read(fd, name[:])
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name[:n]))
 }
 
 // kubeletEndpoint is the runtime that a kubelet was told to use: by its flag, by

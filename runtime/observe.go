@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime/trace"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,7 @@ import (
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
+	defer trace.StartRegion(ctx, "observe").End()
 	s := &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
 	var facts runtimeFacts
 	var strangers []SnapshotContainer

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "github.com/podctl/podctl/cmd/podctl/early"
 	"github.com/podctl/podctl/commands"
 )
 
