@@ -167,7 +167,7 @@ demo-down: build ## Take down what demo started
 ##@ Testing
 
 .PHONY: test
-test: setup verify lint unit race e2e smoke check-dist ## Everything CI runs
+test: setup verify lint unit race e2e smoke bench-smoke check-dist ## Everything CI runs
 
 .PHONY: test-all
 test-all: setup verify lint unit race e2e e2e-2 bench ## Everything, on both versions of containerd in full
@@ -209,10 +209,18 @@ FUZZTIME ?= 60s
 fuzz: ## Look for input that makes a plan panic or differ, for FUZZTIME
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz FuzzPlan -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./runtime
 
+BENCH := $(TOOL) ./cmd/bench -podctl $(PODCTL) -images $(BIN)
+# More flags for the bench, for example -only start or -podman 'podman --runtime runc'.
+BENCHFLAGS ?=
+
 .PHONY: bench
-bench: setup-runtime build images ## Times against the bare CRI calls, in one run; plans a second
+bench: setup-runtime build images ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
-	PODCTL_CONTAINERD=containerd $(E2E) -run '^$$' -bench . -benchtime 10x ./commands/
+	$(BENCH) -json $(BIN)/bench.json -markdown docs/benchmarks.md $(BENCHFLAGS)
+
+.PHONY: bench-smoke
+bench-smoke: setup-runtime build images ## See that the bench itself works
+	$(BENCH) -rounds 1 -only 'start-1|replace|plan-1$$|startup'
 
 ##@ Setting up
 

@@ -38,7 +38,7 @@ func (g *globals) configure(flags *pflag.FlagSet) error {
 		if value := g.env.Getenv(variable(f.Name)); value != "" {
 			set, ok = setting{value: value, origin: variable(f.Name)}, true
 		}
-		if !ok || f.Changed || f.Name == configFlag {
+		if !ok || f.Changed || !isSetting(f) {
 			return
 		}
 		if err := f.Value.Set(set.value); err != nil {
@@ -138,11 +138,15 @@ func yamlError(file string, err error) error {
 	return fmt.Errorf("%s: %s", file, text)
 }
 
+// isSetting tells that a flag can be set elsewhere than on the command line: not the
+// place of the settings itself, and nothing that is hidden.
+func isSetting(f *pflag.Flag) bool { return f.Name != configFlag && !f.Hidden }
+
 // checkKeys refuses what is no setting, in the order of the file's lines.
 func checkKeys(settings map[string]setting, flags *pflag.FlagSet) error {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != configFlag {
+		if isSetting(f) {
 			known = append(known, f.Name)
 		}
 	})

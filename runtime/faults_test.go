@@ -62,8 +62,10 @@ func faultShapes() map[string]faultShape {
 // faultLab is a lab whose calls go through a proxy.
 type faultLab struct {
 	*lab
-	proxy *runtimetest.Proxy
-	shape faultShape
+	// socket is the runtime's own, without the proxy.
+	socket string
+	proxy  *runtimetest.Proxy
+	shape  faultShape
 }
 
 func newFaultLab(t *testing.T, shape faultShape) *faultLab {
@@ -82,7 +84,7 @@ func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	l.engine = NewEngine(client, Settings{Layout: l.layout, Now: l.clock.Now, Cgroups: l.engine.cgroups})
-	f := &faultLab{lab: l, proxy: proxy, shape: shape}
+	f := &faultLab{lab: l, socket: socket, proxy: proxy, shape: shape}
 	for name, runs := range shape.behave {
 		l.server.Behave(name, runs...)
 	}

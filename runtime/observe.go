@@ -23,18 +23,19 @@ import (
 func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
 	defer trace.StartRegion(ctx, "observe").End()
 	s := &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
+	var err error
+	if s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+	}
 	var facts runtimeFacts
-	var strangers []SnapshotContainer
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
-	group.Go(func() (err error) { s.Sandboxes, strangers, err = e.observeSandboxes(groupCtx, ref); return err })
-	group.Go(func() error { return e.observeContainers(groupCtx, ref, s) })
+	group.Go(func() error { return e.observeRecords(groupCtx, ref, s) })
 	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
-	group.Go(func() (err error) { s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); return err })
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
-	s.Runtime, s.Containers = facts.SnapshotRuntime, append(s.Containers, strangers...)
+	s.Runtime = facts.SnapshotRuntime
 	node := e.node()
 	s.Node = &node
 	if desired != nil {
@@ -57,6 +58,7 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 		return *e.facts, nil
 	}
 	var f runtimeFacts
+	var config *runtimeapi.RuntimeConfigResponse
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		reply, err := e.client.Version(ctx, &runtimeapi.VersionRequest{})
@@ -64,105 +66,35 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		f.Status, err = e.client.Status(ctx, &runtimeapi.StatusRequest{})
+		f.Status, err = e.client.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 		return err
 	})
 	group.Go(func() (err error) {
-		f.systemdCgroup, err = e.usesSystemdCgroup(ctx)
+		config, err = e.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+		if isUnimplemented(err) {
+			config = nil
+			return nil
+		}
 		return err
 	})
 	if err := group.Wait(); err != nil {
 		return runtimeFacts{}, err
 	}
+	f.systemdCgroup = usesSystemdCgroup(config, f.Status)
+	// It is long, and more than a snapshot may tell of a machine.
+	f.Status.Info = nil
 	e.facts = &f
 	return f, nil
 }
 
-// usesSystemdCgroup asks which cgroup driver the runtime uses. One that is too
-// old to tell (containerd before 2.0) may have it in its configuration; else it is
-// taken to use cgroupfs, as the kubelet takes it.
-func (e *Engine) usesSystemdCgroup(ctx context.Context) (bool, error) {
-	reply, err := e.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
-	if isUnimplemented(err) {
-		status, statusErr := e.client.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
-		return readInfo(status.GetInfo()).systemdCgroup(), statusErr
+// usesSystemdCgroup tells which cgroup driver the runtime uses. One that is too old
+// to say it (containerd before 2.0) may have it in its configuration; else it is taken
+// to use cgroupfs, as the kubelet takes it.
+func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, status *runtimeapi.StatusResponse) bool {
+	if config != nil {
+		return config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
 	}
-	return reply.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD, err
-}
-
-// observeSandboxes reads the pod's sandboxes, and what is in them of nobody's.
-func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef) ([]*runtimeapi.PodSandboxStatus, []SnapshotContainer, error) {
-	list, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
-		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(ref)},
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	found := make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
-	strangers := make([][]SnapshotContainer, len(list.GetItems()))
-	group, ctx := errgroup.WithContext(ctx)
-	for i, item := range list.GetItems() {
-		group.Go(func() error {
-			reply, err := e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
-			found[i] = reply.GetStatus()
-			return ignoreNotFound(err)
-		})
-		group.Go(func() (err error) {
-			strangers[i], err = e.observeStrangers(ctx, item.GetId())
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, nil, err
-	}
-	found = slices.DeleteFunc(found, func(st *runtimeapi.PodSandboxStatus) bool { return st == nil })
-	return found, slices.Concat(strangers...), nil
-}
-
-// observeStrangers lists the containers of a sandbox that bear no mark of a pod,
-// as far as the list tells.
-func (e *Engine) observeStrangers(ctx context.Context, sandboxID string) ([]SnapshotContainer, error) {
-	list, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{PodSandboxId: sandboxID},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var strangers []SnapshotContainer
-	for _, c := range list.GetContainers() {
-		one := SnapshotContainer{SandboxID: sandboxID, Status: &runtimeapi.ContainerStatus{
-			Id: c.GetId(), Metadata: c.GetMetadata(), State: c.GetState(), CreatedAt: c.GetCreatedAt(),
-			Labels: c.GetLabels(), Annotations: c.GetAnnotations(),
-		}}
-		if one.isStranger() {
-			strangers = append(strangers, one)
-		}
-	}
-	return strangers, nil
-}
-
-func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
-	list, err := e.listContainers(ctx, ref)
-	if err != nil {
-		return err
-	}
-	found := make([]SnapshotContainer, len(list))
-	group, ctx := errgroup.WithContext(ctx)
-	for i, item := range list {
-		group.Go(func() error {
-			reply, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: item.GetId()})
-			found[i] = SnapshotContainer{
-				SandboxID: item.GetPodSandboxId(), Status: reply.GetStatus(),
-				LastWords: lastWords(ctx, reply.GetStatus()), LogFull: logFull(reply.GetStatus()),
-			}
-			return ignoreNotFound(err)
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	s.Containers = slices.DeleteFunc(found, func(c SnapshotContainer) bool { return c.Status == nil })
-	return nil
+	return readInfo(status.GetInfo()).systemdCgroup()
 }
 
 // listContainers lists the containers of a pod, in whatever state.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestQuantiles(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   Spread
+	}{
+		{nil, Spread{}},
+		{[]float64{3}, Spread{3, 3, 3}},
+		{[]float64{4, 1, 3, 2}, Spread{2.5, 1.75, 3.25}},
+		{[]float64{5, 1, 100, 2, 3}, Spread{3, 2, 5}},
+	} {
+		if got := spreadOf(c.values); got != c.want {
+			t.Errorf("of %v the spread is %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+// TestRatiosAreOfTheSameRound: a machine that becomes ten times slower in the middle
+// changes no ratio.
+func TestRatiosAreOfTheSameRound(t *testing.T) {
+	a := []sample{{wall: 2 * time.Second}, {wall: 20 * time.Second}}
+	b := []sample{{wall: time.Second}, {wall: 10 * time.Second}}
+	if got := ratios(a, b); len(got) != 2 || got[0] != 2 || got[1] != 2 {
+		t.Errorf("the ratios are %v, want 2 and 2", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	r := &Result{Contenders: []Figures{
+		{Name: "podctl", Wall: Spread{Median: 100}, CPU: 5, MaxRSS: 50},
+		{Name: floorName, Ratio: 1.2},
+	}}
+	for _, c := range []struct {
+		name     string
+		limit    limit
+		measured float64
+		met      bool
+	}{
+		{"a ratio that is kept", limit{against: floorName, factor: 1.25}, 1.2, true},
+		{"one that is not", limit{against: floorName, factor: 1.15}, 1.2, false},
+		{"a yardstick that was not measured", limit{against: "nobody", factor: 9}, 0, false},
+		{"milliseconds", limit{ms: 100}, 100, true},
+		{"memory", limit{rss: 40}, 50, false},
+		{"the processor", limit{cpuShare: 0.1}, 0.05, true},
+	} {
+		got := c.limit.judge(r)
+		if math.Abs(got.Measured-c.measured) > 1e-9 || got.Met != c.met {
+			t.Errorf("%s: measured %v, met %v; want %v, %v", c.name, got.Measured, got.Met, c.measured, c.met)
+		}
+	}
+}
+
+func TestParseInit(t *testing.T) {
+	got, ok := parseInit("init k8s.io/kubernetes/pkg/features @11 ms, 2.8 ms clock, 550400 bytes, 6728 allocs\n")
+	if want := (Package{"k8s.io/kubernetes/pkg/features", 2.8}); !ok || got != want {
+		t.Errorf("%v, %v", got, ok)
+	}
+	if _, ok := parseInit("podctl v1\n"); ok {
+		t.Error("a line of another kind is taken for one of the trace")
+	}
+}
+
+// TestPage: every figure of the report is on the page.
+func TestPage(t *testing.T) {
+	r := &Report{
+		Machine: Machine{CPUs: 2, Runtime: "containerd 9"},
+		Workloads: []Result{{
+			Name: "start", What: "a new pod", RoundTrips: map[string]int{"Version": 1},
+			Contenders: []Figures{{Name: "podctl", Wall: Spread{12.34, 11, 13}}, {Name: floorName, Ratio: 1.07}},
+			Targets:    []Target{{Text: "times floor", Limit: 1.15, Measured: 1.07, Met: true}},
+		}},
+		Startup: &Startup{Packages: 3, Top: []Package{{"x", 0.5}}},
+	}
+	page := r.page()
+	for _, want := range []string{"containerd 9", "## start", "12.3", "1.07×", "≤ 1.15", "met", "Version 1", "| x | 0.50 |"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}

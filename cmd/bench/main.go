@@ -1,0 +1,92 @@
+// Command bench times podctl beside the bare calls to the container runtime that any
+// tool would have to make (the floor), and beside other tools where they are installed,
+// in one run and in turn. It is a tool of this repository's own builds; `make bench`
+// calls it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// options are the flags.
+type options struct {
+	podctl, containerd, images string
+	podman, crictl             string
+	only                       string
+	rounds, scale              int
+	json, markdown             string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, parse()); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
+	}
+}
+
+func parse() *options {
+	o := &options{}
+	flag.StringVar(&o.podctl, "podctl", "bin/podctl", "the podctl to be timed")
+	flag.StringVar(&o.containerd, "containerd", "containerd", "the containerd of the private node")
+	flag.StringVar(&o.images, "images", "bin", "directory of pause.tar and demo.tar")
+	flag.StringVar(&o.podman, "podman", "podman", "podman and its global flags; left out when it is not installed")
+	flag.StringVar(&o.crictl, "crictl", "crictl", "crictl; left out when it is not installed")
+	flag.StringVar(&o.only, "only", "", "regular expression of the workloads to run")
+	flag.IntVar(&o.rounds, "rounds", 15, "how often each contender of a workload runs")
+	flag.IntVar(&o.scale, "scale", 300, "how many pods stand on the node in the largest measurement of scale")
+	flag.StringVar(&o.json, "json", "", "file for all figures")
+	flag.StringVar(&o.markdown, "markdown", "", "file for the tables, as a page of the documentation")
+	flag.Parse()
+	return o
+}
+
+func run(ctx context.Context, o *options) (err error) {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	n, err := newNode(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close(context.WithoutCancel(ctx))) }()
+	report := &Report{Machine: n.machine(ctx), Rounds: o.rounds}
+	for _, w := range n.workloads(o) {
+		if !only.MatchString(w.name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "bench:", w.name)
+		if err = report.add(ctx, w, o.rounds); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	if only.MatchString("startup") {
+		if report.Startup, err = n.startup(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(report.print(os.Stdout), report.save(o.json, o.markdown))
+}
+
+// tool splits a command with flags, and is nil when it is not installed.
+func tool(command string, found func(string) (string, error)) []string {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return nil
+	}
+	if _, err := found(words[0]); err != nil {
+		return nil
+	}
+	return words
+}

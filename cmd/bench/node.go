@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// node is a private containerd with podctl's own state, and what is timed on it.
+type node struct {
+	o    *options
+	dir  string
+	conn *grpc.ClientConn
+	cri  runtimeapi.RuntimeServiceClient
+	img  runtimeapi.ImageServiceClient
+	// podman and crictl are commands with their flags; nil where they are not installed.
+	podman, crictl []string
+	// filled is how many pods stand beside those that are measured.
+	filled int
+}
+
+// newNode brings a private node up.
+func newNode(ctx context.Context, o *options) (*node, error) {
+	dir, err := os.MkdirTemp("", "podctl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	n := &node{o: o, dir: dir, podman: tool(o.podman, exec.LookPath), crictl: tool(o.crictl, exec.LookPath)}
+	archives := []string{"--load", filepath.Join(o.images, "pause.tar"), "--load", filepath.Join(o.images, "demo.tar")}
+	if err = n.podctl(ctx, append([]string{"node", "up", "--containerd", o.containerd}, archives...)...); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	n.conn, err = grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, errors.Join(err, n.close(ctx))
+	}
+	n.cri, n.img = runtimeapi.NewRuntimeServiceClient(n.conn), runtimeapi.NewImageServiceClient(n.conn)
+	if err = n.tryPodman(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: podman is left out:", err)
+		n.podman = nil
+	}
+	return n, nil
+}
+
+// close takes the node down with all that runs on it.
+func (n *node) close(ctx context.Context) error {
+	if n.conn != nil {
+		n.conn.Close() //nolint:errcheck // nothing more is sent
+	}
+	return errors.Join(n.podctl(ctx, "node", "down"), cgroup.Remove("/"+n.cgroupRoot()), os.RemoveAll(n.dir))
+}
+
+func (n *node) socket() string { return filepath.Join(n.dir, "node", "containerd.sock") }
+
+// cgroupRoot keeps the bench's pods apart from the machine's.
+func (n *node) cgroupRoot() string { return filepath.Base(n.dir) }
+
+// args puts the flags of this node before those of a command.
+func (n *node) args(args ...string) []string {
+	return append([]string{"--state-dir", n.dir, "--log-root", filepath.Join(n.dir, "logs"), "--cgroup-root", n.cgroupRoot()}, args...)
+}
+
+// podctl runs podctl for its effect.
+func (n *node) podctl(ctx context.Context, args ...string) error {
+	_, err := timed(ctx, n.o.podctl, n.args(args...)...)
+	return err
+}
+
+// timedPodctl is a contender's run.
+func (n *node) timedPodctl(args ...string) func(context.Context) (sample, error) {
+	return func(ctx context.Context) (sample, error) { return timed(ctx, n.o.podctl, n.args(args...)...) }
+}
+
+// do is podctl as something to do before or after a run.
+func (n *node) do(args ...string) func(context.Context) error {
+	return func(ctx context.Context) error { return n.podctl(ctx, args...) }
+}
+
+// countTrips runs podctl once through a proxy that counts its calls.
+func (n *node) countTrips(before, after func(context.Context) error, args ...string) func(context.Context) (map[string]int, error) {
+	return func(ctx context.Context) (counts map[string]int, err error) {
+		socket := filepath.Join(n.dir, "proxy.sock")
+		proxy, err := runtimetest.StartProxy(ctx, socket, n.socket())
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, proxy.Close()) }()
+		if err = call(ctx, before); err != nil {
+			return nil, err
+		}
+		if err = n.podctl(ctx, append([]string{"--runtime-endpoint", "unix://" + socket}, args...)...); err != nil {
+			return nil, err
+		}
+		return countOf(proxy.Calls()), call(ctx, after)
+	}
+}
+
+// write puts a manifest into the bench's directory.
+func (n *node) write(name, text string) (string, error) {
+	path := filepath.Join(n.dir, "manifests", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// machine tells what is measured on.
+func (n *node) machine(ctx context.Context) Machine {
+	version, err := n.cri.Version(ctx, &runtimeapi.VersionRequest{})
+	m := Machine{
+		CPUs: goruntime.NumCPU(), CPU: field("/proc/cpuinfo", "model name"),
+		Kernel: firstLine(os.ReadFile("/proc/sys/kernel/osrelease")),
+		Podctl: said(ctx, n.o.podctl, "version", "--client"), OCI: said(ctx, "runc", "--version"),
+	}
+	fmt.Sscanf(field("/proc/meminfo", "MemTotal"), "%d", &m.MemoryGB) //nolint:errcheck // it stays zero then
+	m.MemoryGB >>= 20
+	if err == nil {
+		m.Runtime = version.GetRuntimeName() + " " + version.GetRuntimeVersion()
+	}
+	if n.podman != nil {
+		m.Podman = said(ctx, n.podman[0], "--version")
+	}
+	if n.crictl != nil {
+		m.Crictl = said(ctx, n.crictl[0], "--version")
+	}
+	return m
+}
+
+// said is the first line of what a command prints.
+func said(ctx context.Context, name string, args ...string) string {
+	return firstLine(exec.CommandContext(ctx, name, args...).Output())
+}
+
+func firstLine(text []byte, err error) string {
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	return line
+}
+
+// field finds "name : value" in a file of /proc.
+func field(path, name string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

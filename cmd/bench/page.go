@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// page is the report as a page of the documentation.
+func (r *Report) page() string {
+	var b strings.Builder
+	m := &r.Machine
+	fmt.Fprintf(&b, `# Benchmarks
+
+Written by `+"`make bench`"+` from one run; do not edit. The machine has %d cores (%s) and %d GiB of memory, and runs Linux %s,
+%s and %s. podctl is %s.
+
+`, m.CPUs, m.CPU, m.MemoryGB, m.Kernel, m.Runtime, m.OCI, strings.TrimPrefix(m.Podctl, "podctl "))
+	b.WriteString(method)
+	for i := range r.Workloads {
+		r.Workloads[i].section(&b)
+	}
+	if r.Startup != nil {
+		r.Startup.section(&b)
+	}
+	return b.String()
+}
+
+// method says how it was measured.
+const method = `The **floor** is what the container runtime itself needs for the calls that any tool has to make: the bench makes them
+over one open connection, with the messages that podctl sends (` + "`podctl render --cri`" + `), one after the other, or with the
+containers side by side. It knows no manifest, writes nothing down and asks nothing; init containers are asked after each
+millisecond. All contenders of a workload run in turn (A B C A B C …) on a private containerd, so that a machine
+whose speed drifts is as slow for one as for the other; the first round is not counted. podctl and its peers are timed
+as whole processes. Figures are medians in milliseconds with the quartiles; "podctl is" is the median of the ratios of the same
+rounds. What a run leaves is removed between runs and not timed.
+
+`
+
+func (r *Result) section(b *strings.Builder) {
+	fmt.Fprintf(b, "## %s\n\n%s\n\n", r.Name, sentence(r.What))
+	b.WriteString("| | runs | median ms | quartiles | CPU ms | MiB | podctl is |\n|---|---|---|---|---|---|---|\n")
+	for _, f := range r.Contenders {
+		fmt.Fprintf(b, "| %s | %d | %.1f | %s | %s | %s | %s |\n", f.Name, f.Runs, f.Wall.Median, f.Wall.quartiles(), orDash(f.CPU), orDash(f.MaxRSS), times(f.Ratio))
+	}
+	b.WriteString("\n")
+	for _, t := range r.Targets {
+		fmt.Fprintf(b, "* %s\n", t.sentence())
+	}
+	if len(r.RoundTrips) > 0 {
+		fmt.Fprintf(b, "* calls of one run: %s\n", trips(r.RoundTrips))
+	}
+	if len(r.Targets)+len(r.RoundTrips) > 0 {
+		b.WriteString("\n")
+	}
+}
+
+func (s *Startup) section(b *strings.Builder) {
+	fmt.Fprintf(b, "## Initialisation\n\n%d packages are initialised before `main`, in %.1f ms together. Those that take longest:\n\n", s.Packages, s.TotalMs)
+	b.WriteString("| package | ms |\n|---|---|\n")
+	for _, p := range s.Top {
+		fmt.Fprintf(b, "| %s | %.2f |\n", p.Name, p.Ms)
+	}
+}
+
+// sentence makes a sentence of a phrase.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}

@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// records reads what the runtime has of one pod: its sandboxes, its containers, and
+// what is in its sandboxes of nobody's. Each status is asked for once, as soon as a list
+// has named it.
+//
+// A pod whose sandbox is known from the last pass takes two lists: a sandbox's
+// containers are the pod's and the strangers in one. Otherwise the pod's containers
+// are found by its label, and those of each sandbox by a list of their own.
+type records struct {
+	e     *Engine
+	ref   plan.PodRef
+	group *errgroup.Group
+
+	mu         sync.Mutex
+	seen       map[string]bool
+	containers []*SnapshotContainer
+	sandboxes  []*runtimeapi.PodSandboxStatus
+}
+
+func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
+	r := &records{e: e, ref: ref, seen: map[string]bool{}}
+	r.group, ctx = errgroup.WithContext(ctx)
+	known := ""
+	if s.Journal.Left != nil {
+		known = s.Journal.Left.Sandbox
+	}
+	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
+	r.group.Go(func() error { return r.listContainers(ctx, known) })
+	if err := r.group.Wait(); err != nil {
+		return err
+	}
+	s.Sandboxes = slices.DeleteFunc(r.sandboxes, func(st *runtimeapi.PodSandboxStatus) bool { return st == nil })
+	for _, c := range r.containers {
+		if c.Status != nil {
+			s.Containers = append(s.Containers, *c)
+		}
+	}
+	return nil
+}
+
+// listSandboxes lists the pod's sandboxes, and what is in those that are not known yet.
+func (r *records) listSandboxes(ctx context.Context, known string) error {
+	list, err := r.e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(r.ref)},
+	})
+	if err != nil {
+		return err
+	}
+	r.sandboxes = make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
+	lost := known != ""
+	for i, item := range list.GetItems() {
+		r.group.Go(func() error {
+			reply, err := r.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
+			r.sandboxes[i] = reply.GetStatus()
+			return ignoreNotFound(err)
+		})
+		if item.GetId() == known {
+			lost = false
+			continue
+		}
+		r.group.Go(func() error { return r.listContainers(ctx, item.GetId()) })
+	}
+	if lost {
+		// The sandbox is gone, and its containers may not be.
+		r.group.Go(func() error { return r.listContainers(ctx, "") })
+	}
+	return nil
+}
+
+// listContainers lists the containers of a sandbox or, without one, of the pod.
+func (r *records) listContainers(ctx context.Context, sandbox string) error {
+	filter := &runtimeapi.ContainerFilter{PodSandboxId: sandbox}
+	if sandbox == "" {
+		filter.LabelSelector = uidSelector(r.ref)
+	}
+	list, err := r.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	if err != nil {
+		return err
+	}
+	for _, item := range list.GetContainers() {
+		if c := r.add(item); c != nil {
+			r.group.Go(func() error { return r.ask(ctx, c) })
+		}
+	}
+	return nil
+}
+
+// add takes a container in, once; it is returned when its status is to be asked for.
+// Of a stranger no more is known than the list tells.
+func (r *records) add(item *runtimeapi.Container) *SnapshotContainer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &SnapshotContainer{SandboxID: item.GetPodSandboxId(), Status: &runtimeapi.ContainerStatus{
+		Id: item.GetId(), Metadata: item.GetMetadata(), State: item.GetState(), CreatedAt: item.GetCreatedAt(),
+		Labels: item.GetLabels(), Annotations: item.GetAnnotations(),
+	}}
+	stranger := c.isStranger()
+	if r.seen[item.GetId()] || (!stranger && !ownedBy(r.ref, item.GetLabels())) {
+		return nil
+	}
+	r.seen[item.GetId()] = true
+	r.containers = append(r.containers, c)
+	if stranger {
+		return nil
+	}
+	return c
+}
+
+// ask completes a record by the container's status; one that vanished has none.
+func (r *records) ask(ctx context.Context, c *SnapshotContainer) error {
+	reply, err := r.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Status.GetId()})
+	c.Status = reply.GetStatus()
+	c.LastWords, c.LogFull = lastWords(ctx, c.Status), logFull(c.Status)
+	return ignoreNotFound(err)
+}

@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestRoundTripsOfAPlan: a plan of a pod that runs takes two lists and one status of
+// each thing that it found, whatever else is on the node; nothing is asked twice.
+func TestRoundTripsOfAPlan(t *testing.T) {
+	for _, others := range []int{0, 20} {
+		t.Run(fmt.Sprintf("%d other pods", others), func(t *testing.T) {
+			f := newFaultLab(t, faultShape{})
+			for i := range others {
+				if err := f.converge(tripPod(fmt.Sprintf("other%d", i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.converge(tripPod("web")); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]int{
+				"Version": 1, "Status": 1, "RuntimeConfig": 1, "ListPodSandbox": 1, "ListContainers": 1,
+				"PodSandboxStatus": 1, "ContainerStatus": 3, "ImageStatus": 2,
+			}
+			if got := f.tripsOfPlan(t, "web"); !maps.Equal(got, want) {
+				t.Errorf("the calls of a plan are %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestRoundTripsOfANewPod: of a pod that is not there nothing is asked but the lists.
+func TestRoundTripsOfANewPod(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	want := map[string]int{"Version": 1, "Status": 1, "RuntimeConfig": 1, "ListPodSandbox": 1, "ListContainers": 1, "ImageStatus": 2}
+	if got := f.tripsOfPlan(t, "web"); !maps.Equal(got, want) {
+		t.Errorf("the calls of a plan are %v, want %v", got, want)
+	}
+}
+
+func tripPod(name string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n" +
+		"  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:2'}, {name: c, image: 'i:1'}]\n"
+}
+
+// tripsOfPlan counts the calls of a plan by an engine that knows nothing yet, as that
+// of a new process.
+func (f *faultLab) tripsOfPlan(t *testing.T, name string) map[string]int {
+	t.Helper()
+	front := filepath.Join(t.TempDir(), "counting.sock")
+	proxy, err := runtimetest.StartProxy(t.Context(), front, f.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close() //nolint:errcheck // the test is over
+	client, err := Connect(Endpoint{Address: "unix://" + front, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close() //nolint:errcheck // as above
+	engine := NewEngine(client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
+	if _, err := engine.Plan(t.Context(), f.load(tripPod(name)), plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, method := range proxy.Calls() {
+		counts[method]++
+	}
+	return counts
+}
