@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,35 +10,47 @@ import (
 	"runtime/trace"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // profiling writes down what the process spends its time on, for those who work on
 // podctl itself: its flags are not in the help.
 type profiling struct {
-	cpu, trace string
-	// stops end what was begun, the last first.
+	cpu, trace, spans string
+	// stops end what was begun.
 	stops []func() error
 }
 
 func (p *profiling) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.cpu, "cpuprofile", "", "Write a CPU profile to this file, for go tool pprof")
 	f.StringVar(&p.trace, "trace", "", "Write an execution trace to this file, for go tool trace")
-	for _, name := range []string{"cpuprofile", "trace"} {
+	f.StringVar(&p.spans, "spans", "", "Write OpenTelemetry spans to this file, one JSON object each, below the one that TRACEPARENT names")
+	for _, name := range []string{"cpuprofile", "trace", "spans"} {
 		if err := f.MarkHidden(name); err != nil {
 			panic(err) // the flag was defined just above
 		}
 	}
 }
 
-// begin starts what the flags ask for.
-func (p *profiling) begin() error {
-	if err := p.start(p.cpu, pprof.StartCPUProfile, pprof.StopCPUProfile); err != nil {
-		return err
+// begin starts what the flags ask for; the context that is returned has the span of the
+// whole command.
+func (p *profiling) begin(ctx context.Context, command string, getenv func(string) string) (context.Context, error) {
+	err := p.start(p.cpu, pprof.StartCPUProfile, func() error { pprof.StopCPUProfile(); return nil })
+	if err == nil {
+		err = p.start(p.trace, trace.Start, func() error { trace.Stop(); return nil })
 	}
-	return p.start(p.trace, trace.Start, trace.Stop)
+	if err == nil {
+		ctx, err = p.beginSpans(ctx, command, getenv)
+	}
+	return ctx, err
 }
 
-func (p *profiling) start(path string, start func(io.Writer) error, stop func()) error {
+// start opens a file and begins to write to it; empty asks for nothing.
+func (p *profiling) start(path string, start func(io.Writer) error, stop func() error) error {
 	if path == "" {
 		return nil
 	}
@@ -48,8 +61,33 @@ func (p *profiling) start(path string, start func(io.Writer) error, stop func())
 	if err := start(f); err != nil {
 		return errors.Join(fmt.Errorf("writing a profile: %w", err), f.Close())
 	}
-	p.stops = append(p.stops, func() error { stop(); return f.Close() })
+	p.stops = append(p.stops, func() error { return errors.Join(stop(), f.Close()) })
 	return nil
+}
+
+func (p *profiling) beginSpans(ctx context.Context, command string, getenv func(string) string) (context.Context, error) {
+	if p.spans == "" {
+		return ctx, nil
+	}
+	var provider *sdktrace.TracerProvider
+	begin := func(w io.Writer) error {
+		exporter, err := stdouttrace.New(stdouttrace.WithWriter(w))
+		name := resource.NewSchemaless(attribute.String("service.name", "podctl"))
+		provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(name))
+		return err
+	}
+	end := func() error { return nil }
+	if err := p.start(p.spans, begin, func() error { return end() }); err != nil {
+		return ctx, err
+	}
+	// The names are those by which programs hand a trace on to those they start.
+	parent := propagation.MapCarrier{"traceparent": getenv("TRACEPARENT"), "tracestate": getenv("TRACESTATE")}
+	ctx, span := provider.Tracer("github.com/podctl/podctl").Start(propagation.TraceContext{}.Extract(ctx, parent), command)
+	end = func() error {
+		span.End()
+		return provider.Shutdown(context.WithoutCancel(ctx))
+	}
+	return ctx, nil
 }
 
 // end writes the files to their ends.

@@ -144,8 +144,9 @@ func (g *globals) begin(cmd *cobra.Command) error {
 	}
 	ctx, cancel := withTimeout(cmd.Context(), g.timeout)
 	g.cancel = cancel
+	ctx, err := g.profile.begin(ctx, cmd.CommandPath(), g.env.Getenv)
 	cmd.SetContext(ctx)
-	return g.profile.begin()
+	return err
 }
 
 // end ends what begin began, however the command went.

@@ -109,8 +109,10 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	timeout := c.Timeout + waitsFor(req)
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	bounded, end := startSpan(bounded, path.Base(method))
 	begun := time.Now()
-	err := invoke(bounded, method, req, reply, conn, opts...)
+	err := invoke(propagate(bounded), method, req, reply, conn, opts...)
+	end(err)
 	c.logCall(ctx, method, time.Since(begun), err)
 	switch {
 	case err == nil:

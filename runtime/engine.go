@@ -174,6 +174,8 @@ func (e *Engine) PlanDeletion(ctx context.Context, ref plan.PodRef, opts plan.Op
 }
 
 func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts Options) (outcome *Outcome, err error) {
+	ctx, end := startSpan(ctx, "pass", podAttributes(ref)...)
+	defer func() { end(err) }()
 	lock, err := e.layout.Pod(ref.UID).Lock(ctx)
 	if err != nil {
 		return nil, err

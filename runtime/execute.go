@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/trace"
 	"sync"
 
+	"go.opentelemetry.io/otel/attribute"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -124,10 +124,11 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	if x.mustSkip(ctx, s) {
 		return
 	}
-	defer trace.StartRegion(ctx, string(s.Kind)).End()
+	ctx, end := startSpan(ctx, string(s.Kind), attribute.String("k8s.container.name", s.Container))
 	began := x.e.now()
 	x.report(Event{Kind: StepStarted, Step: s, Time: began})
 	detail, err := x.act(ctx, s)
+	end(err)
 	ended := x.e.now()
 	ev := Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {

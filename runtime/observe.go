@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime/trace"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -20,10 +19,10 @@ import (
 // observe reads everything a decision about one pod needs. What does not depend
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
-func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
-	defer trace.StartRegion(ctx, "observe").End()
-	s := &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
-	var err error
+func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (s *Snapshot, err error) {
+	ctx, end := startSpan(ctx, "observe")
+	defer func() { end(err) }()
+	s = &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
 	if s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}

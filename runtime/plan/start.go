@@ -33,15 +33,16 @@ func (b *builder) startContainers() {
 
 func (b *builder) startContainer(s start, waits string) string {
 	name := s.ref.Name
+	ends := b.endsOf(name)
 	id := b.add(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(s.ref),
-		After:     after([]string{b.sandbox, b.checks[name], waits}, b.endsOf(name)),
+		After:     after([]string{b.sandbox, b.checks[name], waits}, ends),
 		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
 		PostStart: HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
-	b.removeSurplus(name, id)
+	b.removeSurplus(name, ends)
 	return id
 }
 
@@ -77,7 +78,8 @@ func (b *builder) endsOf(name string) []string {
 
 // removeSurplus removes the dead records of a container except the newest, which
 // carries the restart count on (kubelet: container garbage collection keeps one).
-func (b *builder) removeSurplus(name, started string) {
+// Nobody waits for that: it happens beside the start.
+func (b *builder) removeSurplus(name string, ends []string) {
 	kept := false
 	for _, c := range b.v.containers {
 		if c.Name != name || b.removesContainer(c.ID) {
@@ -88,7 +90,7 @@ func (b *builder) removeSurplus(name, started string) {
 			continue
 		}
 		if c.State == Exited || c.State == Unknown {
-			b.removeContainer(c, []string{started}, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
+			b.removeContainer(c, ends, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
 		}
 	}
 }
