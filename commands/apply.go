@@ -67,7 +67,9 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 		return runPlan(cmd, g, &o.planOptions, args)
 	}
 	ctx := cmd.Context()
-	g.warm(ctx)
+	if g.warm(ctx); g.engine != nil {
+		go g.engine.CheckKubelet() //nolint:errcheck // it is asked for below
+	}
 	pods, err := g.applyTargets(ctx, o, args)
 	if err != nil {
 		return err

@@ -216,7 +216,7 @@ func (g *globals) connect() (*runtime.Engine, error) {
 // runtime is told after what is wrong with them.
 func (g *globals) warm(ctx context.Context) {
 	if engine, err := g.connect(); err == nil {
-		engine.Warm(ctx)
+		go engine.Warm(ctx)
 	}
 }
 

@@ -72,17 +72,14 @@ func NewEngine(client *Client, s Settings) *Engine {
 // warmTimeout bounds what is asked ahead: an answer that takes longer is no gain.
 const warmTimeout = time.Second
 
-// Warm begins to ask what every pass needs and no manifest decides, so that it is
-// known once the manifests have been read. What fails is asked again, and told, by
+// Warm asks what every pass needs and no manifest decides, so that it is known once
+// the manifests have been read: it is called beside that. What fails is asked again, and told, by
 // whoever needs it.
 func (e *Engine) Warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
-	go func() {
-		defer cancel()
-		_, _ = e.runtimeFacts(ctx)
-		e.node()
-	}()
-	go func() { _ = e.kubelet() }()
+	defer cancel()
+	_, _ = e.runtimeFacts(ctx)
+	e.node()
 }
 
 // Options are the user's wishes for a pass.

@@ -11,16 +11,11 @@ func makeDeletion(v *view, p *Plan) {
 		v.desired, v.pod = applied, applied.Pod
 	}
 	b := newBuilder(v, &decision{reason: Deleted, message: "the pod is deleted"}, p)
-	b.stopAll()
-	b.removeAll()
+	b.stopRunning(nil)
+	b.removeAll(b.stopSandboxes())
 	if len(p.Steps) > 0 || v.obs.Journal.Generation > 0 {
 		b.removeData()
 	}
-}
-
-func (b *builder) stopAll() {
-	b.stopRunning(nil)
-	b.stopSandboxes()
 }
 
 func (b *builder) refOf(c *Container) podspec.ContainerRef {
@@ -31,7 +26,9 @@ func (b *builder) refOf(c *Container) podspec.ContainerRef {
 	return ref
 }
 
-func (b *builder) stopSandboxes() {
+// stopSandboxes stops every sandbox once all containers have ended, and returns the
+// stops of those.
+func (b *builder) stopSandboxes() []string {
 	containers := b.stops
 	for i := range b.v.sandboxes {
 		s := &b.v.sandboxes[i]
@@ -40,13 +37,16 @@ func (b *builder) stopSandboxes() {
 			OnFailure: Abort, Reason: Deleted, Message: b.d.message,
 		}))
 	}
+	return containers
 }
 
-func (b *builder) removeAll() {
+// removeAll removes every record. Containers go once they have ended, while the
+// network of their sandbox is taken down.
+func (b *builder) removeAll(ended []string) {
 	for _, c := range b.v.containers {
 		ref := b.refOf(c)
 		b.add(Step{
-			ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(b.stops), OnFailure: Abort,
+			ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(ended), OnFailure: Abort,
 			Container: c.Name, ContainerType: ref.Type, ContainerID: c.ID, Attempt: c.RestartCount,
 			Reason: Deleted, Message: b.d.message,
 		})

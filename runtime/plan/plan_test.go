@@ -311,6 +311,11 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	if diff := cmp.Diff(want, got[:min(len(got), len(want))]); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Kind == RemoveContainer && !slices.Equal(s.After, []string{"stop-app-0-of-s0", "stop-seed-0-of-s0"}) {
+			t.Errorf("%s comes after %v: the ends of all containers, and no others", s.ID, s.After)
+		}
+	}
 	for _, kind := range []Kind{RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup, ArchiveLogs} {
 		if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == kind }) {
 			t.Errorf("no step of kind %s", kind)

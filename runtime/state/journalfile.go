@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+	kjson "sigs.k8s.io/json"
 )
 
 // journalMax bounds what is read of a journal, in bytes. Forty ConfigMaps
@@ -106,7 +107,8 @@ func decodeJournal(text []byte) (*Journal, error) {
 		return nil, fmt.Errorf("%w: it names no version", ErrDamaged)
 	}
 	var j Journal
-	if err := json.Unmarshal(text, &j); err != nil {
+	// The decoder of manifests: what it has learnt of a pod's fields serves twice.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &j); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return &j, nil
