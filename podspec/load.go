@@ -192,12 +192,9 @@ func (l Loader) readAll(name string, r io.Reader) ([]byte, error) {
 	if limit == 0 {
 		limit = DefaultMaxBytes
 	}
-	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	text, err := ReadAtMost(r, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
-	}
-	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("reading manifest %s: it is larger than %d bytes", name, limit)
 	}
 	return text, nil
 }
