@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	all := map[string]setting{}
 	files, named := g.configFiles()
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := readBounded(file, configMax)
 		if errors.Is(err, fs.ErrNotExist) && !named {
 			continue
 		}

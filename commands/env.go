@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Env is what a command has of the world around it.
@@ -38,10 +41,35 @@ func System() *Env {
 	}
 }
 
-// readFile reads a file that a flag names; - is standard input.
+// What is read of files, in bytes: a snapshot of a hundred pods has ten megabytes,
+// a configuration a few lines.
+const (
+	documentMax = 32 << 20
+	configMax   = 64 << 10
+)
+
+// readFile reads a document that a flag names; - is standard input.
 func (e *Env) readFile(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(e.In)
+	if path != "-" {
+		return readBounded(path, documentMax)
 	}
-	return os.ReadFile(path)
+	text, err := podspec.ReadAtMost(e.In, documentMax)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	return text, nil
+}
+
+// readBounded reads a file of at most so many bytes; it may be a pipe.
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	text, err := podspec.ReadAtMost(f, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
 }
