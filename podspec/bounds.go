@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -45,13 +46,9 @@ func ReadAtMost(r io.Reader, limit int64) ([]byte, error) {
 // What is inside of texts is counted too: telling it apart would take the parser that
 // this protects.
 func crowdedLine(text []byte, limit int) int {
-	line := 1
 	for i, c := range text {
 		switch c {
-		case '\n':
-			line++
-			limit--
-		case ',', '[', '{':
+		case '\n', ',', '[', '{':
 			limit--
 		case ' ', '\t':
 			// "- - - a", "? ? a" and "a: b" put several values into a line.
@@ -60,7 +57,7 @@ func crowdedLine(text []byte, limit int) int {
 			}
 		}
 		if limit < 0 {
-			return line
+			return 1 + bytes.Count(text[:i], []byte{'\n'})
 		}
 	}
 	return 0

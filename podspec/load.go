@@ -184,6 +184,13 @@ func (l Loader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
 	}
 	client.CheckRedirect = checkRedirect
 	reply, err := client.Do(req)
+	if whole := (*url.Error)(nil); errors.As(err, &whole) {
+		// The whole quotes the URL it came to, which may hold a server's password.
+		err = whole.Err
+	}
+	if err != nil && strings.Contains(err.Error(), "Location header") {
+		err = errors.New("the server redirects to something that is no URL")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -301,6 +301,11 @@ func (f *snapshotFile) journal() (*state.Journal, error) {
 		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors
 		j.Left, j.Applied = m.Left, m.Applied
 	}
+	if j.Applied != nil {
+		if err := j.Applied.Check(); err != nil {
+			return nil, fmt.Errorf("journal.applied: %w", err)
+		}
+	}
 	return j, nil
 }
 

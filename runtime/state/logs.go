@@ -51,6 +51,9 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 	if err == nil {
 		err = makeDirs(p.ContainerLogDir(namespace, name, container), logDirMode, logDirMode)
 	}
+	if err == nil {
+		err = p.layout.checkLogs(p.layout.LogRoot, p.LogDir(namespace, name), p.ContainerLogDir(namespace, name, container))
+	}
 	if err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
 	}
