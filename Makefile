@@ -185,8 +185,9 @@ lint: $(BIN)/golangci-lint ## Lint
 	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
 
 .PHONY: verify
-verify: generate ## Generated documents and go.mod are up to date
+verify: generate ## Generated documents and go.mod are up to date, the sources of others as go.sum has them
 	$(GO) mod tidy -diff
+	$(GO) mod verify
 	git diff --exit-code -- docs
 
 E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -short
@@ -205,9 +206,17 @@ smoke: setup-containerd2 build images ## The most important of them on container
 
 FUZZTIME ?= 60s
 
+# package:test pairs; a test holds the list complete.
+FUZZ := podspec:FuzzLoad runtime:FuzzPlan runtime:FuzzReadRecording runtime:FuzzLogs runtime/state:FuzzDecodeJournal \
+	runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
+	commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable
+
 .PHONY: fuzz
-fuzz: ## Look for input that makes a plan panic or differ, for FUZZTIME
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz FuzzPlan -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./runtime
+fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
+	@set -e; for pair in $(FUZZ); do \
+		echo "$$pair for $(FUZZTIME)"; \
+		CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${pair##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${pair%%:*}; \
+	done
 
 .PHONY: bench
 bench: setup-runtime build images ## Times against the bare CRI calls, in one run; plans a second

@@ -50,24 +50,16 @@ const (
 
 // readFile reads a document that a flag names; - is standard input.
 func (e *Env) readFile(path string) ([]byte, error) {
+	in := e.In
 	if path != "-" {
-		return readBounded(path, documentMax)
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // a file that was only read
+		in = f
 	}
-	text, err := podspec.ReadAtMost(e.In, documentMax)
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	return text, nil
-}
-
-// readBounded reads a file of at most so many bytes; it may be a pipe.
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // a file that was only read
-	text, err := podspec.ReadAtMost(f, limit)
+	text, err := podspec.ReadAtMost(in, documentMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

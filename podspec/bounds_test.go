@@ -40,13 +40,15 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 		"far too deep":            {"a: " + strings.Repeat("[", 100_000), "-:1:1: is not valid YAML: exceeded max depth"},
 		"many values":             {"a: [" + strings.Repeat("b,", 120_000) + "]\n", "-:1:1: holds more than 100000 values"},
 		"many marks":              {"a:\n" + strings.Repeat("- b\n", 300_000), "-:250001:1: holds more than 500000 lines, commas and brackets"},
-		"many documents":          {repeat(1002, func(i int) string { return fmt.Sprintf("---\n%sdata: {}\n", strings.Replace(configMapHead, "name: a", fmt.Sprintf("name: a%d", i), 1)) }), "-:5002:1: is one of more than 1000 documents"},
-		"many bad documents":      {strings.Repeat("---\n- a\n", 1002), "is one of more than 1000 documents"},
-		"many items":              {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat("{},", 1100) + "]\n", "-:1:1: is one of more than 1000 documents"},
-		"many containers":         {podHead + strings.Repeat("{},", 120_000) + "]}\n", "holds more than 100000 values"},
-		"many faults":             {podHead + strings.Repeat("{},", 200) + "]}\n", "and 499 problems more"},
-		"many keys twice":         {"a: {" + strings.Repeat("b: c, ", 200) + "}\n", "-:1:611: and 99 problems more"},
-		"many values in several":  {repeat(3, func(i int) string { return fmt.Sprintf("---\nkind: %d\na: [%s]\n", i, strings.Repeat("b,", 40_000)) }), "-:8:1: brings what is read to more than 100000 values"},
+		"many documents": {repeat(1002, func(i int) string {
+			return fmt.Sprintf("---\n%sdata: {}\n", strings.Replace(configMapHead, "name: a", fmt.Sprintf("name: a%d", i), 1))
+		}), "-:5002:1: is one of more than 1000 documents"},
+		"many bad documents":     {strings.Repeat("---\n- a\n", 1002), "is one of more than 1000 documents"},
+		"many items":             {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat("{},", 1100) + "]\n", "-:1:1: is one of more than 1000 documents"},
+		"many containers":        {podHead + strings.Repeat("{},", 120_000) + "]}\n", "holds more than 100000 values"},
+		"many faults":            {podHead + strings.Repeat("{},", 200) + "]}\n", "and 499 problems more"},
+		"many keys twice":        {"a: {" + strings.Repeat("b: c, ", 200) + "}\n", "-:1:611: and 99 problems more"},
+		"many values in several": {repeat(3, func(i int) string { return fmt.Sprintf("---\nkind: %d\na: [%s]\n", i, strings.Repeat("b,", 40_000)) }), "-:8:1: brings what is read to more than 100000 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := load(t, c.text)
@@ -71,8 +73,10 @@ func TestLargeManifestsAreAccepted(t *testing.T) {
 		"a ConfigMap of a megabyte of JSON": configMapHead + "data:\n  dashboard.json: |\n" + json,
 		"a ConfigMap of nine megabytes":     configMapHead + "data: {a: \"" + strings.Repeat("x", 9<<20) + "\"}\n",
 		"anchors as people use them":        configMapHead + "data: &d {a: b}\n---\n" + strings.Replace(minimal, "    image:", "    env: &e [{name: A, value: b}]\n    image:", 1) + "  - {name: b, image: i, env: *e}\n",
-		"three hundred pods":                repeat(300, func(i int) string { return "---\n" + strings.Replace(minimal, "name: web", fmt.Sprintf("name: web%d", i), 1) }),
-		"fifty containers":                  minimal + repeat(50, func(i int) string { return fmt.Sprintf("  - {name: c%d, image: i}\n", i) }),
+		"three hundred pods": repeat(300, func(i int) string {
+			return "---\n" + strings.Replace(minimal, "name: web", fmt.Sprintf("name: web%d", i), 1)
+		}),
+		"fifty containers": minimal + repeat(50, func(i int) string { return fmt.Sprintf("  - {name: c%d, image: i}\n", i) }),
 	} {
 		if err := load(t, text).Err(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -144,7 +144,7 @@ func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unpacked.Close(), os.Remove(unpacked.Name())) }()
-	if err = unpack(unpacked, r); err == nil {
+	if err = unpack(unpacked, r, unpackedMax); err == nil {
 		err = checkLog(unpacked.Name())
 	}
 	if err != nil {
@@ -156,15 +156,14 @@ func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
 // A log is bounded where its reader is not: the length of a line, which a runtime cuts at
 // 16 KiB, and what a compressed file may become. Both are in bytes.
 const (
-	logLineMax   = 1 << 20
-	unpackedMax  = 1 << 30
-	unpackedText = "1 GiB"
+	logLineMax  = 1 << 20
+	unpackedMax = 1 << 30
 )
 
-func unpack(w io.Writer, r io.Reader) error {
-	n, err := io.Copy(w, io.LimitReader(r, unpackedMax+1))
-	if err == nil && n > unpackedMax {
-		return fmt.Errorf("it becomes larger than %s; remove it", unpackedText)
+func unpack(w io.Writer, r io.Reader, limit int64) error {
+	n, err := io.Copy(w, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		return fmt.Errorf("it becomes larger than %d bytes: remove it", limit)
 	}
 	return err
 }

@@ -58,8 +58,8 @@ func (l layout) socket() string { return l.path("containerd.sock") }
 
 // shimSocket is where the shims tell containerd what happens.
 func (l layout) shimSocket() string { return l.socket() + ".ttrpc" }
-func (l layout) config() string { return l.path("config.toml") }
-func (l layout) log() string    { return l.path("containerd.log") }
+func (l layout) config() string     { return l.path("config.toml") }
+func (l layout) log() string        { return l.path("containerd.log") }
 
 // Socket is the CRI socket of the node in a directory.
 func Socket(dir string) string { return layout(dir).socket() }
