@@ -49,6 +49,9 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 	}
 	err := makeDirs(p.layout.LogRoot, logDirMode, logRootMode)
 	if err == nil {
+		err = p.layout.checkLogs(p.layout.LogRoot)
+	}
+	if err == nil {
 		err = makeDirs(p.ContainerLogDir(namespace, name, container), logDirMode, logDirMode)
 	}
 	if err == nil {
