@@ -233,8 +233,9 @@ func modesBelow(t *testing.T, dir string) string {
 // testListeners: neither podctl nor its containerd listens on anything but this
 // machine's own address, and their sockets are for their owner alone.
 func testListeners(t *testing.T, m *machine) {
-	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
-	forward := m.command(t.Context(), "port-forward", "hello", ":8080")
+	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: listens}\nspec:\n"+
+		"  terminationGracePeriodSeconds: 1\n  containers: [{name: app, image: 'registry.local/podctl/demo:1', args: [serve, --http, ':8080']}]\n"))
+	forward := m.command(t.Context(), "port-forward", "listens", ":8080")
 	out, err := forward.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +280,7 @@ func testListeners(t *testing.T, m *machine) {
 	if err != nil || sockets != 2 {
 		t.Errorf("%d sockets are in %s: %v", sockets, dir, err)
 	}
-	m.must(t, "delete", "hello")
+	m.must(t, "delete", "listens")
 }
 
 // processes are the node's containerd, its shims and calls of podctl for this machine.
@@ -513,5 +514,5 @@ func testForeignDirectories(t *testing.T, m *machine) {
 			t.Errorf("%s holds %v (%v)", dir, entries, err)
 		}
 	}
-	m.must(t, "delete", "hello", "--grace-period", "1")
+	m.must(t, "delete", hello)
 }

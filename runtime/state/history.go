@@ -72,9 +72,8 @@ const (
 // Add adds events. One that has happened before is counted instead, and comes last.
 func (h *History) Add(events ...PodEvent) {
 	for _, e := range events {
-		if len(e.Message) > messageMax {
-			e.Message = strings.ToValidUTF8(e.Message[:messageMax], "")
-		}
+		// As it is when it was written and read again, or it would never be counted.
+		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageMax)], "")
 		e.Count, e.First = 1, e.Last
 		for i, old := range h.Events {
 			if old.Type == e.Type && old.Reason == e.Reason && old.Container == e.Container && old.Message == e.Message {
