@@ -84,7 +84,7 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 // readConfigFile reads one file. One that podctl finds by itself is only believed when
 // it is root's or the user's own, and nobody else can write to it: with sudo the home
 // directory may be another user's, and the file says which runtime root talks to.
-func readConfigFile(file string, named bool) ([]byte, error) { //nolint:revive // whether the user named it is the question
+func readConfigFile(file string, named bool) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

@@ -240,12 +240,12 @@ func testListeners(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := forward.Start(); err != nil {
+	if err = forward.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = forward.Process.Kill(); _ = forward.Wait() })
-	if n, err := out.Read(make([]byte, 1)); n != 1 {
-		t.Fatalf("port-forward says nothing: %v", err)
+	if n, readErr := out.Read(make([]byte, 1)); n != 1 {
+		t.Fatalf("port-forward says nothing: %v", readErr)
 	}
 	ours := m.processes(t)
 	if len(ours) < 3 {
@@ -253,8 +253,8 @@ func testListeners(t *testing.T, m *machine) {
 	}
 	found := map[string]bool{}
 	for _, address := range listening(t, ours) {
-		host, _, err := net.SplitHostPort(address)
-		if ip := net.ParseIP(host); err != nil || !ip.IsLoopback() {
+		host, _, splitErr := net.SplitHostPort(address)
+		if ip := net.ParseIP(host); splitErr != nil || !ip.IsLoopback() {
 			t.Errorf("%s is listened on", address)
 		}
 		found[host] = true
@@ -263,8 +263,8 @@ func testListeners(t *testing.T, m *machine) {
 		t.Error("the port that is forwarded is not among them")
 	}
 	dir := filepath.Dir(m.socket())
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%s: %v %v", dir, info.Mode(), err)
+	if info, statErr := os.Stat(dir); statErr != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%s: %v %v", dir, info, statErr)
 	}
 	sockets := 0
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -441,10 +441,23 @@ func testEscapes(t *testing.T, m *machine) {
 	manifest := write(t, escaping)
 	escape := regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f]|\x{9b}|\x{202e}`)
 	for _, args := range [][]string{
-		{"plan", manifest}, {"apply", "--wait=started", "--timeout", "20s", manifest}, {"plan", "escapes"}, {"probe", "escapes"},
-		{"get", "escapes"}, {"get", "-o", "wide", "escapes"}, {"get", "--containers", "escapes"}, {"describe", "escapes"}, {"events", "escapes"},
-		{"exec", "escapes", "-c", "keeps", "--", "/\x1b[31mred"}, {"top", "escapes"}, {"image", "pull", "no.such.host/\x1b[31m:1"},
-		{"plan", "-o", "json", "escapes"}, {"probe", "-o", "json", "escapes"}, {"get", "-o", "json", "escapes"}, {"events", "-o", "json", "escapes"}, {"snapshot", "escapes"},
+		{"plan", manifest},
+		{"apply", "--wait=started", "--timeout", "20s", manifest},
+		{"plan", "escapes"},
+		{"probe", "escapes"},
+		{"get", "escapes"},
+		{"get", "-o", "wide", "escapes"},
+		{"get", "--containers", "escapes"},
+		{"describe", "escapes"},
+		{"events", "escapes"},
+		{"exec", "escapes", "-c", "keeps", "--", "/\x1b[31mred"},
+		{"top", "escapes"},
+		{"image", "pull", "no.such.host/\x1b[31m:1"},
+		{"plan", "-o", "json", "escapes"},
+		{"probe", "-o", "json", "escapes"},
+		{"get", "-o", "json", "escapes"},
+		{"events", "-o", "json", "escapes"},
+		{"snapshot", "escapes"},
 	} {
 		r := m.run(t, args...)
 		if found := escape.FindString(r.stderr); found != "" {

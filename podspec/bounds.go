@@ -84,9 +84,9 @@ func (d *document) bounded(root *yamlv3.Node) (int64, []Problem) {
 	case problem != nil:
 		return 0, []Problem{*problem}
 	case size.values > maxValues:
-		return 0, []Problem{d.problem(ClassInvalid, root, "", fmt.Sprintf("holds more than %d values", maxValues))}
+		return 0, []Problem{d.problem(root, "", fmt.Sprintf("holds more than %d values", maxValues))}
 	case size.bytes > DefaultMaxBytes:
-		return 0, []Problem{d.problem(ClassInvalid, root, "",
+		return 0, []Problem{d.problem(root, "",
 			fmt.Sprintf("is larger than %d bytes once its aliases are replaced by what they stand for", DefaultMaxBytes))}
 	}
 	return size.values, nil
@@ -94,7 +94,7 @@ func (d *document) bounded(root *yamlv3.Node) (int64, []Problem) {
 
 func (m *measurer) measure(n *yamlv3.Node, depth int) (extent, *Problem) {
 	if depth > maxDepth {
-		p := m.d.problem(ClassInvalid, n, "", fmt.Sprintf("is nested deeper than %d levels", maxDepth))
+		p := m.d.problem(n, "", fmt.Sprintf("is nested deeper than %d levels", maxDepth))
 		return extent{}, &p
 	}
 	if n.Kind == yamlv3.AliasNode {
@@ -124,7 +124,7 @@ func (m *measurer) measure(n *yamlv3.Node, depth int) (extent, *Problem) {
 func (m *measurer) alias(n *yamlv3.Node, depth int) (extent, *Problem) {
 	size, known := m.seen[n.Alias]
 	if size.open || n.Alias == nil {
-		p := m.d.problem(ClassInvalid, n, "", fmt.Sprintf("is not valid YAML: anchor %q stands for something that contains itself", n.Value))
+		p := m.d.problem(n, "", fmt.Sprintf("is not valid YAML: anchor %q stands for something that contains itself", n.Value))
 		return extent{}, &p
 	}
 	if known {

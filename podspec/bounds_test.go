@@ -98,14 +98,10 @@ func TestAKeyForgesNoLine(t *testing.T) {
 }
 
 // served is a server whose answers the test writes, and podctl's way of asking it.
-func served(t *testing.T, tls bool, answer http.HandlerFunc) (Loader, string) {
+func served(t *testing.T, start func(*httptest.Server), answer http.HandlerFunc) (Loader, string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(answer)
-	if tls {
-		server.StartTLS()
-	} else {
-		server.Start()
-	}
+	start(server)
 	t.Cleanup(server.Close)
 	return Loader{HTTP: server.Client()}, server.URL
 }
@@ -121,7 +117,7 @@ func sendTo(place *string) http.HandlerFunc {
 // named.
 func TestRedirectsStayTrusted(t *testing.T) {
 	plain := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(minimal)) }
-	_, target := served(t, false, plain)
+	_, target := served(t, (*httptest.Server).Start, plain)
 	for name, c := range map[string]struct {
 		tls         bool
 		place, want string
@@ -135,7 +131,7 @@ func TestRedirectsStayTrusted(t *testing.T) {
 		"to something that cannot be parsed": {true, "https://me:hunter2@a b/", "redirects to something that is no URL"},
 	} {
 		place := c.place
-		loader, from := served(t, c.tls, sendTo(&place))
+		loader, from := served(t, map[bool]func(*httptest.Server){true: (*httptest.Server).StartTLS, false: (*httptest.Server).Start}[c.tls], sendTo(&place))
 		m, err := loader.Load(t.Context(), from)
 		if c.want == "" && (err != nil || len(m.Pods) != 1) {
 			t.Errorf("%s: %v", name, err)
@@ -145,7 +141,7 @@ func TestRedirectsStayTrusted(t *testing.T) {
 		}
 	}
 	here := ""
-	loader, from := served(t, false, sendTo(&here))
+	loader, from := served(t, (*httptest.Server).Start, sendTo(&here))
 	here = from
 	if _, err := loader.Load(t.Context(), from); err == nil || !strings.Contains(err.Error(), "more than 5 times") {
 		t.Errorf("a circle: %v", err)
@@ -157,13 +153,13 @@ func TestRedirectsStayTrusted(t *testing.T) {
 func TestCredentialsStayWithTheirServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	got := map[string]http.Header{}
-	_, other := served(t, false, func(w http.ResponseWriter, r *http.Request) {
+	_, other := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
 		got["other"] = r.Header
 		_, _ = w.Write([]byte(minimal))
 	})
 	// Another name for the same machine is another server.
 	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
-	loader, first := served(t, false, func(w http.ResponseWriter, r *http.Request) {
+	loader, first := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
 		got["first"] = r.Header
 		sendTo(&other)(w, r)
 	})
@@ -199,7 +195,7 @@ func TestPasswordsInURLsAreNotTold(t *testing.T) {
 
 // TestDownloadsAreBounded in size, also of what is compressed, and in time.
 func TestDownloadsAreBounded(t *testing.T) {
-	loader, endless := served(t, true, func(w http.ResponseWriter, r *http.Request) {
+	loader, endless := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
 		line := []byte(strings.Repeat("# filler\n", 1000))
 		for r.Context().Err() == nil {
 			if _, err := w.Write(line); err != nil {
@@ -210,7 +206,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 	if _, err := loader.Load(t.Context(), endless); err == nil || !strings.Contains(err.Error(), "larger than 10485760 bytes") {
 		t.Errorf("an endless answer: %v", err)
 	}
-	loader, dripping := served(t, true, func(w http.ResponseWriter, r *http.Request) {
+	loader, dripping := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			_, _ = io.WriteString(w, "#")
 			w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's own

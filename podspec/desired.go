@@ -52,12 +52,12 @@ func (d *Desired) Check() error {
 	}
 	for name, one := range d.Objects.ConfigMaps {
 		if one == nil {
-			return fmt.Errorf("ConfigMap %q is null", name)
+			return fmt.Errorf("the ConfigMap %q in it is null", name)
 		}
 	}
 	for name, one := range d.Objects.Secrets {
 		if one == nil {
-			return fmt.Errorf("Secret %q is null", name)
+			return fmt.Errorf("the Secret %q in it is null", name)
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func (d *document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 			key := n.Content[i]
 			at := joinPath(path, key.Value)
 			if first := seen[key.Value]; first != nil {
-				found = append(found, d.problem(ClassInvalid, key, at, fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
+				found = append(found, d.problem(key, at, fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
 			}
 			seen[key.Value] = key
 			found = d.duplicateKeys(n.Content[i+1], at, found)
@@ -141,8 +141,8 @@ func joinPath(path, name string) string {
 	return path + "." + name
 }
 
-func (d *document) problem(class Class, n *yamlv3.Node, path, detail string) Problem {
-	return Problem{Class: class, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: path, Detail: detail}
+func (d *document) problem(n *yamlv3.Node, path, detail string) Problem {
+	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: path, Detail: detail}
 }
 
 // at builds a problem at a field path.

@@ -47,7 +47,7 @@ func sameAfterAFile(t *testing.T, d *Desired) {
 		t.Fatal(err)
 	}
 	var kept Desired
-	if err := json.Unmarshal(first, &kept); err != nil {
+	if err = json.Unmarshal(first, &kept); err != nil {
 		t.Fatal(err)
 	}
 	second, err := json.Marshal(&kept)

@@ -57,8 +57,8 @@ func (x *execution) envFile(ref *v1.FileKeySelector) (text []byte, err error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
-		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-			return nil, errors.Join(err, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
+		if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
+			return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
 		}
 		text, err := podspec.ReadAtMost(f, envFileMax)
 		if err != nil {

@@ -127,7 +127,7 @@ func countLines(path string) (int64, error) {
 // read hands a piece to a reader of files. A compressed one is unpacked beside the
 // system's other temporary files for that long, since the reader works from the end.
 func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
-	if err := checkLog(p.path); err != nil {
+	if err = checkLog(p.path); err != nil {
 		// Rotated away meanwhile, or not written yet.
 		return ignoreMissing(err)
 	}

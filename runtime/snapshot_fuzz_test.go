@@ -24,7 +24,7 @@ func FuzzReadRecording(f *testing.F) {
 			return
 		}
 		var first, second bytes.Buffer
-		if err := recording.Write(&first); err != nil {
+		if err = recording.Write(&first); err != nil {
 			t.Fatal(err)
 		}
 		again, err := ReadRecording(first.Bytes())

@@ -159,7 +159,9 @@ func TestMakeDirDoesNotReplaceAFile(t *testing.T) {
 // TestLogsOfAnotherUserAreRefused: the runtime writes logs as root and follows links, so
 // no directory of theirs may be somebody else's.
 func TestLogsOfAnotherUserAreRefused(t *testing.T) {
-	logDir := func(p Pod, parts ...string) string { return filepath.Join(append([]string{p.layout.LogRoot}, parts...)...) }
+	logDir := func(p Pod, parts ...string) string {
+		return filepath.Join(append([]string{p.layout.LogRoot}, parts...)...)
+	}
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, p Pod)
 		want  string
