@@ -205,13 +205,12 @@ func (q *inquiry) newest(name string) *plan.Container {
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
 	p := plan.ProbeOf(ref.Container, r.Type)
-	runner := probe.Runner{Exec: q.e.execSync}
+	// It may repeat what the container was given, or the one before.
+	runner := probe.Runner{Exec: q.e.execSync, Clean: q.scrub.Text}
 	r.Result = runner.Run(ctx, p, probe.Target{
 		ContainerID: r.ContainerID, Container: ref.Container,
 		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
 	})
-	// It may repeat what the container was given, or the one before.
-	r.Result.Message = q.scrub.Text(r.Result.Message)
 	r.Asked = true
 	r.Counted = r.Record.Counts(p, q.now)
 	if r.Counted {
