@@ -8,6 +8,7 @@ TAGS := grpcnotrace
 
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2
+GOVULNCHECK_VERSION := v1.1.4
 
 KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 LDFLAGS := -s -w -buildid= $(KUBERNETES) -X github.com/podctl/podctl/commands.version=$(VERSION)
@@ -189,6 +190,10 @@ verify: generate ## Generated documents and go.mod are up to date, the sources o
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 	git diff --exit-code -- docs
+
+.PHONY: vulncheck
+vulncheck: ## Look for known faults in what is used (needs the Go vulnerability database)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
 
 E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -short
 
