@@ -495,6 +495,7 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		return dir
 	}
 	state, logs, home := foreign(), foreign(), foreign()
+	pod := write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: foreign}\nspec: {containers: [{name: a, image: 'registry.local/podctl/demo:1', args: [sleep]}]}\n")
 	config := filepath.Join(home, "podctl", "config.yaml")
 	if err := os.MkdirAll(filepath.Dir(config), 0o755); err != nil {
 		t.Fatal(err)
@@ -510,9 +511,9 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		env  string
 		want string
 	}{
-		"apply into a state directory":   {[]string{"--state-dir", state, "-r", m.socket(), "apply", hello}, "", "the state directory cannot be trusted: " + state + " belongs to user 65534"},
+		"apply into a state directory":   {[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "", "the state directory cannot be trusted: " + state + " belongs to user 65534"},
 		"node up in a state directory":   {[]string{"--state-dir", state, "node", "up"}, "", "the state directory cannot be trusted"},
-		"apply into a log root":          {[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", hello}, "", "the log directory cannot be trusted: " + logs + " belongs to user 65534"},
+		"apply into a log root":          {[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "", "the log directory cannot be trusted: " + logs + " belongs to user 65534"},
 		"a configuration of somebody's":  {[]string{"get"}, "XDG_CONFIG_HOME=" + home, config + " belongs to user 65534"},
 		"the same with a name, and then": {[]string{"--config", config, "get"}, "", "/tmp/evil.sock"},
 	} {
@@ -527,5 +528,5 @@ func testForeignDirectories(t *testing.T, m *machine) {
 			t.Errorf("%s holds %v (%v)", dir, entries, err)
 		}
 	}
-	m.must(t, "delete", hello)
+	m.must(t, "delete", "foreign")
 }
