@@ -3,6 +3,7 @@
 package commands_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -378,6 +379,7 @@ func testBoundedInputs(t *testing.T, m *machine) {
 		want string
 		code int
 	}{
+		"a header":            {[]string{"image", "load", "-"}, "header field too long", 1},
 		"a file":              {[]string{"apply", large}, "large.yaml: it is larger than 10485760 bytes", 1},
 		"a device":            {[]string{"plan", "/dev/zero"}, "/dev/zero: it is larger than", 1},
 		"a pipe":              {[]string{"plan", "-"}, "standard input: it is larger than", 1},
@@ -396,6 +398,9 @@ func testBoundedInputs(t *testing.T, m *machine) {
 			t.Fatal(err)
 		}
 		cmd.Stdin = io.LimitReader(zero, 1<<30)
+		if name == "a header" {
+			cmd.Stdin = io.MultiReader(bytes.NewReader(hugeHeader(t)), cmd.Stdin)
+		}
 		r := m.runWith(t, cmd)
 		if err := zero.Close(); err != nil {
 			t.Error(err)
@@ -408,6 +413,25 @@ func testBoundedInputs(t *testing.T, m *machine) {
 			t.Errorf("%s: %d MB of memory are used", name, usage.Maxrss>>10)
 		}
 	}
+}
+
+// hugeHeader begins an archive whose first header says that a gigabyte of others follows.
+func hugeHeader(t *testing.T) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	err := tar.NewWriter(&archive).WriteHeader(&tar.Header{Name: "x", Mode: 0o600, Size: 1 << 30, Format: tar.FormatUSTAR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := archive.Bytes()[:512]
+	header[156] = tar.TypeXHeader
+	copy(header[148:156], "        ")
+	sum := 0
+	for _, b := range header {
+		sum += int(b)
+	}
+	copy(header[148:156], fmt.Sprintf("%06o\x00 ", sum))
+	return header
 }
 
 // A pod whose program, probe and manifest try to move the terminal's cursor.
@@ -512,7 +536,7 @@ func testForeignDirectories(t *testing.T, m *machine) {
 		want string
 	}{
 		"apply into a state directory":   {[]string{"--state-dir", state, "-r", m.socket(), "apply", pod}, "", "the state directory cannot be trusted: " + state + " belongs to user 65534"},
-		"node up in a state directory":   {[]string{"--state-dir", state, "node", "up"}, "", "the state directory cannot be trusted"},
+		"node up in a state directory":   {[]string{"--state-dir", state, "node", "up", "--containerd", "/absent"}, "", "the state directory cannot be trusted"},
 		"apply into a log root":          {[]string{"--state-dir", m.state, "--log-root", logs, "--cgroup-root", m.cgroupRoot(), "apply", pod}, "", "the log directory cannot be trusted: " + logs + " belongs to user 65534"},
 		"a configuration of somebody's":  {[]string{"get"}, "XDG_CONFIG_HOME=" + home, config + " belongs to user 65534"},
 		"the same with a name, and then": {[]string{"--config", config, "get"}, "", "/tmp/evil.sock"},
