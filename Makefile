@@ -8,6 +8,7 @@ TAGS := grpcnotrace
 
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2
+GOVULNCHECK_VERSION := v1.1.4
 
 KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 LDFLAGS := -s -w -buildid= $(KUBERNETES) -X github.com/podctl/podctl/commands.version=$(VERSION)
@@ -185,9 +186,14 @@ lint: $(BIN)/golangci-lint ## Lint
 	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
 
 .PHONY: verify
-verify: generate ## Generated documents and go.mod are up to date
+verify: generate ## Generated documents and go.mod are up to date, the sources of others as go.sum has them
 	$(GO) mod tidy -diff
+	$(GO) mod verify
 	git diff --exit-code -- docs
+
+.PHONY: vulncheck
+vulncheck: ## Look for known faults in what is used (needs the Go vulnerability database)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
 
 E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -short
 
@@ -205,9 +211,17 @@ smoke: setup-containerd2 build images ## The most important of them on container
 
 FUZZTIME ?= 60s
 
+# package:test pairs; a test holds the list complete.
+FUZZ := podspec:FuzzLoad runtime:FuzzPlan runtime:FuzzReadRecording runtime:FuzzLogs runtime/state:FuzzDecodeJournal \
+	runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
+	commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable
+
 .PHONY: fuzz
-fuzz: ## Look for input that makes a plan panic or differ, for FUZZTIME
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz FuzzPlan -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./runtime
+fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
+	@set -e; for pair in $(FUZZ); do \
+		echo "$$pair for $(FUZZTIME)"; \
+		CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${pair##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${pair%%:*}; \
+	done
 
 BENCH := $(TOOL) ./cmd/bench -podctl $(PODCTL) -images $(BIN)
 # More flags for the bench, for example -only start or -podman 'podman --runtime runc'.

@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // setting is the value of a flag that the command line did not set.
@@ -59,7 +62,7 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	all := map[string]setting{}
 	files, named := g.configFiles()
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := readConfigFile(file, named)
 		if errors.Is(err, fs.ErrNotExist) && !named {
 			continue
 		}
@@ -76,6 +79,34 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 		maps.Copy(all, settings)
 	}
 	return all, nil
+}
+
+// readConfigFile reads one file. One that podctl finds by itself is only believed when
+// it is root's or the user's own, and nobody else can write to it: with sudo the home
+// directory may be another user's, and the file says which runtime root talks to.
+func readConfigFile(file string, named bool) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case named:
+	case ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("%s belongs to user %d, and podctl runs as %d: remove it, or say that you want it", file, stat.Uid, os.Geteuid())
+	case info.Mode().Perm()&0o002 != 0:
+		return nil, fmt.Errorf("%s can be written by everybody: look at what is in it, then run chmod go-w", file)
+	}
+	text, err := podspec.ReadAtMost(f, configMax)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
 }
 
 // configFiles lists the configuration files, and tells whether the user named

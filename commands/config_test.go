@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,4 +140,49 @@ func TestEveryGlobalFlagIsDescribed(t *testing.T) {
 			t.Errorf("docs/configuration.md does not describe %s", f.Name)
 		}
 	})
+}
+
+// TestAConfigOfAnotherUserIsRefused: with sudo the home directory may be another user's,
+// and a configuration names the runtime that root talks to.
+func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	file := filepath.Join(t.TempDir(), "podctl", "config.yaml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		owner int
+		mode  os.FileMode
+		args  []string
+		want  string
+	}{
+		"one's own":             {0, 0o644, nil, ""},
+		"another's":             {65534, 0o644, nil, "belongs to user 65534, and podctl runs as 0"},
+		"written by everybody":  {0, 0o646, nil, "can be written by everybody"},
+		"another's, and named":  {65534, 0o644, []string{"--config", file}, ""},
+		"far too long":          {0, 0o600, nil, "config.yaml: it is larger than 65536 bytes"},
+		"far too long, and not": {0, 0o600, []string{"--config", os.DevNull}, ""},
+	} {
+		text := "namespace: edge\n"
+		if strings.HasPrefix(name, "far") {
+			text += strings.Repeat("# filler\n", 10_000)
+		}
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, c.mode), os.Chown(file, c.owner, c.owner)); err != nil {
+			t.Fatal(err)
+		}
+		g := &globals{env: &Env{Getenv: func(name string) string {
+			return map[string]string{"XDG_CONFIG_HOME": filepath.Dir(filepath.Dir(file))}[name]
+		}}}
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		g.addFlags(flags)
+		if err := flags.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		err := g.configure(flags)
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
 }

@@ -50,3 +50,41 @@ func contentsOf(t *testing.T, pattern string) string {
 	}
 	return all.String()
 }
+
+// TestThreatsHaveTheirTests: every test that the threat model names is there, and every
+// line of it names one.
+func TestThreatsHaveTheirTests(t *testing.T) {
+	page := contentsOf(t, "../docs/security.md")
+	there := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|test)\w+)\(`).FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz|test)\\w+)`")
+	lines := 0
+	for line := range strings.Lines(page) {
+		found := named.FindAllStringSubmatch(line, -1)
+		for _, m := range found {
+			if !there[m[1]] {
+				t.Errorf("docs/security.md names %s, and there is no such test", m[1])
+			}
+		}
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| what may be tried") {
+			if lines++; len(found) == 0 {
+				t.Errorf("nothing proves %s", line)
+			}
+		}
+	}
+	if lines < 25 {
+		t.Errorf("only %d lines were looked at", lines)
+	}
+}

@@ -308,6 +308,12 @@ func TestE2E(t *testing.T) {
 		{"takeover", testTakeover},
 		{"live kubelet", testLiveKubelet},
 		{"runtime restart", testRuntimeRestart},
+		{"secrets", testSecrets},
+		{"modes", testModes},
+		{"listeners", testListeners},
+		{"bounded inputs", testBoundedInputs},
+		{"escapes", testEscapes},
+		{"foreign directories", testForeignDirectories},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, m) })

@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Env is what a command has of the world around it.
@@ -38,10 +41,27 @@ func System() *Env {
 	}
 }
 
-// readFile reads a file that a flag names; - is standard input.
+// What is read of files, in bytes: a snapshot of a hundred pods has ten megabytes,
+// a configuration a few lines.
+const (
+	documentMax = 32 << 20
+	configMax   = 64 << 10
+)
+
+// readFile reads a document that a flag names; - is standard input.
 func (e *Env) readFile(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(e.In)
+	in := e.In
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // a file that was only read
+		in = f
 	}
-	return os.ReadFile(path)
+	text, err := podspec.ReadAtMost(in, documentMax)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -58,7 +59,8 @@ func usagef(format string, args ...any) error {
 }
 
 // printable makes a text that may come from an image, a log or a manifest safe
-// for a terminal: control characters are shown, not obeyed.
+// for a terminal: control characters are shown, not obeyed, and so is what turns the
+// direction of the writing round.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -67,6 +69,8 @@ func printable(text string) string {
 			b.WriteRune(r)
 		case r < 0x20 || (r >= 0x7f && r < 0xa0):
 			fmt.Fprintf(&b, "\\x%02x", r)
+		case unicode.Is(unicode.Bidi_Control, r) || r == 0x2028 || r == 0x2029:
+			fmt.Fprintf(&b, "\\u%04x", r)
 		default:
 			b.WriteRune(r)
 		}

@@ -61,7 +61,7 @@ func newNodeUp(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
 			defer cancel()
-			if err := os.MkdirAll(g.stateDir, 0o700); err != nil {
+			if err := g.layout().Prepare(); err != nil {
 				return err
 			}
 			s, err := node.Up(ctx, o.options(g))

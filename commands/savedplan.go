@@ -2,8 +2,8 @@ package commands
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
@@ -31,22 +31,33 @@ func (g *globals) readSaved(path string) (savedPlans, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the saved plan: %w", err)
 	}
+	saved, err := parseSaved(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the saved plan %s: %w", path, err)
+	}
+	return saved, nil
+}
+
+func parseSaved(text []byte) (savedPlans, error) {
 	var doc struct {
 		plan.Plan
 		Items []*plan.Plan `json:"items"`
 	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("reading the saved plan %s: %w", path, err)
+	if err := plan.DecodeDocument(text, &doc); err != nil {
+		return nil, err
 	}
 	switch {
 	case doc.APIVersion != plan.APIVersion:
-		return nil, fmt.Errorf("reading the saved plan %s: apiVersion is %q, not %s", path, doc.APIVersion, plan.APIVersion)
+		return nil, fmt.Errorf("apiVersion is %q, not %s", doc.APIVersion, plan.APIVersion)
 	case doc.Kind == "Plan":
 		return savedPlans{&doc.Plan}, nil
-	case doc.Kind == "PlanList":
-		return doc.Items, nil
+	case doc.Kind != "PlanList":
+		return nil, fmt.Errorf("kind is %q, not Plan", doc.Kind)
 	}
-	return nil, fmt.Errorf("reading the saved plan %s: kind is %q, not Plan", path, doc.Kind)
+	if i := slices.Index(doc.Items, nil); i >= 0 {
+		return nil, fmt.Errorf("items[%d] is no plan", i)
+	}
+	return doc.Items, nil
 }
 
 // of finds the plan of a pod.

@@ -15,21 +15,63 @@ type assembly struct {
 	objects   []*decoded
 	problems  []Problem
 	notes     []Note
+
+	// names finds an object by kind and name.
+	names map[string]*decoded
+	// counted and values are how much has been read; full tells that it is too much.
+	counted int
+	values  int64
+	full    bool
 }
 
 func (a *assembly) addSource(s source) {
+	if line := crowdedLine(s.text, maxMarks); line > 0 {
+		a.refuse(s.name, line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
+		return
+	}
 	docs := splitDocuments(s)
 	if len(docs) == 0 {
-		a.problems = append(a.problems, Problem{Class: ClassInvalid, File: s.name, Line: 1, Column: 1, Detail: "holds no Kubernetes object"})
+		a.refuse(s.name, 1, "holds no Kubernetes object")
 	}
 	for _, d := range docs {
+		if a.full {
+			return
+		}
 		if problems := d.parse(); len(problems) > 0 {
+			a.count(d, 0)
 			a.problems = append(a.problems, problems...)
 			continue
+		}
+		if !a.count(d, d.values) {
+			return
 		}
 		a.documents = append(a.documents, d)
 		a.addDocument(d)
 	}
+}
+
+// refuse notes a problem of a source as a whole.
+func (a *assembly) refuse(file string, line int, detail string) {
+	a.problems = append(a.problems, Problem{Class: ClassInvalid, File: file, Line: line, Column: 1, Detail: detail})
+}
+
+// count adds a document to what has been read; false when that is too much, which is
+// said once.
+func (a *assembly) count(d *document, values int64) bool {
+	a.counted++
+	a.values += values
+	switch {
+	case a.full:
+		return false
+	case a.values > maxValues:
+		a.refuse(d.file, d.line+1, fmt.Sprintf("brings what is read to more than %d values: apply fewer at once", maxValues))
+	case a.counted > maxDocuments:
+		a.refuse(d.file, d.line+1, fmt.Sprintf("is one of more than %d documents: apply fewer at once", maxDocuments))
+	default:
+		return true
+	}
+	a.full = true
+	return false
 }
 
 func (a *assembly) addDocument(d *document) {
@@ -58,7 +100,11 @@ func (a *assembly) addDocument(d *document) {
 		a.add(o, append(d.decodeInto(o.claim), claimProblems(d, o.claim)...))
 	case "v1/List", "v1/PodList":
 		for i, item := range meta.Items {
-			a.addDocument(d.item(i, item))
+			one := d.item(i, item)
+			if !a.count(one, 0) {
+				return
+			}
+			a.addDocument(one)
 		}
 	default:
 		a.problems = append(a.problems, d.at(ClassUnsupported, "kind",
@@ -82,14 +128,16 @@ func (a *assembly) add(o *decoded, problems []Problem) {
 		a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name", "is required"))
 		return
 	}
-	for _, other := range a.objects {
-		if other.kind() == o.kind() && other.key() == o.key() {
-			line, _ := other.doc.position("metadata.name")
-			a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name",
-				fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.doc.file, line)))
-			return
-		}
+	if other := a.names[o.kind()+" "+o.key()]; other != nil {
+		line, _ := other.doc.position("metadata.name")
+		a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name",
+			fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.doc.file, line)))
+		return
 	}
+	if a.names == nil {
+		a.names = map[string]*decoded{}
+	}
+	a.names[o.kind()+" "+o.key()] = o
 	a.objects = append(a.objects, o)
 }
 

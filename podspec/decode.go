@@ -30,7 +30,7 @@ func (d *document) decodeInto(into any) []Problem {
 	if err != nil {
 		problems = append(problems, d.typeProblem(err))
 	}
-	return problems
+	return first(problems)
 }
 
 // strictProblem puts an unknown or repeated field at its place.

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -40,6 +42,25 @@ func (d *Desired) AsWritten() *v1.Pod {
 	pod := d.Pod.DeepCopy()
 	pod.Namespace, pod.UID = d.written.namespace, d.written.uid
 	return pod
+}
+
+// Check finds what is missing in a pod that was read from a file, and that whoever is
+// given one relies on.
+func (d *Desired) Check() error {
+	if d.Pod == nil {
+		return errors.New("it has no pod")
+	}
+	for name, one := range d.Objects.ConfigMaps {
+		if one == nil {
+			return fmt.Errorf("the ConfigMap %q in it is null", name)
+		}
+	}
+	for name, one := range d.Objects.Secrets {
+		if one == nil {
+			return fmt.Errorf("the Secret %q in it is null", name)
+		}
+	}
+	return nil
 }
 
 // Objects are the API objects that manifests supply beside pods, by name. All

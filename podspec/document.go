@@ -22,13 +22,15 @@ type document struct {
 	root *yamlv3.Node
 	// top is the whole document, with the comments before and after it.
 	top *yamlv3.Node
+	// values counts what the document holds, aliases replaced.
+	values int64
 	// prefix is the path inside the document that this part of it has: the item
 	// of a List.
 	prefix string
 }
 
 // splitDocuments cuts a source at its "---" lines. Documents that hold only
-// comments and blanks are left out.
+// comments and blanks are left out. It stops once there are more than anybody reads.
 func splitDocuments(s source) []*document {
 	var docs []*document
 	var current bytes.Buffer
@@ -43,7 +45,9 @@ func splitDocuments(s source) []*document {
 	for text := range bytes.Lines(s.text) {
 		line++
 		if isSeparator(text) {
-			flush()
+			if flush(); len(docs) > maxDocuments {
+				return docs
+			}
 			continue
 		}
 		current.Write(text)
@@ -68,7 +72,7 @@ func hasContent(text []byte) bool {
 }
 
 // parse turns the document into JSON and into a tree of positions. A document
-// that is no YAML, or names a key twice, yields problems instead.
+// that is no YAML, is too large, or names a key twice, yields problems instead.
 func (d *document) parse() []Problem {
 	var root yamlv3.Node
 	if err := yamlv3.Unmarshal(d.text, &root); err != nil {
@@ -77,9 +81,13 @@ func (d *document) parse() []Problem {
 	if len(root.Content) == 0 || root.Content[0].Kind != yamlv3.MappingNode {
 		return []Problem{{Class: ClassInvalid, File: d.file, Line: d.line + 1, Column: 1, Detail: "is not a Kubernetes object: apiVersion and kind are expected"}}
 	}
+	var problems []Problem
+	if d.values, problems = d.bounded(root.Content[0]); len(problems) > 0 {
+		return problems
+	}
 	d.top, d.root = &root, root.Content[0]
 	if twice := d.duplicateKeys(d.root, "", nil); len(twice) > 0 {
-		return twice
+		return first(twice)
 	}
 	json, err := yaml.YAMLToJSONStrict(d.text)
 	if err != nil {
@@ -112,7 +120,7 @@ func (d *document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 			key := n.Content[i]
 			at := joinPath(path, key.Value)
 			if first := seen[key.Value]; first != nil {
-				found = append(found, d.problem(ClassInvalid, key, at, fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
+				found = append(found, d.problem(key, at, fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
 			}
 			seen[key.Value] = key
 			found = d.duplicateKeys(n.Content[i+1], at, found)
@@ -133,8 +141,8 @@ func joinPath(path, name string) string {
 	return path + "." + name
 }
 
-func (d *document) problem(class Class, n *yamlv3.Node, path, detail string) Problem {
-	return Problem{Class: class, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: path, Detail: detail}
+func (d *document) problem(n *yamlv3.Node, path, detail string) Problem {
+	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: path, Detail: detail}
 }
 
 // at builds a problem at a field path.

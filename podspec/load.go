@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,12 @@ const urlTimeout = 30 * time.Second
 type Loader struct {
 	// Stdin is read for the source "-".
 	Stdin io.Reader
-	// HTTP fetches URLs; nil means a client with a timeout.
+	// HTTP fetches URLs; nil means a client of its own.
 	HTTP *http.Client
 	// MaxBytes bounds one source; zero means DefaultMaxBytes.
 	MaxBytes int64
+	// Timeout bounds the download of one; zero means half a minute.
+	Timeout time.Duration
 }
 
 // source is the text of one source and the name it is known by.
@@ -147,15 +150,23 @@ func (l Loader) readDir(dir string) ([]source, error) {
 // runs as root is not read from a connection anyone can change.
 func (l Loader) readURL(ctx context.Context, name string) ([]source, error) {
 	u, err := url.Parse(name)
+	if whole := (*url.Error)(nil); errors.As(err, &whole) {
+		// The whole quotes the URL, with the password that may be in it.
+		return nil, fmt.Errorf("reading manifest: the URL cannot be read: %w", whole.Err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest: %w", err)
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if !isTrusted(u) {
 		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", u.Redacted())
 	}
-	ctx, cancel := context.WithTimeout(ctx, urlTimeout)
+	limit := cmp.Or(l.Timeout, urlTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
 	text, err := l.fetch(ctx, u)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", u.Redacted(), err)
 	}
@@ -167,11 +178,19 @@ func (l Loader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := l.HTTP
-	if client == nil {
-		client = &http.Client{Timeout: urlTimeout}
+	client := http.Client{}
+	if l.HTTP != nil {
+		client = *l.HTTP
 	}
+	client.CheckRedirect = checkRedirect
 	reply, err := client.Do(req)
+	if whole := (*url.Error)(nil); errors.As(err, &whole) {
+		// The whole quotes the URL it came to, which may hold a server's password.
+		err = whole.Err
+	}
+	if err != nil && strings.Contains(err.Error(), "Location header") {
+		err = errors.New("the server redirects to something that is no URL")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +198,28 @@ func (l Loader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
 	if reply.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the server answered %s", reply.Status)
 	}
-	return l.readAll(u.Redacted(), reply.Body)
+	return ReadAtMost(reply.Body, cmp.Or(l.MaxBytes, DefaultMaxBytes))
+}
+
+// maxRedirects is how often a server may send podctl on to another place.
+const maxRedirects = 5
+
+// checkRedirect holds the places that a server names to what a user may name, and
+// does not go on from https to a connection that anyone can change. What a user may
+// have put into the first URL to prove who he is stays with its host.
+func checkRedirect(next *http.Request, before []*http.Request) error {
+	switch {
+	case len(before) > maxRedirects:
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	case !isTrusted(next.URL) || (next.URL.Scheme == "http" && before[len(before)-1].URL.Scheme != "http"):
+		return fmt.Errorf("the server redirects to %s, which is neither https nor on this machine", next.URL.Redacted())
+	}
+	return nil
+}
+
+// isTrusted tells that nobody on the way can change what comes from there.
+func isTrusted(u *url.URL) bool {
+	return u.Scheme == "https" || (u.Scheme == "http" && isLoopback(u.Hostname()))
 }
 
 func isLoopback(host string) bool {
@@ -188,16 +228,9 @@ func isLoopback(host string) bool {
 }
 
 func (l Loader) readAll(name string, r io.Reader) ([]byte, error) {
-	limit := l.MaxBytes
-	if limit == 0 {
-		limit = DefaultMaxBytes
-	}
-	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	text, err := ReadAtMost(r, cmp.Or(l.MaxBytes, DefaultMaxBytes))
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
-	}
-	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("reading manifest %s: it is larger than %d bytes", name, limit)
 	}
 	return text, nil
 }

@@ -169,18 +169,3 @@ func TestUIDIsStable(t *testing.T) {
 		t.Errorf("the uid of default/hello changed to %s: every pod would be a new one", got)
 	}
 }
-
-func FuzzLoad(f *testing.F) {
-	f.Add([]byte(minimal))
-	f.Add([]byte("a: &a [*a]\n"))
-	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		a := &assembly{}
-		a.addSource(source{name: "fuzz", text: text})
-		for _, p := range a.manifest().Problems {
-			if p.Detail == "" {
-				t.Errorf("a problem without words: %+v", p)
-			}
-		}
-	})
-}

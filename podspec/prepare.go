@@ -45,9 +45,12 @@ func validate(d *document, pod *v1.Pod) []Problem {
 	if len(ephemeral) > 0 {
 		errs = append(errs, validateEphemeral(internal, ephemeral, opts)...)
 	}
-	problems := make([]Problem, 0, len(errs))
-	for _, err := range errs {
+	problems := make([]Problem, 0, min(len(errs), maxProblems))
+	for _, err := range errs[:min(len(errs), maxProblems)] {
 		problems = append(problems, d.at(ClassInvalid, err.Field, fieldDetail(err)))
+	}
+	if left := len(errs) - maxProblems; left > 0 {
+		problems = append(problems, d.at(ClassInvalid, "", andMore(left)))
 	}
 	return append(problems, validateIdentity(d, pod)...)
 }

@@ -41,8 +41,22 @@ func (p Problem) String() string {
 		b.WriteString(p.Path + ": ")
 	}
 	b.WriteString(p.Detail)
-	return b.String()
+	// A key of the manifest may hold lines that look like podctl's own.
+	return strings.ReplaceAll(b.String(), "\n", `\n`)
 }
+
+// first are the first of many problems, and how many there are besides.
+func first(problems []Problem) []Problem {
+	left := len(problems) - maxProblems
+	if left <= 0 {
+		return problems
+	}
+	rest := problems[maxProblems]
+	rest.Path, rest.Detail = "", andMore(left)
+	return append(problems[:maxProblems:maxProblems], rest)
+}
+
+func andMore(n int) string { return fmt.Sprintf("and %s more", counted(n, "problem")) }
 
 func place(file string, line, column int) string {
 	if line == 0 {

@@ -70,5 +70,10 @@ func escaped(value string) string {
 	return strings.Trim(string(quoted), `"`)
 }
 
-// Text takes the values out of a text.
-func (s Scrubber) Text(text string) string { return s.values.Replace(text) }
+// Text takes the values out of a text; the zero Scrubber takes out nothing.
+func (s Scrubber) Text(text string) string {
+	if s.values == nil {
+		return text
+	}
+	return s.values.Replace(text)
+}

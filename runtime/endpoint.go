@@ -7,7 +7,9 @@ import (
 	"os"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Endpoint is where a container runtime listens, and who said so.
@@ -94,23 +96,31 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
+// crictlConfigMax bounds what is read of crictl's configuration, in bytes.
+const crictlConfigMax = 64 << 10
+
 // crictlEndpoint reads runtime-endpoint from crictl's configuration; a missing
 // file has none.
 func crictlEndpoint(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading crictl's configuration: %w", err)
 	}
-	var config struct {
-		RuntimeEndpoint string `json:"runtime-endpoint"`
+	defer f.Close() //nolint:errcheck // a file that was only read
+	text, err := podspec.ReadAtMost(f, crictlConfigMax)
+	if err != nil {
+		return "", fmt.Errorf("reading crictl's configuration %s: %w", path, err)
 	}
-	if err := yaml.Unmarshal(text, &config); err != nil {
+	var config struct {
+		RuntimeEndpoint string `yaml:"runtime-endpoint"`
+	}
+	if err := yamlv3.Unmarshal(text, &config); err != nil {
 		return "", fmt.Errorf("reading crictl's configuration %s: %w", path, err)
 	}
 	return config.RuntimeEndpoint, nil

@@ -3,7 +3,6 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -58,10 +57,14 @@ func (x *execution) envFile(ref *v1.FileKeySelector) (text []byte, err error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
-		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-			return nil, errors.Join(err, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
+		if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
+			return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
 		}
-		return io.ReadAll(io.LimitReader(f, envFileMax))
+		text, err := podspec.ReadAtMost(f, envFileMax)
+		if err != nil {
+			return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
+		}
+		return text, nil
 	}
 	return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
 }

@@ -27,7 +27,10 @@ type execution struct {
 	snapshot *Snapshot
 	journal  *state.Journal
 	opts     Options
-	slots    chan struct{}
+	// scrub takes out what runtimes, hooks and probes repeat of Secrets, of those before
+	// as well.
+	scrub podspec.Scrubber
+	slots chan struct{}
 	// debug is the container that the plan starts beside the manifest; nil as a rule.
 	debug *v1.EphemeralContainer
 	// act carries out one step.
@@ -68,6 +71,7 @@ const (
 func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *Snapshot, opts Options) *execution {
 	x := &execution{
 		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
+		scrub: podspec.NewScrubber(in.Desired, s.Journal.Applied),
 		slots: make(chan struct{}, maxConcurrent), done: map[string]chan struct{}{}, states: map[string]stepState{},
 	}
 	x.act = x.do
@@ -129,6 +133,7 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	x.report(Event{Kind: StepStarted, Step: s, Time: began})
 	detail, err := x.act(ctx, s)
 	end(err)
+	err = withoutSecrets(x.scrub, err)
 	ended := x.e.now()
 	ev := Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {
@@ -183,7 +188,7 @@ func (x *execution) fail(s *plan.Step, err error) error {
 func (x *execution) report(ev Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	ev.Pod = x.plan.Pod
+	ev.Pod, ev.Detail = x.plan.Pod, x.scrub.Text(ev.Detail)
 	x.told.note(&ev)
 	if x.opts.Report != nil {
 		x.opts.Report(ev)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // logPiece is one file of a run's log, and how many of its last lines are shown.
@@ -25,15 +27,14 @@ type logPiece struct {
 // and leaves out those of which nothing is shown: what was rotated away before the
 // time that is asked for, or lies before the last lines.
 func piecesOf(path string, opts *LogOptions) ([]logPiece, error) {
-	// The kubelet's names: the file's own, a point and the time (and .gz).
-	rotated, err := filepath.Glob(path + ".*")
+	rotated, err := rotatedLogs(path)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(rotated)
 	files := slices.DeleteFunc(rotated, func(file string) bool {
 		info, err := os.Stat(file)
-		return strings.HasSuffix(file, ".tmp") || err != nil || (!opts.Since.IsZero() && info.ModTime().Before(opts.Since))
+		return strings.HasSuffix(file, ".tmp") || err != nil || !info.Mode().IsRegular() ||
+			(!opts.Since.IsZero() && info.ModTime().Before(opts.Since))
 	})
 	files = append(files, path)
 	if opts.Tail == nil {
@@ -44,6 +45,22 @@ func piecesOf(path string, opts *LogOptions) ([]logPiece, error) {
 		return pieces, nil
 	}
 	return lastPieces(files, *opts.Tail)
+}
+
+// rotatedLogs are the files into which a log was moved aside, the oldest first, by the
+// kubelet's names: the file's own, a point and the time (and .gz).
+func rotatedLogs(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	var rotated []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), filepath.Base(path)+".") {
+			rotated = append(rotated, filepath.Join(filepath.Dir(path), entry.Name()))
+		}
+	}
+	return rotated, nil
 }
 
 // lastPieces are the files in which the last lines are.
@@ -110,9 +127,9 @@ func countLines(path string) (int64, error) {
 // read hands a piece to a reader of files. A compressed one is unpacked beside the
 // system's other temporary files for that long, since the reader works from the end.
 func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
-	if _, missing := os.Stat(p.path); errors.Is(missing, fs.ErrNotExist) {
+	if err = checkLog(p.path); err != nil {
 		// Rotated away meanwhile, or not written yet.
-		return nil
+		return ignoreMissing(err)
 	}
 	if !strings.HasSuffix(p.path, ".gz") {
 		return show(p.path, p.tail)
@@ -127,10 +144,63 @@ func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unpacked.Close(), os.Remove(unpacked.Name())) }()
-	if _, err = io.Copy(unpacked, r); err != nil {
+	if err = unpack(unpacked, r, unpackedMax); err == nil {
+		err = checkLog(unpacked.Name())
+	}
+	if err != nil {
 		return fmt.Errorf("unpacking %s: %w", p.path, err)
 	}
 	return show(unpacked.Name(), p.tail)
+}
+
+// A log is bounded where its reader is not: the length of a line, which a runtime cuts at
+// 16 KiB, and what a compressed file may become. Both are in bytes.
+const (
+	logLineMax  = 1 << 20
+	unpackedMax = 1 << 30
+)
+
+func unpack(w io.Writer, r io.Reader, limit int64) error {
+	n, err := io.Copy(w, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		return fmt.Errorf("it becomes larger than %d bytes: remove it", limit)
+	}
+	return err
+}
+
+// checkLog proves that a file can be read line by line: that it is a regular one, and,
+// unless it is compressed, that no line is longer than a runtime writes. A crash of the
+// machine can leave gigabytes of nothing in one.
+func checkLog(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("reading %s: it is not a regular file", path))
+	}
+	if strings.HasSuffix(path, ".gz") {
+		return nil
+	}
+	buffer, length, line := make([]byte, 64<<10), 0, 1
+	for {
+		n, err := f.Read(buffer)
+		read := buffer[:n]
+		if last := bytes.LastIndexByte(read, '\n'); last >= 0 {
+			length, line = n-last-1, line+bytes.Count(read, []byte{'\n'})
+		} else {
+			length += n
+		}
+		switch {
+		case length > logLineMax:
+			return fmt.Errorf("reading %s: line %d is longer than the %d bytes that a runtime writes: the file is damaged", path, line, logLineMax)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
 }
 
 // byteLimit counts what is shown of a container over all pieces of its log.

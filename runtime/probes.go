@@ -102,6 +102,7 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {
 	q := &inquiry{e: e, desired: desired, observed: s.Observed(plan.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
+	q.scrub = podspec.NewScrubber(desired, q.observed.Journal.Applied)
 	if opts.Memory != nil {
 		for id, records := range q.observed.Journal.Probes {
 			if opts.Memory[id] == nil {
@@ -131,6 +132,7 @@ type inquiry struct {
 	observed plan.Observed
 	now      time.Time
 	opts     ProbeOptions
+	scrub    podspec.Scrubber
 }
 
 // list names every probe that was asked for, with the reason for those that
@@ -203,7 +205,8 @@ func (q *inquiry) newest(name string) *plan.Container {
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
 	p := plan.ProbeOf(ref.Container, r.Type)
-	runner := probe.Runner{Exec: q.e.execSync}
+	// It may repeat what the container was given, or the one before.
+	runner := probe.Runner{Exec: q.e.execSync, Clean: q.scrub.Text}
 	r.Result = runner.Run(ctx, p, probe.Target{
 		ContainerID: r.ContainerID, Container: ref.Container,
 		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,

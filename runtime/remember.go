@@ -181,7 +181,7 @@ func (x *execution) noteFailure(container string, err error) {
 		x.journal.StartErrors = map[string]plan.StartError{}
 	}
 	x.journal.StartErrors[container] = plan.StartError{
-		Reason: reasonOf(err, "RunContainerError"), Message: err.Error(), At: x.e.now(),
+		Reason: reasonOf(err, "RunContainerError"), Message: x.scrub.Text(err.Error()), At: x.e.now(),
 	}
 }
 

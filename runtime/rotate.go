@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -63,11 +61,10 @@ func ignoreMissing(err error) error {
 }
 
 func dropOldLogs(path string) error {
-	rotated, err := filepath.Glob(path + ".*")
+	rotated, err := rotatedLogs(path)
 	if err != nil {
 		return err
 	}
-	slices.Sort(rotated)
 	for _, old := range rotated[:max(len(rotated)-(logFilesMax-1), 0)] {
 		if err := os.Remove(old); err != nil {
 			return fmt.Errorf("removing an old log: %w", err)

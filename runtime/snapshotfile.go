@@ -219,7 +219,7 @@ func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 // left out.
 func ReadRecording(text []byte) (Recording, error) {
 	var f snapshotFile
-	if err := json.Unmarshal(text, &f); err != nil {
+	if err := plan.DecodeDocument(text, &f); err != nil {
 		return nil, fmt.Errorf("it is no snapshot: %w", err)
 	}
 	if f.APIVersion != plan.APIVersion {
@@ -234,7 +234,10 @@ func ReadRecording(text []byte) (Recording, error) {
 		return nil, fmt.Errorf("it is no snapshot: kind is %q, not %s", f.Kind, snapshotKind)
 	}
 	recording := make(Recording, 0, len(files))
-	for _, f := range files {
+	for i, f := range files {
+		if f == nil {
+			return nil, fmt.Errorf("items[%d] is no snapshot", i)
+		}
 		s, err := f.snapshot()
 		if err != nil {
 			return nil, err
@@ -297,6 +300,11 @@ func (f *snapshotFile) journal() (*state.Journal, error) {
 	if m := f.Journal; m != nil {
 		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors
 		j.Left, j.Applied = m.Left, m.Applied
+	}
+	if j.Applied != nil {
+		if err := j.Applied.Check(); err != nil {
+			return nil, fmt.Errorf("journal.applied: %w", err)
+		}
 	}
 	return j, nil
 }

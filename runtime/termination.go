@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crilogs "k8s.io/cri-client/pkg/logs"
@@ -63,7 +64,8 @@ func terminationFile(s *runtimeapi.ContainerStatus, path string) (string, error)
 
 // endOf reads the last bytes of a file.
 func endOf(path string, size int64) (text string, err error) {
-	f, err := os.Open(path)
+	// Without waiting: it may be a pipe that nobody writes to.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
@@ -84,9 +86,13 @@ func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
 	lines := int64(messageLogLines)
 	var out bytes.Buffer
 	ctx = klog.NewContext(ctx, logr.Discard())
-	err := crilogs.ReadLogs(ctx, s.GetLogPath(), s.GetId(), &crilogs.LogOptions{TailLines: &lines}, nil, &out, &out)
+	err := checkLog(s.GetLogPath())
+	if err == nil {
+		err = crilogs.ReadLogs(ctx, s.GetLogPath(), s.GetId(), &crilogs.LogOptions{TailLines: &lines}, nil, &out, &out)
+	}
 	if err != nil {
-		return "Error on reading termination message from logs: " + err.Error()
+		text := "Error on reading termination message from logs: " + err.Error()
+		return text[:min(len(text), messageLogBytes)]
 	}
 	text := out.Bytes()
 	return string(text[max(len(text)-messageLogBytes, 0):])

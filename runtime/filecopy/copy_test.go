@@ -4,8 +4,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func make1(t *testing.T, path, text string, mode os.FileMode) {
@@ -138,5 +141,35 @@ func TestRootKeepsPathsIn(t *testing.T) {
 	}
 	if _, _, err := root.Target("/absent/", "x"); err == nil {
 		t.Error("a directory that is not there was accepted")
+	}
+}
+
+// TestWhatIsCopiedOutIsHarmless: no device and no pipe comes out of a container, and no
+// program that takes on another user.
+func TestWhatIsCopiedOutIsHarmless(t *testing.T) {
+	src, dst := t.TempDir(), t.TempDir()
+	make1(t, src+"/tree/set", "id", 0o755|os.ModeSetuid|os.ModeSetgid)
+	if err := unix.Mkfifo(src+"/tree/pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"tree/pipe"}
+	if os.Geteuid() == 0 {
+		if err := unix.Mknod(src+"/tree/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "tree/zero")
+	}
+	var skipped []string
+	err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "tree", Options{Skipped: func(name, _ string) { skipped = append(skipped, name) }})
+	if slices.Sort(skipped); err != nil || !slices.Equal(skipped, want) {
+		t.Errorf("left out are %v, not %v (%v)", skipped, want, err)
+	}
+	if info, err := os.Stat(dst + "/tree/set"); err != nil || info.Mode() != 0o755 {
+		t.Errorf("the program: %v %v", info.Mode(), err)
+	}
+	for _, name := range want {
+		if _, err := os.Lstat(dst + "/" + name); !os.IsNotExist(err) {
+			t.Errorf("%s is there: %v", name, err)
+		}
 	}
 }

@@ -55,8 +55,11 @@ func (l layout) path(parts ...string) string {
 }
 
 func (l layout) socket() string { return l.path("containerd.sock") }
-func (l layout) config() string { return l.path("config.toml") }
-func (l layout) log() string    { return l.path("containerd.log") }
+
+// shimSocket is where the shims tell containerd what happens.
+func (l layout) shimSocket() string { return l.socket() + ".ttrpc" }
+func (l layout) config() string     { return l.path("config.toml") }
+func (l layout) log() string        { return l.path("containerd.log") }
 
 // Socket is the CRI socket of the node in a directory.
 func Socket(dir string) string { return layout(dir).socket() }
@@ -122,6 +125,11 @@ func prepare(o *Options) (layout, error) {
 		if err := os.MkdirAll(l.path(sub), 0o700); err != nil {
 			return "", fmt.Errorf("preparing the node: %w", err)
 		}
+	}
+	// Also where it was there before: its sockets are made a moment before they get
+	// their modes.
+	if err := os.Chmod(l.path(), 0o700); err != nil {
+		return "", fmt.Errorf("preparing the node: %w", err)
 	}
 	return l, nil
 }

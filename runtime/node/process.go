@@ -133,7 +133,7 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 			return fmt.Errorf("containerd ended soon after its start; the end of its log %s:\n%s", l.log(), tail(l.log()))
 		}
 		if last = healthy(ctx, l); last == nil {
-			return os.Chmod(l.socket(), 0o600)
+			return errors.Join(os.Chmod(l.socket(), 0o600), os.Chmod(l.shimSocket(), 0o600))
 		}
 		select {
 		case <-ctx.Done():

@@ -40,8 +40,10 @@ var ErrNotThisPod = errors.New("the saved plan is of another pod")
 
 // MakeSaved makes the plan again that was saved: from the same input, and only
 // with the steps that the saved one has. It is a *StaleError when the manifest or
-// the world is not what it was, or when a step would not be made any more. A
-// hold that ran out since then makes no step.
+// the world is not what it was, when a step would not be made any more, or when one
+// that belongs to the plan is not in the file. A hold that ran out since then makes no
+// step. So a file that somebody changed can neither add a step nor keep one from
+// being done.
 func MakeSaved(in *Input, saved *Plan) (*Plan, error) {
 	if saved.Pod != in.Pod {
 		return nil, fmt.Errorf("%w: %s (uid %s), not %s (uid %s)", ErrNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
@@ -49,7 +51,11 @@ func MakeSaved(in *Input, saved *Plan) (*Plan, error) {
 	again := *in
 	again.Options.IgnoreBackoff, again.Options.KeepBasis = true, true
 	p := Make(&again)
-	if changes := saved.changesTo(p); len(changes) > 0 {
+	changes := saved.changesTo(p)
+	if len(changes) == 0 {
+		changes = saved.leftOut(&again)
+	}
+	if len(changes) > 0 {
 		return nil, &StaleError{Pod: in.Pod, Changes: changes}
 	}
 	p.Basis = nil
@@ -75,6 +81,35 @@ func (p *Plan) changesTo(now *Plan) []string {
 		}
 	}
 	return changes
+}
+
+// leftOut names the steps that the plan had when it was saved and the file has not. It
+// was made at its own time, with or without a heed to delays.
+func (p *Plan) leftOut(in *Input) []string {
+	then := *in
+	then.Now = p.ObservedAt
+	var shortest []string
+	for i, ignore := range []bool{false, true} {
+		then.Options.IgnoreBackoff = ignore
+		missing := p.missingOf(Make(&then))
+		if len(missing) == 0 {
+			return nil
+		}
+		if i == 0 || len(missing) < len(shortest) {
+			shortest = missing
+		}
+	}
+	return shortest
+}
+
+func (p *Plan) missingOf(whole *Plan) []string {
+	var missing []string
+	for i := range whole.Steps {
+		if !p.hasStep(&whole.Steps[i]) {
+			missing = append(missing, fmt.Sprintf("step %s is not in the saved plan (was it made with other flags, or was the file changed?)", whole.Steps[i].ID))
+		}
+	}
+	return missing
 }
 
 func (p *Plan) desiredChanges(now *Plan) []string {
@@ -103,6 +138,9 @@ func treeOf(d *podspec.Desired) map[string]any {
 func secretDigests(d *podspec.Desired) map[string]map[string]string {
 	secrets := map[string]map[string]string{}
 	for name, s := range d.Objects.Secrets {
+		if s == nil {
+			continue
+		}
 		secrets[name] = map[string]string{}
 		for key, digest := range s.Data {
 			secrets[name][key] = string(digest)

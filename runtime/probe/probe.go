@@ -72,6 +72,9 @@ type ExecResult struct {
 type Runner struct {
 	// Exec is used for probes of type exec.
 	Exec ExecFunc
+	// Clean takes out of an answer what nobody shall see, before it is cut to one short
+	// line; nil leaves it as it is.
+	Clean func(string) string
 }
 
 // ask is one way to ask a probe.
@@ -84,7 +87,7 @@ type ask struct {
 func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
 	a, err := r.handler(p, t)
 	if err != nil {
-		return Result{Verdict: Unknown, Handler: a.handler, Message: oneLine(err.Error())}
+		return Result{Verdict: Unknown, Handler: a.handler, Message: r.oneLine(err.Error())}
 	}
 	timeout := time.Duration(p.TimeoutSeconds) * time.Second
 	result := Result{Handler: a.handler}
@@ -92,7 +95,7 @@ func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
 	for result.Attempts < maxAttempts && ctx.Err() == nil {
 		result.Attempts++
 		verdict, message, err := inTime(ctx, a, timeout)
-		result.Verdict, result.Message = judged(verdict, message, err)
+		result.Verdict, result.Message = r.judged(verdict, message, err)
 		if err == nil {
 			break
 		}
@@ -140,9 +143,9 @@ func inTime(ctx context.Context, a ask, timeout time.Duration) (kprobe.Result, s
 	}
 }
 
-func judged(verdict kprobe.Result, message string, err error) (Verdict, string) {
+func (r Runner) judged(verdict kprobe.Result, message string, err error) (Verdict, string) {
 	if err != nil {
-		return Unknown, oneLine(err.Error())
+		return Unknown, r.oneLine(err.Error())
 	}
 	switch verdict {
 	case kprobe.Success:
@@ -150,10 +153,17 @@ func judged(verdict kprobe.Result, message string, err error) (Verdict, string) 
 	case kprobe.Warning:
 		return Warning, "redirected to another host"
 	case kprobe.Failure:
-		return Failure, oneLine(message)
+		return Failure, r.oneLine(message)
 	case kprobe.Unknown:
 	}
-	return Failure, oneLine(message)
+	return Failure, r.oneLine(message)
+}
+
+func (r Runner) oneLine(text string) string {
+	if r.Clean != nil {
+		text = r.Clean(text)
+	}
+	return oneLine(text)
 }
 
 // messageMax is the longest message that is passed on, in bytes.

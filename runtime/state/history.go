@@ -59,10 +59,11 @@ type Span struct {
 	Failed bool      `json:"failed,omitempty"`
 }
 
-// A history is bounded: the events and spans that are kept, and the length of a
-// message in bytes (core/v1: an event's message has at most 1024).
+// A history is bounded: its file in bytes, the events and spans that are kept, and the
+// length of a message in bytes (core/v1: an event's message has at most 1024).
 const (
 	historyVersion = 1
+	historyMax     = 4 << 20
 	eventsMax      = 200
 	spansMax       = 200
 	messageMax     = 1024
@@ -71,9 +72,8 @@ const (
 // Add adds events. One that has happened before is counted instead, and comes last.
 func (h *History) Add(events ...PodEvent) {
 	for _, e := range events {
-		if len(e.Message) > messageMax {
-			e.Message = strings.ToValidUTF8(e.Message[:messageMax], "")
-		}
+		// As it is when it was written and read again, or it would never be counted.
+		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageMax)], "")
 		e.Count, e.First = 1, e.Last
 		for i, old := range h.Events {
 			if old.Type == e.Type && old.Reason == e.Reason && old.Container == e.Container && old.Message == e.Message {
@@ -119,17 +119,22 @@ func (p Pod) ReadHistory() (*History, error) {
 		return nil, err
 	}
 	h := &History{}
-	text, err := readRegular(p.HistoryFile())
+	text, err := readRegular(p.HistoryFile(), historyMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
 		return h, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the pod's events: %w", err)
 	}
-	if err := json.Unmarshal(text, h); err != nil || h.Version != historyVersion {
-		h = &History{}
+	return decodeHistory(text), nil
+}
+
+func decodeHistory(text []byte) *History {
+	h := &History{}
+	if err := plan.DecodeDocument(text, h); err != nil || h.Version != historyVersion {
+		return &History{}
 	}
-	return h, nil
+	return h
 }
 
 // RemoveHistory forgets what happened to the pod. The caller holds the pod's lock.
@@ -172,7 +177,7 @@ func (p Pod) WriteHistory(h *History) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
-	if err = errors.Join(p.check(), p.layout.prepare()); err == nil {
+	if err = errors.Join(p.check(), p.layout.Prepare()); err == nil {
 		err = makeDirs(p.layout.histories(), podDirMode, podDirMode)
 	}
 	if err != nil {

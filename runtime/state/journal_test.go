@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -229,7 +230,7 @@ func FuzzDecodeJournal(f *testing.F) {
 	}
 	for _, seed := range []string{
 		string(full), `{"version":1}`, `{"version":2}`, `null`, `[]`, `{"version":1,"probes":{"c":null},"applied":{"pod":null}}`,
-		`{"version":1,"actuated":{"containers":{"a":{"limits":{"cpu":"1e9999"}}}}}`, `{"version":1,"startTime":"yesterday"}`,
+		`{"version":1,"applied":{"pod":{},"objects":{"secrets":{"a":null}}}}`, `{"version":1,"actuated":{"containers":{"a":{"limits":{"cpu":"1e9999"}}}}}`, `{"version":1,"startTime":"yesterday"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -246,8 +247,12 @@ func FuzzDecodeJournal(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeJournal(again); err != nil {
-			t.Errorf("what was written cannot be read: %v", err)
+		second, err := decodeJournal(again)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if third, err := json.Marshal(second); err != nil || !bytes.Equal(again, third) {
+			t.Errorf("what was written is read as something else: %v\n%s\n%s", err, again, third)
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
-	kjson "sigs.k8s.io/json"
+
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // journalMax bounds what is read of a journal, in bytes. Forty ConfigMaps
@@ -51,7 +52,7 @@ func (p Pod) ReadJournal() (*Journal, error) {
 	if err := errors.Join(p.check(), p.layout.check()); err != nil {
 		return nil, err
 	}
-	text, err := readRegular(p.JournalFile())
+	text, err := readRegular(p.JournalFile(), journalMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Journal{Version: journalVersion}, nil
@@ -69,9 +70,9 @@ func (p Pod) ReadJournal() (*Journal, error) {
 	return j, nil
 }
 
-// readRegular reads a file that must be an ordinary one: neither a link to
-// somewhere else nor a pipe that never ends.
-func readRegular(path string) (text []byte, err error) {
+// readRegular reads a file that must be an ordinary one of at most so many bytes:
+// neither a link to somewhere else nor a pipe that never ends.
+func readRegular(path string, limit int64) (text []byte, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("%w: it is a symbolic link", ErrDamaged)
@@ -86,10 +87,10 @@ func readRegular(path string) (text []byte, err error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: it is not a regular file", ErrDamaged)
-	case info.Size() > journalMax:
-		return nil, fmt.Errorf("%w: its %d bytes are more than a journal has", ErrDamaged, info.Size())
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that podctl writes", ErrDamaged, info.Size(), limit)
 	}
-	return io.ReadAll(io.LimitReader(f, journalMax))
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // decodeJournal looks at the version first: a newer form need not decode at all.
@@ -97,7 +98,7 @@ func decodeJournal(text []byte) (*Journal, error) {
 	var form struct {
 		Version int `json:"version"`
 	}
-	if err := json.Unmarshal(text, &form); err != nil {
+	if err := plan.DecodeDocument(text, &form); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
@@ -107,9 +108,13 @@ func decodeJournal(text []byte) (*Journal, error) {
 		return nil, fmt.Errorf("%w: it names no version", ErrDamaged)
 	}
 	var j Journal
-	// The decoder of manifests: what it has learnt of a pod's fields serves twice.
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &j); err != nil {
+	if err := plan.DecodeDocument(text, &j); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if j.Applied != nil {
+		if err := j.Applied.Check(); err != nil {
+			return nil, fmt.Errorf("%w: the manifest in it: %w", ErrDamaged, err)
+		}
 	}
 	return &j, nil
 }

@@ -51,7 +51,7 @@ func (p Pod) Lock(ctx context.Context) (*Lock, error) {
 }
 
 func (p Pod) makeLocks() error {
-	if err := errors.Join(p.check(), p.layout.prepare()); err != nil {
+	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
 		return err
 	}
 	if err := makeDirs(p.layout.locks(), 0o700, 0o700); err != nil {

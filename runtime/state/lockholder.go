@@ -56,7 +56,7 @@ func command(args []string) string {
 // readHolder reads who holds a lock. What stands in the file goes to a terminal,
 // so control characters do not pass.
 func readHolder(path string) string {
-	text, err := readRegular(path)
+	text, err := readRegular(path, 64<<10)
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return -1

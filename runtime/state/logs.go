@@ -49,7 +49,13 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 	}
 	err := makeDirs(p.layout.LogRoot, logDirMode, logRootMode)
 	if err == nil {
+		err = p.layout.checkLogs(p.layout.LogRoot)
+	}
+	if err == nil {
 		err = makeDirs(p.ContainerLogDir(namespace, name, container), logDirMode, logDirMode)
+	}
+	if err == nil {
+		err = p.layout.checkLogs(p.layout.LogRoot, p.LogDir(namespace, name), p.ContainerLogDir(namespace, name, container))
 	}
 	if err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)

@@ -18,7 +18,7 @@ const podDirMode = 0o750
 // directories above it get mode 0750, the last one gets perm, whatever the
 // umask. One that is there already keeps its mode.
 func (p Pod) MakeDir(path string, perm fs.FileMode) error {
-	if err := errors.Join(p.check(), p.layout.prepare()); err != nil {
+	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
 		return err
 	}
 	if path != p.Dir() && !strings.HasPrefix(path, p.Dir()+string(filepath.Separator)) {
@@ -32,7 +32,7 @@ func (p Pod) MakeDir(path string, perm fs.FileMode) error {
 
 // MakeClaims creates the directory in which the claims of a namespace lie.
 func (p Pod) MakeClaims(namespace string) error {
-	if err := errors.Join(p.check(), p.layout.prepare()); err != nil {
+	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
 		return err
 	}
 	if err := makeDirs(filepath.Dir(p.ClaimDir(namespace, "x")), 0o711, 0o711); err != nil {

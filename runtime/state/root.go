@@ -12,9 +12,12 @@ import (
 // have put there what podctl would act on.
 var ErrUnsafe = errors.New("the state directory cannot be trusted")
 
-// prepare creates the state directory for its owner alone, and refuses one that
+// ErrUnsafeLogs says the same of a log directory.
+var ErrUnsafeLogs = errors.New("the log directory cannot be trusted")
+
+// Prepare creates the state directory for its owner alone, and refuses one that
 // somebody else could have put there.
-func (l Layout) prepare() error {
+func (l Layout) Prepare() error {
 	if _, err := os.Stat(l.Root); errors.Is(err, fs.ErrNotExist) {
 		if err := makeDirs(l.Root, 0o755, 0o700); err != nil {
 			return fmt.Errorf("creating the state directory: %w", err)
@@ -38,6 +41,32 @@ func (l Layout) check() error {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
 	return errors.Join(l.checkOwner(link), l.checkMode(target), l.checkOwner(target))
+}
+
+// checkLogs refuses a log directory that another user owns or can write to: the
+// runtime would follow a link in it, as root. The log root may be a link of one's own,
+// what lies below it may not.
+func (l Layout) checkLogs(dirs ...string) error {
+	for i, dir := range dirs {
+		look := os.Lstat
+		if i == 0 {
+			look = os.Stat
+		}
+		info, err := look(dir)
+		if err != nil {
+			return err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case !info.IsDir():
+			return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root", ErrUnsafeLogs, dir)
+		case ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
+			return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another --log-root", ErrUnsafeLogs, dir, stat.Uid)
+		case info.Mode().Perm()&0o022 != 0:
+			return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 755 %s", ErrUnsafeLogs, dir, dir)
+		}
+	}
+	return nil
 }
 
 // checkOwner accepts what the user or root owns: who can act as root needs no

@@ -155,3 +155,62 @@ func TestMakeDirDoesNotReplaceAFile(t *testing.T) {
 		t.Error("MakeDir through a file succeeded, want an error")
 	}
 }
+
+// TestLogsOfAnotherUserAreRefused: the runtime writes logs as root and follows links, so
+// no directory of theirs may be somebody else's.
+func TestLogsOfAnotherUserAreRefused(t *testing.T) {
+	logDir := func(p Pod, parts ...string) string {
+		return filepath.Join(append([]string{p.layout.LogRoot}, parts...)...)
+	}
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, p Pod)
+		want  string
+	}{
+		"the root is written by all":      {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
+		"the root is written by a group":  {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
+		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, p.LogDir("default", "web"), 0o757) }, "can be written by others"},
+		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.ContainerLogDir("default", "web", "app")) }, "is not a directory"},
+		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.LogDir("default", "web")) }, "is not a directory"},
+		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, p.ContainerLogDir("default", "web", "app")) }, "belongs to user 65534"},
+		"the root is another's":           {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
+		"the root is a link of one's own": {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
+		"nothing is wrong":                {func(*testing.T, Pod) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := newLayout(t).Pod(testUID)
+			if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(t, pod)
+			err := pod.MakeLogDir("default", "web", "app")
+			if (err == nil) != (c.want == "") || (err != nil && (!errors.Is(err, ErrUnsafeLogs) || !strings.Contains(err.Error(), c.want))) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chown(t *testing.T, path string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// relink moves a directory and puts a link in its place.
+func relink(t *testing.T, path string) {
+	t.Helper()
+	if err := errors.Join(os.Rename(path, path+".moved"), os.Symlink(path+".moved", path)); err != nil {
+		t.Fatal(err)
+	}
+}

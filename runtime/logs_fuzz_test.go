@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crilogs "k8s.io/cri-client/pkg/logs"
+	"k8s.io/klog/v2"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// FuzzLogs: whatever stands in the files of a log, rotated and compressed ones too, no
+// more is shown than was written, and no more than was asked for.
+func FuzzLogs(f *testing.F) {
+	const line = "2026-05-04T12:00:00.000000001Z stdout F hello\n"
+	for _, seed := range []string{
+		line, line + line, "2026-05-04T12:00:00Z stdout P hel\n2026-05-04T12:00:00Z stdout F lo\n", line + "2026-05-04T12:00:01Z stderr F cut o",
+		`{"log":"hello\n","stream":"stdout","time":"2026-05-04T12:00:00Z"}` + "\n", line + "garbage\n" + line, "\x00\x00\n", "", "2026-05-04T12:00:00Z stdout\n",
+	} {
+		f.Add(zipped(f, seed), []byte(seed), []byte(line), int64(2), int64(8))
+		f.Add(zipped(f, line), []byte(line), []byte(seed), int64(-1), int64(-1))
+	}
+	f.Fuzz(func(t *testing.T, oldest, older, newest []byte, tail, limit int64) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "0.log")
+		for name, text := range map[string][]byte{"0.log.20260504-100000.gz": oldest, "0.log.20260504-110000": older, "0.log": newest, "0.log.tmp": newest} {
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		opts := LogOptions{Timestamps: limit%2 == 0}
+		if tail >= 0 {
+			opts.Tail = &tail
+		}
+		if limit >= 0 {
+			opts.LimitBytes = &limit
+		}
+		var stdout, stderr bytes.Buffer
+		showAll(t, path, &opts, &stdout, &stderr)
+		shown := int64(stdout.Len() + stderr.Len())
+		if limit >= 0 && shown > limit {
+			t.Errorf("%d bytes are shown, %d were asked for", shown, limit)
+		}
+		if lines := int64(bytes.Count(stdout.Bytes(), []byte("\n")) + bytes.Count(stderr.Bytes(), []byte("\n"))); tail >= 0 && lines > tail && !bytes.Contains(slicesOf(oldest, older, newest), []byte(`\`)) {
+			t.Errorf("%d lines are shown, %d were asked for: %q", lines, tail, stdout.String())
+		}
+	})
+}
+
+func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// showAll reads the pieces of a log as Logs does.
+func showAll(t *testing.T, path string, opts *LogOptions, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	pieces, err := piecesOf(path, opts)
+	if err != nil {
+		return
+	}
+	ctx := klog.NewContext(t.Context(), logr.Discard())
+	out := &sharedWriter{}
+	limit := newLimit(opts.LimitBytes)
+	for i := range pieces {
+		err := pieces[i].read(func(file string, tail *int64) error {
+			return crilogs.ReadLogs(ctx, file, "c", &crilogs.LogOptions{TailLines: tail, LimitBytes: limit.left(), Timestamp: opts.Timestamps},
+				nil, limit.counting(out.lines(stdout, "")), limit.counting(out.lines(stderr, "")))
+		})
+		if err != nil && strings.Contains(err.Error(), "panic") {
+			t.Error(err)
+		}
+	}
+}
+
+func zipped(tb testing.TB, text string) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestLogsThatHurtAreRefused: a log that would fill memory or the disk, or that never
+// ends, is named and not read.
+func TestLogsThatHurtAreRefused(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	dir := t.TempDir()
+	file := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const line = "2026-05-04T12:00:00.000000001Z stdout F hello\n"
+	hole := file("hole.log", []byte(line))
+	if err := os.Truncate(hole, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	pipe := filepath.Join(dir, "pipe.log")
+	if err := mkfifo(pipe); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ path, want string }{
+		"a terabyte of nothing":      {hole, "hole.log: line 2 is longer than the 1048576 bytes that a runtime writes"},
+		"a pipe":                     {pipe, "pipe.log: it is not a regular file"},
+		"a directory":                {dir, "it is not a regular file"},
+		"a long line, compressed":    {file("long.gz", zipped(t, strings.Repeat("x", 2<<20))), "unpacking "},
+		"no gzip":                    {file("no.gz", []byte(strings.Repeat("garbage", 10))), "no.gz: gzip: invalid header"},
+		"a gzip file that was cut":   {file("cut.gz", zipped(t, line)[:30]), "unexpected EOF"},
+		"lines that are long enough": {file("ok.log", []byte(line+strings.Repeat("x", 1<<20-100)+"\n"+line)), ""},
+		"one that is gone":           {filepath.Join(dir, "gone.log"), ""},
+	} {
+		p := logPiece{path: c.path}
+		err := p.read(func(string, *int64) error { return nil })
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	var out bytes.Buffer
+	if err := unpack(&out, strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "larger than 5 bytes") || out.Len() > 6 {
+		t.Errorf("a file that becomes large: %v, %d bytes are written", err, out.Len())
+	}
+	if err := unpack(&out, strings.NewReader("12345"), 5); err != nil {
+		t.Error(err)
+	}
+	if text := lastWords(t.Context(), exited(hole)); len(text) > messageLogBytes || !strings.Contains(text, "is longer than") {
+		t.Errorf("the last words of it: %q", text)
+	}
+	if text, err := endOf(pipe, 10); err != nil || text != "" {
+		t.Errorf("the end of a pipe: %q, %v", text, err)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("%v is left beside the temporary files (%v)", left, err)
+	}
+}
+
+// exited is a container that failed, wrote no message and asks for its log's end.
+func exited(log string) *runtimeapi.ContainerStatus {
+	return &runtimeapi.ContainerStatus{
+		State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 1, LogPath: log,
+		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: "FallbackToLogsOnError"},
+	}
+}
+
+func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }

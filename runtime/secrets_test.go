@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+const repeated = `apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {word: SECRET}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: a
+    image: i:1
+    envFrom: [{secretRef: {name: s}}]
+    livenessProbe: {exec: {command: [probe]}, failureThreshold: 1, periodSeconds: 1}
+    lifecycle: {postStart: {exec: {command: [hook]}}, preStop: {exec: {command: [hook]}}}
+`
+
+// TestWhatOthersRepeatIsScrubbed: no error, no event, no plan and no report of a probe
+// has the value of a Secret that a runtime, a hook or a probe repeated, also not of the
+// Secret that the container was started with when the manifest has another by now.
+func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
+	// Long, so that a cut would go through one, and with blanks that a table takes out.
+	const before, after = "hunter2  hunter2-hunter2-hunter2-hunter2-hunter2-before", "swordfish-after"
+	says := "it knows " + before + " and " + after + strings.Repeat(" "+before, 20)
+	for name, disturb := range map[string]func(*lab){
+		"the runtime cannot create": func(l *lab) {
+			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
+		},
+		"the runtime cannot start": func(l *lab) {
+			l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
+		},
+		"the runtime cannot stop": func(l *lab) {
+			l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
+		},
+		"a hook or a probe fails": func(l *lab) {
+			l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+				return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stdout: []byte(says), Stderr: []byte(says)}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, "i:1")
+			first, second := loadText(t, strings.Replace(repeated, "SECRET", before, 1)), loadText(t, strings.Replace(repeated, "SECRET", after, 1))
+			if _, err := l.engine.Apply(t.Context(), first, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			disturb(l)
+			l.clock.Advance(10 * time.Second)
+			var told strings.Builder
+			for range 2 {
+				reports, err := l.engine.Probe(t.Context(), second, ProbeOptions{})
+				fmt.Fprintf(&told, "%+v %v\n", reports, err)
+				outcome, err := l.engine.Apply(t.Context(), second, Options{Report: func(ev Event) { fmt.Fprintf(&told, "%+v %+v\n", ev, ev.Step) }})
+				fmt.Fprintf(&told, "%v\n", err)
+				if err == nil {
+					fmt.Fprintf(&told, "%v %+v\n", outcome.Err(), outcome.Plan)
+				}
+				p, err := l.engine.Plan(t.Context(), second, plan.Options{})
+				fmt.Fprintf(&told, "%+v %v\n", p, err)
+			}
+			pod := l.layout.Pod(second.Pod.UID)
+			history, err := pod.ReadHistory()
+			if err != nil {
+				t.Fatal(err)
+			}
+			journal, err := pod.ReadJournal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&told, "%+v %+v %+v\n", history, journal.StartErrors, journal.Probes)
+			if !strings.Contains(told.String(), "it knows (secret) and (secret)") {
+				t.Errorf("nobody repeated anything:\n%s", told.String())
+			}
+			for line := range strings.Lines(told.String()) {
+				if strings.Contains(line, "hunter2") || strings.Contains(line, "swordfish") {
+					t.Errorf("a secret is told: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func loadText(t *testing.T, text string) *podspec.Desired {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Pods[0]
+}

@@ -1,0 +1,38 @@
+package runtime
+
+import (
+	"bytes"
+	"testing"
+)
+
+// FuzzReadRecording: whatever is read as a snapshot, it is written and read again as
+// the same.
+func FuzzReadRecording(f *testing.F) {
+	for _, seed := range []string{
+		fuzzSnapshot, `{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[null]}`, `{"kind":"Snapshot"}`, "null", "[]", "{",
+		`{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[` + fuzzSnapshot + `,{"sandboxes":[null],"containers":[{}]}]}`,
+		`{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","journal":{"applied":{"objects":{"secrets":{"a":null}}}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		recording, err := ReadRecording(text)
+		if err != nil {
+			if err.Error() == "" {
+				t.Error("an error without words")
+			}
+			return
+		}
+		var first, second bytes.Buffer
+		if err = recording.Write(&first); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadRecording(first.Bytes())
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v\n%s", err, first.Bytes())
+		}
+		if err := again.Write(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("what was written is read as something else: %v\n%s\n%s", err, first.Bytes(), second.Bytes())
+		}
+	})
+}
