@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type globals struct {
 	logRoot         string
 	cgroupRoot      string
 	requestTimeout  time.Duration
+	lockTimeout     time.Duration
 	timeout         time.Duration
 	cancel          context.CancelFunc
 	color           string
@@ -38,8 +40,9 @@ type globals struct {
 	settings map[string]setting
 	engine   *runtime.Engine
 	// noted are the notes that were given once.
-	noted  map[string]bool
-	client *runtime.Client
+	noted     map[string]bool
+	notedLock sync.Mutex
+	client    *runtime.Client
 }
 
 // The groups of commands in the help.
@@ -128,6 +131,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
 	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
+	f.DurationVar(&g.lockTimeout, "lock-timeout", 0, "How long to wait for another podctl that works on the same pod (0: as long as --timeout)")
 	f.DurationVar(&g.timeout, "timeout", 0, "Give up after this long (0: never)")
 	f.StringVar(&g.config, configFlag, "", "Configuration file (default: /etc/podctl/config.yaml, then ~/.config/podctl/config.yaml)")
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "Log each call to the runtime to stderr: method, duration, code")
@@ -197,7 +201,10 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	}
 	client.Log = g.logger()
 	g.client = client
-	g.engine = runtime.NewEngine(client, runtime.Settings{Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now})
+	g.engine = runtime.NewEngine(client, runtime.Settings{
+		Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now,
+		LockTimeout: g.lockTimeout, Waiting: func(text string) { g.noteOnce("%s", text) },
+	})
 	return g.engine, nil
 }
 

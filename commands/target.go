@@ -179,6 +179,8 @@ func refs(pods []*podspec.Desired) []plan.PodRef {
 // noteOnce is note for what would be said again with every look.
 func (g *globals) noteOnce(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	g.notedLock.Lock()
+	defer g.notedLock.Unlock()
 	if !g.noted[text] {
 		if g.noted == nil {
 			g.noted = map[string]bool{}

@@ -61,11 +61,18 @@ func (e *TimeoutError) Error() string {
 
 // SupersededError says that another process changed or deleted the pod while
 // this one waited.
-type SupersededError struct{ Pod plan.PodRef }
+type SupersededError struct {
+	Pod plan.PodRef
+	// Deleted tells that the pod is gone, or goes.
+	Deleted bool
+}
 
 // Error says what happened.
 func (e *SupersededError) Error() string {
-	return fmt.Sprintf("pod %s was changed by another podctl meanwhile; this wait is over", e.Pod)
+	if e.Deleted {
+		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays so", e.Pod)
+	}
+	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and stays as that one made it", e.Pod)
 }
 
 func (w *waiter) reached(status *v1.PodStatus) bool {

@@ -33,6 +33,7 @@ func Applied(layout state.Layout) (pods []AppliedPod, unreadable []error, err er
 		case entry.Err != nil:
 			unreadable = append(unreadable, entry.Err)
 		case entry.Journal.Applied != nil && entry.Journal.Applied.Pod != nil:
+			entry.Journal.Applied.Stored = true
 			pods = append(pods, AppliedPod{Desired: entry.Journal.Applied, Journal: entry.Journal})
 		}
 	}

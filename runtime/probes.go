@@ -235,7 +235,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot,
 		return nil
 	}
 	pod := e.layout.Pod(ref.UID)
-	lock, err := pod.Lock(ctx)
+	lock, err := e.lock(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // The pauses between two looks at a pod that is waited for.
@@ -57,8 +58,7 @@ type waiter struct {
 	opts    Options
 	watch   *watch
 
-	generation uint64
-	waiting    []string
+	waiting []string
 	// trouble is what failed last and may pass, retryAt when it is tried again.
 	trouble []string
 	retryAt time.Time
@@ -109,10 +109,9 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	if err != nil {
 		return outcome, false, err
 	}
-	if w.generation != 0 && s.Journal.Generation != w.generation {
-		return outcome, false, &SupersededError{Pod: in.Pod}
+	if err = superseded(in.Pod, w.desired, s.Journal); err != nil {
+		return outcome, false, err
 	}
-	w.generation = s.Journal.Generation
 	status := plan.Status(in)
 	p := plan.Make(in)
 	done, err := w.judge(&status, p)
@@ -128,6 +127,12 @@ func (w *waiter) apply(ctx context.Context) (*Outcome, error) {
 	outcome, err := w.e.Apply(ctx, w.desired, w.opts)
 	if err != nil {
 		return outcome, err
+	}
+	if !w.desired.Stored {
+		// From now on others may change it.
+		stored := *w.desired
+		stored.Stored = true
+		w.desired = &stored
 	}
 	w.last = outcome
 	return outcome, w.failed(outcome)
@@ -335,6 +340,10 @@ func (w *waiter) translate(ctx context.Context, err error) error {
 			w.waiting = []string{err.Error()}
 		}
 		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
+	}
+	if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
+		locked.Pod = "it"
+		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
 	}
 	return err
 }
