@@ -59,15 +59,15 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 	group.Go(func() error {
 		reply, err := e.client.Version(ctx, &runtimeapi.VersionRequest{})
 		f.Name, f.Version = reply.GetRuntimeName(), reply.GetRuntimeVersion()
-		return err
+		return doing("asking for the runtime's version", err)
 	})
 	group.Go(func() (err error) {
 		f.Status, err = e.client.Status(ctx, &runtimeapi.StatusRequest{})
-		return err
+		return doing("asking for the runtime's status", err)
 	})
 	group.Go(func() (err error) {
 		f.systemdCgroup, err = e.usesSystemdCgroup(ctx)
-		return err
+		return doing("asking for the runtime's cgroup driver", err)
 	})
 	if err := group.Wait(); err != nil {
 		return runtimeFacts{}, err
@@ -94,7 +94,7 @@ func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef) ([]*runt
 		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(ref)},
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, doing("listing its sandboxes", err)
 	}
 	found := make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
 	strangers := make([][]SnapshotContainer, len(list.GetItems()))
@@ -103,7 +103,7 @@ func (e *Engine) observeSandboxes(ctx context.Context, ref plan.PodRef) ([]*runt
 		group.Go(func() error {
 			reply, err := e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 			found[i] = reply.GetStatus()
-			return ignoreNotFound(err)
+			return doing("asking for its sandbox "+shortID(item.GetId()), ignoreNotFound(err))
 		})
 		group.Go(func() (err error) {
 			strangers[i], err = e.observeStrangers(ctx, item.GetId())
@@ -124,7 +124,7 @@ func (e *Engine) observeStrangers(ctx context.Context, sandboxID string) ([]Snap
 		Filter: &runtimeapi.ContainerFilter{PodSandboxId: sandboxID},
 	})
 	if err != nil {
-		return nil, err
+		return nil, doing("listing the containers of its sandbox "+shortID(sandboxID), err)
 	}
 	var strangers []SnapshotContainer
 	for _, c := range list.GetContainers() {
@@ -153,7 +153,7 @@ func (e *Engine) observeContainers(ctx context.Context, ref plan.PodRef, s *Snap
 				SandboxID: item.GetPodSandboxId(), Status: reply.GetStatus(),
 				LastWords: lastWords(ctx, reply.GetStatus()), LogFull: logFull(reply.GetStatus()),
 			}
-			return ignoreNotFound(err)
+			return doing(fmt.Sprintf("asking for container %s (%s)", item.GetMetadata().GetName(), shortID(item.GetId())), ignoreNotFound(err))
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -168,8 +168,19 @@ func (e *Engine) listContainers(ctx context.Context, ref plan.PodRef) ([]*runtim
 	reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
 	})
-	return reply.GetContainers(), err
+	return reply.GetContainers(), doing("listing its containers", err)
 }
+
+// doing says what was done when an error came.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// shortID is an id as people read it.
+func shortID(id string) string { return id[:min(len(id), 12)] }
 
 func uidSelector(ref plan.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
