@@ -22,8 +22,12 @@ func (e *Engine) lock(ctx context.Context, ref plan.PodRef) (*state.Lock, error)
 	})
 	if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
 		locked.Pod = "pod " + ref.String()
+		return nil, err
 	}
-	return lock, err
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w; without the lock nothing is done", ref, err)
+	}
+	return lock, nil
 }
 
 // superseded tells that podctl's own copy of a manifest is not what was applied last

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -20,7 +21,16 @@ import (
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
-	s := &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
+	j, err := e.layout.Pod(ref.UID).ReadJournal()
+	if err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+	}
+	return e.observeWith(ctx, ref, desired, j)
+}
+
+// observeWith is observe with what podctl remembers of the pod.
+func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal) (*Snapshot, error) {
+	s := &Snapshot{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
 	var facts runtimeFacts
 	var strangers []SnapshotContainer
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -28,7 +38,6 @@ func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.
 	group.Go(func() (err error) { s.Sandboxes, strangers, err = e.observeSandboxes(groupCtx, ref); return err })
 	group.Go(func() error { return e.observeContainers(groupCtx, ref, s) })
 	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
-	group.Go(func() (err error) { s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); return err })
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}

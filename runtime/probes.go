@@ -96,8 +96,23 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 	if opts.NoRecord || ctx.Err() != nil {
 		return reports, context.Cause(ctx)
 	}
-	return reports, e.recordProbes(ctx, ref, s, reports)
+	if err := e.recordProbes(ctx, ref, s, reports); err != nil {
+		return reports, &UnrecordedError{Err: err}
+	}
+	return reports, nil
 }
+
+// UnrecordedError says that probes were asked and their answers could not be
+// remembered.
+type UnrecordedError struct{ Err error }
+
+// Error says what happened.
+func (e *UnrecordedError) Error() string {
+	return "the answers of the probes are not remembered: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {

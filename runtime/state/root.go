@@ -37,7 +37,10 @@ func (l Layout) check() error {
 	if err != nil {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
-	return errors.Join(l.checkOwner(link), l.checkMode(target), l.checkOwner(target))
+	if err := l.checkOwner(link); err != nil {
+		return err
+	}
+	return errors.Join(l.checkMode(target), l.checkOwner(target))
 }
 
 // checkOwner accepts what the user or root owns: who can act as root needs no
