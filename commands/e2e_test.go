@@ -307,6 +307,11 @@ func TestE2E(t *testing.T) {
 		{"prune", testPrune},
 		{"takeover", testTakeover},
 		{"live kubelet", testLiveKubelet},
+		{"many at once", testManyAtOnce},
+		{"a delete wins", testDeleteWins},
+		{"stopped holder", testStoppedHolder},
+		{"many pods", testManyPods},
+		{"hostile surroundings", testHostile},
 		{"runtime restart", testRuntimeRestart},
 		{"node restart", testNodeRestart},
 	} {

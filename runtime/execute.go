@@ -239,7 +239,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	case err != nil:
 		return outcome, err
 	case x.surprise != nil:
-		return outcome, x.surprise
+		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.surprise)
 	case ctx.Err() != nil:
 		return outcome, x.cutOff(context.Cause(ctx))
 	}

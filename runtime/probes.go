@@ -190,7 +190,7 @@ func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType
 	delay := time.Duration(p.InitialDelaySeconds) * time.Second
 	started := spec.StartupProbe == nil || q.observed.Journal.Probes[c.ID][plan.Startup].Result == plan.ProbeSuccess
 	switch {
-	case running < delay:
+	case running < delay && !plan.AheadOf(q.now, c.StartedAt):
 		return fmt.Sprintf("initial delay: %s of %s have passed", max(running, 0).Truncate(time.Second), delay)
 	case t != plan.Startup && !started:
 		return "waits for the startup probe"
@@ -205,14 +205,7 @@ func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType
 }
 
 func (q *inquiry) newest(name string) *plan.Container {
-	var newest *plan.Container
-	for i := range q.observed.Containers {
-		c := &q.observed.Containers[i]
-		if c.Name == name && (newest == nil || c.CreatedAt.After(newest.CreatedAt)) {
-			newest = c
-		}
-	}
-	return newest
+	return q.observed.Newest(func(c *plan.Container) bool { return c.Name == name })
 }
 
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {

@@ -169,17 +169,8 @@ func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 
 // newestExited is the record a restart delay counts from.
 func (x *execution) newestExited(name string) *plan.Container {
-	var newest *plan.Container
-	for _, c := range x.snapshot.Containers {
-		observed := observedContainer(c)
-		if observed.Name != name || observed.State != plan.Exited {
-			continue
-		}
-		if newest == nil || observed.CreatedAt.After(newest.CreatedAt) {
-			newest = &observed
-		}
-	}
-	return newest
+	observed := x.snapshot.Observed(x.plan.Pod, nil)
+	return observed.Newest(func(c *plan.Container) bool { return c.Name == name && c.State == plan.Exited })
 }
 
 func (x *execution) noteFailure(container string, err error) {
