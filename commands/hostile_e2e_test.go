@@ -21,8 +21,9 @@ type hostile struct {
 	dir, logs string
 	// path is the manifest that was applied, changed another.
 	path, changed string
-	uid           string
-	ids           map[string]string
+	// uid is the pod's, ids are its containers; without a uid they may change.
+	uid string
+	ids map[string]string
 }
 
 const served = `apiVersion: v1
@@ -55,17 +56,16 @@ func testHostile(t *testing.T, m *machine) {
 		})
 	}
 	h.expect(0, "is ready", "apply", "--wait", h.path)
-	h.uid, h.ids = string(h.pod(t, "hostile").UID), m.machineIDs(t)
+	pods, err := os.ReadDir(filepath.Join(h.dir, "pods"))
+	if err != nil || len(pods) != 1 {
+		t.Fatal(pods, err)
+	}
+	h.uid, h.ids = pods[0].Name(), m.ids(t, "hostile")
 	h.readOnly()
 	h.untrusted()
 	h.obstructed()
 	h.damaged()
 	h.fullDisk()
-}
-
-func (m *machine) machineIDs(t *testing.T) map[string]string {
-	t.Helper()
-	return m.ids(t, "hostile")
 }
 
 func (h *hostile) run(args ...string) result {
@@ -86,8 +86,8 @@ func (h *hostile) expect(code int, says string, args ...string) {
 			h.t.Errorf("%v: noise in the message:\n%s", args, r.stderr)
 		}
 	}
-	if h.ids != nil && !sameMap(h.ids, h.machineIDs(h.t)) {
-		h.t.Errorf("%v: containers were %v and are %v", args, h.ids, h.machineIDs(h.t))
+	if h.uid != "" && !sameMap(h.ids, h.machine.ids(h.t, "hostile")) {
+		h.t.Errorf("%v: containers are not those that they were", args)
 	}
 }
 
@@ -225,7 +225,7 @@ func (h *hostile) fullDisk() {
 		h.expect(1, "journal.json: no space left on device; the one before is kept", args...)
 	}
 	h.expect(1, "Success", "probe", "hostile")
-	h.ids = nil
+	h.uid = ""
 	h.expect(0, "pod default/hostile deleted", "delete", "hostile")
 	if left := h.records(h.t, "hostile"); len(left) > 0 {
 		h.t.Errorf("containers are left: %v", left)
