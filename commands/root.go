@@ -32,10 +32,12 @@ type globals struct {
 	lockTimeout     time.Duration
 	timeout         time.Duration
 	cancel          context.CancelFunc
-	color           string
-	verbose         bool
-	logFormat       string
-	config          string
+	// words are the command and its arguments, without flags.
+	words     []string
+	color     string
+	verbose   bool
+	logFormat string
+	config    string
 	// settings say by what a flag was set that the command line did not set.
 	settings map[string]setting
 	engine   *runtime.Engine
@@ -75,7 +77,7 @@ func New(env *Env) *cobra.Command {
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return g.begin(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return g.begin(cmd, args) },
 		PersistentPostRun: func(*cobra.Command, []string) { g.cancel() },
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -140,7 +142,8 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 }
 
 // begin takes the configuration in, and bounds a command by --timeout.
-func (g *globals) begin(cmd *cobra.Command) error {
+func (g *globals) begin(cmd *cobra.Command, args []string) error {
+	g.words = append(strings.Fields(cmd.CommandPath()), args...)
 	if err := g.configure(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (c *choice) Type() string { return "string" }
 
 // layout is where podctl keeps things, by the flags.
 func (g *globals) layout() state.Layout {
-	l := state.Layout{Root: g.stateDir, LogRoot: g.logRoot}
+	l := state.Layout{Root: g.stateDir, LogRoot: g.logRoot, Command: g.words}
 	if g.logRoot == state.Default().LogRoot {
 		l.ContainerLogRoot = state.Default().ContainerLogRoot
 	}

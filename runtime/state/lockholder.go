@@ -39,7 +39,11 @@ func (e *LockedError) Unwrap() error { return e.Err }
 // must not keep a pod from being deleted, so nothing depends on it.
 func (l *Lock) writeHolder() {
 	if l.file.Truncate(0) == nil {
-		_, _ = fmt.Fprintf(l.file, "pid %d (%s)\n", os.Getpid(), command(os.Args))
+		words := l.pod.layout.Command
+		if len(words) == 0 {
+			words = os.Args
+		}
+		_, _ = fmt.Fprintf(l.file, "pid %d (%s)\n", os.Getpid(), command(words))
 	}
 }
 
