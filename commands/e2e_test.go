@@ -311,6 +311,7 @@ func TestE2E(t *testing.T) {
 		{"a delete wins", testDeleteWins},
 		{"stopped holder", testStoppedHolder},
 		{"many pods", testManyPods},
+		{"random faults", testRandomFaults},
 		{"hostile surroundings", testHostile},
 		{"runtime restart", testRuntimeRestart},
 		{"node restart", testNodeRestart},
