@@ -78,7 +78,7 @@ func TestRandomFaultsInMemory(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	m.cri = runtimeapi.NewRuntimeServiceClient(conn)
-	judgeAll(t, m, 20)
+	judgeAll(t, m, 6)
 }
 
 // testRandomFaults: the binary against containerd.
@@ -129,7 +129,7 @@ func (j *judge) manifest() string {
 			b.WriteString(", volumeMounts: [{name: v, mountPath: /v}]")
 		}
 		if j.r.IntN(4) == 0 {
-			b.WriteString(", lifecycle: {postStart: {exec: {command: [/demo, version]}}, preStop: {exec: {command: [/demo, version]}}}")
+			b.WriteString(", lifecycle: {postStart: {exec: {command: [/demo, exit, '0']}}, preStop: {exec: {command: [/demo, exit, '0']}}}")
 		}
 		b.WriteString("}\n")
 	}

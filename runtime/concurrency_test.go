@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -200,5 +202,29 @@ func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error
 			_, err := e.Wait(ctx, d, Ready, Options{})
 			return err
 		},
+	}
+}
+
+// TestWaitOutlivesLostCalls: a step whose call the runtime did not answer, as it was
+// restarted, is tried again by a wait; one that is never answered ends it.
+func TestWaitOutlivesLostCalls(t *testing.T) {
+	for times, works := range map[int]bool{1: true, unansweredMax: false} {
+		f := newFaultLab(t, faultShape{})
+		for range times {
+			f.proxy.Disturb(runtimetest.Disturbance{Method: "RunPodSandbox", Fail: codes.Unavailable})
+		}
+		go f.letTimePass()
+		_, err := f.engine.Wait(t.Context(), f.load(faultShapes()["two containers"].after), Ready, Options{})
+		if blocked := (*BlockedError)(nil); (err == nil) != works || (!works && (!errors.As(err, &blocked) || strings.Count(err.Error(), "pod default/web") != 1)) {
+			t.Errorf("%d calls were not answered: %v", times, err)
+		}
+	}
+}
+
+// letTimePass moves the clock on until the test is over.
+func (f *faultLab) letTimePass() {
+	for f.t.Context().Err() == nil {
+		f.clock.Advance(time.Second)
+		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -41,7 +41,7 @@ type BlockedError struct {
 
 // Error says which pod cannot become what, and why.
 func (e *BlockedError) Error() string {
-	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, e.Reason)
+	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, withoutPod(e.Reason, e.Pod))
 }
 
 // Unwrap returns the cause.
@@ -56,7 +56,12 @@ type TimeoutError struct {
 
 // Error says what was still missing.
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, e.Waiting)
+	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Waiting, e.Pod))
+}
+
+// withoutPod leaves the name of a pod out of a text that follows it.
+func withoutPod(text string, ref plan.PodRef) string {
+	return strings.TrimPrefix(text, "pod "+ref.String()+": ")
 }
 
 // SupersededError says that another process changed or deleted the pod while

@@ -221,7 +221,7 @@ func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, doing("asking for its images", err)
 	}
 	return slices.DeleteFunc(found, func(i SnapshotImage) bool { return i.ID == "" }), nil
 }

@@ -79,6 +79,9 @@ type waiter struct {
 const (
 	silenceMax   = time.Minute
 	silencePause = 500 * time.Millisecond
+	// unansweredMax is how often in a row a pass may fail because the runtime does not
+	// answer, although it answers again when it is asked how things are.
+	unansweredMax = 3
 )
 
 // survives tells that a wait goes on although the runtime does not answer, after a
@@ -88,8 +91,8 @@ func (w *waiter) survives(ctx context.Context, err error) bool {
 		w.answered = w.e.now()
 		return false
 	}
-	gone := (*UnavailableError)(nil)
-	if !errors.As(err, &gone) || w.answered.IsZero() || w.e.now().Sub(w.answered) > silenceMax {
+	gone, blocked := (*UnavailableError)(nil), (*BlockedError)(nil)
+	if !errors.As(err, &gone) || errors.As(err, &blocked) || w.answered.IsZero() || w.e.now().Sub(w.answered) > silenceMax {
 		return false
 	}
 	w.waiting = []string{gone.Error()}
@@ -134,7 +137,7 @@ func (w *waiter) apply(ctx context.Context) (*Outcome, error) {
 		stored.Stored = true
 		w.desired = &stored
 	}
-	w.last = outcome
+	w.last, w.answered = outcome, w.e.now()
 	return outcome, w.failed(outcome)
 }
 
@@ -177,6 +180,11 @@ func (w *waiter) failed(outcome *Outcome) error {
 		return nil
 	}
 	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+		w.trouble = []string{err.Error()}
+		return nil
+	}
+	if gone := (*UnavailableError)(nil); errors.As(err, &gone) && w.tries < unansweredMax {
+		w.retryAt = w.e.now().Add(silencePause)
 		w.trouble = []string{err.Error()}
 		return nil
 	}
