@@ -190,9 +190,18 @@ func (j *judge) disturbed(path string, words ...string) {
 // fault is something that goes wrong with one of the next calls.
 func (j *judge) fault(die func()) runtimetest.Disturbance {
 	all := []runtimetest.Disturbance{
-		{Fail: codes.Unavailable}, {Fail: codes.DeadlineExceeded}, {Fail: codes.Internal}, {Fail: codes.ResourceExhausted},
-		{Fail: codes.Unknown}, {Lose: codes.Unavailable}, {Lose: codes.Internal}, {Delay: time.Hour}, {Hang: true},
-		{Delay: 100 * time.Millisecond}, {Kill: die}, {KillAfter: die},
+		{Fail: codes.Unavailable},
+		{Fail: codes.DeadlineExceeded},
+		{Fail: codes.Internal},
+		{Fail: codes.ResourceExhausted},
+		{Fail: codes.Unknown},
+		{Lose: codes.Unavailable},
+		{Lose: codes.Internal},
+		{Delay: time.Hour},
+		{Hang: true},
+		{Delay: 100 * time.Millisecond},
+		{Kill: die},
+		{KillAfter: die},
 	}
 	methods := []string{
 		"", "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox",
