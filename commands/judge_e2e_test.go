@@ -64,7 +64,7 @@ func TestRandomFaultsInMemory(t *testing.T) {
 			t.Error(removeErr)
 		}
 	})
-	if err := os.Mkdir(filepath.Join(dir, "node"), 0o700); err != nil {
+	if err = os.Mkdir(filepath.Join(dir, "node"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	server, err := runtimetest.NewServer(t.Context(), m.socket(), runtimetest.NewClock(time.Now()), "registry.local/podctl/demo:1")
@@ -233,7 +233,7 @@ func (j *judge) readable(stderr string, code int) {
 	if path := os.Getenv("PODCTL_SENTENCES"); path != "" {
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
-			fmt.Fprintf(f, "%d %s", code, last)
+			_, _ = fmt.Fprintf(f, "%d %s", code, last)
 			_ = f.Close()
 		}
 	}

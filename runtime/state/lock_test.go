@@ -159,7 +159,11 @@ func TestLockAdmitsOneAtATime(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			inside.Add(-1)
 			total.Add(1)
-			if err := pod.comeAndGo(i%3 == 0); err != nil {
+			change := pod.leave
+			if i%3 == 0 {
+				change = pod.come
+			}
+			if err := change(); err != nil {
 				t.Error(err)
 			}
 			if err := lock.Unlock(); err != nil {
@@ -173,19 +177,16 @@ func TestLockAdmitsOneAtATime(t *testing.T) {
 	}
 }
 
-// comeAndGo makes the pod's directory, or removes it.
-func (p Pod) comeAndGo(come bool) error {
-	if come {
-		return os.MkdirAll(p.Dir(), 0o700)
-	}
-	return os.RemoveAll(p.Dir())
-}
+// come makes the pod's directory, and leave removes it.
+func (p Pod) come() error { return os.MkdirAll(p.Dir(), 0o700) }
+
+func (p Pod) leave() error { return os.RemoveAll(p.Dir()) }
 
 // TestLockIsNotStarved locks again and again without a pause, as a process does
 // that makes pass after pass: one who waits gets its turn all the same.
 func TestLockIsNotStarved(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := errors.Join(pod.makeLocks(), pod.comeAndGo(true)); err != nil {
+	if err := errors.Join(pod.makeLocks(), pod.come()); err != nil {
 		t.Fatal(err)
 	}
 	var stop atomic.Bool
@@ -227,7 +228,7 @@ func TestLockIsNotStarved(t *testing.T) {
 func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	lock := mustLock(t, pod)
-	if err := errors.Join(pod.comeAndGo(true), lock.Unlock()); err != nil {
+	if err := errors.Join(pod.come(), lock.Unlock()); err != nil {
 		t.Fatal(err)
 	}
 	wantMode(t, pod.lockFile(), 0o600)
@@ -235,7 +236,7 @@ func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
 		t.Errorf("a free lock still names %q (%v)", text, err)
 	}
 	lock = mustLock(t, pod)
-	if err := errors.Join(pod.comeAndGo(false), lock.Unlock()); err != nil {
+	if err := errors.Join(pod.leave(), lock.Unlock()); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, pod.lockFile())
