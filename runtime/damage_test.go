@@ -33,7 +33,7 @@ func TestDamagedJournals(t *testing.T) {
 		if err != nil && (!errors.As(err, &unusable) || !strings.Contains(err.Error(), "pod default/web") || !strings.Contains(err.Error(), "remove the file")) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := os.WriteFile(pod.JournalFile(), good, 0o600); err != nil {
+		if err = os.WriteFile(pod.JournalFile(), good, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if after := f.ids(); fmt.Sprint(after) != fmt.Sprint(running) {
