@@ -33,8 +33,8 @@ func TestDamagedJournals(t *testing.T) {
 		if err != nil && (!errors.As(err, &unusable) || !strings.Contains(err.Error(), "pod default/web") || !strings.Contains(err.Error(), "remove the file")) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err = os.WriteFile(pod.JournalFile(), good, 0o600); err != nil {
-			t.Fatal(err)
+		if writeErr := os.WriteFile(pod.JournalFile(), good, 0o600); writeErr != nil {
+			t.Fatal(writeErr)
 		}
 		if after := f.ids(); fmt.Sprint(after) != fmt.Sprint(running) {
 			t.Fatalf("%s: running %v, before %v", name, after, running)
