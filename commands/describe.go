@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 type describeOptions struct {
@@ -76,7 +77,8 @@ func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []str
 func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *describeOptions, d *podspec.Desired, pod *v1.Pod) error {
 	h, err := engine.History(plan.RefOf(pod))
 	if err != nil {
-		return err
+		g.note("note: %v", err)
+		h = &state.History{}
 	}
 	if o.timeline {
 		t := runtime.NewTimeline(pod, h)

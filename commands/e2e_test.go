@@ -307,6 +307,12 @@ func TestE2E(t *testing.T) {
 		{"prune", testPrune},
 		{"takeover", testTakeover},
 		{"live kubelet", testLiveKubelet},
+		{"many at once", testManyAtOnce},
+		{"a delete wins", testDeleteWins},
+		{"stopped holder", testStoppedHolder},
+		{"many pods", testManyPods},
+		{"random faults", testRandomFaults},
+		{"hostile surroundings", testHostile},
 		{"runtime restart", testRuntimeRestart},
 		{"secrets", testSecrets},
 		{"modes", testModes},
@@ -802,7 +808,12 @@ func testExamples(t *testing.T, m *machine) {
 	}
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			m.must(t, "apply", "--wait", "--timeout", "60s", path)
+			goal := "--wait"
+			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "--wait=completed") {
+				// A pod that runs once is ready first, and has an end after that.
+				goal = "--wait=completed"
+			}
+			m.must(t, "apply", goal, "--timeout", "60s", path)
 			if r := m.run(t, "plan", "--exit-code", path); r.code != 0 {
 				t.Errorf("after apply --wait: exit code %d\n%s", r.code, r.stdout)
 			}

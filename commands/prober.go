@@ -30,11 +30,11 @@ const probeTick = 200 * time.Millisecond
 // once asks every probe now.
 func (p *prober) once(ctx context.Context) error {
 	reports, err := p.round(ctx, runtime.ProbeOptions{NoRecord: p.o.noRecord})
-	if err != nil {
+	if unrecorded := (*runtime.UnrecordedError)(nil); err != nil && !errors.As(err, &unrecorded) {
 		return err
 	}
-	if err := p.g.showProbes(p.o, reports); err != nil {
-		return err
+	if showErr := p.g.showProbes(p.o, reports); showErr != nil || err != nil {
+		return errors.Join(showErr, err)
 	}
 	return withCode(probeCode(reports))
 }
@@ -106,10 +106,10 @@ func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtim
 	var reports []runtime.ProbeReport
 	for _, d := range p.pods {
 		found, err := p.engine.Probe(ctx, d, opts)
+		reports = append(reports, found...)
 		if err != nil {
 			return reports, err
 		}
-		reports = append(reports, found...)
 	}
 	return reports, nil
 }

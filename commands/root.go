@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,19 +29,23 @@ type globals struct {
 	logRoot         string
 	cgroupRoot      string
 	requestTimeout  time.Duration
+	lockTimeout     time.Duration
 	timeout         time.Duration
 	cancel          context.CancelFunc
-	color           string
-	verbose         bool
-	logFormat       string
-	config          string
+	// words are the command and its arguments, without flags.
+	words     []string
+	color     string
+	verbose   bool
+	logFormat string
+	config    string
 	// settings say by what a flag was set that the command line did not set.
 	settings map[string]setting
 	engine   *runtime.Engine
 	profile  profiling
 	// noted are the notes that were given once.
-	noted  map[string]bool
-	client *runtime.Client
+	noted     map[string]bool
+	notedLock sync.Mutex
+	client    *runtime.Client
 }
 
 // The groups of commands in the help.
@@ -74,7 +79,7 @@ func newRoot(g *globals) *cobra.Command {
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return g.begin(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return g.begin(cmd, args) },
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetIn(g.env.In)
@@ -129,6 +134,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
 	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
+	f.DurationVar(&g.lockTimeout, "lock-timeout", 0, "How long to wait for another podctl that works on the same pod (0: as long as --timeout)")
 	f.DurationVar(&g.timeout, "timeout", 0, "Give up after this long (0: never)")
 	f.StringVar(&g.config, configFlag, "", "Configuration file (default: /etc/podctl/config.yaml, then ~/.config/podctl/config.yaml)")
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "Log each call to the runtime to stderr: method, duration, code")
@@ -138,7 +144,8 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 }
 
 // begin takes the configuration in, and bounds a command by --timeout.
-func (g *globals) begin(cmd *cobra.Command) error {
+func (g *globals) begin(cmd *cobra.Command, args []string) error {
+	g.words = append(strings.Fields(cmd.CommandPath()), args...)
 	if err := g.configure(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}
@@ -186,7 +193,7 @@ func (c *choice) Type() string { return "string" }
 
 // layout is where podctl keeps things, by the flags.
 func (g *globals) layout() state.Layout {
-	l := state.Layout{Root: g.stateDir, LogRoot: g.logRoot}
+	l := state.Layout{Root: g.stateDir, LogRoot: g.logRoot, Command: g.words}
 	if g.logRoot == state.Default().LogRoot {
 		l.ContainerLogRoot = state.Default().ContainerLogRoot
 	}
@@ -208,7 +215,10 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	}
 	client.Log = g.logger()
 	g.client = client
-	g.engine = runtime.NewEngine(client, runtime.Settings{Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now})
+	g.engine = runtime.NewEngine(client, runtime.Settings{
+		Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now,
+		LockTimeout: g.lockTimeout, Waiting: func(text string) { g.noteOnce("%s", text) },
+	})
 	return g.engine, nil
 }
 

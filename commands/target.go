@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,11 +99,21 @@ func (g *globals) namedPods(s selection, names []string) ([]*podspec.Desired, er
 	for _, name := range names {
 		d, err := runtime.FindPod(applied, g.namespace, name)
 		if err != nil {
-			return nil, err
+			return nil, g.maybeUnreadable(err)
 		}
 		pods = append(pods, d)
 	}
 	return pods, nil
+}
+
+// maybeUnreadable adds to an error about a pod that was not found that it may be there:
+// the name of a pod stands in its journal.
+func (g *globals) maybeUnreadable(err error) error {
+	_, unreadable, listErr := runtime.Applied(g.layout())
+	if absent := (*runtime.NotFoundError)(nil); listErr != nil || len(unreadable) == 0 || !errors.As(err, &absent) {
+		return err
+	}
+	return fmt.Errorf("%w; it may be one whose journal cannot be read (see above): give its manifest in the place of its name", err)
 }
 
 func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
@@ -179,6 +190,8 @@ func refs(pods []*podspec.Desired) []plan.PodRef {
 // noteOnce is note for what would be said again with every look.
 func (g *globals) noteOnce(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	g.notedLock.Lock()
+	defer g.notedLock.Unlock()
 	if !g.noted[text] {
 		if g.noted == nil {
 			g.noted = map[string]bool{}

@@ -23,6 +23,9 @@ type Desired struct {
 	Source string `json:"source"`
 	// Redacted tells that digests stand for the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
+	// Stored tells that this is what podctl remembers as applied last, and no
+	// manifest of the user's: it counts for as long as it is that.
+	Stored bool `json:"-"`
 
 	// written is the metadata's identity as the manifest has it.
 	written identity

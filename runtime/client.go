@@ -26,6 +26,9 @@ const (
 	connectBackoffMin = 100 * time.Millisecond
 	connectBackoffMax = 3 * time.Second
 	connectTimeout    = 5 * time.Second
+	// deadlineSlack is how much earlier than podctl the runtime may find that the time
+	// of a call is over.
+	deadlineSlack = 50 * time.Millisecond
 )
 
 // DefaultRequestTimeout bounds one CRI call that does not itself wait for
@@ -106,7 +109,7 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 func (c *Client) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
-	timeout := c.Timeout + waitsFor(req)
+	timeout := c.Timeout + c.waitsFor(req)
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	bounded, end := startSpan(bounded, path.Base(method))
@@ -119,7 +122,7 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case bounded.Err() != nil:
+	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
 			Endpoint: c.Endpoint, Err: err,
 			Reason: fmt.Sprintf("gave no answer within %s (--request-timeout)", timeout),
@@ -128,6 +131,13 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 		return &UnavailableError{Endpoint: c.Endpoint, Err: err, Reason: "does not answer; is it running?"}
 	}
 	return &callError{err: err}
+}
+
+// brokenOff tells that a call ended as its time was over, and that the other side was
+// the first to notice.
+func brokenOff(err error, deadline time.Time) bool {
+	code := status.Code(err)
+	return (code == codes.Canceled || code == codes.DeadlineExceeded) && time.Until(deadline) < deadlineSlack
 }
 
 // logCall notes a call. Requests and replies are left out: they hold the values of
@@ -151,20 +161,35 @@ func (c *Client) logStream(ctx context.Context, desc *grpc.StreamDesc, conn *grp
 	return stream, err
 }
 
-// callError is what the runtime said, in its own words alone: the transport's
-// "rpc error: code = …" tells a user nothing.
+// callError is what the runtime said, in its own words: the transport's "rpc error:
+// code = …" tells a user nothing. A code that says more than the words is put into
+// words as well.
 type callError struct{ err error }
 
 func (e *callError) Error() string {
 	said, _ := status.FromError(e.err)
+	if meaning := meanings()[said.Code()]; meaning != "" {
+		return meaning + ": " + said.Message()
+	}
 	return said.Message()
+}
+
+// meanings are what codes say that a runtime's own words leave out.
+func meanings() map[codes.Code]string {
+	return map[codes.Code]string{
+		codes.DeadlineExceeded:  "the runtime ran out of its own time",
+		codes.Canceled:          "the runtime broke it off",
+		codes.ResourceExhausted: "the runtime lacks the means for it",
+		codes.Internal:          "the runtime failed",
+	}
 }
 
 func (e *callError) Unwrap() error { return e.err }
 
 // waitsFor is how long a call may wait for something that is not the runtime:
-// a container to end, a command to run, a network to be set up.
-func waitsFor(req any) time.Duration {
+// a container to end, a command to run, a network to be set up (kubelet: twice the
+// timeout for a sandbox).
+func (c *Client) waitsFor(req any) time.Duration {
 	switch req := req.(type) {
 	case *runtimeapi.StopContainerRequest:
 		return time.Duration(req.GetTimeout()) * time.Second
@@ -174,7 +199,7 @@ func waitsFor(req any) time.Duration {
 		}
 		return time.Duration(req.GetTimeout()) * time.Second
 	case *runtimeapi.RunPodSandboxRequest:
-		return DefaultRequestTimeout
+		return c.Timeout
 	case *runtimeapi.PullImageRequest:
 		return time.Hour
 	}

@@ -22,7 +22,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 	if _, taken := podspec.FindContainer(desired.Pod, c.Name); taken {
 		return nil, fmt.Errorf("pod %s has a container %s already; give the debug container another name", ref, c.Name)
 	}
-	lock, err := e.layout.Pod(ref.UID).Lock(ctx)
+	lock, err := e.lock(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,9 @@ type Engine struct {
 	cgroups    Cgroups
 	now        func() time.Time
 	puller     *image.Puller
+	// lockTimeout and waiting are as in Settings.
+	lockTimeout time.Duration
+	waiting     func(text string)
 
 	nodeOnce  sync.Once
 	nodeFacts criconfig.Node
@@ -43,6 +46,11 @@ type Settings struct {
 	Now func() time.Time
 	// Cgroups makes the pods' own cgroups; nil means those of the machine.
 	Cgroups Cgroups
+	// LockTimeout is how long another process that works on the same pod is waited
+	// for; zero means as long as the context lasts.
+	LockTimeout time.Duration
+	// Waiting is told when that takes long; nil tells nobody.
+	Waiting func(text string)
 }
 
 // Cgroups are the control groups of pods, by their paths.
@@ -61,9 +69,12 @@ func (machineCgroups) Remove(name string) error                     { return cgr
 
 // NewEngine puts a connection and podctl's settings together.
 func NewEngine(client *Client, s Settings) *Engine {
-	e := &Engine{client: client, layout: s.Layout, cgroupRoot: s.CgroupRoot, cgroups: s.Cgroups, now: s.Now, puller: &image.Puller{}}
+	e := &Engine{client: client, layout: s.Layout, cgroupRoot: s.CgroupRoot, cgroups: s.Cgroups, now: s.Now, puller: &image.Puller{}, lockTimeout: s.LockTimeout, waiting: s.Waiting}
 	if e.cgroups == nil {
 		e.cgroups = machineCgroups{}
+	}
+	if e.waiting == nil {
+		e.waiting = func(string) {}
 	}
 	e.kubelet = sync.OnceValue(func() error { return checkKubelet("/proc", client.Endpoint.Address) })
 	return e
@@ -173,7 +184,7 @@ func (e *Engine) PlanDeletion(ctx context.Context, ref plan.PodRef, opts plan.Op
 func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts Options) (outcome *Outcome, err error) {
 	ctx, end := startSpan(ctx, "pass", podAttributes(ref)...)
 	defer func() { end(err) }()
-	lock, err := e.layout.Pod(ref.UID).Lock(ctx)
+	lock, err := e.lock(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +193,9 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 	for try := 0; ; try++ {
 		in, snapshot, err := e.input(ctx, ref, desired, opts.Options)
 		if err != nil {
+			return nil, err
+		}
+		if err = superseded(ref, desired, snapshot.Journal); err != nil {
 			return nil, err
 		}
 		in.Observed.Journal.Reserved = reserved
@@ -193,9 +207,6 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 		if surprise := (*surpriseError)(nil); errors.As(err, &surprise) && try < maxReplans && opts.Saved == nil {
 			surprise.learn(reserved)
 			continue
-		}
-		if desired == nil && err == nil && outcome.Err() == nil && len(outcome.Left) == 0 {
-			lock.RemoveOnUnlock()
 		}
 		return outcome, err
 	}

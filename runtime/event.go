@@ -52,6 +52,9 @@ type StepError struct {
 // Error names pod, container and step, and the cause.
 func (e *StepError) Error() string {
 	what := string(e.Step.Kind)
+	if e.Reason == what {
+		what = e.Step.Object()
+	}
 	if e.Step.Container != "" {
 		return fmt.Sprintf("pod %s: container %s: %s: %v", e.Pod, e.Step.Container, e.Reason, e.Err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -248,9 +249,22 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	case err != nil:
 		return outcome, err
 	case x.surprise != nil:
-		return outcome, x.surprise
+		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.surprise)
 	case ctx.Err() != nil:
-		return outcome, context.Cause(ctx)
+		return outcome, x.cutOff(context.Cause(ctx))
 	}
 	return outcome, nil
+}
+
+// cutOff says what was being done when the pass was interrupted.
+func (x *execution) cutOff(cause error) error {
+	var during []string
+	for i := range x.failed {
+		s := x.failed[i].Step
+		during = append(during, strings.TrimSpace(s.Kind.Verb()+" "+s.Object()))
+	}
+	if len(during) == 0 {
+		return fmt.Errorf("pod %s: %w", x.plan.Pod, cause)
+	}
+	return fmt.Errorf("pod %s: %w during: %s", x.plan.Pod, cause, strings.Join(during, ", "))
 }

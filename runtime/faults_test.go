@@ -1,12 +1,14 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +68,8 @@ type faultLab struct {
 	socket string
 	proxy  *runtimetest.Proxy
 	shape  faultShape
+	// timeout bounds what is done once.
+	timeout time.Duration
 }
 
 func newFaultLab(t *testing.T, shape faultShape) *faultLab {
@@ -84,7 +88,7 @@ func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	l.engine = NewEngine(client, Settings{Layout: l.layout, Now: l.clock.Now, Cgroups: l.engine.cgroups})
-	f := &faultLab{lab: l, socket: socket, proxy: proxy, shape: shape}
+	f := &faultLab{lab: l, socket: socket, proxy: proxy, shape: shape, timeout: time.Minute}
 	for name, runs := range shape.behave {
 		l.server.Behave(name, runs...)
 	}
@@ -108,15 +112,26 @@ func (f *faultLab) load(text string) *podspec.Desired {
 
 // once does what is done once: a pass, or the deletion.
 func (f *faultLab) once(text string) (*plan.Plan, error) {
+	ctx, cancel := context.WithTimeoutCause(f.t.Context(), f.timeout, errTimeout)
+	defer cancel()
 	if text != "" {
-		return f.pass(f.load(text))
+		return f.passIn(ctx, f.load(text))
 	}
-	outcome, err := f.engine.Delete(f.t.Context(), plan.RefOf(f.load(f.shape.before).Pod), Options{})
+	outcome, err := f.engine.Delete(ctx, plan.RefOf(f.load(f.shape.before).Pod), Options{})
 	if err != nil {
 		return nil, err
 	}
 	return outcome.Plan, outcome.Err()
 }
+
+// impatient bounds calls, and a pass for those that have no bound of their own: a
+// hook runs for as long as it takes, and a pull for an hour.
+func (f *faultLab) impatient() {
+	f.engine.client.Timeout = 200 * time.Millisecond
+	f.timeout = 2 * time.Second
+}
+
+func (f *faultLab) patient() { f.engine.client.Timeout, f.timeout = time.Minute, time.Minute }
 
 // end lets time pass until nothing happens by itself any more.
 func (f *faultLab) end(text string) error {
@@ -172,17 +187,29 @@ func (f *faultLab) state() string {
 	return strings.Join(slices.Compact(lines), "\n")
 }
 
-// readFaults are what goes wrong with a call that only asks, writeFaults with one that
-// changes something.
-func readFaults() map[string]runtimetest.Disturbance {
-	return map[string]runtimetest.Disturbance{"unavailable": {Fail: codes.Unavailable}}
-}
-
-func writeFaults() map[string]runtimetest.Disturbance {
+// everyFault is what can go wrong with a call.
+func everyFault() map[string]runtimetest.Disturbance {
 	return map[string]runtimetest.Disturbance{
 		"unavailable": {Fail: codes.Unavailable}, "deadline": {Fail: codes.DeadlineExceeded}, "internal": {Fail: codes.Internal},
 		"exhausted": {Fail: codes.ResourceExhausted}, "answer lost": {Lose: codes.Unavailable}, "answer broken": {Lose: codes.Internal},
+		"not begun": {Delay: time.Hour}, "not answered": {Hang: true},
 	}
+}
+
+// hangs tells that a call is never answered.
+func hangs(d runtimetest.Disturbance) bool { return d.Hang || d.Delay > 0 }
+
+// faultsOf are what goes wrong with the n-th call of a method in a shape: everything in
+// the shapes that have all kinds of calls between them; else one fault of a call that
+// only asks, and all but those that cost time of one that changes something. A pass
+// asks the same as the pass before it, so that of many such calls the first ones do.
+func faultsOf(shape string, writes bool, n int) map[string]runtimetest.Disturbance {
+	faults := everyFault()
+	all := slices.Contains([]string{"hooks", "a pull", "replace", "resize", "delete"}, shape) && (writes || n <= 4)
+	maps.DeleteFunc(faults, func(name string, d runtimetest.Disturbance) bool {
+		return !all && (hangs(d) || (!writes && name != "unavailable"))
+	})
+	return faults
 }
 
 // TestFaultsAtEveryCall: whatever call goes wrong in whatever way, the error says what
@@ -205,17 +232,26 @@ func TestFaultsAtEveryCall(t *testing.T) {
 			}
 			want, calls, writes := calm.state(), calm.proxy.Calls(), calm.proxy.Writes()
 			count := map[string]int{}
+			// Calls that hang take time and no processor.
+			var hanging sync.WaitGroup
+			slots := make(chan struct{}, 16)
 			for _, method := range calls {
 				count[method]++
-				faults := readFaults()
-				if slices.Contains(writes, method) {
-					faults = writeFaults()
-				}
-				for fault, d := range faults {
+				for fault, d := range faultsOf(name, slices.Contains(writes, method), count[method]) {
 					d.Method, d.Nth = method, count[method]
-					faultAt(t, shape, d, fmt.Sprintf("%s %d %s", method, d.Nth, fault), want)
+					title := fmt.Sprintf("%s %d %s", method, d.Nth, fault)
+					if !hangs(d) {
+						faultAt(t, shape, d, title, want)
+						continue
+					}
+					hanging.Go(func() {
+						slots <- struct{}{}
+						defer func() { <-slots }()
+						faultAt(t, shape, d, title, want)
+					})
 				}
 			}
+			hanging.Wait()
 		})
 	}
 }
@@ -224,6 +260,9 @@ func faultAt(t *testing.T, shape faultShape, d runtimetest.Disturbance, name, wa
 	t.Helper()
 	f := newFaultLab(t, shape)
 	f.proxy.Disturb(d)
+	if hangs(d) {
+		f.impatient()
+	}
 	for range 40 {
 		p, err := f.once(shape.after)
 		if err != nil {
@@ -239,15 +278,28 @@ func faultAt(t *testing.T, shape faultShape, d runtimetest.Disturbance, name, wa
 		return
 	}
 	f.proxy.Calm()
+	f.patient()
 	if got := f.state(); got != want {
 		t.Errorf("%s: in the end there is\n%s\nundisturbed it is\n%s", name, got, want)
 	}
 }
 
-// checkFaultText: an error names the pod and speaks of no transport.
+// errTimeout is what the user's --timeout ends a call with.
+var errTimeout = errors.New("gave up in time")
+
+// checkFaultText: an error names pod and container, and speaks of no transport.
 func checkFaultText(t *testing.T, name string, err error) {
 	t.Helper()
-	if text := err.Error(); !strings.Contains(text, "default/web") || strings.Contains(text, "rpc error") {
-		t.Errorf("%s: the error says %q", name, text)
+	text := err.Error()
+	for _, noise := range []string{"rpc error", "RST_STREAM", "context deadline", "context canceled"} {
+		if strings.Contains(text, noise) {
+			t.Errorf("%s: the error has %q in it: %s", name, noise, text)
+		}
+	}
+	if !strings.Contains(text, "default/web") {
+		t.Errorf("%s: the error does not name the pod: %s", name, text)
+	}
+	if step := (*StepError)(nil); errors.As(err, &step) && step.Step.Container != "" && !strings.Contains(text, "container "+step.Step.Container+": ") {
+		t.Errorf("%s: the error does not name the container: %s", name, text)
 	}
 }

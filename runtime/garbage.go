@@ -200,12 +200,7 @@ func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if known, lookErr := pod.HasJournal(); lookErr == nil && !known {
-			lock.RemoveOnUnlock()
-		}
-		err = errors.Join(err, lock.Unlock())
-	}()
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	if g.Kind == GarbageLogs {
 		return e.layout.RemoveDeletedLog(state.DeletedLog{Path: g.Path})
 	}

@@ -41,7 +41,7 @@ type BlockedError struct {
 
 // Error says which pod cannot become what, and why.
 func (e *BlockedError) Error() string {
-	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, e.Reason)
+	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, withoutPod(e.Reason, e.Pod))
 }
 
 // Unwrap returns the cause.
@@ -56,16 +56,28 @@ type TimeoutError struct {
 
 // Error says what was still missing.
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, e.Waiting)
+	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Waiting, e.Pod))
+}
+
+// withoutPod leaves the name of a pod out of a text that follows it.
+func withoutPod(text string, ref plan.PodRef) string {
+	return strings.TrimPrefix(text, "pod "+ref.String()+": ")
 }
 
 // SupersededError says that another process changed or deleted the pod while
 // this one waited.
-type SupersededError struct{ Pod plan.PodRef }
+type SupersededError struct {
+	Pod plan.PodRef
+	// Deleted tells that the pod is gone, or goes.
+	Deleted bool
+}
 
 // Error says what happened.
 func (e *SupersededError) Error() string {
-	return fmt.Sprintf("pod %s was changed by another podctl meanwhile; this wait is over", e.Pod)
+	if e.Deleted {
+		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays so", e.Pod)
+	}
+	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and stays as that one made it", e.Pod)
 }
 
 func (w *waiter) reached(status *v1.PodStatus) bool {

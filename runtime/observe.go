@@ -13,19 +13,26 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
 // observe reads everything a decision about one pod needs. What does not depend
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
-func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (s *Snapshot, err error) {
-	ctx, end := startSpan(ctx, "observe")
-	defer func() { end(err) }()
-	s = &Snapshot{TakenAt: e.now().UTC().Round(0), Pod: ref}
-	if s.Journal, err = e.layout.Pod(ref.UID).ReadJournal(); err != nil {
+func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
+	j, err := e.layout.Pod(ref.UID).ReadJournal()
+	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
+	return e.observeWith(ctx, ref, desired, j)
+}
+
+// observeWith is observe with what podctl remembers of the pod.
+func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal) (s *Snapshot, err error) {
+	ctx, end := startSpan(ctx, "observe")
+	defer func() { end(err) }()
+	s = &Snapshot{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
 	var facts runtimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
@@ -62,11 +69,11 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 	group.Go(func() error {
 		reply, err := e.client.Version(ctx, &runtimeapi.VersionRequest{})
 		f.Name, f.Version = reply.GetRuntimeName(), reply.GetRuntimeVersion()
-		return err
+		return doing("asking for the runtime's version", err)
 	})
 	group.Go(func() (err error) {
 		f.Status, err = e.client.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
-		return err
+		return doing("asking for the runtime's status", err)
 	})
 	group.Go(func() (err error) {
 		config, err = e.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
@@ -74,7 +81,7 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 			config = nil
 			return nil
 		}
-		return err
+		return doing("asking for the runtime's cgroup driver", err)
 	})
 	if err := group.Wait(); err != nil {
 		return runtimeFacts{}, err
@@ -101,8 +108,19 @@ func (e *Engine) listContainers(ctx context.Context, ref plan.PodRef) ([]*runtim
 	reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
 	})
-	return reply.GetContainers(), err
+	return reply.GetContainers(), doing("listing its containers", err)
 }
+
+// doing says what was done when an error came.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// shortID is an id as people read it.
+func shortID(id string) string { return id[:min(len(id), 12)] }
 
 func uidSelector(ref plan.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
@@ -134,7 +152,7 @@ func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, doing("asking for its images", err)
 	}
 	return slices.DeleteFunc(found, func(i SnapshotImage) bool { return i.ID == "" }), nil
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ func Applied(layout state.Layout) (pods []AppliedPod, unreadable []error, err er
 		case entry.Err != nil:
 			unreadable = append(unreadable, entry.Err)
 		case entry.Journal.Applied != nil && entry.Journal.Applied.Pod != nil:
+			entry.Journal.Applied.Stored = true
 			pods = append(pods, AppliedPod{Desired: entry.Journal.Applied, Journal: entry.Journal})
 		}
 	}
@@ -90,7 +92,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 	group.SetLimit(maxConcurrent)
 	for i, d := range pods {
 		group.Go(func() error {
-			in, s, err := e.input(ctx, plan.RefOf(d.Pod), d, plan.Options{})
+			in, s, err := e.statusInput(ctx, d)
 			if err != nil {
 				return err
 			}
@@ -104,4 +106,25 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 		return nil, err
 	}
 	return found, nil
+}
+
+// statusInput is what the status of a pod is made of. A journal that cannot be used
+// hides neither the pod nor others: what the runtime says is shown.
+func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired) (*plan.Input, *Snapshot, error) {
+	ref := plan.RefOf(d.Pod)
+	j, err := e.layout.Pod(ref.UID).ReadJournal()
+	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
+		j, err = &state.Journal{}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := e.observeWith(ctx, ref, d, j)
+	if err == nil {
+		err = e.checkEndpoint(ref, s)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.input(ref, d, plan.Options{}), s, nil
 }

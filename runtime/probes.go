@@ -96,8 +96,23 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 	if opts.NoRecord || ctx.Err() != nil {
 		return reports, context.Cause(ctx)
 	}
-	return reports, e.recordProbes(ctx, ref, s, reports)
+	if err := e.recordProbes(ctx, ref, s, reports); err != nil {
+		return reports, &UnrecordedError{Err: err}
+	}
+	return reports, nil
 }
+
+// UnrecordedError says that probes were asked and their answers could not be
+// remembered.
+type UnrecordedError struct{ Err error }
+
+// Error says what happened.
+func (e *UnrecordedError) Error() string {
+	return "the answers of the probes are not remembered: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {
@@ -177,7 +192,7 @@ func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType
 	delay := time.Duration(p.InitialDelaySeconds) * time.Second
 	started := spec.StartupProbe == nil || q.observed.Journal.Probes[c.ID][plan.Startup].Result == plan.ProbeSuccess
 	switch {
-	case running < delay:
+	case running < delay && !plan.AheadOf(q.now, c.StartedAt):
 		return fmt.Sprintf("initial delay: %s of %s have passed", max(running, 0).Truncate(time.Second), delay)
 	case t != plan.Startup && !started:
 		return "waits for the startup probe"
@@ -192,14 +207,7 @@ func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType
 }
 
 func (q *inquiry) newest(name string) *plan.Container {
-	var newest *plan.Container
-	for i := range q.observed.Containers {
-		c := &q.observed.Containers[i]
-		if c.Name == name && (newest == nil || c.CreatedAt.After(newest.CreatedAt)) {
-			newest = c
-		}
-	}
-	return newest
+	return q.observed.Newest(func(c *plan.Container) bool { return c.Name == name })
 }
 
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
@@ -238,7 +246,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot,
 		return nil
 	}
 	pod := e.layout.Pod(ref.UID)
-	lock, err := pod.Lock(ctx)
+	lock, err := e.lock(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,11 +100,13 @@ func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
 }
 
 // pass asks the probes that are due and makes one pass.
-func (l *lab) pass(d *podspec.Desired) (*plan.Plan, error) {
-	if _, err := l.engine.Probe(l.t.Context(), d, ProbeOptions{Due: true}); err != nil {
+func (l *lab) pass(d *podspec.Desired) (*plan.Plan, error) { return l.passIn(l.t.Context(), d) }
+
+func (l *lab) passIn(ctx context.Context, d *podspec.Desired) (*plan.Plan, error) {
+	if _, err := l.engine.Probe(ctx, d, ProbeOptions{Due: true}); err != nil {
 		return nil, err
 	}
-	outcome, err := l.engine.Apply(l.t.Context(), d, Options{})
+	outcome, err := l.engine.Apply(ctx, d, Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -56,7 +57,7 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(r.ref)},
 	})
 	if err != nil {
-		return err
+		return doing("listing its sandboxes", err)
 	}
 	r.sandboxes = make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
 	lost := known != ""
@@ -64,7 +65,7 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 		r.group.Go(func() error {
 			reply, err := r.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 			r.sandboxes[i] = reply.GetStatus()
-			return ignoreNotFound(err)
+			return doing("asking for its sandbox "+shortID(item.GetId()), ignoreNotFound(err))
 		})
 		if item.GetId() == known {
 			lost = false
@@ -87,7 +88,7 @@ func (r *records) listContainers(ctx context.Context, sandbox string) error {
 	}
 	list, err := r.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	if err != nil {
-		return err
+		return doing("listing its containers", err)
 	}
 	for _, item := range list.GetContainers() {
 		if c := r.add(item); c != nil {
@@ -120,8 +121,9 @@ func (r *records) add(item *runtimeapi.Container) *SnapshotContainer {
 
 // ask completes a record by the container's status; one that vanished has none.
 func (r *records) ask(ctx context.Context, c *SnapshotContainer) error {
-	reply, err := r.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Status.GetId()})
+	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
+	reply, err := r.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
 	c.LastWords, c.LogFull = lastWords(ctx, c.Status), logFull(c.Status)
-	return ignoreNotFound(err)
+	return doing(fmt.Sprintf("asking for container %s (%s)", name, shortID(id)), ignoreNotFound(err))
 }

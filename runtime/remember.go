@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -23,7 +24,11 @@ func (x *execution) begin() error {
 			return nil
 		}
 		j.Deleted = true
-		return x.write()
+		if err := x.write(); err != nil {
+			// A full disk must not keep a pod from being deleted, which frees some of it.
+			x.warn("the pod is not marked as one that goes: " + err.Error())
+		}
+		return nil
 	}
 	var before *v1.Pod
 	if j.Applied != nil {
@@ -54,7 +59,10 @@ func (x *execution) begin() error {
 }
 
 func (x *execution) write() error {
-	return x.e.layout.Pod(x.plan.Pod.UID).WriteJournal(x.journal)
+	if err := x.e.layout.Pod(x.plan.Pod.UID).WriteJournal(x.journal); err != nil {
+		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
+	}
+	return nil
 }
 
 // remember writes down what only podctl knows after a pass. A deleted pod's
@@ -161,17 +169,8 @@ func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 
 // newestExited is the record a restart delay counts from.
 func (x *execution) newestExited(name string) *plan.Container {
-	var newest *plan.Container
-	for _, c := range x.snapshot.Containers {
-		observed := observedContainer(c)
-		if observed.Name != name || observed.State != plan.Exited {
-			continue
-		}
-		if newest == nil || observed.CreatedAt.After(newest.CreatedAt) {
-			newest = &observed
-		}
-	}
-	return newest
+	observed := x.snapshot.Observed(x.plan.Pod, nil)
+	return observed.Newest(func(c *plan.Container) bool { return c.Name == name && c.State == plan.Exited })
 }
 
 func (x *execution) noteFailure(container string, err error) {

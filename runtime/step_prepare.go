@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -76,7 +77,13 @@ func (x *execution) claimedByOthers(claim string) bool {
 }
 
 func (x *execution) archiveLogs() error {
-	return x.e.layout.Pod(x.plan.Pod.UID).SetAsideLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, x.e.now())
+	pod, ref := x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod
+	err := pod.SetAsideLogs(ref.Namespace, ref.Name, x.e.now())
+	if errors.Is(err, unix.ENOSPC) {
+		x.warn(fmt.Sprintf("%v; they are removed", err))
+		return pod.RemoveAllLogs(ref.Namespace, ref.Name)
+	}
+	return err
 }
 
 // pullImage pulls one image with the pod's own credentials first, and looks up

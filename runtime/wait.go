@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // The pauses between two looks at a pod that is waited for.
@@ -57,8 +58,7 @@ type waiter struct {
 	opts    Options
 	watch   *watch
 
-	generation uint64
-	waiting    []string
+	waiting []string
 	// trouble is what failed last and may pass, retryAt when it is tried again.
 	trouble []string
 	retryAt time.Time
@@ -79,6 +79,9 @@ type waiter struct {
 const (
 	silenceMax   = time.Minute
 	silencePause = 500 * time.Millisecond
+	// unansweredMax is how often in a row a pass may fail because the runtime does not
+	// answer, although it answers again when it is asked how things are.
+	unansweredMax = 3
 )
 
 // survives tells that a wait goes on although the runtime does not answer, after a
@@ -88,8 +91,8 @@ func (w *waiter) survives(ctx context.Context, err error) bool {
 		w.answered = w.e.now()
 		return false
 	}
-	gone := (*UnavailableError)(nil)
-	if !errors.As(err, &gone) || w.answered.IsZero() || w.e.now().Sub(w.answered) > silenceMax {
+	gone, blocked := (*UnavailableError)(nil), (*BlockedError)(nil)
+	if !errors.As(err, &gone) || errors.As(err, &blocked) || w.answered.IsZero() || w.e.now().Sub(w.answered) > silenceMax {
 		return false
 	}
 	w.waiting = []string{gone.Error()}
@@ -109,10 +112,9 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	if err != nil {
 		return outcome, false, err
 	}
-	if w.generation != 0 && s.Journal.Generation != w.generation {
-		return outcome, false, &SupersededError{Pod: in.Pod}
+	if err = superseded(in.Pod, w.desired, s.Journal); err != nil {
+		return outcome, false, err
 	}
-	w.generation = s.Journal.Generation
 	status := plan.Status(in)
 	p := plan.Make(in)
 	done, err := w.judge(&status, p)
@@ -129,7 +131,13 @@ func (w *waiter) apply(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return outcome, err
 	}
-	w.last = outcome
+	if !w.desired.Stored {
+		// From now on others may change it.
+		stored := *w.desired
+		stored.Stored = true
+		w.desired = &stored
+	}
+	w.last, w.answered = outcome, w.e.now()
 	return outcome, w.failed(outcome)
 }
 
@@ -172,6 +180,11 @@ func (w *waiter) failed(outcome *Outcome) error {
 		return nil
 	}
 	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+		w.trouble = []string{err.Error()}
+		return nil
+	}
+	if gone := (*UnavailableError)(nil); errors.As(err, &gone) && w.tries < unansweredMax {
+		w.retryAt = w.e.now().Add(silencePause)
 		w.trouble = []string{err.Error()}
 		return nil
 	}
@@ -335,6 +348,10 @@ func (w *waiter) translate(ctx context.Context, err error) error {
 			w.waiting = []string{err.Error()}
 		}
 		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
+	}
+	if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
+		locked.Pod = "it"
+		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
 	}
 	return err
 }

@@ -13,6 +13,14 @@ const (
 	backoffReset = 2 * backoffMax
 )
 
+// clockSlack is how much later than now a moment may lie that has passed: clocks of
+// two looks differ a little.
+const clockSlack = time.Minute
+
+// AheadOf tells that a moment which has passed lies in the future: the clock was set
+// back since, and nobody knows how long ago it was. Nothing is held because of it.
+func AheadOf(now, passed time.Time) bool { return passed.Sub(now) > clockSlack }
+
 // Backoff is the restart delay of one container.
 type Backoff struct {
 	// Duration is counted from the end of the container's last run.

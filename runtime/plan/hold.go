@@ -64,7 +64,7 @@ func (v *view) backoffHold(s start) (Hold, bool) {
 	backoff, estimated := v.backoff(s.ref, exited)
 	doubt := map[bool]string{true: ", at least (estimated from the runtime's records)"}
 	until := backoff.Until(exited.FinishedAt)
-	if until.IsZero() || !v.now.Before(until) {
+	if until.IsZero() || !v.now.Before(until) || AheadOf(v.now, exited.FinishedAt) {
 		return Hold{}, false
 	}
 	return Hold{

@@ -33,7 +33,7 @@ func newView(in *Input) *view {
 		v.pod = in.Desired.Pod
 	}
 	v.sandboxes = sortedSandboxes(in.Observed.Sandboxes)
-	v.containers = sortedContainers(in.Observed.Containers)
+	v.containers = in.Observed.newestFirst()
 	if len(v.sandboxes) > 0 && v.sandboxes[0].State == SandboxReady {
 		v.active = v.sandboxes[0].ID
 	}
@@ -57,15 +57,44 @@ func sortedSandboxes(all []Sandbox) []Sandbox {
 	return sorted
 }
 
-func sortedContainers(all []Container) []*Container {
-	sorted := make([]*Container, len(all))
-	for i := range all {
-		sorted[i] = &all[i]
+// newestFirst puts containers that were created later first; those of one name in the
+// order of their sandboxes and attempts, which a clock that was set back does not
+// change. A record that only seems to be the latest would have its container started
+// beside one that runs.
+func (o *Observed) newestFirst() []*Container {
+	sorted, byName := make([]*Container, len(o.Containers)), map[string][]*Container{}
+	for i := range o.Containers {
+		sorted[i] = &o.Containers[i]
 	}
 	slices.SortStableFunc(sorted, func(a, b *Container) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
+	for _, c := range sorted {
+		byName[c.Name] = append(byName[c.Name], c)
+	}
+	age := map[string]int{}
+	for i, s := range sortedSandboxes(o.Sandboxes) {
+		age[s.ID] = i - len(o.Sandboxes)
+	}
+	for _, records := range byName {
+		slices.SortStableFunc(records, func(a, b *Container) int {
+			return cmp.Or(cmp.Compare(age[a.SandboxID], age[b.SandboxID]), cmp.Compare(b.RestartCount, a.RestartCount))
+		})
+	}
+	for i, c := range sorted {
+		sorted[i], byName[c.Name] = byName[c.Name][0], byName[c.Name][1:]
+	}
 	return sorted
+}
+
+// Newest is the latest record that matches; nil when there is none.
+func (o *Observed) Newest(match func(*Container) bool) *Container {
+	for _, c := range o.newestFirst() {
+		if match(c) {
+			return c
+		}
+	}
+	return nil
 }
 
 // newest is the latest record of that name in any sandbox; nil when there is

@@ -139,9 +139,18 @@ func (p Pod) WriteJournal(j *Journal) error {
 		err = syncDir(p.Dir())
 	}
 	if err != nil {
-		return fmt.Errorf("writing the journal: %w; the one before is kept", err)
+		return fmt.Errorf("writing the journal %s: %w; the one before is kept", p.JournalFile(), cause(err))
 	}
 	return nil
+}
+
+// cause is an error without the name of a file that nobody knows: one that is written
+// in the place of another, and takes its name when it is complete.
+func cause(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 // removeUnfinished removes what a process left that was killed while it wrote

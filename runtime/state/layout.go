@@ -17,6 +17,9 @@ type Layout struct {
 	// them that log shippers follow. An empty ContainerLogRoot: no links.
 	LogRoot          string
 	ContainerLogRoot string
+	// Command is what this process tells others who wait for its locks: the program and
+	// its words. Empty means what it was called with.
+	Command []string
 }
 
 // Default is the layout of a machine that podctl is installed on. The logs lie

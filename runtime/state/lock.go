@@ -16,6 +16,9 @@ const (
 	lockPauseMax = 50 * time.Millisecond
 )
 
+// LockPatience is how long a lock is waited for without a word.
+const LockPatience = time.Second
+
 // Lock is held by one process at a time, for one pod. It goes with the process:
 // a dead one never blocks.
 //
@@ -25,22 +28,32 @@ const (
 // just given the lock back has to queue there as well. So a process that locks
 // again and again cannot starve one that waits, say to delete the pod.
 type Lock struct {
-	file   *os.File
-	remove bool
+	pod  Pod
+	file *os.File
 }
 
 // Lock waits for the pod's lock until the context ends, and returns a
 // *LockedError then. The lock is taken if it is free, even when the context has
 // ended already.
 func (p Pod) Lock(ctx context.Context) (*Lock, error) {
+	return p.LockTelling(ctx, func(string) {})
+}
+
+// LockTelling is Lock, and tells once who holds the lock when it takes longer than
+// LockPatience.
+func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, error) {
 	if err := p.makeLocks(); err != nil {
 		return nil, err
 	}
-	wait := &waiting{path: p.lockFile()}
+	wait, began, told := &waiting{pod: p, path: p.lockFile()}, time.Now(), false
 	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
 		lock, err := wait.try()
 		if lock != nil || err != nil {
 			return lock, errors.Join(err, wait.end())
+		}
+		if !told && time.Since(began) > LockPatience {
+			told = true
+			tell(readHolder(wait.path))
 		}
 		select {
 		case <-ctx.Done():
@@ -62,6 +75,7 @@ func (p Pod) makeLocks() error {
 
 // waiting is an attempt to get a lock that is not free yet.
 type waiting struct {
+	pod  Pod
 	path string
 	// file is open while the gate is held, or the lock was lost to a removal.
 	file  *os.File
@@ -90,7 +104,7 @@ func (w *waiting) try() (*Lock, error) {
 	if err := gate(w.file, unix.F_UNLCK); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", w.path, err)
 	}
-	lock := &Lock{file: w.file}
+	lock := &Lock{pod: w.pod, file: w.file}
 	lock.writeHolder()
 	w.file = nil
 	return lock, nil
@@ -144,17 +158,16 @@ func taken(err error) (bool, error) {
 	return err == nil, err
 }
 
-// RemoveOnUnlock removes the lock's file together with the lock, once the pod is
-// gone.
-func (l *Lock) RemoveOnUnlock() { l.remove = true }
-
-// Unlock frees the lock. It may be called once.
+// Unlock frees the lock, and removes its file when nothing lies on disk for the pod:
+// it is gone, or was never there. It may be called once.
 func (l *Lock) Unlock() error {
-	var err error
-	if l.remove {
-		err = os.Remove(l.file.Name())
-	} else {
+	present, err := exists(l.pod.Dir())
+	switch {
+	case err != nil:
+	case present:
 		err = l.file.Truncate(0)
+	default:
+		err = os.Remove(l.file.Name())
 	}
 	if err = errors.Join(err, l.file.Close()); err != nil {
 		return fmt.Errorf("freeing the lock: %w", err)

@@ -159,8 +159,12 @@ func TestLockAdmitsOneAtATime(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			inside.Add(-1)
 			total.Add(1)
+			change := pod.leave
 			if i%3 == 0 {
-				lock.RemoveOnUnlock()
+				change = pod.come
+			}
+			if err := change(); err != nil {
+				t.Error(err)
 			}
 			if err := lock.Unlock(); err != nil {
 				t.Error(err)
@@ -173,10 +177,18 @@ func TestLockAdmitsOneAtATime(t *testing.T) {
 	}
 }
 
+// come makes the pod's directory, and leave removes it.
+func (p Pod) come() error { return os.MkdirAll(p.Dir(), 0o700) }
+
+func (p Pod) leave() error { return os.RemoveAll(p.Dir()) }
+
 // TestLockIsNotStarved locks again and again without a pause, as a process does
 // that makes pass after pass: one who waits gets its turn all the same.
 func TestLockIsNotStarved(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
+	if err := errors.Join(pod.makeLocks(), pod.come()); err != nil {
+		t.Fatal(err)
+	}
 	var stop atomic.Bool
 	var greedy sync.WaitGroup
 	started := make(chan struct{})
@@ -216,7 +228,7 @@ func TestLockIsNotStarved(t *testing.T) {
 func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	lock := mustLock(t, pod)
-	if err := lock.Unlock(); err != nil {
+	if err := errors.Join(pod.come(), lock.Unlock()); err != nil {
 		t.Fatal(err)
 	}
 	wantMode(t, pod.lockFile(), 0o600)
@@ -224,8 +236,7 @@ func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
 		t.Errorf("a free lock still names %q (%v)", text, err)
 	}
 	lock = mustLock(t, pod)
-	lock.RemoveOnUnlock()
-	if err := lock.Unlock(); err != nil {
+	if err := errors.Join(pod.leave(), lock.Unlock()); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, pod.lockFile())
@@ -246,7 +257,6 @@ func TestLockOnARemovedFileDoesNotCount(t *testing.T) {
 		got <- lock
 	}()
 	time.Sleep(30 * time.Millisecond)
-	first.RemoveOnUnlock()
 	if err := first.Unlock(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package state
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +13,8 @@ import (
 
 // LockedError says that another process works on the pod.
 type LockedError struct {
+	// Pod names the pod, as far as that is known.
+	Pod  string
 	Path string
 	// Holder is its process id and command, as it wrote them down.
 	Holder string
@@ -19,7 +24,12 @@ type LockedError struct {
 
 // Error names the holder and says what to do.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("the pod is in use by %s: wait until it is done, or end it (lock %s)", e.Holder, e.Path)
+	gaveUp := ""
+	if !errors.Is(e.Err, context.DeadlineExceeded) && !errors.Is(e.Err, context.Canceled) {
+		gaveUp = ", " + e.Err.Error()
+	}
+	return fmt.Sprintf("%s is in use by %s%s; wait until it is done, or end it (lock %s)",
+		cmp.Or(e.Pod, "the pod"), e.Holder, gaveUp, e.Path)
 }
 
 // Unwrap returns why the waiting ended.
@@ -29,7 +39,11 @@ func (e *LockedError) Unwrap() error { return e.Err }
 // must not keep a pod from being deleted, so nothing depends on it.
 func (l *Lock) writeHolder() {
 	if l.file.Truncate(0) == nil {
-		_, _ = fmt.Fprintf(l.file, "pid %d (%s)\n", os.Getpid(), command(os.Args))
+		words := l.pod.layout.Command
+		if len(words) == 0 {
+			words = os.Args
+		}
+		_, _ = fmt.Fprintf(l.file, "pid %d (%s)\n", os.Getpid(), command(words))
 	}
 }
 

@@ -40,7 +40,10 @@ func (l Layout) check() error {
 	if err != nil {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
-	return errors.Join(l.checkOwner(link), l.checkMode(target), l.checkOwner(target))
+	if err := l.checkOwner(link); err != nil {
+		return err
+	}
+	return errors.Join(l.checkMode(target), l.checkOwner(target))
 }
 
 // checkLogs refuses a log directory that another user owns or can write to: the

@@ -68,7 +68,6 @@ func (p Pod) GiveIDs(ctx context.Context) (r IDRange, err error) {
 		return IDRange{}, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	lock.RemoveOnUnlock()
 	r, err = freeRange(p.layout.takenIDs(), subordinateIDs("/etc/subuid"))
 	if err != nil {
 		return r, err

@@ -1,0 +1,97 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+const day = 24 * time.Hour
+
+// settled makes passes until one has nothing to do, and returns its plan.
+func (f *faultLab) settled(text string) *plan.Plan {
+	f.t.Helper()
+	for range 10 {
+		p, err := f.once(text)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(p.Steps) == 0 {
+			return p
+		}
+	}
+	f.t.Fatal("there is always something to do")
+	return nil
+}
+
+// TestClockSetBack: the clock is set back by a day, and catches up again. What runs goes
+// on running and nothing is started beside it, probes are asked, and what crashed is
+// held for as long as restart delays are.
+func TestClockSetBack(t *testing.T) {
+	probed := strings.Replace(faultShapes()["two containers"].after, "{name: b, image: 'i:1'}",
+		"{name: b, image: 'i:1', livenessProbe: {exec: {command: [x]}, initialDelaySeconds: 5, periodSeconds: 5}}", 1)
+	f := newFaultLab(t, faultShape{before: probed})
+	running := f.ids()
+	f.clock.Advance(time.Minute)
+	f.server.Exit("a", 1)
+	f.clock.Advance(-day)
+	if p := f.settled(probed); len(p.Holds) > 0 {
+		t.Errorf("a start is held because of a time that has not come yet: %+v", p.Holds)
+	}
+	f.only(running, "b")
+	reports, err := f.engine.Probe(t.Context(), f.load(probed), ProbeOptions{Due: true})
+	if err != nil || len(reports) != 1 || !reports[0].Asked && reports[0].Why != "its period has not passed" {
+		t.Errorf("a probe waits for a day: %+v %v", reports, err)
+	}
+	running = f.ids()
+	f.server.Exit("a", 1)
+	p := f.settled(probed)
+	if len(p.Holds) != 1 || p.Holds[0].Until == nil || p.Holds[0].Until.Sub(f.clock.Now()) > 5*time.Minute {
+		t.Errorf("a container that crashed again: %+v", p.Holds)
+	}
+	f.clock.Advance(5 * time.Minute)
+	f.settled(probed)
+	f.only(running, "b")
+	running = f.ids()
+	f.clock.Advance(day)
+	f.settled(probed)
+	f.only(running, "a", "b")
+}
+
+// ids are the ids of the running containers by name; two of one name are an error.
+func (f *faultLab) ids() map[string]string {
+	f.t.Helper()
+	d := f.load(f.shape.before)
+	s, err := f.engine.observe(f.t.Context(), plan.RefOf(d.Pod), d)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ids := map[string]string{}
+	o := s.Observed(s.Pod, nil)
+	for i := range o.Containers {
+		c := &o.Containers[i]
+		if c.State == plan.Running && ids[c.Name] != "" {
+			f.t.Errorf("container %s runs twice", c.Name)
+		}
+		if c.State == plan.Running {
+			ids[c.Name] = c.ID
+		}
+	}
+	return ids
+}
+
+// only checks that a and b run, and that those named are the same as before.
+func (f *faultLab) only(before map[string]string, same ...string) {
+	f.t.Helper()
+	after := f.ids()
+	if len(after) != 2 {
+		f.t.Errorf("running %v, want a and b", after)
+	}
+	for _, name := range same {
+		if after[name] != before[name] {
+			f.t.Errorf("container %s was started anew", name)
+		}
+	}
+}

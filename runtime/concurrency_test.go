@@ -1,0 +1,230 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// neverReady is a pod whose container runs and never becomes ready.
+const neverReady = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: a, image: 'i:1', readinessProbe: {exec: {command: [x]}}}]
+`
+
+// waitLab is a lab in which a wait for a pod that never becomes ready is under way.
+type waitLab struct {
+	*faultLab
+	ended chan error
+}
+
+func newWaitLab(t *testing.T) *waitLab {
+	t.Helper()
+	l := &waitLab{faultLab: &faultLab{lab: newLab(t, "i:1", "i:2")}, ended: make(chan error, 1)}
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 1} })
+	first, d := make(chan struct{}), l.load(neverReady)
+	var once sync.Once
+	opts := Options{Report: func(ev Event) {
+		if ev.Kind == StepDone && ev.Step.Kind == plan.StartContainer {
+			once.Do(func() { close(first) })
+		}
+	}}
+	go func() {
+		_, err := l.engine.Wait(t.Context(), d, Ready, opts)
+		l.ended <- err
+	}()
+	<-first
+	return l
+}
+
+// outcome is how the wait ended.
+func (l *waitLab) outcome() error {
+	l.t.Helper()
+	select {
+	case err := <-l.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		l.t.Fatal("the wait goes on")
+		return nil
+	}
+}
+
+// TestDeleteEndsAWait: a delete wins over an apply that waits. The pod stays deleted,
+// and the one that waited says why it gave up.
+func TestDeleteEndsAWait(t *testing.T) {
+	l := newWaitLab(t)
+	outcome, err := l.engine.Delete(t.Context(), plan.RefOf(l.load(neverReady).Pod), Options{})
+	if err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	superseded := (*SupersededError)(nil)
+	if err := l.outcome(); !errors.As(err, &superseded) || !strings.Contains(err.Error(), "pod default/web was deleted") {
+		t.Errorf("the wait ended with %v", err)
+	}
+	if made := l.server.Created(); len(made.Sandboxes) != 1 || len(made.Containers) != 1 {
+		t.Errorf("the pod was made again: %d sandboxes, %d containers", len(made.Sandboxes), len(made.Containers))
+	}
+	if left, err := os.ReadDir(filepath.Join(l.layout.Root, "locks")); err != nil || len(left) > 0 {
+		t.Errorf("locks are left: %v %v", left, err)
+	}
+}
+
+// TestAnotherManifestEndsAWait: what was applied last counts; the wait for the one
+// before gives up and takes nothing back.
+func TestAnotherManifestEndsAWait(t *testing.T) {
+	l := newWaitLab(t)
+	other := strings.Replace(neverReady, "i:1", "i:2", 1)
+	if outcome, err := l.engine.Apply(t.Context(), l.load(other), Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	superseded := (*SupersededError)(nil)
+	if err := l.outcome(); !errors.As(err, &superseded) || !strings.Contains(err.Error(), "pod default/web was changed") {
+		t.Errorf("the wait ended with %v", err)
+	}
+	if made := l.server.Created(); len(made.Containers) != 2 {
+		t.Errorf("%d containers were made, one of each manifest is enough", len(made.Containers))
+	}
+}
+
+// TestStoredManifestDoesNotComeBack: a command that works with podctl's own copy of a
+// manifest, as apply --all does, was waiting while the pod was changed or deleted.
+func TestStoredManifestDoesNotComeBack(t *testing.T) {
+	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
+	applied, _, err := Applied(f.layout)
+	if err != nil || len(applied) != 1 {
+		t.Fatal(applied, err)
+	}
+	stored := applied[0].Desired
+	check := func(word string) {
+		t.Helper()
+		before := f.server.Created()
+		_, err := f.engine.Apply(t.Context(), stored, Options{})
+		if superseded := (*SupersededError)(nil); !errors.As(err, &superseded) || !strings.Contains(err.Error(), word) {
+			t.Errorf("the stored copy: %v, want that it was %s", err, word)
+		}
+		if after := f.server.Created(); len(after.Containers) != len(before.Containers) {
+			t.Errorf("%s: %d containers were made", word, len(after.Containers)-len(before.Containers))
+		}
+	}
+	if _, err := f.engine.Apply(t.Context(), stored, Options{}); err != nil {
+		t.Errorf("the stored copy, and nothing has changed: %v", err)
+	}
+	if err := f.converge(faultShapes()["sandbox change"].after); err != nil {
+		t.Fatal(err)
+	}
+	check("changed")
+	if err := f.converge(""); err != nil {
+		t.Fatal(err)
+	}
+	check("deleted")
+}
+
+// TestManyAppliesAtOnce: whatever many processes do to one pod at once, there is one
+// set of containers.
+func TestManyAppliesAtOnce(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			// Each has an engine of its own, as each process has.
+			engine := NewEngine(f.engine.client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
+			if outcome, err := engine.Apply(t.Context(), f.load(faultShapes()["two containers"].after), Options{}); err != nil || outcome.Err() != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if made := f.server.Created(); len(made.Sandboxes) != 1 || len(made.Containers) != 2 {
+		t.Errorf("made %d sandboxes and %d containers", len(made.Sandboxes), len(made.Containers))
+	}
+}
+
+// TestLockTimeout: who has to wait for another is told whom for, and gives up in time
+// with a sentence that names pod, holder and flag.
+func TestLockTimeout(t *testing.T) {
+	t.Parallel()
+	f := newFaultLab(t, faultShape{})
+	d := f.load(faultShapes()["two containers"].after)
+	lock, err := f.layout.Pod(d.Pod.UID).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Unlock() })
+	for name, act := range lockers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := make(chan string, 10)
+			engine := NewEngine(f.engine.client, Settings{
+				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * state.LockPatience, Waiting: func(text string) { said <- text },
+			})
+			err := act(t.Context(), engine, d)
+			for _, part := range []string{"pod default/web is", "in use by pid ", ", gave up after 2s (--lock-timeout); wait until it is done"} {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("%v lacks %q", err, part)
+				}
+			}
+			close(said)
+			if text := <-said; len(said) > 0 || !strings.HasPrefix(text, "pod default/web: waiting for pid ") {
+				t.Errorf("while it waited it said %q, and %d times more", text, len(said))
+			}
+		})
+	}
+}
+
+// lockers are the acts that need a pod for themselves.
+func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error {
+	return map[string]func(context.Context, *Engine, *podspec.Desired) error{
+		"apply": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
+			_, err := e.Apply(ctx, d, Options{})
+			return err
+		},
+		"delete": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
+			_, err := e.Delete(ctx, plan.RefOf(d.Pod), Options{})
+			return err
+		},
+		"wait": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
+			_, err := e.Wait(ctx, d, Ready, Options{})
+			return err
+		},
+	}
+}
+
+// TestWaitOutlivesLostCalls: a step whose call the runtime did not answer, as it was
+// restarted, is tried again by a wait; one that is never answered ends it.
+func TestWaitOutlivesLostCalls(t *testing.T) {
+	for times, works := range map[int]bool{1: true, unansweredMax: false} {
+		f := newFaultLab(t, faultShape{})
+		for range times {
+			f.proxy.Disturb(runtimetest.Disturbance{Method: "RunPodSandbox", Fail: codes.Unavailable})
+		}
+		go f.letTimePass()
+		_, err := f.engine.Wait(t.Context(), f.load(faultShapes()["two containers"].after), Ready, Options{})
+		if blocked := (*BlockedError)(nil); (err == nil) != works || (!works && (!errors.As(err, &blocked) || strings.Count(err.Error(), "pod default/web") != 1)) {
+			t.Errorf("%d calls were not answered: %v", times, err)
+		}
+	}
+}
+
+// letTimePass moves the clock on until the test is over.
+func (f *faultLab) letTimePass() {
+	for f.t.Context().Err() == nil {
+		f.clock.Advance(time.Second)
+		time.Sleep(5 * time.Millisecond)
+	}
+}
