@@ -39,6 +39,10 @@ func (p Pod) Lock(ctx context.Context) (*Lock, error) {
 	wait := &waiting{path: p.lockFile()}
 	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
 		lock, err := wait.try()
+		if lock != nil {
+			// What a killed writer left harms nobody, and the next one tries again.
+			_ = errors.Join(p.removeUnfinished(), removeFile(p.unfinishedHistory()))
+		}
 		if lock != nil || err != nil {
 			return lock, errors.Join(err, wait.end())
 		}
