@@ -14,7 +14,9 @@ import (
 // Main runs one command line and returns the process's exit code.
 func Main(ctx context.Context, env *Env, args []string) int {
 	quietLibraries()
-	root := New(env) //nolint:contextcheck // cobra hands the context to the commands
+	g := &globals{env: env}
+	defer g.close()
+	root := newRoot(g) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	code := codeOf(ctx, cmd, err)

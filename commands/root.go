@@ -57,8 +57,10 @@ const (
 )
 
 // New builds the command tree.
-func New(env *Env) *cobra.Command {
-	g := &globals{env: env}
+func New(env *Env) *cobra.Command { return newRoot(&globals{env: env}) }
+
+func newRoot(g *globals) *cobra.Command {
+	env := g.env
 	root := &cobra.Command{
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
@@ -199,6 +201,13 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	g.client = client
 	g.engine = runtime.NewEngine(client, runtime.Settings{Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now})
 	return g.engine, nil
+}
+
+// close ends the connection, if there is one.
+func (g *globals) close() {
+	if g.client != nil {
+		_ = g.client.Close() // The process ends, or goes on without it.
+	}
 }
 
 // endpointSources are the places an endpoint can come from. One of a configuration

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -79,6 +81,8 @@ type waiter struct {
 const (
 	silenceMax   = time.Minute
 	silencePause = 500 * time.Millisecond
+	// triesMax is how often in a row it may be lost in the middle of a pass.
+	triesMax = 5
 )
 
 // survives tells that a wait goes on although the runtime does not answer, after a
@@ -169,6 +173,12 @@ func (w *waiter) failed(outcome *Outcome) error {
 	if e := (*image.Error)(nil); errors.As(err, &e) && e.Passing {
 		w.retryAt = w.e.now().Add(min(pullPause<<min(w.tries-1, 5), 5*time.Minute))
 		w.trouble = []string{e.Error()}
+		return nil
+	}
+	if gone := (*UnavailableError)(nil); errors.As(err, &gone) && status.Code(gone.Err) == codes.Unavailable && w.tries <= triesMax {
+		// It may have been restarted. If it has not, the next look at it says so.
+		w.retryAt = w.e.now().Add(silencePause)
+		w.trouble = []string{err.Error()}
 		return nil
 	}
 	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
