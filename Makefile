@@ -209,6 +209,12 @@ e2e-2: setup-containerd2 build images ## The same on containerd 2
 smoke: setup-containerd2 build images ## The most important of them on containerd 2
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/
 
+.PHONY: test-crash
+test-crash: setup-runtime build images ## Kill podctl at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
+	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 60m -run TestCrashMatrix ./commands/
+	CGO_ENABLED=0 PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
+		$(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/
+
 FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.

@@ -320,9 +320,13 @@ func TestE2E(t *testing.T) {
 		{"bounded inputs", testBoundedInputs},
 		{"escapes", testEscapes},
 		{"foreign directories", testForeignDirectories},
+		{"runtime restart at calls", testRuntimeRestartAtCalls},
 		{"node restart", testNodeRestart},
 	} {
-		t.Run(one.name, func(t *testing.T) { one.test(t, m) })
+		t.Run(one.name, func(t *testing.T) {
+			runtimetest.CheckLeaks(t)
+			one.test(t, m)
+		})
 	}
 }
 
@@ -616,122 +620,6 @@ func testConfigUpdate(t *testing.T, m *machine) {
 		t.Errorf("before %v, after %v: changed content is updated in place", before, after)
 	}
 	m.must(t, "apply", hello)
-}
-
-// testKilled: podctl is killed before and after each call that changes something, of an
-// apply and of a delete. The next call comes to the same end, and leaves nothing.
-func testKilled(t *testing.T, m *machine) {
-	path := write(t, two)
-	// A socket's path must be short.
-	socket := filepath.Join(os.TempDir(), filepath.Base(m.state)+".kill")
-	proxy, err := runtimetest.StartProxy(t.Context(), socket, m.socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close() //nolint:errcheck // the test is over
-	k := &killing{m: m, proxy: proxy, endpoint: "unix://" + socket, path: path}
-	k.others = k.files(t)
-	k.podctl(t, "apply", path)
-	applies := proxy.Writes()
-	proxy.Reset()
-	k.podctl(t, "delete", "two")
-	deletes := proxy.Writes()
-	for i := range applies {
-		for _, when := range killings() {
-			k.kill(t, when, applies[:i+1], "apply", path)
-			k.check(t)
-			k.podctl(t, "delete", "two")
-			k.checkGone(t)
-		}
-	}
-	for i := range deletes {
-		for _, when := range killings() {
-			k.podctl(t, "apply", path)
-			k.kill(t, when, deletes[:i+1], "delete", "two")
-			k.podctl(t, "delete", path)
-			k.checkGone(t)
-		}
-	}
-}
-
-// killing is a machine whose calls go through a proxy that kills podctl.
-type killing struct {
-	m              *machine
-	proxy          *runtimetest.Proxy
-	endpoint, path string
-	// others are the files of other pods.
-	others []string
-}
-
-// files are what lies on disk for pods, and the locks that are left.
-func (k *killing) files(t *testing.T) []string {
-	t.Helper()
-	var all []string
-	for _, dir := range []string{"pods", "locks"} {
-		found, err := filepath.Glob(filepath.Join(k.m.state, dir, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, found...)
-	}
-	return all
-}
-
-func (k *killing) podctl(t *testing.T, args ...string) {
-	t.Helper()
-	k.m.must(t, append([]string{"-r", k.endpoint, "--timeout", "60s"}, args...)...)
-}
-
-// killings are the two moments of a call: before the runtime hears of it, and when it
-// has done its work.
-func killings() []func(die func()) runtimetest.Disturbance {
-	return []func(func()) runtimetest.Disturbance{
-		func(die func()) runtimetest.Disturbance { return runtimetest.Disturbance{Kill: die} },
-		func(die func()) runtimetest.Disturbance { return runtimetest.Disturbance{KillAfter: die} },
-	}
-}
-
-// kill runs podctl and kills it at the last of these calls.
-func (k *killing) kill(t *testing.T, when func(func()) runtimetest.Disturbance, calls []string, args ...string) {
-	t.Helper()
-	cmd := k.m.command(t.Context(), append([]string{"-r", k.endpoint}, args...)...)
-	d := when(func() { cmd.Process.Kill() }) //nolint:errcheck // it may be gone already
-	d.Method = calls[len(calls)-1]
-	for _, method := range calls {
-		if method == d.Method {
-			d.Nth++
-		}
-	}
-	k.proxy.Disturb(d)
-	if err := cmd.Run(); err == nil || k.proxy.Calm() > 0 {
-		t.Fatalf("%v was not killed at %s %d: %v", args, d.Method, d.Nth, err)
-	}
-}
-
-// check: the next apply comes to the end that it would have come to.
-func (k *killing) check(t *testing.T) {
-	t.Helper()
-	k.podctl(t, "apply", "--wait", k.path)
-	if ids := k.m.ids(t, "two"); len(ids) != 2 {
-		t.Errorf("running %v", ids)
-	}
-	k.m.readySandbox(t, "two")
-}
-
-// checkGone: nothing is left of the pod.
-func (k *killing) checkGone(t *testing.T) {
-	t.Helper()
-	if left := k.m.records(t, "two"); len(left) > 0 {
-		t.Errorf("containers are left: %v", left)
-	}
-	for _, state := range []runtimeapi.PodSandboxState{runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY} {
-		if left := k.m.sandboxes(t, "two", state); len(left) > 0 {
-			t.Errorf("sandboxes are left: %v", left)
-		}
-	}
-	if left := k.files(t); len(left) > len(k.others) {
-		t.Errorf("files are left: %v, before there were %v", left, k.others)
-	}
 }
 
 func testInterrupt(t *testing.T, m *machine) {

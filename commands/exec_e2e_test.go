@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -251,29 +252,89 @@ func testDebug(t *testing.T, m *machine) {
 	}
 }
 
+const steady = `apiVersion: v1
+kind: Pod
+metadata: {name: steady}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [log, --forever, --every, 100ms]
+    livenessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, failureThreshold: 1}
+`
+
+// lockedBuffer can be read while a process writes into it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // testRuntimeRestart: a runtime that dies in the middle ends what it carried with a
-// sentence, and what only looks goes on when it is back.
+// sentence, and what only looks goes on when it is back. No probe fails for it.
 func testRuntimeRestart(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
-	job := write(t, strings.ReplaceAll(ending, "200ms", "5s"))
-	m.must(t, "apply", job)
-	var said bytes.Buffer
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, steady))
+	m.must(t, "apply", write(t, strings.ReplaceAll(ending, "200ms", "5s")))
+	before := m.ids(t, "steady")
+	var said, logged, probed lockedBuffer
 	execs := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "sleep")
-	execs.Stderr = &said
 	waits := m.command(t.Context(), "wait", "--for=completed", "--timeout", "60s", "ending")
-	for _, cmd := range []*exec.Cmd{execs, waits} {
+	logs := m.command(t.Context(), "logs", "-f", "--tail", "1", "steady")
+	probes := m.command(t.Context(), "probe", "-w", "steady")
+	execs.Stderr, logs.Stdout, logs.Stderr, probes.Stdout, probes.Stderr = &said, &logged, &logged, &probed, &probed
+	for _, cmd := range []*exec.Cmd{execs, waits, logs, probes} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Second)
+	waitFor(t, func() bool {
+		return strings.Contains(logged.String(), "line") && strings.Contains(probed.String(), "Success")
+	})
 	killContainerd(t, m)
 	if err := execs.Wait(); err == nil || execs.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "connection was lost") {
 		t.Errorf("exec: exit code %d\n%s", execs.ProcessState.ExitCode(), said.String())
+	}
+	for _, args := range [][]string{{"probe", "steady"}, {"apply", write(t, steady)}, {"delete", "steady"}} {
+		if r := m.run(t, args...); r.code != 1 || !strings.Contains(r.stderr, "does not answer") && !strings.Contains(r.stderr, "no such socket") {
+			t.Errorf("%v without a runtime: exit code %d\n%s", args, r.code, r.stderr)
+		}
 	}
 	m.must(t, "node", "up")
 	if err := waits.Wait(); err != nil {
 		t.Errorf("wait: %v", err)
 	}
-	m.must(t, "delete", "--force", "inside", "ending")
+	defer func() {
+		if t.Failed() {
+			t.Logf("logs:\n%s\nprobes:\n%s", logged.String(), probed.String())
+		}
+	}()
+	lines, verdicts := len(logged.String()), strings.Count(probed.String(), "Success")
+	waitFor(t, func() bool {
+		return len(logged.String()) > lines && strings.Count(probed.String(), "Success") > verdicts
+	})
+	for _, cmd := range []*exec.Cmd{logs, probes} {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
+			t.Errorf("%v: %v\n%s%s", cmd.Args, err, logged.String(), probed.String())
+		}
+	}
+	if m.must(t, "apply", "--probe", write(t, steady)); !sameMap(before, m.ids(t, "steady")) {
+		t.Errorf("the restart of the runtime has restarted a healthy container\n%s", probed.String())
+	}
+	m.must(t, "delete", "--force", "inside", "ending", "steady")
 }

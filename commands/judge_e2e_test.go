@@ -28,9 +28,14 @@ import (
 // whether anything is lost, leaked or there twice, and whether people can read what
 // podctl says.
 type judge struct {
-	*killing
 	t *testing.T
-	r *rand.Rand
+	m *machine
+	// proxy stands before the runtime, and endpoint is where.
+	proxy    *runtimetest.Proxy
+	endpoint string
+	// others are the files of other pods.
+	others []string
+	r      *rand.Rand
 	// words are the containers of the pod as it shall be.
 	words []string
 	log   []string
@@ -92,7 +97,7 @@ func judgeAll(t *testing.T, m *machine, few int) {
 		t.Fatal(err)
 	}
 	defer proxy.Close() //nolint:errcheck // the test is over
-	j := &judge{killing: &killing{m: m, proxy: proxy, endpoint: "unix://" + socket}, t: t}
+	j := &judge{t: t, m: m, proxy: proxy, endpoint: "unix://" + socket}
 	other := write(t, strings.Replace(two, "name: two", "name: other", 1))
 	j.podctl(t, "apply", "--wait", other)
 	j.other, j.others = m.ids(t, "other"), j.files(t)
@@ -105,6 +110,41 @@ func judgeAll(t *testing.T, m *machine, few int) {
 		}
 	}
 	j.podctl(t, "delete", "other")
+}
+
+// files are what lies on disk for pods, and the locks that are left.
+func (j *judge) files(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, dir := range []string{"pods", "locks"} {
+		found, err := filepath.Glob(filepath.Join(j.m.state, dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+func (j *judge) podctl(t *testing.T, args ...string) {
+	t.Helper()
+	j.m.must(t, append([]string{"-r", j.endpoint, "--timeout", "60s"}, args...)...)
+}
+
+// checkGone: nothing is left of the pod.
+func (j *judge) checkGone(t *testing.T) {
+	t.Helper()
+	if left := j.m.records(t, "two"); len(left) > 0 {
+		t.Errorf("containers are left: %v", left)
+	}
+	for _, state := range []runtimeapi.PodSandboxState{runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY} {
+		if left := j.m.sandboxes(t, "two", state); len(left) > 0 {
+			t.Errorf("sandboxes are left: %v", left)
+		}
+	}
+	if left := j.files(t); len(left) > len(j.others) {
+		t.Errorf("files are left: %v, before there were %v", left, j.others)
+	}
 }
 
 // manifest is a random pod; its init containers end at once in containerd and never in

@@ -22,6 +22,9 @@ type prober struct {
 	// memory carries the counts from one round to the next, also for pods of which
 	// podctl keeps none.
 	memory runtime.ProbeMemory
+	// answered tells that there was a round: a runtime that is silent after it may be
+	// restarted.
+	answered bool
 }
 
 // probeTick is how often a round asks what is due.
@@ -105,12 +108,23 @@ func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtim
 	opts.Container, opts.Type = p.o.container, plan.ProbeType(p.o.kind)
 	var reports []runtime.ProbeReport
 	for _, d := range p.pods {
-		found, err := p.engine.Probe(ctx, d, opts)
+		var found []runtime.ProbeReport
+		ask := func() (err error) {
+			found, err = p.engine.Probe(ctx, d, opts)
+			return err
+		}
+		var err error
+		if p.answered {
+			err = p.engine.Patiently(ctx, ask)
+		} else {
+			err = ask()
+		}
 		reports = append(reports, found...)
 		if err != nil {
 			return reports, err
 		}
 	}
+	p.answered = true
 	return reports, nil
 }
 

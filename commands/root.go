@@ -161,6 +161,9 @@ func (g *globals) end() error {
 	if g.cancel != nil {
 		g.cancel()
 	}
+	if g.client != nil {
+		_ = g.client.Close() // The process ends, or goes on without it.
+	}
 	return g.profile.end()
 }
 

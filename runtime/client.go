@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -129,6 +130,9 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 		}
 	case status.Code(err) == codes.Unavailable:
 		return &UnavailableError{Endpoint: c.Endpoint, Err: err, Reason: "does not answer; is it running?"}
+	case strings.Contains(err.Error(), "server is not initialized yet"):
+		// What containerd answers to every call until it has read what it runs.
+		return &UnavailableError{Endpoint: c.Endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}
 	}
 	return &callError{err: err}
 }

@@ -30,35 +30,13 @@ type faultShape struct {
 	behave map[string][]runtimetest.Behaviour
 }
 
+// faultShapes are the shapes that faults are tried on.
 func faultShapes() map[string]faultShape {
-	pod := func(spec string) string {
-		return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
+	shapes := map[string]faultShape{}
+	for name, s := range runtimetest.Shapes() {
+		shapes[name] = faultShape{before: s.Before, after: s.After, behave: s.Behave}
 	}
-	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
-	done := map[string][]runtimetest.Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}}
-	inits := pod("  initContainers: [{name: first, image: 'i:1'}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
-	sidecars := pod("  initContainers: [{name: s, image: 'i:1', restartPolicy: Always}]\n  containers: [{name: a, image: 'i:1'}]\n")
-	hooks := pod("  containers:\n  - name: a\n    image: 'i:1'\n    lifecycle: {postStart: {exec: {command: [x]}}, preStop: {exec: {command: [w]}}}\n  - {name: b, image: 'i:1'}\n")
-	volumes := pod("  volumes: [{name: v, emptyDir: {}}, {name: c, configMap: {name: cm}}]\n  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: c, mountPath: /c}]}]\n") +
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {k: v}\n"
-	return map[string]faultShape{
-		"two containers":      {after: two},
-		"init containers":     {after: inits, behave: done},
-		"sidecar":             {after: sidecars},
-		"hooks":               {after: hooks},
-		"volumes":             {after: volumes},
-		"a pull":              {after: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'new:1'}", 1)},
-		"completion":          {after: strings.Replace(inits, "spec:\n", "spec:\n  restartPolicy: Never\n", 1), behave: map[string][]runtimetest.Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}, "a": {{After: time.Second}}}},
-		"crashes":             {after: two, behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 1}, {After: time.Second, ExitCode: 1}}}},
-		"replace":             {before: two, after: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1)},
-		"replace with a hook": {before: hooks, after: strings.Replace(hooks, "command: [x]", "command: [z]", 1)},
-		"sandbox change":      {before: two, after: strings.Replace(two, "spec:\n", "spec:\n  hostname: other\n", 1)},
-		"removed container":   {before: two, after: strings.Replace(two, ", {name: b, image: 'i:1'}", "", 1)},
-		"added container":     {before: two, after: strings.Replace(two, "[{name: a", "[{name: c, image: 'i:1'}, {name: a", 1)},
-		"resize":              {before: strings.Replace(two, "{name: a, image: 'i:1'}", "{name: a, image: 'i:1', resources: {limits: {cpu: 1}}}", 1), after: strings.Replace(two, "{name: a, image: 'i:1'}", "{name: a, image: 'i:1', resources: {limits: {cpu: 2}}}", 1)},
-		"delete":              {before: sidecars},
-		"delete with hooks":   {before: hooks},
-	}
+	return shapes
 }
 
 // faultLab is a lab whose calls go through a proxy.

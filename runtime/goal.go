@@ -94,9 +94,12 @@ func (w *waiter) reached(status *v1.PodStatus) bool {
 	return hasCondition(status, w.goal)
 }
 
+// allStarted tells that every container runs, or has run to its end before anybody looked.
 func allStarted(status *v1.PodStatus) bool {
 	for i := range status.ContainerStatuses {
-		if c := &status.ContainerStatuses[i]; c.Started == nil || !*c.Started {
+		c := &status.ContainerStatuses[i]
+		over := c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+		if !over && (c.Started == nil || !*c.Started) {
 			return false
 		}
 	}

@@ -172,7 +172,7 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 // started yet has no log.
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
 	var runs []*runtimeapi.Container
-	err := f.e.patiently(ctx, func() (err error) {
+	err := f.e.Patiently(ctx, func() (err error) {
 		runs, err = f.e.listContainers(ctx, plan.RefOf(f.desired.Pod))
 		return err
 	})
@@ -241,16 +241,16 @@ type statusOnly struct {
 // ContainerStatus asks the runtime for one container.
 func (s *statusOnly) ContainerStatus(ctx context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
 	var reply *runtimeapi.ContainerStatusResponse
-	err := s.e.patiently(ctx, func() (err error) {
+	err := s.e.Patiently(ctx, func() (err error) {
 		reply, err = s.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		return err
 	})
 	return reply, err
 }
 
-// patiently asks again when the runtime does not answer: it may be restarted while
-// somebody follows a log.
-func (e *Engine) patiently(ctx context.Context, ask func() error) error {
+// Patiently asks again, for a minute, when the runtime does not answer: it may be restarted
+// while somebody follows a log.
+func (e *Engine) Patiently(ctx context.Context, ask func() error) error {
 	for began := e.now(); ; {
 		err := ask()
 		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || e.now().Sub(began) > silenceMax {

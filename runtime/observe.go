@@ -200,7 +200,7 @@ func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
 	for _, vol := range volume.Used(desired.Pod) {
 		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
 	}
-	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node()))
+	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node())) && !pod.CgroupMarked()
 	s.Cgroup = &exists
 	s.Ports = e.takenPorts(desired.Pod)
 	s.LogAttempts = map[string]uint32{}

@@ -59,6 +59,9 @@ func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode 
 	if ref.TerminationMessagePath == "" {
 		return p, nil
 	}
+	if err = x.removeUnusedLastWords(ref.Name); err != nil {
+		return p, err
+	}
 	log, err := pod.NewTerminationLog(ref.Name)
 	if err != nil {
 		return p, err

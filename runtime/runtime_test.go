@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // socket listens on a unix socket and never answers.
@@ -66,6 +68,22 @@ func TestRuntimeThatDoesNotAnswer(t *testing.T) {
 	var unavailable *UnavailableError
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "no answer within 100ms") || !strings.Contains(err.Error(), "test") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestRuntimeThatIsStarting: containerd answers before it knows anything, and what waits for
+// it goes on.
+func TestRuntimeThatIsStarting(t *testing.T) {
+	l := newLab(t)
+	starting := errors.New("server is not initialized yet")
+	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: starting})
+	_, err := l.engine.client.Version(t.Context(), nil)
+	if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || !strings.Contains(err.Error(), "is starting") {
+		t.Errorf("error %v", err)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: starting})
+	if err := l.engine.Patiently(t.Context(), func() error { _, err := l.engine.client.Version(t.Context(), nil); return err }); err != nil {
+		t.Errorf("asked again: %v", err)
 	}
 }
 
@@ -178,6 +196,20 @@ func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {
 	} {
 		if got := readInfo(map[string]string{"config": text}).systemdCgroup(); got != want {
 			t.Errorf("%s: %t", text, got)
+		}
+	}
+}
+
+// TestStartedAndOver: a container that ended well before anybody looked has been started.
+func TestStartedAndOver(t *testing.T) {
+	ended := func(code int32) v1.ContainerStatus {
+		return v1.ContainerStatus{Started: new(false), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}
+	}
+	w := &waiter{goal: Started}
+	for code, want := range map[int32]bool{0: true, 1: false} {
+		status := &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Started: new(true)}, ended(code)}}
+		if got := w.reached(status); got != want {
+			t.Errorf("exit code %d: %t", code, got)
 		}
 	}
 }

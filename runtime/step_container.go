@@ -107,13 +107,13 @@ const (
 )
 
 func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
-	defer cancel()
-	err := x.e.removeRecord(ctx, s.ContainerID)
-	if err != nil && !isNotFound(err) {
+	// Its files first: without the record nobody would know that they are there.
+	if err := errors.Join(x.removeLogs(s), x.removeLastWords(s)); err != nil {
 		return err
 	}
-	return x.removeLogs(s)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
+	defer cancel()
+	return ignoreNotFound(x.e.removeRecord(ctx, s.ContainerID))
 }
 
 // removeRecord removes a container, and waits for one that is still starting.

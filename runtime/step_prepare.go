@@ -21,11 +21,21 @@ import (
 // applyCgroup creates the pod's own cgroup with its limits, or brings the limits
 // up to date. A machine without writable cgroups runs pods without it.
 func (x *execution) applyCgroup() error {
-	node := x.e.node()
-	err := x.e.cgroups.Ensure(criconfig.CgroupParent(x.desired.Pod, node), cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
+	pod, node := x.e.layout.Pod(x.desired.Pod.UID), x.e.node()
+	name := criconfig.CgroupParent(x.desired.Pod, node)
+	if !x.e.cgroups.Exists(name) {
+		// A kill before it has all its limits would leave one that looks complete.
+		if err := pod.MarkCgroup(); err != nil {
+			return because("FailedCreatePodContainer", err)
+		}
+	}
+	err := x.e.cgroups.Ensure(name, cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
 	if unavailable := (*cgroup.UnavailableError)(nil); errors.As(err, &unavailable) {
 		x.warn("the pod runs without a cgroup of its own: " + err.Error())
-		return nil
+		err = nil
+	}
+	if err == nil {
+		err = pod.UnmarkCgroup()
 	}
 	return because("FailedCreatePodContainer", err)
 }

@@ -42,3 +42,33 @@ func (x *execution) removeLogs(s *plan.Step) error {
 	pod := x.plan.Pod
 	return x.e.layout.Pod(pod.UID).RemoveLogs(pod.Namespace, pod.Name, s.Container, s.ContainerID, s.Attempt)
 }
+
+// removeLastWords removes the file for the termination message of a record that goes.
+func (x *execution) removeLastWords(s *plan.Step) error {
+	pod := x.e.layout.Pod(x.plan.Pod.UID)
+	goes := map[string]bool{}
+	for _, c := range x.snapshot.Containers {
+		if c.Status.GetId() == s.ContainerID {
+			mountedBy(goes, c.Status)
+		}
+	}
+	return pod.RemoveTerminationLogs(s.Container, func(path string) bool { return goes[path] })
+}
+
+// removeUnusedLastWords removes the files for termination messages of a container that no
+// record has: those of starts that were killed before there was one.
+func (x *execution) removeUnusedLastWords(container string) error {
+	pod := x.e.layout.Pod(x.plan.Pod.UID)
+	used := map[string]bool{}
+	for _, c := range x.snapshot.Containers {
+		mountedBy(used, c.Status)
+	}
+	return pod.RemoveTerminationLogs(container, func(path string) bool { return !used[path] })
+}
+
+// mountedBy notes what is mounted into a container.
+func mountedBy(paths map[string]bool, status *runtimeapi.ContainerStatus) {
+	for _, m := range status.GetMounts() {
+		paths[m.GetHostPath()] = true
+	}
+}

@@ -81,7 +81,7 @@ const (
 	silencePause = 500 * time.Millisecond
 	// unansweredMax is how often in a row a pass may fail because the runtime does not
 	// answer, although it answers again when it is asked how things are.
-	unansweredMax = 3
+	unansweredMax = 5
 )
 
 // survives tells that a wait goes on although the runtime does not answer, after a
@@ -184,6 +184,7 @@ func (w *waiter) failed(outcome *Outcome) error {
 		return nil
 	}
 	if gone := (*UnavailableError)(nil); errors.As(err, &gone) && w.tries < unansweredMax {
+		// It may have been restarted. If it has not, the next look at it says so.
 		w.retryAt = w.e.now().Add(silencePause)
 		w.trouble = []string{err.Error()}
 		return nil

@@ -46,9 +46,10 @@ func above(name string) []string {
 }
 
 // ensureTier creates a cgroup above pods. One that is there belongs to whoever
-// made it, a kubelet perhaps, and is not changed.
+// made it, a kubelet perhaps, and is not changed; one in which nothing lies may
+// be what a podctl left that was killed before it had set the weight.
 func (t *tree) ensureTier(name string) error {
-	if t.exists(name) {
+	if t.exists(name) && !t.empty(name) {
 		return nil
 	}
 	return t.set(name, t.tierResources(tierOf(name), goruntime.NumCPU()))

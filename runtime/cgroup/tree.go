@@ -137,6 +137,14 @@ func (h hierarchy) children(name string) ([]string, error) {
 	return names, nil
 }
 
+// empty tells that no cgroup lies in one, in any hierarchy.
+func (t *tree) empty(name string) bool {
+	return !slices.ContainsFunc(t.hierarchies, func(h hierarchy) bool {
+		children, err := h.children(name)
+		return err != nil || len(children) > 0
+	})
+}
+
 // readWords reads the words of a file; none if it cannot be read.
 func readWords(path string) []string {
 	text, err := os.ReadFile(path)

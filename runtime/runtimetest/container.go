@@ -55,6 +55,7 @@ func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContaine
 			Image: config.GetImage(), ImageRef: img.GetId(), ImageId: img.GetId(), Labels: config.GetLabels(), Annotations: config.GetAnnotations(),
 			LogPath:   filepath.Join(sandbox.config.GetLogDirectory(), config.GetLogPath()),
 			Resources: &runtimeapi.ContainerResources{Linux: config.GetLinux().GetResources()},
+			Mounts:    config.GetMounts(),
 		},
 	}
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil

@@ -71,7 +71,7 @@ func (p *Proxy) Reset() {
 // Writes lists the calls that change something.
 func (p *Proxy) Writes() []string {
 	return slices.DeleteFunc(p.Calls(), func(method string) bool {
-		for _, reads := range []string{"List", "Status", "Version", "RuntimeConfig", "ImageFsInfo"} {
+		for _, reads := range []string{"List", "Status", "Version", "RuntimeConfig", "ImageFsInfo", "GetContainerEvents"} {
 			if strings.HasPrefix(method, reads) || strings.HasSuffix(method, reads) {
 				return true
 			}

@@ -112,6 +112,11 @@ func (p Pod) HistoryFile() string {
 	return filepath.Join(p.layout.histories(), string(p.uid)+".json")
 }
 
+// unfinishedHistory is a history that is being written.
+func (p Pod) unfinishedHistory() string {
+	return filepath.Join(p.layout.histories(), "."+string(p.uid))
+}
+
 // ReadHistory reads what happened to the pod. One that is missing, damaged or of a
 // newer podctl is empty: nothing depends on it.
 func (p Pod) ReadHistory() (*History, error) {
@@ -183,7 +188,7 @@ func (p Pod) WriteHistory(h *History) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
-	unfinished := filepath.Join(p.layout.histories(), "."+string(p.uid))
+	unfinished := p.unfinishedHistory()
 	if err = os.WriteFile(unfinished, text, 0o600); err == nil {
 		err = os.Rename(unfinished, p.HistoryFile())
 	}

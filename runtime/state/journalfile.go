@@ -181,7 +181,7 @@ func (p Pod) RemoveJournal() error {
 	if _, err := os.Lstat(p.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := p.removeUnfinished(); err != nil {
+	if err := errors.Join(p.removeUnfinished(), p.UnmarkCgroup()); err != nil {
 		return fmt.Errorf("removing the journal: %w", err)
 	}
 	if err := os.Remove(p.JournalFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {

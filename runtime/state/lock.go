@@ -48,6 +48,10 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, 
 	wait, began, told := &waiting{pod: p, path: p.lockFile()}, time.Now(), false
 	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
 		lock, err := wait.try()
+		if lock != nil {
+			// What a killed writer left harms nobody, and the next one tries again.
+			_ = errors.Join(p.removeUnfinished(), removeFile(p.unfinishedHistory()))
+		}
 		if lock != nil || err != nil {
 			return lock, errors.Join(err, wait.end())
 		}

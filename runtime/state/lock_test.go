@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // The test binary plays another process when these are set: what it does, and
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 	case "fillDisk":
 		writeBeyondLimit(l)
 	default:
-		m.Run()
+		runtimetest.Main(m)
 	}
 }
 

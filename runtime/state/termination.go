@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -29,4 +30,21 @@ func (p Pod) NewTerminationLog(container string) (string, error) {
 		return "", fmt.Errorf("creating the termination log: %w", err)
 	}
 	return path, nil
+}
+
+// RemoveTerminationLogs removes those of a container's termination logs that are meant.
+func (p Pod) RemoveTerminationLogs(container string, meant func(path string) bool) error {
+	entries, err := os.ReadDir(p.ContainerDir(container))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(p.ContainerDir(container), entry.Name()); meant(path) && entry.Type().IsRegular() {
+			err = errors.Join(err, removeFile(path))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing the termination logs of container %s: %w", container, err)
+	}
+	return nil
 }

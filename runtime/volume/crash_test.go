@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 			noteFailure(c, RemoveAll(c.Pod))
 		}
 	default:
-		m.Run()
+		runtimetest.Main(m)
 	}
 }
 

@@ -36,8 +36,8 @@ func Wanted(c Context, name string) (string, error) {
 	return Digest(files), nil
 }
 
-// incomplete stands for the digest of content whose links are not as they should
-// be: it is no digest of anything.
+// incomplete stands for the digest of content that was not finished: its links are not as
+// they should be, or earlier content was not swept away. It is no digest of anything.
 const incomplete = "incomplete"
 
 // OnDisk tells what lies on disk for a volume: whether it is prepared, and for

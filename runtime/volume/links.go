@@ -20,10 +20,14 @@ func visible(files map[string]File) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// linked tells that containers see exactly these files.
+// linked tells that containers see exactly these files, and that nothing else lies there.
 func (w *writer) linked(files map[string]File) (bool, error) {
 	missing, stale, err := w.compareLinks(files)
-	return len(missing) == 0 && len(stale) == 0, err
+	if err != nil {
+		return false, err
+	}
+	left, err := w.leftovers()
+	return len(missing)+len(stale)+len(left) == 0, err
 }
 
 // link makes the links that are missing, and then removes those of files that
@@ -81,21 +85,27 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 // sweep removes the directories of earlier content, and of content that was
 // never finished.
 func (w *writer) sweep() error {
+	left, err := w.leftovers()
+	for _, name := range left {
+		err = errors.Join(err, w.root.RemoveAll(name))
+	}
+	return err
+}
+
+// leftovers are what a writer leaves that is killed: hidden names that are not in use.
+func (w *writer) leftovers() ([]string, error) {
 	now, err := w.root.Readlink(dataLink)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	entries, err := fs.ReadDir(w.root.FS(), ".")
-	if err != nil {
-		return err
-	}
-	var errs []error
+	var left []string
 	for _, entry := range entries {
 		if name := entry.Name(); strings.HasPrefix(name, hidden) && name != dataLink && name != now {
-			errs = append(errs, w.root.RemoveAll(name))
+			left = append(left, name)
 		}
 	}
-	return errors.Join(errs...)
+	return left, err
 }
 
 // removeAny removes a name, whatever it is; one that is gone is no error.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	goruntime "runtime"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -19,14 +20,34 @@ func makeMissing(root *os.Root, there string, missing []string) error {
 	if err != nil {
 		return err
 	}
-	at := there
-	for _, part := range missing {
-		at = path.Join(at, part)
-		if err := makeInside(root, at, info.Mode()); err != nil {
-			return fmt.Errorf("creating it: %w", err)
+	return withoutUmask(func() error {
+		at := there
+		for _, part := range missing {
+			at = path.Join(at, part)
+			if err := makeInside(root, at, info.Mode()); err != nil {
+				return fmt.Errorf("creating it: %w", err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
+}
+
+// withoutUmask does something on a thread that has a umask of its own, which takes nothing
+// away: what is made has its mode at once. A directory that is there is taken to be the
+// pod's, so that nobody would mend one whose maker was killed before it set the mode.
+func withoutUmask(work func() error) error {
+	done := make(chan error)
+	go func() {
+		// The thread ends with the goroutine, as nobody unlocks it.
+		goruntime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			done <- fmt.Errorf("setting the umask: %w", err)
+			return
+		}
+		unix.Umask(0)
+		done <- work()
+	}()
+	return <-done
 }
 
 // makeInside creates one directory. Its mode is set through what was opened: the

@@ -1,0 +1,78 @@
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+const watched = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: a
+    image: 'i:1'
+    readinessProbe: {exec: {command: [x]}, periodSeconds: 1}
+`
+
+// TestWatchesDoNotGrow: what goes on for ever takes as many goroutines and files after many
+// rounds as after a few. Containers are started anew meanwhile, which all of them follow.
+func TestWatchesDoNotGrow(t *testing.T) {
+	l := newCrashLab(t, crash{Shape: runtimetest.Shape{Before: watched}})
+	defer l.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for _, args := range [][]string{
+		{"get", "-w", "web"}, {"wait", "--for=completed", "web"}, {"probe", "-w", "web"}, {"logs", "-f", "web"},
+	} {
+		group.Go(func() {
+			env := &commands.Env{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Now: time.Now, Getenv: func(string) string { return "" }}
+			if code := commands.Main(ctx, env, l.args(args)); code != 130 {
+				t.Errorf("%v: exit code %d\n%s", args, code, env.Err)
+			}
+		})
+	}
+	l.rounds()
+	goroutines, files := goruntime.NumGoroutine(), openFiles(t)
+	for range 3 {
+		l.rounds()
+	}
+	// A call that is under way has goroutines and perhaps a file.
+	if now := goruntime.NumGoroutine(); now > goroutines+10 {
+		t.Errorf("%d goroutines, %d after three times as many rounds", goroutines, now)
+	}
+	if now := openFiles(t); len(now) > len(files)+4 {
+		t.Errorf("%d open files, %d after three times as many rounds: %v", len(files), len(now), now)
+	}
+	cancel()
+	group.Wait()
+}
+
+// rounds lets all that watches look at the pod several times, before and after restarts.
+func (l *crashLab) rounds() {
+	l.t.Helper()
+	for range 3 {
+		l.must("restart", "web")
+		for calls := l.proxy.Count(""); l.proxy.Count("") < calls+25; {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+func openFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := runtimetest.FilesOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

@@ -1,0 +1,119 @@
+package runtimetest
+
+import (
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leakPatience is how long goroutines and files may take to end after the tests that
+// started them.
+const leakPatience = 10 * time.Second
+
+// Main runs the tests of a package, and fails when goroutines are left that they have
+// started. It is called by TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	if left := untilNone(func() []string { return goroutines(nil) }); code == 0 && len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n")) //nolint:forbidigo // nobody else would hear of it
+		code = 1
+	}
+	os.Exit(code) //nolint:forbidigo // it is what a main function of tests does
+}
+
+// CheckLeaks makes a test fail at its end when goroutines or open files are left that it
+// has opened. The connections of clients that outlive the test may be new ones by then.
+func CheckLeaks(tb testing.TB) {
+	tb.Helper()
+	before, files := map[string]bool{}, len(openFiles(tb))
+	for _, g := range goroutines(nil) {
+		before[idOf(g)] = true
+	}
+	tb.Cleanup(func() {
+		left := untilNone(func() []string {
+			list := goroutines(before)
+			// One connection that was lost when the test began may be back.
+			if open := openFiles(tb); len(open) > files+1 {
+				list = append(list, fmt.Sprintf("%d open files, %d before: %v", len(open), files, open))
+			}
+			return list
+		})
+		if len(left) > 0 {
+			tb.Errorf("left after the test:\n\n%s", strings.Join(left, "\n\n"))
+		}
+	})
+}
+
+// untilNone waits for what ends soon, and returns what does not.
+func untilNone(look func() []string) []string {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		left := look()
+		if len(left) == 0 || time.Since(began) > leakPatience {
+			return left
+		}
+	}
+}
+
+// goroutines are the stacks of those that tests have started, but for some.
+func goroutines(known map[string]bool) []string {
+	text := make([]byte, 4<<20)
+	text = text[:goruntime.Stack(text, true)]
+	var found []string
+	for stack := range strings.SplitSeq(string(text), "\n\n") {
+		if !known[idOf(stack)] && !belongsToAll(stack, known != nil) {
+			found = append(found, stack)
+		}
+	}
+	return found
+}
+
+// idOf is the number of a goroutine.
+func idOf(stack string) string {
+	id, _, _ := strings.Cut(stack, " [")
+	return id
+}
+
+// belongsToAll tells a goroutine that is no test's: of the tests' own machinery and of
+// libraries for the life of the process, and of connections if those may be new.
+func belongsToAll(stack string, connections bool) bool {
+	for _, of := range []string{
+		"runtimetest.goroutines(", "testing.(*M).", "testing.tRunner(", "testing.runTests", "testing.(*T).Run(", "klog/v2.(*flushDaemon)",
+		"os/signal.loop", "os/signal.signal_recv",
+	} {
+		if strings.Contains(stack, of) {
+			return true
+		}
+	}
+	return connections && (strings.Contains(stack, "grpc/internal/") || strings.Contains(stack, "google.golang.org/grpc."))
+}
+
+// openFiles are the descriptors of this process with what they are.
+func openFiles(tb testing.TB) []string {
+	tb.Helper()
+	files, err := FilesOf(os.Getpid())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return files
+}
+
+// FilesOf lists what a process has open, but for what a program and its libraries open once.
+func FilesOf(pid int) ([]string, error) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking at open files: %w", err)
+	}
+	once := []string{dir, "anon_inode:[eventpoll]", "anon_inode:[eventfd]", "/sys/fs/cgroup"}
+	var files []string
+	for _, entry := range entries {
+		if target, err := os.Readlink(dir + "/" + entry.Name()); err == nil && !slices.Contains(once, target) {
+			files = append(files, target)
+		}
+	}
+	return files, nil
+}

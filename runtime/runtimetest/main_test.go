@@ -1,0 +1,7 @@
+package runtimetest
+
+import (
+	"testing"
+)
+
+func TestMain(m *testing.M) { Main(m) }

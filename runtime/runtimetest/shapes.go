@@ -1,0 +1,102 @@
+package runtimetest
+
+import (
+	"strings"
+	"time"
+)
+
+// Shape is a pod, what was done to it before, and what is done while something goes wrong.
+type Shape struct {
+	// Before is the manifest that was applied before; empty means that there is nothing yet.
+	Before string
+	// After is the manifest that is applied; empty means that the pod is deleted.
+	After string
+	// Behave tells what containers do.
+	Behave map[string][]Behaviour
+}
+
+// Shapes are pods that make every kind of step, each the pod default/web with the images
+// i:1 and i:2. Their commands are those of the demo program.
+func Shapes() map[string]Shape {
+	two := shapePod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
+	done := map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}}
+	inits := shapePod("  initContainers: [{name: first, image: 'i:1'}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	sidecars := shapePod("  initContainers: [{name: s, image: 'i:1', restartPolicy: Always}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	hooks := shapePod(`  containers:
+  - name: a
+    image: 'i:1'
+    lifecycle: {postStart: {exec: {command: [/demo, exit, '0']}}, preStop: {exec: {command: [/demo, exit, '0']}}}
+  - {name: b, image: 'i:1'}
+`)
+	limited := strings.Replace(two, "{name: a, image: 'i:1'}", "{name: a, image: 'i:1', resources: {limits: {cpu: 1}}}", 1)
+	return map[string]Shape{
+		"two containers":      {After: two},
+		"init containers":     {After: inits, Behave: done},
+		"sidecar":             {After: sidecars},
+		"hooks":               {After: hooks},
+		"volumes":             {After: shapeVolumes()},
+		"a pull":              {After: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'new:1'}", 1)},
+		"completion":          {After: strings.Replace(inits, "spec:\n", "spec:\n  restartPolicy: Never\n", 1), Behave: map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}, "a": {{After: time.Second}}}},
+		"crashes":             {After: two, Behave: map[string][]Behaviour{"a": {{After: time.Second, ExitCode: 1}, {After: time.Second, ExitCode: 1}}}},
+		"replace":             {Before: two, After: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1)},
+		"replace with a hook": {Before: hooks, After: strings.Replace(hooks, "postStart: {exec: {command: [/demo, exit,", "postStart: {exec: {command: [/demo, exit, --after, 1ms,", 1)},
+		"sandbox change":      {Before: two, After: strings.Replace(two, "spec:\n", "spec:\n  hostname: other\n", 1)},
+		"removed container":   {Before: two, After: strings.Replace(two, ", {name: b, image: 'i:1'}", "", 1)},
+		"added container":     {Before: two, After: strings.Replace(two, "[{name: a", "[{name: c, image: 'i:1'}, {name: a", 1)},
+		"resize":              {Before: limited, After: strings.Replace(limited, "cpu: 1", "cpu: 2", 1)},
+		"delete":              {Before: sidecars},
+		"delete with hooks":   {Before: hooks},
+	}
+}
+
+// shapePod is the pod with the rest of its spec.
+func shapePod(spec string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
+}
+
+// shapeVolumes is a pod with volumes that need no mount.
+func shapeVolumes() string {
+	return shapePod(`  volumes: [{name: v, emptyDir: {}}, {name: c, configMap: {name: cm}}]
+  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: c, mountPath: /c}]}]
+`) + `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cm}
+data: {k: v}
+`
+}
+
+// MountedShapes are pods whose volumes are mounts of the machine, which only root can make.
+func MountedShapes() map[string]Shape {
+	mounted := shapePod(`  volumes:
+  - {name: v, emptyDir: {}}
+  - {name: m, emptyDir: {medium: Memory}}
+  - {name: c, configMap: {name: cm}}
+  - {name: s, secret: {secretName: sec}}
+  containers:
+  - name: a
+    image: 'i:1'
+    volumeMounts:
+    - {name: v, mountPath: /v, subPath: deep/down}
+    - {name: m, mountPath: /m}
+    - {name: c, mountPath: /c}
+    - {name: c, mountPath: /one, subPath: k}
+    - {name: s, mountPath: /s}
+`) + `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cm}
+data: {k: v}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: sec}
+stringData: {password: correct horse}
+`
+	content := strings.NewReplacer("data: {k: v}", "data: {k: other, more: x}", "correct horse", "battery staple")
+	return map[string]Shape{
+		"mounted volumes":   {After: mounted},
+		"volumes' content":  {Before: mounted, After: content.Replace(mounted)},
+		"delete of volumes": {Before: mounted},
+	}
+}
