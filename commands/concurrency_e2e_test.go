@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,6 +91,7 @@ spec:
 // pod again.
 func testDeleteWins(t *testing.T, m *machine) {
 	path, logs := write(t, unready), t.TempDir()
+	before := m.locks(t)
 	var group sync.WaitGroup
 	for i := range 3 {
 		log, err := os.Create(filepath.Join(logs, strconv.Itoa(i)))
@@ -116,9 +118,19 @@ func testDeleteWins(t *testing.T, m *machine) {
 	if left := m.records(t, "unready"); len(left) > 0 {
 		t.Errorf("containers are left: %v", left)
 	}
-	if left, err := filepath.Glob(filepath.Join(m.state, "locks", "*")); err != nil || len(left) > 0 {
-		t.Errorf("locks are left: %v %v", left, err)
+	if left := m.locks(t); !slices.Equal(left, before) {
+		t.Errorf("the locks are %v, before they were %v", left, before)
 	}
+}
+
+// locks are the files of locks.
+func (m *machine) locks(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(m.state, "locks", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 const slowHook = `apiVersion: v1
