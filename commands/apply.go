@@ -67,7 +67,7 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 		return runPlan(cmd, g, &o.planOptions, args)
 	}
 	ctx := cmd.Context()
-	if g.warm(ctx); g.engine != nil {
+	if g.warm(ctx); g.engine != nil && !o.kubelet {
 		go g.engine.CheckKubelet() //nolint:errcheck // it is asked for below
 	}
 	pods, err := g.applyTargets(ctx, o, args)

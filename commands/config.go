@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	yamlv3 "go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -85,7 +86,8 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 // it is root's or the user's own, and nobody else can write to it: with sudo the home
 // directory may be another user's, and the file says which runtime root talks to.
 func readConfigFile(file string, named bool) ([]byte, error) {
-	f, err := os.Open(file)
+	// A pipe would keep everybody waiting who asks whose it is.
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +99,12 @@ func readConfigFile(file string, named bool) ([]byte, error) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case named:
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file: remove it, or name it by --config", file)
 	case ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("%s belongs to user %d, and podctl runs as %d: remove it, or say that you want it", file, stat.Uid, os.Geteuid())
-	case info.Mode().Perm()&0o002 != 0:
-		return nil, fmt.Errorf("%s can be written by everybody: look at what is in it, then run chmod go-w", file)
+	case info.Mode().Perm()&0o022 != 0:
+		return nil, fmt.Errorf("%s can be written by others: look at what is in it, then run chmod go-w", file)
 	}
 	text, err := podspec.ReadAtMost(f, configMax)
 	if err != nil {

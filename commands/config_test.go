@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 // configured is what the global flags come to, by the text of a system file, that
@@ -160,7 +162,9 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 	}{
 		"one's own":             {0, 0o644, nil, ""},
 		"another's":             {65534, 0o644, nil, "belongs to user 65534, and podctl runs as 0"},
-		"written by everybody":  {0, 0o646, nil, "can be written by everybody"},
+		"written by everybody":  {0, 0o646, nil, "can be written by others"},
+		"written by a group":    {0, 0o664, nil, "can be written by others"},
+		"a pipe":                {0, 0o600, nil, "is not a regular file"},
 		"another's, and named":  {65534, 0o644, []string{"--config", file}, ""},
 		"far too long":          {0, 0o600, nil, "config.yaml: it is larger than 65536 bytes"},
 		"far too long, and not": {0, 0o600, []string{"--config", os.DevNull}, ""},
@@ -169,7 +173,14 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 		if strings.HasPrefix(name, "far") {
 			text += strings.Repeat("# filler\n", 10_000)
 		}
-		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, c.mode), os.Chown(file, c.owner, c.owner)); err != nil {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		create := func() error { return os.WriteFile(file, []byte(text), 0o600) }
+		if name == "a pipe" {
+			create = func() error { return unix.Mkfifo(file, 0o600) }
+		}
+		if err := errors.Join(create(), os.Chmod(file, c.mode), os.Chown(file, c.owner, c.owner)); err != nil {
 			t.Fatal(err)
 		}
 		g := &globals{env: &Env{Getenv: func(name string) string {

@@ -145,6 +145,10 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 
 // begin takes the configuration in, and bounds a command by --timeout.
 func (g *globals) begin(cmd *cobra.Command, args []string) error {
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		// What comes after it is a command of the user's, and may have secrets in it.
+		args = args[:dash]
+	}
 	g.words = append(strings.Fields(cmd.CommandPath()), args...)
 	if err := g.configure(cmd.Root().PersistentFlags()); err != nil {
 		return err

@@ -249,7 +249,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	case err != nil:
 		return outcome, err
 	case x.surprise != nil:
-		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.surprise)
+		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, withoutSecrets(x.scrub, x.surprise))
 	case ctx.Err() != nil:
 		return outcome, x.cutOff(context.Cause(ctx))
 	}
@@ -260,6 +260,9 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 func (x *execution) cutOff(cause error) error {
 	var during []string
 	for i := range x.failed {
+		if !errors.Is(x.failed[i].Err, cause) {
+			continue
+		}
 		s := x.failed[i].Step
 		during = append(during, strings.TrimSpace(s.Kind.Verb()+" "+s.Object()))
 	}

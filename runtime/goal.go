@@ -16,7 +16,7 @@ type Goal string
 // The goals of a wait.
 const (
 	// Started: every regular container and sidecar runs and has passed its
-	// startup probe.
+	// startup probe, or has ended well before anybody looked.
 	Started Goal = "started"
 	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
 	Ready Goal = "ready"

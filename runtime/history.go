@@ -167,7 +167,7 @@ func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[strin
 
 // write adds what was collected to the pod's history. What cannot be written there
 // is lost, and nothing else.
-func (c *chronicle) write(pod state.Pod, ref plan.PodRef, desired *podspec.Desired) error {
+func (c *chronicle) write(pod state.Pod, ref plan.PodRef, scrub podspec.Scrubber) error {
 	if len(c.events)+len(c.spans) == 0 {
 		return nil
 	}
@@ -176,7 +176,6 @@ func (c *chronicle) write(pod state.Pod, ref plan.PodRef, desired *podspec.Desir
 		return err
 	}
 	h.Pod = ref
-	scrub := podspec.NewScrubber(desired)
 	for i := range c.events {
 		c.events[i].Message = scrub.Text(c.events[i].Message)
 	}

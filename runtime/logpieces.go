@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,7 +128,7 @@ func countLines(path string) (int64, error) {
 // read hands a piece to a reader of files. A compressed one is unpacked beside the
 // system's other temporary files for that long, since the reader works from the end.
 func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
-	if err = checkLog(p.path); err != nil {
+	if err = checkLog(p.path, wholeLog); err != nil {
 		// Rotated away meanwhile, or not written yet.
 		return ignoreMissing(err)
 	}
@@ -145,7 +146,7 @@ func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, unpacked.Close(), os.Remove(unpacked.Name())) }()
 	if err = unpack(unpacked, r, unpackedMax); err == nil {
-		err = checkLog(unpacked.Name())
+		err = checkLog(unpacked.Name(), wholeLog)
 	}
 	if err != nil {
 		return fmt.Errorf("unpacking %s: %w", p.path, err)
@@ -156,6 +157,7 @@ func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
 // A log is bounded where its reader is not: the length of a line, which a runtime cuts at
 // 16 KiB, and what a compressed file may become. Both are in bytes.
 const (
+	wholeLog    = math.MaxInt64
 	logLineMax  = 1 << 20
 	unpackedMax = 1 << 30
 )
@@ -170,18 +172,23 @@ func unpack(w io.Writer, r io.Reader, limit int64) error {
 
 // checkLog proves that a file can be read line by line: that it is a regular one, and,
 // unless it is compressed, that no line is longer than a runtime writes. A crash of the
-// machine can leave gigabytes of nothing in one.
-func checkLog(path string) (err error) {
+// machine can leave gigabytes of nothing in one. Of a file of which only the end is read
+// so many bytes are looked at.
+func checkLog(path string, last int64) (err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, fmt.Errorf("reading %s: it is not a regular file", path))
 	}
 	if strings.HasSuffix(path, ".gz") {
 		return nil
+	}
+	if _, err = f.Seek(max(info.Size()-last, 0), io.SeekStart); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	buffer, length, line := make([]byte, 64<<10), 0, 1
 	for {

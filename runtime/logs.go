@@ -249,7 +249,7 @@ func (s *statusOnly) ContainerStatus(ctx context.Context, id string, _ bool) (*r
 }
 
 // Patiently asks again, for a minute, when the runtime does not answer: it may be restarted
-// while somebody follows a log.
+// while somebody follows a log or watches probes.
 func (e *Engine) Patiently(ctx context.Context, ask func() error) error {
 	for began := e.now(); ; {
 		err := ask()

@@ -33,10 +33,14 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 	ctx, end := startSpan(ctx, "observe")
 	defer func() { end(err) }()
 	s = &Snapshot{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
+	known := ""
+	if desired != nil && j.Left != nil {
+		known = j.Left.Sandbox
+	}
 	var facts runtimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
-	group.Go(func() error { return e.observeRecords(groupCtx, ref, s) })
+	group.Go(func() error { return e.observeRecords(groupCtx, ref, s, known) })
 	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)

@@ -258,7 +258,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot,
 	var told chronicle
 	told.probes(s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, j.Applied))
+	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, podspec.NewScrubber(j.Applied)))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers

@@ -18,7 +18,8 @@ import (
 //
 // A pod whose sandbox is known from the last pass takes two lists: a sandbox's
 // containers are the pod's and the strangers in one. Otherwise the pod's containers
-// are found by its label, and those of each sandbox by a list of their own.
+// are found by its label, and those of each sandbox by a list of their own; so are those
+// of a pod that is deleted, of which nothing may be overlooked.
 type records struct {
 	e     *Engine
 	ref   plan.PodRef
@@ -30,13 +31,9 @@ type records struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 }
 
-func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapshot) error {
+func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapshot, known string) error {
 	r := &records{e: e, ref: ref, seen: map[string]bool{}}
 	r.group, ctx = errgroup.WithContext(ctx)
-	known := ""
-	if s.Journal.Left != nil {
-		known = s.Journal.Left.Sandbox
-	}
 	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
 	r.group.Go(func() error { return r.listContainers(ctx, known) })
 	if err := r.group.Wait(); err != nil {

@@ -82,12 +82,8 @@ func (x *execution) remember() error {
 
 // chronicle writes down what happened in the pass. A pass does not fail for it.
 func (x *execution) chronicle() {
-	manifest := x.desired
-	if manifest == nil {
-		manifest = x.journal.Applied
-	}
 	x.told.holds(x.e.now(), x.plan)
-	if err := x.told.write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, manifest); err != nil {
+	if err := x.told.write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, x.scrub); err != nil {
 		x.warn(err.Error())
 	}
 }

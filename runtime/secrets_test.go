@@ -50,6 +50,9 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 		"the runtime cannot stop": func(l *lab) {
 			l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
 		},
+		"the runtime cannot run a hook": func(l *lab) {
+			l.server.Fail(runtimetest.Fault{Method: "ExecSync", Times: 10, Err: status.Error(codes.Unknown, says)})
+		},
 		"a hook or a probe fails": func(l *lab) {
 			l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 				return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stdout: []byte(says), Stderr: []byte(says)}

@@ -25,6 +25,8 @@ const (
 	messageBytes    = 4096
 	messageLogBytes = 2048
 	messageLogLines = 80
+	// messageLogSpan is where these lines lie, when they are of the usual length.
+	messageLogSpan = 4 << 20
 )
 
 // lastWords is the termination message of a container that has ended: what it
@@ -86,7 +88,7 @@ func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
 	lines := int64(messageLogLines)
 	var out bytes.Buffer
 	ctx = klog.NewContext(ctx, logr.Discard())
-	err := checkLog(s.GetLogPath())
+	err := checkLog(s.GetLogPath(), messageLogSpan)
 	if err == nil {
 		err = crilogs.ReadLogs(ctx, s.GetLogPath(), s.GetId(), &crilogs.LogOptions{TailLines: &lines}, nil, &out, &out)
 	}

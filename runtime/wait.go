@@ -67,8 +67,10 @@ type waiter struct {
 	// pending tells that the next pass has something to do.
 	pending bool
 	// seen is what the last look at the pod's containers showed.
-	seen  string
-	tries int
+	seen string
+	// tries counts the passes in a row that failed, unanswered those of them in which the
+	// runtime did not answer.
+	tries, unanswered int
 	// answered is when the runtime answered last; zero until it has.
 	answered time.Time
 	// last is what the last pass came to.
@@ -170,26 +172,35 @@ func hasProbes(pod *v1.Pod) bool {
 func (w *waiter) failed(outcome *Outcome) error {
 	err := outcome.Err()
 	if err == nil {
-		w.tries, w.trouble, w.retryAt = 0, nil, time.Time{}
+		w.tries, w.unanswered, w.trouble, w.retryAt = 0, 0, nil, time.Time{}
 		return nil
 	}
+	if gone := (*UnavailableError)(nil); errors.As(err, &gone) {
+		return w.unansweredBy(err)
+	}
 	w.tries++
+	w.unanswered = 0
 	if e := (*image.Error)(nil); errors.As(err, &e) && e.Passing {
 		w.retryAt = w.e.now().Add(min(pullPause<<min(w.tries-1, 5), 5*time.Minute))
-		w.trouble = []string{e.Error()}
+		w.trouble = []string{err.Error()}
 		return nil
 	}
 	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
 		w.trouble = []string{err.Error()}
 		return nil
 	}
-	if gone := (*UnavailableError)(nil); errors.As(err, &gone) && w.tries < unansweredMax {
-		// It may have been restarted. If it has not, the next look at it says so.
-		w.retryAt = w.e.now().Add(silencePause)
-		w.trouble = []string{err.Error()}
-		return nil
-	}
 	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+}
+
+// unansweredBy makes room for another try: the runtime may have been restarted. If it
+// has not, the next look at it says so.
+func (w *waiter) unansweredBy(err error) error {
+	if w.unanswered++; w.unanswered >= unansweredMax {
+		return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+	}
+	w.retryAt = w.e.now().Add(silencePause)
+	w.trouble = []string{err.Error()}
+	return nil
 }
 
 // mayPass tells that a failed start is retried with its restart delay, as the
@@ -333,9 +344,14 @@ func (w *waiter) look(ctx context.Context) (string, error) {
 	return strings.Join(states, ","), nil
 }
 
+// fingerprint is what look would have shown of a snapshot's containers; of strangers it
+// shows nothing.
 func fingerprint(s *Snapshot) string {
 	var states []string
 	for _, c := range s.Containers {
+		if c.isStranger() {
+			continue
+		}
 		states = append(states, c.Status.GetId()+c.Status.GetState().String())
 	}
 	slices.Sort(states)
@@ -350,7 +366,7 @@ func (w *waiter) translate(ctx context.Context, err error) error {
 		}
 		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
 	}
-	if locked := (*state.LockedError)(nil); errors.As(err, &locked) {
+	if locked := (*state.LockedError)(nil); ctx.Err() == nil && errors.As(err, &locked) {
 		locked.Pod = "it"
 		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
 	}

@@ -44,7 +44,7 @@ func parse() *options {
 	flag.StringVar(&o.crictl, "crictl", "crictl", "crictl; left out when it is not installed")
 	flag.StringVar(&o.only, "only", "", "regular expression of the workloads to run")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each contender of a workload runs")
-	flag.IntVar(&o.scale, "scale", 300, "how many pods stand on the node in the largest measurement of scale")
+	flag.IntVar(&o.scale, "scale", 400, "how many pods may stand on the node in the measurements of scale")
 	flag.StringVar(&o.json, "json", "", "file for all figures")
 	flag.StringVar(&o.markdown, "markdown", "", "file for the tables, as a page of the documentation")
 	flag.Parse()
@@ -67,16 +67,17 @@ func run(ctx context.Context, o *options) (err error) {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "bench:", w.name)
-		if err = report.add(ctx, w, o.rounds); err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
+		if failure := report.add(ctx, w, o.rounds); failure != nil {
+			// What was measured is not lost for it.
+			err = errors.Join(err, fmt.Errorf("%s: %w", w.name, failure))
 		}
 	}
 	if only.MatchString("startup") {
-		if report.Startup, err = n.startup(ctx); err != nil {
-			return err
-		}
+		var failure error
+		report.Startup, failure = n.startup(ctx)
+		err = errors.Join(err, failure)
 	}
-	return errors.Join(report.print(os.Stdout), report.save(o.json, o.markdown))
+	return errors.Join(err, report.print(os.Stdout), report.save(o.json, o.markdown))
 }
 
 // tool splits a command with flags, and is nil when it is not installed.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -49,6 +50,7 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 	if w.rounds > 0 {
 		rounds = w.rounds
 	}
+	defer func() { err = errors.Join(err, call(context.WithoutCancel(ctx), w.end)) }()
 	if err = call(ctx, w.begin); err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 			return nil, err
 		}
 	}
-	return result, call(ctx, w.end)
+	return result, nil
 }
 
 func call(ctx context.Context, f func(context.Context) error) error {
@@ -85,10 +87,7 @@ func (c *contender) once(ctx context.Context) (sample, error) {
 		return sample{}, err
 	}
 	s, err := c.run(ctx)
-	if err != nil {
-		return s, err
-	}
-	return s, call(ctx, c.after)
+	return s, errors.Join(err, call(context.WithoutCancel(ctx), c.after))
 }
 
 // summarize turns samples into figures: medians, spread, and the ratios of podctl to

@@ -40,7 +40,7 @@ func newNode(ctx context.Context, o *options) (*node, error) {
 	n := &node{o: o, dir: dir, podman: tool(o.podman, exec.LookPath), crictl: tool(o.crictl, exec.LookPath)}
 	archives := []string{"--load", filepath.Join(o.images, "pause.tar"), "--load", filepath.Join(o.images, "demo.tar")}
 	if err = n.podctl(ctx, append([]string{"node", "up", "--containerd", o.containerd}, archives...)...); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, n.close(context.WithoutCancel(ctx)))
 	}
 	n.conn, err = grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -58,6 +58,9 @@ func newNode(ctx context.Context, o *options) (*node, error) {
 func (n *node) close(ctx context.Context) error {
 	if n.conn != nil {
 		n.conn.Close() //nolint:errcheck // nothing more is sent
+	}
+	if n.podman != nil {
+		n.runPodman(ctx, "rmi", demoImage) //nolint:errcheck // it may never have been loaded
 	}
 	return errors.Join(n.podctl(ctx, "node", "down"), cgroup.Remove("/"+n.cgroupRoot()), os.RemoveAll(n.dir))
 }

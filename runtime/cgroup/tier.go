@@ -45,9 +45,9 @@ func above(name string) []string {
 	return names
 }
 
-// ensureTier creates a cgroup above pods. One that is there belongs to whoever
-// made it, a kubelet perhaps, and is not changed; one in which nothing lies may
-// be what a podctl left that was killed before it had set the weight.
+// ensureTier creates a cgroup above pods. One that has something in it belongs to
+// whoever made it, a kubelet perhaps, and is not changed; an empty one gets the weight
+// again, for it may be what a podctl left that was killed before it had set that.
 func (t *tree) ensureTier(name string) error {
 	if t.exists(name) && !t.empty(name) {
 		return nil

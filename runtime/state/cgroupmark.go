@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// cgroupMark is there while the pod's cgroup is being made or changed.
+// cgroupMark is there while the pod's cgroup is being made.
 func (p Pod) cgroupMark() string { return filepath.Join(p.Dir(), "cgroup.unfinished") }
 
 // MarkCgroup notes that the pod's cgroup is going to be made: until UnmarkCgroup it may be

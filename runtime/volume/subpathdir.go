@@ -40,11 +40,10 @@ func withoutUmask(work func() error) error {
 	go func() {
 		// The thread ends with the goroutine, as nobody unlocks it.
 		goruntime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			done <- fmt.Errorf("setting the umask: %w", err)
-			return
+		if unix.Unshare(unix.CLONE_FS) == nil {
+			unix.Umask(0)
 		}
-		unix.Umask(0)
+		// Where that is forbidden the mode is set a moment later all the same.
 		done <- work()
 	}()
 	return <-done

@@ -3,7 +3,10 @@
 // (k8s.io/…) come after this one.
 package early
 
-import "runtime/debug"
+import (
+	"os"
+	"runtime/debug"
+)
 
 // gcPercent lets the heap grow to five times of what is in use before it is collected.
 // The initialisation of the libraries and most commands then need no collection at all,
@@ -11,5 +14,7 @@ import "runtime/debug"
 const gcPercent = 400
 
 func init() { //nolint:gochecknoinits // it has to come before the initialisation of other packages
-	debug.SetGCPercent(gcPercent)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 }
