@@ -25,11 +25,12 @@ func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
-	return e.observeWith(ctx, ref, desired, j)
+	return e.observeWith(ctx, ref, desired, j, nil)
 }
 
-// observeWith is observe with what podctl remembers of the pod.
-func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal) (s *Snapshot, err error) {
+// observeWith is observe with what podctl remembers of the pod, and with the lists of all
+// pods if they have been made.
+func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *Snapshot, err error) {
 	ctx, end := startSpan(ctx, "observe")
 	defer func() { end(err) }()
 	s = &Snapshot{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
@@ -40,7 +41,7 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 	var facts runtimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
-	group.Go(func() error { return e.observeRecords(groupCtx, ref, s, known) })
+	group.Go(func() error { return e.observeRecords(groupCtx, ref, s, known, lists) })
 	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)

@@ -87,12 +87,16 @@ func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired,
 
 // Pods observes pods and gives each its status, as a kubelet would report it.
 func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	lists, err := e.listFor(ctx, len(pods))
+	if err != nil {
+		return nil, err
+	}
 	found := make([]*v1.Pod, len(pods))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxConcurrent)
 	for i, d := range pods {
 		group.Go(func() error {
-			in, s, err := e.statusInput(ctx, d)
+			in, s, err := e.statusInput(ctx, d, lists)
 			if err != nil {
 				return err
 			}
@@ -110,7 +114,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 
 // statusInput is what the status of a pod is made of. A journal that cannot be used
 // hides neither the pod nor others: what the runtime says is shown.
-func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired) (*plan.Input, *Snapshot, error) {
+func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *Snapshot, error) {
 	ref := plan.RefOf(d.Pod)
 	j, err := e.layout.Pod(ref.UID).ReadJournal()
 	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
@@ -119,7 +123,7 @@ func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired) (*plan.Inp
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := e.observeWith(ctx, ref, d, j)
+	s, err := e.observeWith(ctx, ref, d, j, lists)
 	if err == nil {
 		err = e.checkEndpoint(ref, s)
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -23,6 +25,7 @@ import (
 type records struct {
 	e     *Engine
 	ref   plan.PodRef
+	lists *nodeLists
 	group *errgroup.Group
 
 	mu         sync.Mutex
@@ -31,8 +34,8 @@ type records struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 }
 
-func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapshot, known string) error {
-	r := &records{e: e, ref: ref, seen: map[string]bool{}}
+func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapshot, known string, lists *nodeLists) error {
+	r := &records{e: e, ref: ref, lists: lists, seen: map[string]bool{}}
 	r.group, ctx = errgroup.WithContext(ctx)
 	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
 	r.group.Go(func() error { return r.listContainers(ctx, known) })
@@ -50,15 +53,13 @@ func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapsho
 
 // listSandboxes lists the pod's sandboxes, and what is in those that are not known yet.
 func (r *records) listSandboxes(ctx context.Context, known string) error {
-	list, err := r.e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
-		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(r.ref)},
-	})
+	items, err := r.itsSandboxes(ctx)
 	if err != nil {
 		return doing("listing its sandboxes", err)
 	}
-	r.sandboxes = make([]*runtimeapi.PodSandboxStatus, len(list.GetItems()))
+	r.sandboxes = make([]*runtimeapi.PodSandboxStatus, len(items))
 	lost := known != ""
-	for i, item := range list.GetItems() {
+	for i, item := range items {
 		r.group.Go(func() error {
 			reply, err := r.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 			r.sandboxes[i] = reply.GetStatus()
@@ -79,20 +80,75 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 
 // listContainers lists the containers of a sandbox or, without one, of the pod.
 func (r *records) listContainers(ctx context.Context, sandbox string) error {
-	filter := &runtimeapi.ContainerFilter{PodSandboxId: sandbox}
-	if sandbox == "" {
-		filter.LabelSelector = uidSelector(r.ref)
-	}
-	list, err := r.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	items, err := r.containersIn(ctx, sandbox)
 	if err != nil {
 		return doing("listing its containers", err)
 	}
-	for _, item := range list.GetContainers() {
+	for _, item := range items {
 		if c := r.add(item); c != nil {
 			r.group.Go(func() error { return r.ask(ctx, c) })
 		}
 	}
 	return nil
+}
+
+func (r *records) itsSandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+	if r.lists != nil {
+		return r.lists.sandboxes[string(r.ref.UID)], nil
+	}
+	list, err := r.e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(r.ref)},
+	})
+	return list.GetItems(), err
+}
+
+func (r *records) containersIn(ctx context.Context, sandbox string) ([]*runtimeapi.Container, error) {
+	if r.lists != nil {
+		return r.lists.containers[cmp.Or(sandbox, string(r.ref.UID))], nil
+	}
+	filter := &runtimeapi.ContainerFilter{PodSandboxId: sandbox}
+	if sandbox == "" {
+		filter.LabelSelector = uidSelector(r.ref)
+	}
+	list, err := r.e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	return list.GetContainers(), err
+}
+
+// nodeLists are the sandboxes and containers of all pods, for a look at many of them: a
+// list of one pod's takes the runtime as long as one of all.
+type nodeLists struct {
+	// sandboxes are by the uid of their pod, containers by that and by their sandbox.
+	sandboxes  map[string][]*runtimeapi.PodSandbox
+	containers map[string][]*runtimeapi.Container
+}
+
+// manyPods is how many pods are looked at before all are listed at once.
+const manyPods = 4
+
+// listFor lists everything when so many pods are looked at; nil for few.
+func (e *Engine) listFor(ctx context.Context, pods int) (*nodeLists, error) {
+	if pods < manyPods {
+		return nil, nil //nolint:nilnil // few pods are listed one by one
+	}
+	sandboxes, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, doing("listing all sandboxes", err)
+	}
+	containers, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, doing("listing all containers", err)
+	}
+	l := &nodeLists{sandboxes: map[string][]*runtimeapi.PodSandbox{}, containers: map[string][]*runtimeapi.Container{}}
+	for _, item := range sandboxes.GetItems() {
+		uid := item.GetLabels()[criconfig.LabelPodUID]
+		l.sandboxes[uid] = append(l.sandboxes[uid], item)
+	}
+	for _, item := range containers.GetContainers() {
+		uid, sandbox := item.GetLabels()[criconfig.LabelPodUID], item.GetPodSandboxId()
+		l.containers[uid] = append(l.containers[uid], item)
+		l.containers[sandbox] = append(l.containers[sandbox], item)
+	}
+	return l, nil
 }
 
 // add takes a container in, once; it is returned when its status is to be asked for.

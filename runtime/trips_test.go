@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -103,5 +106,37 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	w := &waiter{e: f.engine, desired: d}
 	if seen, err := w.look(t.Context()); err != nil || seen != fingerprint(s) {
 		t.Errorf("a look shows %s, the snapshot %s, %v", seen, fingerprint(s), err)
+	}
+}
+
+// TestRoundTripsOfManyPods: many pods are listed at once, and look as they do one by one.
+func TestRoundTripsOfManyPods(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	var pods []*podspec.Desired
+	var single []*v1.Pod
+	for i := range manyPods + 3 {
+		text := tripPod(fmt.Sprintf("web%d", i))
+		if err := f.converge(text); err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, f.load(text))
+	}
+	for _, d := range pods {
+		one, err := f.engine.Pods(t.Context(), []*podspec.Desired{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		single = append(single, one...)
+	}
+	f.proxy.Reset()
+	all, err := f.engine.Pods(t.Context(), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(single, all); diff != "" || len(all) == 0 || len(all[0].Status.ContainerStatuses) != 3 {
+		t.Errorf("(-one by one +all at once)\n%s", diff)
+	}
+	if lists := f.proxy.Count("ListPodSandbox") + f.proxy.Count("ListContainers"); lists != 2 {
+		t.Errorf("there are %d lists, want 2", lists)
 	}
 }
