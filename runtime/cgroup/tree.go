@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/moby/sys/mountinfo"
 )
@@ -29,8 +30,13 @@ type hierarchy struct {
 // at is the directory of a cgroup.
 func (h hierarchy) at(name string) string { return filepath.Join(h.dir, name) }
 
-// findTree looks where cgroups are mounted.
-func findTree() (*tree, error) {
+// findTree looks where cgroups are mounted, once: that does not change while a process
+// runs, and the table of mounts has several lines for each pod of the node.
+//
+//nolint:gochecknoglobals // a fact of the machine
+var findTree = sync.OnceValues(readTree)
+
+func readTree() (*tree, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for cgroups: %w", err)
