@@ -113,10 +113,20 @@ func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
 	defer cancel()
-	return ignoreNotFound(x.e.removeRecord(ctx, s.ContainerID))
+	if err := ignoreNotFound(x.e.removeRecord(ctx, s.ContainerID)); err != nil {
+		return err
+	}
+	// A start that was cut off may have opened its log meanwhile.
+	return x.removeLogs(s)
 }
 
-// removeRecord removes a container, and waits for one that is still starting.
+// isBusy tells that containerd still does what a call began that was cut off.
+func isBusy(err error) bool {
+	return strings.Contains(err.Error(), "is in starting state") || strings.Contains(err.Error(), "is already in removing state")
+}
+
+// removeRecord removes a container, and waits for one that is still starting, or being
+// removed.
 func (e *Engine) removeRecord(ctx context.Context, id string) error {
 	for {
 		_, err := e.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
@@ -128,7 +138,7 @@ func (e *Engine) removeRecord(ctx context.Context, id string) error {
 			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
 				return errors.Join(err, killErr)
 			}
-		case !strings.Contains(err.Error(), "is in starting state"):
+		case !isBusy(err):
 			return err
 		}
 		if sleep(ctx, busyPause) != nil {

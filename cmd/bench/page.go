@@ -19,11 +19,21 @@ Written by `+"`make bench`"+` from one run; do not edit. The machine has %d core
 	for i := range r.Workloads {
 		r.Workloads[i].section(&b)
 	}
+	b.WriteString(growth)
 	if r.Startup != nil {
 		r.Startup.section(&b)
 	}
 	return b.String()
 }
+
+// growth says what makes the measurements of scale grow.
+const growth = `## What grows with the node
+
+The number of calls of a plan does not (above: ` + "`plan-…`" + `). Their time does, a little: a runtime answers a filtered list by going
+through all its records. ` + "`apply`" + ` looks for a kubelet among the names of all processes, of which each pod adds two or
+three. ` + "`get -A`" + ` lists everything once and asks for the status of each container.
+
+`
 
 // method says how it was measured.
 const method = `The **floor** is what the container runtime itself needs for the calls that any tool has to make: the bench makes them
