@@ -32,11 +32,12 @@ func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
 	return nil
 }
 
-// removeLogs removes the logs of a container that left the manifest. Those of a
+// removeLogs removes the logs of a container that left the manifest, and of one that
+// never ran: a start that was cut off may have opened one. Those of a
 // container that runs on under its name are kept: they carry its restart count
 // and are what `logs --previous` shows.
 func (x *execution) removeLogs(s *plan.Step) error {
-	if s.Reason != plan.RemovedFromSpec && s.Reason != plan.SandboxReplaced {
+	if s.Reason != plan.RemovedFromSpec && s.Reason != plan.SandboxReplaced && s.Reason != plan.NeverStarted {
 		return nil
 	}
 	pod := x.plan.Pod
