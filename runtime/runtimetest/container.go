@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -146,7 +147,7 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
 	}
-	return &runtimeapi.ContainerStatusResponse{Status: c.status}, nil
+	return &runtimeapi.ContainerStatusResponse{Status: proto.CloneOf(c.status)}, nil
 }
 
 // ListContainers lists containers.

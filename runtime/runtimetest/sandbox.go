@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -90,7 +91,7 @@ func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxSta
 	if one == nil {
 		return nil, notFound("sandbox", r.GetPodSandboxId())
 	}
-	return &runtimeapi.PodSandboxStatusResponse{Status: one.status}, nil
+	return &runtimeapi.PodSandboxStatusResponse{Status: proto.CloneOf(one.status)}, nil
 }
 
 // ListPodSandbox lists sandboxes.
