@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 func (v *podView) containerHeader() []string {
@@ -86,5 +87,5 @@ func (v *podView) stateAge(s *v1.ContainerStatus) string {
 // shortContainerID is an id as crictl and nerdctl show it.
 func shortContainerID(id string) string {
 	_, id, _ = strings.Cut(id, "://")
-	return id[:min(len(id), 12)]
+	return plan.ShortID(id)
 }

@@ -42,10 +42,8 @@ func faultShapes() map[string]faultShape {
 // faultLab is a lab whose calls go through a proxy.
 type faultLab struct {
 	*lab
-	// socket is the runtime's own, without the proxy.
-	socket string
-	proxy  *runtimetest.Proxy
-	shape  faultShape
+	proxy *runtimetest.Proxy
+	shape faultShape
 	// timeout bounds what is done once.
 	timeout time.Duration
 }
@@ -66,7 +64,7 @@ func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	l.engine = NewEngine(client, Settings{Layout: l.layout, Now: l.clock.Now, Cgroups: l.engine.cgroups})
-	f := &faultLab{lab: l, socket: socket, proxy: proxy, shape: shape, timeout: time.Minute}
+	f := &faultLab{lab: l, proxy: proxy, shape: shape, timeout: time.Minute}
 	for name, runs := range shape.behave {
 		l.server.Behave(name, runs...)
 	}

@@ -124,9 +124,6 @@ func doing(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// shortID is an id as people read it.
-func shortID(id string) string { return id[:min(len(id), 12)] }
-
 func uidSelector(ref plan.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
 }

@@ -63,7 +63,7 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 		r.group.Go(func() error {
 			reply, err := r.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 			r.sandboxes[i] = reply.GetStatus()
-			return doing("asking for its sandbox "+shortID(item.GetId()), ignoreNotFound(err))
+			return doing("asking for its sandbox "+plan.ShortID(item.GetId()), ignoreNotFound(err))
 		})
 		if item.GetId() == known {
 			lost = false
@@ -178,5 +178,5 @@ func (r *records) ask(ctx context.Context, c *SnapshotContainer) error {
 	reply, err := r.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
 	c.LastWords, c.LogFull = lastWords(ctx, c.Status), logFull(c.Status)
-	return doing(fmt.Sprintf("asking for container %s (%s)", name, shortID(id)), ignoreNotFound(err))
+	return doing(fmt.Sprintf("asking for container %s (%s)", name, plan.ShortID(id)), ignoreNotFound(err))
 }

@@ -3,9 +3,7 @@ package runtime
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // TestRoundTripsOfAPlan: a plan of a pod that runs takes two lists and one status of
@@ -59,23 +56,13 @@ func tripPod(name string) string {
 // of a new process.
 func (f *faultLab) tripsOfPlan(t *testing.T, name string) map[string]int {
 	t.Helper()
-	front := filepath.Join(t.TempDir(), "counting.sock")
-	proxy, err := runtimetest.StartProxy(t.Context(), front, f.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close() //nolint:errcheck // the test is over
-	client, err := Connect(Endpoint{Address: "unix://" + front, Origin: "test"}, "", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close() //nolint:errcheck // as above
-	engine := NewEngine(client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
+	engine := NewEngine(f.engine.client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
+	f.proxy.Reset()
 	if _, err := engine.Plan(t.Context(), f.load(tripPod(name)), plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	counts := map[string]int{}
-	for _, method := range proxy.Calls() {
+	for _, method := range f.proxy.Calls() {
 		counts[method]++
 	}
 	return counts

@@ -189,18 +189,23 @@ func (w *waiter) failed(outcome *Outcome) error {
 		w.trouble = []string{err.Error()}
 		return nil
 	}
-	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+	return w.blockedBy(err)
 }
 
 // unansweredBy makes room for another try: the runtime may have been restarted. If it
 // has not, the next look at it says so.
 func (w *waiter) unansweredBy(err error) error {
 	if w.unanswered++; w.unanswered >= unansweredMax {
-		return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+		return w.blockedBy(err)
 	}
 	w.retryAt = w.e.now().Add(silencePause)
 	w.trouble = []string{err.Error()}
 	return nil
+}
+
+// blockedBy ends a wait for an error that trying again does not mend.
+func (w *waiter) blockedBy(err error) error {
+	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
 }
 
 // mayPass tells that a failed start is retried with its restart delay, as the

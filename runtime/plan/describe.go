@@ -68,11 +68,11 @@ func (s *Step) Detail() string {
 	case StartContainer:
 		return withHook(fmt.Sprintf("attempt %d", s.Attempt), "postStart", s.PostStart)
 	case StopContainer:
-		return withHook(fmt.Sprintf("%s  grace %ds", shortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
+		return withHook(fmt.Sprintf("%s  grace %ds", ShortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
 	case RemoveContainer:
-		return fmt.Sprintf("%s  attempt %d", shortID(s.ContainerID), s.Attempt)
+		return fmt.Sprintf("%s  attempt %d", ShortID(s.ContainerID), s.Attempt)
 	case StopSandbox, RemoveSandbox:
-		return shortID(s.SandboxID)
+		return ShortID(s.SandboxID)
 	case CreateCgroup, RemoveCgroup, PrepareVolume, UpdateVolume, RemoveVolume, PullImage, CheckContainer,
 		UpdateContainer, UpdatePod, ArchiveLogs, RotateLog:
 	}

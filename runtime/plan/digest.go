@@ -39,7 +39,7 @@ func (f facts) addSandbox(s *Sandbox) {
 	if s.HostNetwork {
 		network = "NODE"
 	}
-	f["sandbox "+shortID(s.ID)] = words(string(s.State), "attempt "+strconv.Itoa(int(s.Attempt)), network,
+	f["sandbox "+ShortID(s.ID)] = words(string(s.State), "attempt "+strconv.Itoa(int(s.Attempt)), network,
 		strings.Join(s.IPs, ","), s.SpecHash, s.ID)
 }
 
@@ -56,7 +56,7 @@ func (f facts) addContainer(c *Container, probes map[ProbeType]ProbeRecord) {
 			text = words(text, string(t)+" "+string(r.Result))
 		}
 	}
-	f[fmt.Sprintf("container %s (%s)", c.Name, shortID(c.ID))] = text
+	f[fmt.Sprintf("container %s (%s)", c.Name, ShortID(c.ID))] = text
 }
 
 func (f facts) addDisk(o *Observed) {

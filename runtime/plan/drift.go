@@ -29,7 +29,7 @@ func (b *builder) addDrift() {
 		b.drift("the pod's cgroup is missing while containers run: limits of the whole pod are not in force")
 	}
 	for _, s := range b.v.obs.Strangers {
-		b.drift("container %s (%s) in the pod's sandbox is nobody's: it is left alone", firstOf(s.Name, "without a name"), shortID(s.ID))
+		b.drift("container %s (%s) in the pod's sandbox is nobody's: it is left alone", firstOf(s.Name, "without a name"), ShortID(s.ID))
 	}
 	if left := b.v.obs.Journal.Left; left != nil && !b.d.terminal && !b.sandboxDrift(left.Sandbox) {
 		for _, ref := range podspec.Containers(b.v.pod) {
@@ -55,11 +55,11 @@ func (b *builder) sandboxDrift(id string) bool {
 			if s.State == SandboxReady {
 				return false
 			}
-			b.drift("sandbox %s was stopped behind podctl, or by a restart of the machine", shortID(id))
+			b.drift("sandbox %s was stopped behind podctl, or by a restart of the machine", ShortID(id))
 			return true
 		}
 	}
-	b.drift("sandbox %s is gone: removed behind podctl", shortID(id))
+	b.drift("sandbox %s is gone: removed behind podctl", ShortID(id))
 	return true
 }
 
@@ -67,9 +67,9 @@ func (b *builder) containerDrift(name, id string) {
 	c := b.v.find(func(c *Container) bool { return c.ID == id })
 	switch {
 	case c == nil:
-		b.drift("container %s (%s) is gone: removed behind podctl", name, shortID(id))
+		b.drift("container %s (%s) is gone: removed behind podctl", name, ShortID(id))
 	case c.State == Exited && endedBySignal(c):
-		b.drift("container %s (%s) was stopped behind podctl: exit code %d", name, shortID(id), c.ExitCode)
+		b.drift("container %s (%s) was stopped behind podctl: exit code %d", name, ShortID(id), c.ExitCode)
 	}
 }
 

@@ -71,7 +71,7 @@ func (b *builder) noteNewImage(ref podspec.ContainerRef) {
 		ref.Name, shortDigest(c.ImageID), ref.Image, shortDigest(image.ID), b.v.pod.Name, ref.Name))
 }
 
-func shortDigest(id string) string { return shortID(strings.TrimPrefix(id, "sha256:")) }
+func shortDigest(id string) string { return ShortID(strings.TrimPrefix(id, "sha256:")) }
 
 // addLater says what later passes will come to, when it is certain: the init
 // containers after the one that runs or starts now, then the regular ones.

@@ -266,6 +266,6 @@ func after(lists ...[]string) []string {
 	return ids
 }
 
-func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, shortID(id)) }
+func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, ShortID(id)) }
 
 func firstOf(values ...string) string { return cmp.Or(values...) }

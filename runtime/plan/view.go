@@ -162,8 +162,9 @@ func (v *view) probe(c *Container, t ProbeType) (ProbeRecord, bool) {
 	return r, ok
 }
 
-// shortID is an id as people read it.
-func shortID(id string) string {
+// ShortID is an id as people read it, as crictl and nerdctl show it: its first twelve
+// digits.
+func ShortID(id string) string {
 	return id[:min(len(id), 12)]
 }
 
