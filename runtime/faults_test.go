@@ -260,6 +260,21 @@ func faultAt(t *testing.T, shape faultShape, d runtimetest.Disturbance, name, wa
 	}
 }
 
+// TestStopThatLosesItsAnswer: what counts is that the container has ended, whatever the
+// runtime answered; one that goes on in spite of the answer is an error.
+func TestStopThatLosesItsAnswer(t *testing.T) {
+	shape := faultShapes()["delete"]
+	for name, d := range map[string]runtimetest.Disturbance{"lost": {Lose: codes.Unknown}, "not begun": {Fail: codes.Unknown}} {
+		f := newFaultLab(t, shape)
+		d.Method, d.Nth = "StopContainer", 1
+		f.proxy.Disturb(d)
+		_, err := f.once(shape.after)
+		if failed := err != nil; failed != (name == "not begun") {
+			t.Errorf("%s: the deletion ended with %v", name, err)
+		}
+	}
+}
+
 // errTimeout is what the user's --timeout ends a call with.
 var errTimeout = errors.New("gave up in time")
 

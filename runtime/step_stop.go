@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -56,12 +57,18 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 	}
 	x.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
 	signalled := x.e.now()
-	if _, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: left}); err != nil {
-		return s.story(), ignoreNotFound(err)
+	_, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: left})
+	if err = ignoreNotFound(err); err != nil && ctx.Err() != nil {
+		return s.story(), err
 	}
-	status, err := x.verifyStopped(ctx, s.id)
+	// What counts is that it has ended: an answer can be lost, and a container ends as well
+	// when its shim dies while it is asked to.
+	status, lookErr := x.verifyStopped(ctx, s.id)
+	if lookErr != nil {
+		return s.story(), cmp.Or(err, lookErr)
+	}
 	s.tell("%s", ending(status, x.e.now().Sub(signalled), left))
-	return s.story(), err
+	return s.story(), nil
 }
 
 // graceLeft is what is left of the grace period, in whole seconds and at least the
