@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -59,6 +60,8 @@ type yield struct {
 	images    map[string]plan.Image
 	// started holds the ids of containers by name.
 	started map[string]string
+	// created holds the replacements that were created before their turn, by step.
+	created map[string]creation
 }
 
 // stepState is how a step ended for those that come after it.
@@ -76,7 +79,7 @@ func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *Snapshot, opts Op
 		slots: make(chan struct{}, maxConcurrent), done: map[string]chan struct{}{}, states: map[string]stepState{},
 	}
 	x.act = x.do
-	x.yield.images, x.yield.started = in.Observed.Images, map[string]string{}
+	x.yield.images, x.yield.started, x.yield.created = in.Observed.Images, map[string]string{}, map[string]creation{}
 	x.yield.sandboxID = x.plan.SandboxID
 	for i := range in.Observed.Sandboxes {
 		if in.Observed.Sandboxes[i].ID == x.plan.SandboxID {
@@ -110,6 +113,7 @@ func (x *execution) walk(ctx context.Context) {
 		s := &x.plan.Steps[i]
 		group.Go(func() {
 			defer close(x.done[s.ID])
+			x.createEarly(ctx, s)
 			for _, id := range s.After {
 				<-x.done[id]
 			}
@@ -147,19 +151,23 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 // or a step before it failed in a way that stops those after it.
 func (x *execution) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
-	blocked := x.aborted || ctx.Err() != nil
-	for _, id := range s.After {
-		blocked = blocked || x.states[id] == stepBlocks
-	}
+	blocked := x.blocked(ctx, s.After)
 	if blocked {
 		x.states[s.ID] = stepBlocks
 		x.left = append(x.left, s)
 	}
 	x.mu.Unlock()
 	if blocked {
+		x.dropCreated(ctx, s)
 		x.report(Event{Kind: StepSkipped, Step: s, Time: x.e.now()})
 	}
 	return blocked
+}
+
+// blocked tells that nothing begins any more after some steps. It is asked with mu held.
+func (x *execution) blocked(ctx context.Context, after []string) bool {
+	return x.aborted || ctx.Err() != nil ||
+		slices.ContainsFunc(after, func(id string) bool { return x.states[id] == stepBlocks })
 }
 
 // fail records a failure and what it means for the other steps. A surprise ends

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
 	"github.com/podctl/podctl/podspec"
@@ -272,6 +273,24 @@ func TestStopThatLosesItsAnswer(t *testing.T) {
 		if failed := err != nil; failed != (name == "not begun") {
 			t.Errorf("%s: the deletion ended with %v", name, err)
 		}
+	}
+}
+
+// TestReplacementThatIsNotStarted: a replacement was created while its container was
+// asked to stop, which it did not do. It goes, and what runs goes on.
+func TestReplacementThatIsNotStarted(t *testing.T) {
+	f := newFaultLab(t, faultShapes()["replace"])
+	before := f.state()
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Fail: codes.Unknown})
+	if _, err := f.once(f.shape.after); err == nil {
+		t.Error("the stop did not fail")
+	}
+	if diff := cmp.Diff(before, f.state()); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+	if calls := f.proxy.Writes(); !slices.Equal(calls, []string{"StopContainer", "CreateContainer", "RemoveContainer"}) &&
+		!slices.Equal(calls, []string{"CreateContainer", "StopContainer", "RemoveContainer"}) {
+		t.Errorf("the runtime was asked for %v", calls)
 	}
 }
 

@@ -48,7 +48,28 @@ func (x *execution) container(s *plan.Step) (podspec.ContainerRef, error) {
 	return podspec.ContainerRef{}, fmt.Errorf("container %s is not in the manifest", s.Container)
 }
 
+// createAndStart starts a container, and creates it if that has not been done before its
+// turn.
 func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
+	created, ok := x.takeCreated(s)
+	if !ok {
+		created.id, created.err = x.create(ctx, ref, s)
+	}
+	if created.err != nil {
+		return "", created.err
+	}
+	if _, err := x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
+		return "", because("RunContainerError", err)
+	}
+	pod := x.e.layout.Pod(x.plan.Pod.UID)
+	if err := pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, created.id, s.Attempt); err != nil {
+		// Log shippers miss a link; the container runs.
+		x.warn(err.Error())
+	}
+	return created.id, nil
+}
+
+func (x *execution) create(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
 	sandbox, err := x.currentSandbox()
 	if err != nil {
 		return "", because("CreateContainerConfigError", err)
@@ -73,15 +94,62 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 	case err != nil:
 		return "", because("CreateContainerError", x.reservedOr(err, ref.Name, s.Attempt))
 	}
-	id := created.GetContainerId()
-	if _, err = x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
-		return "", because("RunContainerError", err)
+	return created.GetContainerId(), nil
+}
+
+// creation is what came of creating a replacement before its turn.
+type creation struct {
+	id  string
+	err error
+}
+
+// createEarly creates a replacement while the container it replaces is stopped. What
+// comes of it is told when the start has its turn.
+func (x *execution) createEarly(ctx context.Context, s *plan.Step) {
+	if len(s.CreateAfter) == 0 {
+		return
 	}
-	if err = pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, id, s.Attempt); err != nil {
-		// Log shippers miss a link; the container runs.
-		x.warn(err.Error())
+	for _, id := range s.CreateAfter {
+		<-x.done[id]
 	}
-	return id, nil
+	x.mu.Lock()
+	blocked := x.blocked(ctx, s.CreateAfter)
+	x.mu.Unlock()
+	if blocked {
+		return
+	}
+	x.slots <- struct{}{}
+	defer func() { <-x.slots }()
+	ref, err := x.container(s)
+	made := creation{err: err}
+	if err == nil {
+		made.id, made.err = x.create(context.WithoutCancel(ctx), ref, s)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.yield.created[s.ID] = made
+}
+
+func (x *execution) takeCreated(s *plan.Step) (creation, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	made, ok := x.yield.created[s.ID]
+	delete(x.yield.created, s.ID)
+	return made, ok
+}
+
+// dropCreated removes a replacement that is not started after all. What cannot be
+// removed now is a leftover for the next pass.
+func (x *execution) dropCreated(ctx context.Context, s *plan.Step) {
+	made, ok := x.takeCreated(s)
+	if !ok || made.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
+	defer cancel()
+	if err := ignoreNotFound(x.e.removeRecord(ctx, made.id)); err != nil {
+		x.warn(fmt.Sprintf("container %s: what was created to replace it is left: %v", s.Container, err))
+	}
 }
 
 // postStart runs the hook after a start. When it fails the container is stopped

@@ -103,6 +103,9 @@ func lines(p *Plan) []string {
 		if len(s.StopAfter) > 0 {
 			line += " ends after " + strings.Join(s.StopAfter, ",")
 		}
+		if len(s.CreateAfter) > 0 {
+			line += " created after " + strings.Join(s.CreateAfter, ",")
+		}
 		out = append(out, line)
 	}
 	for _, h := range p.Holds {
@@ -146,7 +149,7 @@ func TestMake(t *testing.T) {
 			want: []string{
 				"check-app BeforeStart",
 				"stop-app-0-of-s0 SpecChanged after check-app",
-				"start-app SpecChanged after check-app,stop-app-0-of-s0",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0 created after check-app",
 			},
 		},
 		"a changed hostname replaces the sandbox after everything is proven": {
@@ -204,6 +207,28 @@ func TestMake(t *testing.T) {
 				"check-app BeforeStart",
 				"remove-app-0-of-s0 NeverStarted",
 				"start-app NeverStarted after check-app,remove-app-0-of-s0",
+			},
+		},
+		"a replacement that was created before its pass was interrupted takes nothing's place": {
+			world: func(d *podspec.Desired) *world {
+				w := running(d)
+				w.container("s0", "app", 3, Created)
+				return w
+			},
+			want: []string{"remove-app-3-of-s0 NeverStarted"},
+		},
+		"what was to be replaced when a pass was interrupted still is": {
+			world: func(d *podspec.Desired) *world {
+				w := running(d)
+				w.container("s0", "app", 1, Created)
+				return w
+			},
+			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
+			want: []string{
+				"check-app BeforeStart",
+				"stop-app-0-of-s0 SpecChanged after check-app",
+				"remove-app-1-of-s0 NeverStarted",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 created after check-app",
 			},
 		},
 		"a network that is not ready holds a new pod": {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -36,14 +37,25 @@ func (b *builder) startContainer(s start, waits string) string {
 	ends := b.endsOf(name)
 	id := b.add(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(s.ref),
-		After:     after([]string{b.sandbox, b.checks[name], waits}, ends),
-		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
+		After:       after([]string{b.sandbox, b.checks[name], waits}, ends),
+		CreateAfter: b.createAfter(name),
+		Container:   name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
 		PostStart: HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
 	b.removeSurplus(name, ends)
 	return id
+}
+
+// createAfter are the steps after which the replacement of a running container can be
+// created, beside the stop: its proof. Nothing else is created before its turn.
+func (b *builder) createAfter(name string) []string {
+	replaces := slices.ContainsFunc(b.p.Steps, func(s Step) bool { return s.Container == name && s.Kind == StopContainer })
+	if !replaces || b.d.createSandbox || b.checks[name] == "" {
+		return nil
+	}
+	return []string{b.checks[name]}
 }
 
 // startFailure is the kubelet's rule: a plain init container that cannot start

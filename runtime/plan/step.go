@@ -85,6 +85,10 @@ type Step struct {
 	// run, before it is asked to end: it is of use to others to the last. It waits
 	// no longer than its grace period (kubelet: terminationOrdering).
 	StopAfter []string `json:"stopAfter,omitempty"`
+	// CreateAfter lists the steps after which a replacement is created already: beside
+	// the stop of the container it replaces. It is started only after all of After. A
+	// start without it creates when it starts.
+	CreateAfter []string `json:"createAfter,omitempty"`
 	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep,
 	// tcpSocket. The executor takes its content from the manifest, never from a
 	// plan.

@@ -60,7 +60,8 @@ func sortedSandboxes(all []Sandbox) []Sandbox {
 // newestFirst puts containers that were created later first; those of one name in the
 // order of their sandboxes and attempts, which a clock that was set back does not
 // change. A record that only seems to be the latest would have its container started
-// beside one that runs.
+// beside one that runs; so would a replacement that was created and not started when a
+// pass was interrupted, which therefore comes after what it was to replace.
 func (o *Observed) newestFirst() []*Container {
 	sorted, byName := make([]*Container, len(o.Containers)), map[string][]*Container{}
 	for i := range o.Containers {
@@ -72,19 +73,40 @@ func (o *Observed) newestFirst() []*Container {
 	for _, c := range sorted {
 		byName[c.Name] = append(byName[c.Name], c)
 	}
-	age := map[string]int{}
+	age, replacement := map[string]int{}, o.replacements()
 	for i, s := range sortedSandboxes(o.Sandboxes) {
 		age[s.ID] = i - len(o.Sandboxes)
 	}
 	for _, records := range byName {
 		slices.SortStableFunc(records, func(a, b *Container) int {
-			return cmp.Or(cmp.Compare(age[a.SandboxID], age[b.SandboxID]), cmp.Compare(b.RestartCount, a.RestartCount))
+			return cmp.Or(
+				cmp.Compare(age[a.SandboxID], age[b.SandboxID]),
+				cmp.Compare(replacement[a.ID], replacement[b.ID]),
+				cmp.Compare(b.RestartCount, a.RestartCount),
+			)
 		})
 	}
 	for i, c := range sorted {
 		sorted[i], byName[c.Name] = byName[c.Name][0], byName[c.Name][1:]
 	}
 	return sorted
+}
+
+// replacements has a one for each record that was created beside a container of its
+// name that runs.
+func (o *Observed) replacements() map[string]int {
+	type place struct{ sandbox, name string }
+	running, ones := map[place]bool{}, map[string]int{}
+	for i := range o.Containers {
+		c := &o.Containers[i]
+		running[place{c.SandboxID, c.Name}] = running[place{c.SandboxID, c.Name}] || c.State == Running
+	}
+	for i := range o.Containers {
+		if c := &o.Containers[i]; c.State == Created && running[place{c.SandboxID, c.Name}] {
+			ones[c.ID] = 1
+		}
+	}
+	return ones
 }
 
 // Newest is the latest record that matches; nil when there is none.
@@ -148,6 +170,11 @@ func (v *view) nextAttempt(name string) uint32 {
 		next = c.RestartCount + 1
 	} else if last, ok := v.obs.LogAttempts[name]; ok {
 		next = last + 1
+	}
+	for _, c := range v.containers {
+		if c.Name == name && c.State == Created {
+			next = max(next, c.RestartCount+1)
+		}
 	}
 	if reserved, ok := v.obs.Journal.Reserved[name]; ok {
 		next = max(next, reserved+1)
