@@ -227,6 +227,11 @@ func unused(names, args []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
 }
 
+// completing tells that a shell asks for completions: nobody else needs them.
+func completing(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
 // completeFlags gives the flags of a command and of those below it their
 // completion, and no files to commands that take no arguments.
 func (g *globals) completeFlags(cmd *cobra.Command) {

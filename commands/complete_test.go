@@ -169,7 +169,10 @@ func TestCompletionStaysLocal(t *testing.T) {
 func TestEverythingCompletes(t *testing.T) {
 	dir := applied(t, completionPods)
 	t.Chdir(t.TempDir())
-	walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
+	g := &globals{env: &Env{Getenv: func(string) string { return "" }}}
+	root := newRoot(g)
+	g.completeFlags(root)
+	walk(root, func(cmd *cobra.Command) {
 		if strings.Contains(cmd.Use, "MANIFEST") || strings.Contains(cmd.Use, "POD") {
 			words := append(strings.Fields(cmd.CommandPath())[1:], "")
 			if complete(t, dir, words...) == ":4" {

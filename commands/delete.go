@@ -50,6 +50,7 @@ func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string)
 		return usagef("delete needs a manifest or a pod, or --all")
 	}
 	o.quiet = true
+	g.warm(ctx)
 	pods, err := g.desired(ctx, o.selection, args)
 	if err != nil {
 		return err

@@ -18,6 +18,9 @@ func Main(ctx context.Context, env *Env, args []string) int {
 	g := &globals{env: env}
 	root := newRoot(g) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(args)
+	if completing(args) {
+		g.completeFlags(root)
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	err = errors.Join(err, g.end())
 	code := codeOf(ctx, cmd, err)

@@ -96,7 +96,6 @@ func newRoot(g *globals) *cobra.Command {
 	)
 	g.addFlags(root.PersistentFlags())
 	addCommands(root, g)
-	g.completeFlags(root)
 	root.SetHelpCommandGroupID(groupUpkeep)
 	return root
 }

@@ -89,8 +89,8 @@ const warmTimeout = time.Second
 func (e *Engine) Warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
+	go e.machine()
 	_, _ = e.runtimeFacts(ctx)
-	e.node()
 }
 
 // Options are the user's wishes for a pass.

@@ -19,8 +19,7 @@ import (
 // node gathers the facts of the machine that pod configuration depends on, once
 // per invocation.
 func (e *Engine) node() criconfig.Node {
-	e.nodeOnce.Do(func() { e.nodeFacts = readNode("/") })
-	node := e.nodeFacts
+	node := e.machine()
 	node.CgroupRoot, node.SeccompRoot = e.cgroupRoot, e.layout.Seccomp()
 	e.factsLock.Lock()
 	defer e.factsLock.Unlock()
@@ -30,6 +29,12 @@ func (e *Engine) node() criconfig.Node {
 		node.SupplementalGroupsPolicy = e.facts.Status.GetFeatures().GetSupplementalGroupsPolicy()
 	}
 	return node
+}
+
+// machine is what the machine itself tells, without the runtime.
+func (e *Engine) machine() criconfig.Node {
+	e.nodeOnce.Do(func() { e.nodeFacts = readNode("/") })
+	return e.nodeFacts
 }
 
 func handlerFeatures(f *runtimeFacts) map[string]criconfig.Handler {
@@ -136,8 +141,14 @@ func resolvConf(root string) string {
 // swapController tells that the kernel can limit swap here, by either version of
 // cgroups.
 func swapController(root string) bool {
-	return len(globbed(root, "sys/fs/cgroup/*/memory.swap.max")) > 0 ||
-		exists(filepath.Join(root, "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"))
+	cgroups := filepath.Join(root, "sys/fs/cgroup")
+	if exists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
+		return true
+	}
+	entries, _ := os.ReadDir(cgroups)
+	return slices.ContainsFunc(entries, func(entry os.DirEntry) bool {
+		return entry.IsDir() && exists(filepath.Join(cgroups, entry.Name(), "memory.swap.max"))
+	})
 }
 
 // globbed lists the paths below root that match, as absolute paths without it.

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	_ "github.com/podctl/podctl/cmd/podctl/early"
+	_ "github.com/podctl/podctl/cmd/podctl/early/heap"
+	_ "github.com/podctl/podctl/cmd/podctl/early/podtypes"
 	"github.com/podctl/podctl/commands"
 )
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +36,32 @@ func TestForbiddenPackages(t *testing.T) {
 			if path == bad || strings.HasPrefix(path, bad+"/") {
 				t.Errorf("%s is linked", path)
 			}
+		}
+	}
+}
+
+// TestEarlyPackagesAreEarly: what prepares the initialisation of a library comes before
+// it. Go's order depends on what each package imports.
+func TestEarlyPackagesAreEarly(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "podctl")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "version", "--client")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const own = "github.com/podctl/podctl/cmd/podctl/early"
+	for early, late := range map[string]string{
+		own + "/heap":     "github.com/distribution/reference",
+		own + "/podtypes": "k8s.io/kubernetes/pkg/features",
+		own:               "k8s.io/kubernetes/pkg/features",
+	} {
+		first, then := strings.Index(string(out), "init "+early+" @"), strings.Index(string(out), "init "+late+" @")
+		if first < 0 || then < 0 || first > then {
+			t.Errorf("%s is not initialised before %s", early, late)
 		}
 	}
 }
