@@ -61,19 +61,22 @@ func (b *builder) removeAll(ended []string) {
 	}
 }
 
-// removeData removes what lies on disk for the pod.
+// removeData removes what lies on disk for the pod, beside the record of its sandbox. Its
+// cgroup goes last: a runtime may keep processes of its own there for as long as it has a
+// record.
 func (b *builder) removeData() {
-	gone := after(b.stops, b.stepsOf(RemoveContainer), b.stepsOf(RemoveSandbox))
+	ended := after(b.stops, b.stepsOf(RemoveContainer))
+	gone := after(ended, b.stepsOf(RemoveSandbox))
 	message := b.d.message
 	if b.v.opts.RemoveVolumes {
 		message += ", and its claims with it"
 	}
 	for _, s := range []Step{
-		{ID: "remove-volumes", Kind: RemoveVolume, OnFailure: Abort, Message: message},
-		{ID: "remove-cgroup", Kind: RemoveCgroup, OnFailure: Continue},
-		{ID: "archive-logs", Kind: ArchiveLogs, OnFailure: Continue},
+		{ID: "remove-volumes", Kind: RemoveVolume, After: ended, OnFailure: Abort, Message: message},
+		{ID: "remove-cgroup", Kind: RemoveCgroup, After: gone, OnFailure: Continue},
+		{ID: "archive-logs", Kind: ArchiveLogs, After: ended, OnFailure: Continue},
 	} {
-		s.After, s.Reason, s.Message = gone, Deleted, firstOf(s.Message, b.d.message)
+		s.Reason, s.Message = Deleted, firstOf(s.Message, b.d.message)
 		b.add(s)
 	}
 }
