@@ -335,3 +335,19 @@ func TestDevicesAreNotReplaced(t *testing.T) {
 		t.Errorf("the pipe is a %v now: %v", info.Mode(), err)
 	}
 }
+
+// TestDirectoryTakenForAName: what looks like a pod's name is one; the error says how a
+// directory of that name is meant.
+func TestDirectoryTakenForAName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("stack", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := call(t, "", "plan", "stack")
+	if code != 1 || !strings.Contains(stderr, "no pod default/stack") || !strings.Contains(stderr, "write ./stack") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if _, _, stderr := call(t, "", "plan", "absent"); strings.Contains(stderr, "./") {
+		t.Errorf("nothing of that name is there: %s", stderr)
+	}
+}

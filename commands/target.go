@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -99,18 +100,24 @@ func (g *globals) namedPods(s selection, names []string) ([]*podspec.Desired, er
 	for _, name := range names {
 		d, err := runtime.FindPod(applied, g.namespace, name)
 		if err != nil {
-			return nil, g.maybeUnreadable(err)
+			return nil, g.maybeElsewhere(name, err)
 		}
 		pods = append(pods, d)
 	}
 	return pods, nil
 }
 
-// maybeUnreadable adds to an error about a pod that was not found that it may be there:
-// the name of a pod stands in its journal.
-func (g *globals) maybeUnreadable(err error) error {
-	_, unreadable, listErr := runtime.Applied(g.layout())
-	if absent := (*runtime.NotFoundError)(nil); listErr != nil || len(unreadable) == 0 || !errors.As(err, &absent) {
+// maybeElsewhere adds to an error about a pod that was not found where it may be: in a
+// directory of manifests that was taken for a name, or behind a journal that cannot be
+// read, in which the pod's name stands.
+func (g *globals) maybeElsewhere(name string, err error) error {
+	if absent := (*runtime.NotFoundError)(nil); !errors.As(err, &absent) {
+		return err
+	}
+	if _, statErr := os.Stat(name); statErr == nil {
+		return fmt.Errorf("%w; if %[2]s is where its manifest lies, write ./%[2]s", err, name)
+	}
+	if _, unreadable, listErr := runtime.Applied(g.layout()); listErr != nil || len(unreadable) == 0 {
 		return err
 	}
 	return fmt.Errorf("%w; it may be one whose journal cannot be read (see above): give its manifest in the place of its name", err)

@@ -81,6 +81,9 @@ func writePages(dir string, cmd *cobra.Command) error {
 
 func page(cmd *cobra.Command) string {
 	var b strings.Builder
+	// The line that shows the use knows of the flags of the commands above only once they
+	// have been asked for.
+	own, global := cmd.LocalNonPersistentFlags(), persistentFlags(cmd)
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), cmd.Short, cmd.UseLine())
 	if cmd.Long != "" {
 		fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.TrimSpace(cmd.Long))
@@ -88,8 +91,8 @@ func page(cmd *cobra.Command) string {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n", cmd.Example)
 	}
-	writeFlags(&b, "Flags", cmd.LocalNonPersistentFlags())
-	writeFlags(&b, "Global flags", persistentFlags(cmd))
+	writeFlags(&b, "Flags", own)
+	writeFlags(&b, "Global flags", global)
 	writeCommands(&b, cmd)
 	return b.String()
 }
