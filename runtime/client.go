@@ -121,7 +121,7 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
+	case timeIsOver(ctx, err):
 		return context.Cause(ctx)
 	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
@@ -142,6 +142,15 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 func brokenOff(err error, deadline time.Time) bool {
 	code := status.Code(err)
 	return (code == codes.Canceled || code == codes.DeadlineExceeded) && time.Until(deadline) < deadlineSlack
+}
+
+// timeIsOver tells that the caller gave up, or that his time, of which the other side
+// knows as well, is over in the next moment.
+func timeIsOver(ctx context.Context, err error) bool {
+	if deadline, ok := ctx.Deadline(); ok && brokenOff(err, deadline) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
 }
 
 // logCall notes a call. Requests and replies are left out: they hold the values of

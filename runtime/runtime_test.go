@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/plan"
@@ -97,6 +100,20 @@ func TestSocketsThatCannotBeUsed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// TestRuntimeNoticesTheTimeFirst: a call that the other side breaks off as the caller's
+// time ends has ended for the caller's reason.
+func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), deadlineSlack/2, errTimeout)
+	defer cancel()
+	c := &Client{Timeout: time.Minute}
+	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		return status.Error(codes.DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL")
+	}
+	if err := c.intercept(ctx, "Status", nil, nil, nil, invoke); !errors.Is(err, errTimeout) {
+		t.Errorf("it ended with %v", err)
 	}
 }
 

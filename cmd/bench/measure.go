@@ -82,10 +82,16 @@ func call(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
+// settle is how long the kernel has before each run to take down what the run before
+// left: namespaces of networks and cgroups go some time after the calls that removed them,
+// and keep new ones waiting.
+const settle = 100 * time.Millisecond
+
 func (c *contender) once(ctx context.Context) (sample, error) {
 	if err := call(ctx, c.before); err != nil {
 		return sample{}, err
 	}
+	time.Sleep(settle)
 	s, err := c.run(ctx)
 	return s, errors.Join(err, call(context.WithoutCancel(ctx), c.after))
 }
