@@ -189,8 +189,11 @@ func (p *Plan) restrictTo(steps []Step) {
 		kept[steps[i].ID] = true
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return !kept[s.ID] })
+	leftOut := func(id string) bool { return !kept[id] }
 	for i := range p.Steps {
-		p.Steps[i].After = slices.DeleteFunc(p.Steps[i].After, func(id string) bool { return !kept[id] })
+		s := &p.Steps[i]
+		s.After = slices.DeleteFunc(s.After, leftOut)
+		s.StopAfter, s.CreateAfter = slices.DeleteFunc(s.StopAfter, leftOut), slices.DeleteFunc(s.CreateAfter, leftOut)
 	}
 	p.Summary = summarise(p)
 }
