@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
@@ -349,5 +350,25 @@ func TestDirectoryTakenForAName(t *testing.T) {
 	}
 	if _, _, stderr := call(t, "", "plan", "absent"); strings.Contains(stderr, "./") {
 		t.Errorf("nothing of that name is there: %s", stderr)
+	}
+}
+
+// TestLibrariesAreQuiet: what a library logs as an error reaches no terminal.
+func TestLibrariesAreQuiet(t *testing.T) {
+	call(t, "", "version", "--client")
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = file
+	klog.ErrorS(errors.New("EOF"), "Copying stdin failed")
+	klog.Flush()
+	os.Stderr = stderr
+	if text, err := os.ReadFile(file.Name()); err != nil || len(text) > 0 {
+		t.Errorf("%q %v", text, err)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -50,6 +50,8 @@ func interrupted(err error) error {
 func quietLibraries() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
+	// Errors go to stderr all the same, unless somebody else takes them: this one drops them.
+	klog.SetLogger(klog.Logger{})
 }
 
 // usageError is a command line that makes no sense.

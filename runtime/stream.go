@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // the dialer of client-go still speaks it
@@ -96,13 +97,40 @@ func (e *Engine) Attach(ctx context.Context, desired *podspec.Desired, container
 	if err != nil {
 		return err
 	}
-	return e.stream(ctx, s, func() (string, error) {
+	patient := *s
+	if s.In != nil {
+		patient.In = &lingering{Reader: s.In}
+	}
+	return e.stream(ctx, &patient, func() (string, error) {
 		reply, err := e.client.Attach(ctx, &runtimeapi.AttachRequest{
 			ContainerId: id, Tty: s.Terminal,
 			Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.Terminal,
 		})
 		return reply.GetUrl(), err
 	})
+}
+
+// linger is how long an attached input lasts at least. containerd takes the outputs away
+// when the input ends; where they have not been attached by then, they stay for good, and
+// nobody is told that it is over.
+const linger = 200 * time.Millisecond
+
+// lingering is an input whose end is not told too early.
+type lingering struct {
+	io.Reader
+	begun time.Time
+}
+
+// Read reads from the input.
+func (l *lingering) Read(p []byte) (int, error) {
+	if l.begun.IsZero() {
+		l.begun = time.Now()
+	}
+	n, err := l.Reader.Read(p)
+	if err != nil {
+		time.Sleep(time.Until(l.begun.Add(linger)))
+	}
+	return n, err
 }
 
 // running finds the id of a container that runs.
