@@ -25,8 +25,9 @@ type Env struct {
 	SystemConfig string
 }
 
-// System is the process's own environment.
+// System is the process's own environment, in which libraries are quiet.
 func System() *Env {
+	quietLibraries()
 	in, out, err := os.Stdin, os.Stdout, os.Stderr //nolint:forbidigo // the one place where a command meets the process
 	return &Env{
 		In:     in,

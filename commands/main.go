@@ -14,7 +14,6 @@ import (
 
 // Main runs one command line and returns the process's exit code.
 func Main(ctx context.Context, env *Env, args []string) int {
-	quietLibraries()
 	g := &globals{env: env}
 	root := newRoot(g) //nolint:contextcheck // cobra hands the context to the commands
 	root.SetArgs(args)
