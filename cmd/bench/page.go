@@ -14,7 +14,7 @@ func (r *Report) page() string {
 Written by `+"`make bench`"+` from one run; do not edit. The machine has %d cores (%s) and %d GiB of memory, and runs Linux %s,
 %s and %s. podctl is %s.
 
-`, m.CPUs, m.CPU, m.MemoryGB, m.Kernel, m.Runtime, m.OCI, strings.TrimPrefix(m.Podctl, "podctl "))
+`, m.CPUs, m.CPU, m.MemoryGB, m.Kernel, m.Runtime, m.OCI, strings.TrimSpace(strings.TrimPrefix(m.Podctl, "podctl:")))
 	b.WriteString(method)
 	for i := range r.Workloads {
 		r.Workloads[i].section(&b)
@@ -42,7 +42,7 @@ containers side by side. It knows no manifest, writes nothing down and asks noth
 millisecond. All contenders of a workload run in turn (A B C A B C …) on a private containerd, so that a machine
 whose speed drifts is as slow for one as for the other; the first round is not counted. podctl and its peers are timed
 as whole processes. Figures are medians in milliseconds with the quartiles; "podctl is" is the median of the ratios of the same
-rounds. What a run leaves is removed between runs and not timed.
+rounds. What a run leaves is removed between runs and not timed, and the kernel has a tenth of a second to take it down.
 
 `
 
