@@ -1,8 +1,11 @@
 package cgroup
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +40,7 @@ func (h hierarchy) at(name string) string { return filepath.Join(h.dir, name) }
 var findTree = sync.OnceValues(readTree)
 
 func readTree() (*tree, error) {
-	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	mounts, err := cgroupMounts()
 	if err != nil {
 		return nil, fmt.Errorf("looking for cgroups: %w", err)
 	}
@@ -46,6 +49,30 @@ func readTree() (*tree, error) {
 		return nil, errors.New("no cgroups are mounted on this machine")
 	}
 	return t, nil
+}
+
+// cgroupMounts reads the table of mounts. Every container of the node has its lines in
+// it, long ones: only those that can be of a cgroup are taken apart.
+func cgroupMounts() (mounts []*mountinfo.Info, err error) {
+	f, err := os.Open("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var table bytes.Buffer
+	lines := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if bytes.Contains(line, []byte(" - cgroup")) {
+			table.Write(line)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return mountinfo.GetMountsFromReader(&table, mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 // newTree sorts the mounts. On a machine that has both versions the runtime uses
