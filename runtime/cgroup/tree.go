@@ -1,11 +1,8 @@
 package cgroup
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // tree is where a machine's cgroups lie: one directory with version 2, one for
@@ -51,28 +49,51 @@ func readTree() (*tree, error) {
 	return t, nil
 }
 
-// cgroupMounts reads the table of mounts. Every container of the node has its lines in
-// it, long ones: only those that can be of a cgroup are taken apart.
-func cgroupMounts() (mounts []*mountinfo.Info, err error) {
-	f, err := os.Open("/proc/thread-self/mountinfo")
+// cgroupMounts are the mounts of cgroups. Only a machine that has them in another place
+// than all do is asked for its table of mounts: each container of the node has lines in
+// that one, which the kernel takes its time to write.
+func cgroupMounts() ([]*mountinfo.Info, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	var table bytes.Buffer
-	lines := bufio.NewReaderSize(f, 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if bytes.Contains(line, []byte(" - cgroup")) {
-			table.Write(line)
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return mountinfo.GetMountsFromReader(&table, mountinfo.FSTypeFilter("cgroup", "cgroup2"))
-		case err != nil:
-			return nil, err
-		}
+	if mounts := usualMounts("/sys/fs/cgroup", string(own), fileSystemOf); mounts != nil {
+		return mounts, nil
 	}
+	return mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+}
+
+// usualMounts are the mounts of cgroups below the root that systemd and all others use;
+// nil when one that the process's own cgroups name is not there.
+func usualMounts(root, own string, fileSystem func(path string) int64) []*mountinfo.Info {
+	if fileSystem(root) == unix.CGROUP2_SUPER_MAGIC {
+		return []*mountinfo.Info{{FSType: "cgroup2", Mountpoint: root}}
+	}
+	var mounts []*mountinfo.Info
+	for line := range strings.Lines(own) {
+		_, rest, _ := strings.Cut(line, ":")
+		controllers, _, _ := strings.Cut(rest, ":")
+		m := &mountinfo.Info{FSType: "cgroup", Mountpoint: filepath.Join(root, strings.TrimPrefix(controllers, "name=")), VFSOptions: controllers}
+		kind := int64(unix.CGROUP_SUPER_MAGIC)
+		if controllers == "" {
+			m.FSType, m.Mountpoint, kind = "cgroup2", filepath.Join(root, "unified"), unix.CGROUP2_SUPER_MAGIC
+		}
+		if fileSystem(m.Mountpoint) != kind {
+			return nil
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// fileSystemOf is the magic number of the file system that a path lies in; zero when
+// there is no such path.
+func fileSystemOf(path string) int64 {
+	var fs unix.Statfs_t
+	if unix.Statfs(path, &fs) != nil {
+		return 0
+	}
+	return int64(fs.Type) //nolint:unconvert // it has another size on other machines
 }
 
 // newTree sorts the mounts. On a machine that has both versions the runtime uses

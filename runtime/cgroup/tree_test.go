@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // fakeTree is a tree of plain directories, one for each list of controllers;
@@ -92,15 +93,66 @@ func TestMountsBecomeATree(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tr := newTree(test.mounts)
-			var got []string
-			for _, h := range tr.hierarchies {
-				got = append(got, h.dir+" "+strings.Join(h.controllers, ","))
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" || tr.unified != test.unified {
+			if diff := cmp.Diff(test.want, places(tr)); diff != "" || tr.unified != test.unified {
 				t.Errorf("unified: %v; hierarchies differ (-want +got):\n%s", tr.unified, diff)
 			}
 		})
 	}
+}
+
+// TestUsualMounts: what lies where all have it is found without the table of mounts, and
+// nothing is found where one is missing.
+func TestUsualMounts(t *testing.T) {
+	const v1, v2 = unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC
+	own := "3:cpu,cpuacct:/a\n2:name=systemd:/b:c\n0::/b\n"
+	tests := map[string]struct {
+		fileSystems map[string]int64
+		want        []string
+	}{
+		"version 2": {map[string]int64{"/c": v2}, []string{"cgroup2 /c "}},
+		"both": {
+			map[string]int64{"/c/cpu,cpuacct": v1, "/c/systemd": v1, "/c/unified": v2},
+			[]string{"cgroup /c/cpu,cpuacct cpu,cpuacct", "cgroup /c/systemd name=systemd", "cgroup2 /c/unified "},
+		},
+		"one is elsewhere":              {map[string]int64{"/c/cpu,cpuacct": v1, "/c/unified": v2}, nil},
+		"version 2 may be anywhere":     {map[string]int64{"/c/cpu,cpuacct": v1, "/c/systemd": v1}, nil},
+		"a directory without its mount": {map[string]int64{"/c/cpu,cpuacct": v1, "/c/systemd": v1, "/c/unified": v1}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, m := range usualMounts("/c", own, func(path string) int64 { return test.fileSystems[path] }) {
+				got = append(got, m.FSType+" "+m.Mountpoint+" "+m.VFSOptions)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUsualMountsOfThisMachine: both ways find the same.
+func TestUsualMountsOfThisMachine(t *testing.T) {
+	mounts, err := cgroupMounts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(places(newTree(table)), places(newTree(mounts))); diff != "" {
+		t.Errorf("(-table of mounts +usual places)\n%s", diff)
+	}
+}
+
+func places(tr *tree) []string {
+	var all []string
+	for _, h := range tr.hierarchies {
+		all = append(all, h.dir+" "+strings.Join(h.controllers, ","))
+	}
+	slices.Sort(all)
+	return all
 }
 
 func TestControllersOfVersion2AreReadFromItsRoot(t *testing.T) {
