@@ -163,7 +163,8 @@ func (v *view) anyRegularRecord() bool {
 
 // nextAttempt is the attempt, and the restart count, of the next start: one more
 // than the newest record's, or than the highest log file's when the runtime has
-// no record, and above any attempt that turned out to be taken.
+// no record, and above any attempt that is taken: by a replacement that was created
+// and not started, or as it turned out when it was tried.
 func (v *view) nextAttempt(name string) uint32 {
 	next := uint32(0)
 	if c := v.newest(name); c != nil {
