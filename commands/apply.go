@@ -68,7 +68,7 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 	}
 	ctx := cmd.Context()
 	if g.warm(ctx); g.engine != nil && !o.kubelet {
-		go g.engine.CheckKubelet() //nolint:errcheck // it is asked for below
+		go g.engine.CheckKubelet() //nolint:errcheck // the pass asks for it
 	}
 	pods, err := g.applyTargets(ctx, o, args)
 	if err != nil {
@@ -77,11 +77,6 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 	engine, err := g.connect()
 	if err != nil {
 		return err
-	}
-	if !o.kubelet {
-		if err = engine.CheckKubelet(); err != nil {
-			return err
-		}
 	}
 	a := &applier{g: g, o: o, engine: engine, several: len(pods) > 1}
 	if o.plan != "" {
@@ -150,7 +145,8 @@ func (a *applier) note(ctx context.Context, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.code = worst(a.code, exitCode(ctx, err))
-	if err != nil && err.Error() != "" {
+	told := func(before error) bool { return errors.Is(before, err) } // a live kubelet is the same error for every pod
+	if err != nil && err.Error() != "" && !slices.ContainsFunc(a.errs, told) {
 		a.errs = append(a.errs, err)
 	}
 }
@@ -182,7 +178,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 }
 
 func (a *applier) options(last **plan.Plan) runtime.Options {
-	opts := runtime.Options{Options: a.o.planning()}
+	opts := runtime.Options{Options: a.o.planning(), AllowKubelet: a.o.kubelet}
 	opts.Planned = func(p *plan.Plan) { *last = p }
 	show := &progress{w: a.g.env.Err, tty: a.g.env.ErrTTY && !a.several, paint: a.g.paint(a.g.env.ErrTTY), several: a.several}
 	opts.Report = func(ev runtime.Event) {

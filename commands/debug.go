@@ -63,15 +63,12 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	if err != nil {
 		return &codeError{code: exitExecNoEntry, err: err}
 	}
-	if err = g.engine.CheckKubelet(); err != nil && !o.kubelet {
-		return err
-	}
 	c, err := o.definition(command)
 	if err != nil {
 		return err
 	}
 	show := &progress{w: g.env.Err, tty: g.env.ErrTTY, paint: g.paint(g.env.ErrTTY)}
-	opts := runtime.Options{Report: show.report}
+	opts := runtime.Options{Report: show.report, AllowKubelet: o.kubelet}
 	if o.quiet {
 		opts.Report = nil
 	}

@@ -64,11 +64,6 @@ func runRestart(ctx context.Context, g *globals, o *restartOptions, args []strin
 	if err := stillRuns(ctx, engine, d); err != nil {
 		return err
 	}
-	if !o.kubelet {
-		if err := engine.CheckKubelet(); err != nil {
-			return err
-		}
-	}
 	if o.dryRun {
 		p, err := engine.Plan(ctx, d, opts)
 		if err != nil {

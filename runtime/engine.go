@@ -99,6 +99,9 @@ type Options struct {
 	// Report is told of every step as it begins and ends; it may be nil. It is
 	// called from several goroutines, one at a time.
 	Report func(Event)
+	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
+	// pod that it does not know, uses the same runtime.
+	AllowKubelet bool
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
 	// Planned is told of every plan before it is executed; it may be nil.

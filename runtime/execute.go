@@ -94,6 +94,9 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if x.opts.Planned != nil {
 		x.opts.Planned(x.plan)
 	}
+	if err := x.permitted(); err != nil {
+		return nil, err
+	}
 	if x.debug == nil {
 		if err := x.begin(); err != nil {
 			return nil, err
@@ -101,6 +104,16 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	}
 	x.walk(ctx)
 	return x.end(ctx)
+}
+
+// permitted is a *LiveKubeletError when a kubelet would kill what the plan starts. It is
+// asked this late because to look for a kubelet takes as long as to observe the pod, and is
+// done beside that.
+func (x *execution) permitted() error {
+	if x.desired == nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
+		return nil
+	}
+	return x.e.CheckKubelet()
 }
 
 // walk runs the steps of the plan, each when those before it have ended.

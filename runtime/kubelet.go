@@ -44,26 +44,34 @@ func kubelets() map[string]string {
 func (e *Engine) CheckKubelet() error { return e.kubelet() }
 
 func checkKubelet(proc, endpoint string) error {
-	entries, err := os.ReadDir(proc)
-	if err != nil {
-		return nil //nolint:nilerr // a machine without /proc has no kubelet to find
-	}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
+	known := kubelets()
+	for _, entry := range namesIn(proc) {
+		pid, err := strconv.Atoi(entry)
 		if err != nil {
 			continue
 		}
-		name := commandName(filepath.Join(proc, entry.Name(), "comm"))
-		standard, is := kubelets()[name]
+		name := commandName(filepath.Join(proc, entry, "comm"))
+		standard, is := known[name]
 		if !is {
 			continue
 		}
-		args := strings.Split(string(contents(filepath.Join(proc, entry.Name(), "cmdline"))), "\x00")
+		args := strings.Split(string(contents(filepath.Join(proc, entry, "cmdline"))), "\x00")
 		if used := kubeletEndpoint(args, standard); sameSocket(used, endpoint) {
 			return &LiveKubeletError{Process: name, PID: pid, Endpoint: used}
 		}
 	}
 	return nil
+}
+
+// namesIn lists a directory, in no order; a machine without /proc has no kubelet to find.
+func namesIn(dir string) []string {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close() //nolint:errcheck // it was only read
+	names, _ := d.Readdirnames(-1)
+	return names
 }
 
 // commandName reads the name of a process. There are as many as the machine has

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 func TestLiveKubeletIsSeen(t *testing.T) {
@@ -44,5 +47,34 @@ func TestLiveKubeletIsSeen(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestLiveKubeletKeepsPassesFromChanging: beside a kubelet nothing is started and nothing
+// written down, unless the user allows it; what needs no change and what takes a pod away
+// is done.
+func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	d := f.load(tripPod("web"))
+	f.engine.kubelet = func() error { return &LiveKubeletError{Process: "kubelet", PID: 42} }
+	refused := func(want bool, opts Options) {
+		t.Helper()
+		_, err := f.engine.Apply(t.Context(), d, opts)
+		if live := (*LiveKubeletError)(nil); errors.As(err, &live) != want || (!want && err != nil) {
+			t.Errorf("error %v, want a refusal: %v", err, want)
+		}
+	}
+	f.proxy.Reset()
+	refused(true, Options{})
+	if calls := f.proxy.Calls(); slices.Contains(calls, "RunPodSandbox") {
+		t.Errorf("a refused pass made the calls %v", calls)
+	}
+	if journal, err := f.layout.Pod(d.Pod.UID).ReadJournal(); err != nil || journal.Applied != nil {
+		t.Errorf("a refused pass wrote down that it was applied: %v", err)
+	}
+	refused(false, Options{AllowKubelet: true})
+	refused(false, Options{})
+	if _, err := f.engine.Delete(t.Context(), plan.RefOf(d.Pod), Options{}); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +28,29 @@ func TestQuantiles(t *testing.T) {
 // TestRatiosAreOfTheSameRound: a machine that becomes ten times slower in the middle
 // changes no ratio.
 func TestRatiosAreOfTheSameRound(t *testing.T) {
-	a := []sample{{wall: 2 * time.Second}, {wall: 20 * time.Second}}
-	b := []sample{{wall: time.Second}, {wall: 10 * time.Second}}
-	if got := ratios(a, b); len(got) != 2 || got[0] != 2 || got[1] != 2 {
-		t.Errorf("the ratios are %v, want 2 and 2", got)
+	w := &workload{contenders: []contender{{name: "podctl"}, {name: floorName}}}
+	r := w.summarize([]sample{{rss: 7 << 20}, {}}, [][]sample{
+		{{wall: 2 * time.Second}, {wall: time.Second}},
+		{{wall: 20 * time.Second}, {wall: 10 * time.Second}},
+		{{wall: 6 * time.Second}, {wall: 3 * time.Second}},
+	})
+	if podctl, floor := r.Contenders[0], r.Contenders[1]; floor.Ratio != 2 || podctl.Wall.Median != 6000 || podctl.MaxRSS != 7 || podctl.Runs != 3 {
+		t.Errorf("podctl %+v, floor %+v: want a ratio of 2, a median of 6 s and 7 MiB", podctl, floor)
+	}
+}
+
+// TestMemoryIsNotLookedAtWhileTiming: only the round that is not counted does.
+func TestMemoryIsNotLookedAtWhileTiming(t *testing.T) {
+	var looked []bool
+	w := &workload{contenders: []contender{{name: "podctl", run: func(ctx context.Context) (sample, error) {
+		looked = append(looked, looksAtMemory(ctx))
+		return sample{wall: time.Second}, nil
+	}}}}
+	if _, err := w.measure(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if want := []bool{true, false, false}; !slices.Equal(looked, want) {
+		t.Errorf("the memory was looked at in the rounds %v, want %v", looked, want)
 	}
 }
 

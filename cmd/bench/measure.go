@@ -16,7 +16,7 @@ import (
 type sample struct {
 	wall time.Duration
 	// cpu and rss are of the contender's own process, and zero for calls that the bench
-	// makes itself.
+	// makes itself. The memory is only looked at in the round that is not counted.
 	cpu time.Duration
 	rss int64
 }
@@ -45,7 +45,8 @@ type workload struct {
 }
 
 // measure runs the contenders in turn, A B C A B C …, so that a machine whose speed
-// drifts is as slow for one as for another. The first round is not counted.
+// drifts is as slow for one as for another. The first round is not counted; it is the one
+// in which the memory is looked at.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
 	if w.rounds > 0 {
 		rounds = w.rounds
@@ -54,25 +55,35 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 	if err = call(ctx, w.begin); err != nil {
 		return nil, err
 	}
-	samples := make([][]sample, len(w.contenders))
-	for round := -1; round < rounds; round++ {
-		for i := range w.contenders {
-			var s sample
-			if s, err = w.contenders[i].once(ctx); err != nil {
-				return nil, fmt.Errorf("%s: %w", w.contenders[i].name, err)
-			}
-			if round >= 0 {
-				samples[i] = append(samples[i], s)
-			}
+	first, err := w.round(withMemory(ctx))
+	if err != nil {
+		return nil, err
+	}
+	counted := make([][]sample, rounds)
+	for i := range counted {
+		if counted[i], err = w.round(ctx); err != nil {
+			return nil, err
 		}
 	}
-	result = w.summarize(samples)
+	result = w.summarize(first, counted)
 	if w.trips != nil {
 		if result.RoundTrips, err = w.trips(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return result, nil
+}
+
+// round lets each contender run once.
+func (w *workload) round(ctx context.Context) ([]sample, error) {
+	samples := make([]sample, len(w.contenders))
+	for i := range w.contenders {
+		var err error
+		if samples[i], err = w.contenders[i].once(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.contenders[i].name, err)
+		}
+	}
+	return samples, nil
 }
 
 func call(ctx context.Context, f func(context.Context) error) error {
@@ -96,18 +107,23 @@ func (c *contender) once(ctx context.Context) (sample, error) {
 	return s, errors.Join(err, call(context.WithoutCancel(ctx), c.after))
 }
 
-// summarize turns samples into figures: medians, spread, and the ratios of podctl to
-// the others, round by round.
-func (w *workload) summarize(samples [][]sample) *Result {
+// summarize turns the samples of the counted rounds into figures: medians, spread, and
+// the ratios of podctl to the others, round by round. The first round has the memory.
+func (w *workload) summarize(first []sample, rounds [][]sample) *Result {
 	r := &Result{Name: w.name, What: w.what}
 	for i := range w.contenders {
-		f := Figures{Name: w.contenders[i].name, Runs: len(samples[i])}
-		walls := pick(samples[i], func(s sample) float64 { return milliseconds(s.wall) })
-		f.Wall = spreadOf(walls)
-		f.CPU = median(pick(samples[i], func(s sample) float64 { return milliseconds(s.cpu) }))
-		f.MaxRSS = slices.Max(pick(samples[i], func(s sample) float64 { return float64(s.rss) / (1 << 20) }))
+		of := func(figure func(a, podctl sample) float64) []float64 {
+			values := make([]float64, 0, len(rounds))
+			for _, samples := range rounds {
+				values = append(values, figure(samples[i], samples[0]))
+			}
+			return values
+		}
+		f := Figures{Name: w.contenders[i].name, Runs: len(rounds), MaxRSS: float64(first[i].rss) / (1 << 20)}
+		f.Wall = spreadOf(of(func(a, _ sample) float64 { return milliseconds(a.wall) }))
+		f.CPU = median(of(func(a, _ sample) float64 { return milliseconds(a.cpu) }))
 		if i > 0 {
-			f.Ratio = median(ratios(samples[0], samples[i]))
+			f.Ratio = median(of(func(a, podctl sample) float64 { return float64(podctl.wall) / float64(a.wall) }))
 		}
 		r.Contenders = append(r.Contenders, f)
 	}
@@ -149,23 +165,6 @@ func (l limit) judge(r *Result) Target {
 	return t
 }
 
-func pick(samples []sample, of func(sample) float64) []float64 {
-	values := make([]float64, 0, len(samples))
-	for _, s := range samples {
-		values = append(values, of(s))
-	}
-	return values
-}
-
-// ratios are those of runs of the same round: what slowed the machine slowed both.
-func ratios(a, b []sample) []float64 {
-	var values []float64
-	for i := range min(len(a), len(b)) {
-		values = append(values, float64(a[i].wall)/float64(b[i].wall))
-	}
-	return values
-}
-
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func median(values []float64) float64 { return quantile(values, 0.5) }
@@ -195,7 +194,10 @@ func timed(ctx context.Context, name string, args ...string) (sample, error) {
 	if err := cmd.Start(); err != nil {
 		return sample{}, err
 	}
-	peak := watchMemory(cmd.Process.Pid)
+	peak := func() int64 { return 0 }
+	if looksAtMemory(ctx) {
+		peak = watchMemory(cmd.Process.Pid)
+	}
 	err := cmd.Wait()
 	s := sample{wall: time.Since(begun), rss: peak()}
 	if err != nil {
@@ -204,6 +206,16 @@ func timed(ctx context.Context, name string, args ...string) (sample, error) {
 	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return s, nil
 }
+
+type memoryKey struct{}
+
+// withMemory lets timed look at the memory of its processes. That keeps a processor busy
+// on which the runtime would work: what is timed must not do it.
+func withMemory(ctx context.Context) context.Context {
+	return context.WithValue(ctx, memoryKey{}, true)
+}
+
+func looksAtMemory(ctx context.Context) bool { return ctx.Value(memoryKey{}) != nil }
 
 // memoryPause is how often the memory of a process is looked at.
 const memoryPause = 3 * time.Millisecond

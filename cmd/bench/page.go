@@ -40,9 +40,10 @@ const method = `The **floor** is what the container runtime itself needs for the
 over one open connection, with the messages that podctl sends (` + "`podctl render --cri`" + `), one after the other, or with the
 containers side by side. It knows no manifest, writes nothing down and asks nothing; init containers are asked after each
 millisecond. All contenders of a workload run in turn (A B C A B C …) on a private containerd, so that a machine
-whose speed drifts is as slow for one as for the other; the first round is not counted. podctl and its peers are timed
-as whole processes. Figures are medians in milliseconds with the quartiles; "podctl is" is the median of the ratios of the same
-rounds. What a run leaves is removed between runs and not timed, and the kernel has a tenth of a second to take it down.
+whose speed drifts is as slow for one as for the other. The first round is not counted: it is the one in which the memory is
+looked at, which takes time from who works on the same processors. podctl and its peers are timed as whole processes. Figures
+are medians in milliseconds with the quartiles; "podctl is" is the median of the ratios of the same rounds. What a run leaves
+is removed between runs and not timed, and the kernel has a tenth of a second to take it down.
 
 `
 
