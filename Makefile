@@ -230,7 +230,7 @@ fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
 	done
 
 BENCH := $(TOOL) ./cmd/bench -podctl $(PODCTL) -images $(BIN)
-# More flags for the bench, for example -only start or -podman 'podman --runtime runc'.
+# More flags for the bench, for example -only start, -podman 'podman --runtime runc' or -kubelet PATH.
 BENCHFLAGS ?=
 
 .PHONY: bench

@@ -18,7 +18,7 @@ import (
 
 // The pauses between two looks at a pod that is waited for.
 const (
-	pauseMin = 2 * time.Millisecond
+	pauseMin = 4 * time.Millisecond
 	pauseMax = 500 * time.Millisecond
 	// pullPause is the first pause after a registry that could not be reached.
 	pullPause = 10 * time.Second
@@ -292,9 +292,14 @@ func exitCodes(status *v1.PodStatus) string {
 // out, or a probe whose period has passed.
 func (w *waiter) pause(ctx context.Context) error {
 	again := w.nextLook()
-	for pause := pauseMin; ; pause = min(pause*3/2, w.watch.silence()) {
-		if err := w.watch.next(ctx, max(min(pause, again.Sub(w.e.now())), time.Millisecond)); err != nil {
+	for pause := w.watch.first(); ; pause = w.watch.after(pause) {
+		told, err := w.watch.next(ctx, max(min(pause, again.Sub(w.e.now())), time.Millisecond))
+		if err != nil {
 			return err
+		}
+		if told {
+			// What an event tells of may show a moment later.
+			pause = pauseMin
 		}
 		if !w.e.now().Before(again) {
 			return nil

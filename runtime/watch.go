@@ -57,23 +57,35 @@ func (w *watch) tell() {
 	}
 }
 
-// silence is the longest time without a look.
-func (w *watch) silence() time.Duration {
+// first is the pause before the first look: a runtime that sends events need not be asked.
+func (w *watch) first() time.Duration {
 	if w.sends.Load() {
 		return silentWithEvents
 	}
-	return silentWithout
+	return pauseMin
 }
 
-// next waits for something to happen, for as long as the pause at most.
-func (w *watch) next(ctx context.Context, pause time.Duration) error {
+// after is the pause that follows another. Without events each is longer by a sixteenth,
+// which makes it about a sixteenth of the whole wait: by so much at most a change is seen
+// late, and a long wait takes few looks.
+func (w *watch) after(pause time.Duration) time.Duration {
+	if w.sends.Load() {
+		return min(2*pause, silentWithEvents)
+	}
+	return min(pause+pause/16, silentWithout)
+}
+
+// next waits for something to happen, for as long as the pause at most. It tells whether
+// the runtime said so.
+func (w *watch) next(ctx context.Context, pause time.Duration) (told bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	case <-w.happened:
+		return true, nil
 	case <-timer.C:
+		return false, nil
 	}
-	return nil
 }

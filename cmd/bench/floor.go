@@ -237,6 +237,9 @@ type shape struct {
 	mark string
 }
 
+// regularPrefix is what the names of the containers begin with that are no init containers.
+const regularPrefix = "c"
+
 // graceSeconds is the grace period of all pods; the demo program obeys SIGTERM at once.
 const graceSeconds = 5
 
@@ -261,7 +264,7 @@ func (s shape) manifest(name string) string {
 		if i == s.containers-1 && s.mark != "" {
 			env = fmt.Sprintf(", env: [{name: MARK, value: %q}]", s.mark)
 		}
-		fmt.Fprintf(&b, "  - {name: c%d, image: %q, args: [sleep]%s}\n", i, image, env)
+		fmt.Fprintf(&b, "  - {name: %s%d, image: %q, args: [sleep]%s}\n", regularPrefix, i, image, env)
 	}
 	return b.String()
 }

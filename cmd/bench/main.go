@@ -19,7 +19,7 @@ import (
 // options are the flags.
 type options struct {
 	podctl, containerd, images string
-	podman, crictl             string
+	podman, crictl, kubelet    string
 	only                       string
 	rounds, scale              int
 	json, markdown             string
@@ -42,6 +42,7 @@ func parse() *options {
 	flag.StringVar(&o.images, "images", "bin", "directory of pause.tar and demo.tar")
 	flag.StringVar(&o.podman, "podman", "podman", "podman and its global flags; left out when it is not installed")
 	flag.StringVar(&o.crictl, "crictl", "crictl", "crictl; left out when it is not installed")
+	flag.StringVar(&o.kubelet, "kubelet", "", "a kubelet to be measured too; it manages cgroups and mounts of this machine, so it is left out unless it is named")
 	flag.StringVar(&o.only, "only", "", "regular expression of the workloads to run")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each contender of a workload runs")
 	flag.IntVar(&o.scale, "scale", 400, "how many pods may stand on the node in the measurements of scale")

@@ -138,6 +138,9 @@ func (n *node) machine(ctx context.Context) Machine {
 	if n.crictl != nil {
 		m.Crictl = said(ctx, n.crictl[0], "--version")
 	}
+	if n.o.kubelet != "" {
+		m.Kubelet = said(ctx, n.o.kubelet, "--version")
+	}
 	return m
 }
 

@@ -30,6 +30,7 @@ type Machine struct {
 	OCI      string `json:"oci"`
 	Podman   string `json:"podman,omitempty"`
 	Crictl   string `json:"crictl,omitempty"`
+	Kubelet  string `json:"kubelet,omitempty"`
 }
 
 // Result is one workload.

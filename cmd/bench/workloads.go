@@ -71,6 +71,7 @@ func (n *node) start(count int) *workload {
 			w.contenders = append(w.contenders, f.contender(floorSideBySide, sideBySide))
 		}
 		w.contenders = append(w.contenders, n.peersStart(f, path)...)
+		w.contenders = append(w.contenders, n.kubelets("kubelet-"+name, s)...)
 		w.trips = n.countTrips(nil, remove, "apply", path)
 		return nil
 	})
@@ -102,6 +103,7 @@ func (n *node) inits() *workload {
 			{name: "podctl", run: n.timedPodctl("apply", "--wait=started", path), after: remove},
 			f.contender(floorName, oneByOne),
 		}
+		w.contenders = append(w.contenders, n.kubelets("kubelet-inits", s)...)
 		w.trips = n.countTrips(nil, remove, "apply", "--wait=started", path)
 		return nil
 	})
@@ -212,6 +214,7 @@ func (n *node) deletion() *workload {
 			},
 		}
 		w.contenders = append(w.contenders, n.peersDelete(path)...)
+		w.contenders = append(w.contenders, n.kubeletDeletes("kubelet-delete", s)...)
 		w.trips = n.countTrips(apply, nil, "delete", "delete")
 		return nil
 	})
