@@ -73,9 +73,9 @@ func newNodeUp(g *globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.containerd, "containerd", "", "The containerd program (default: the one in PATH)")
+	f.StringVar(&o.containerd, "containerd", "", "The containerd program (default: that of the node before, or the one in PATH)")
 	f.StringArrayVar(&o.load, "load", nil, "Image archive to load (repeatable)")
-	f.StringVar(&o.sandboxImage, "sandbox-image", node.DefaultSandboxImage, "Image of the pods' sandboxes")
+	f.StringVar(&o.sandboxImage, "sandbox-image", "", "Image of the pods' sandboxes (default: that of the node before, or "+node.DefaultSandboxImage+")")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "Give up after this long")
 	return cmd
 }

@@ -324,6 +324,7 @@ func testLiveKubelet(t *testing.T, m *machine) {
 	}
 	t.Cleanup(func() { stop(); _ = cmd.Wait() })
 	waitFor(t, func() bool {
+		m.run(t, "delete", "hello") // A pod that needs no change is none of a kubelet's business.
 		r := m.run(t, "apply", "--dry-run=false", hello)
 		return r.code == 1 && strings.Contains(r.stderr, "podctl export")
 	})

@@ -64,10 +64,7 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 			return nil
 		}
 		o.report("starting containerd again to take its pods down")
-		if o.SandboxImage == "" {
-			o.SandboxImage = DefaultSandboxImage
-		}
-		if p, err = launch(ctx, l, o); err != nil {
+		if p, err = launch(ctx, l, o.asBefore(p)); err != nil {
 			return err
 		}
 	}

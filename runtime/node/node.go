@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,11 @@ const healthTimeout = 60 * time.Second
 type Options struct {
 	// Dir is the node's directory.
 	Dir string
-	// Containerd is the program; empty means the one in PATH.
+	// Containerd is the program; empty means the one that the node was started with
+	// before, or else the one in PATH.
 	Containerd string
-	// SandboxImage is the reference of the pause image; empty means
-	// DefaultSandboxImage.
+	// SandboxImage is the reference of the pause image; empty means that of the node
+	// before, or else DefaultSandboxImage.
 	SandboxImage string
 	// Load lists image archives to load once the node is up.
 	Load []string
@@ -89,7 +91,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	}
 	if running {
 		o.report("containerd runs already, pid %d", p.PID)
-	} else if p, err = launch(ctx, l, &o); err != nil {
+	} else if p, err = launch(ctx, l, o.asBefore(p)); err != nil {
 		return nil, err
 	}
 	if err := waitHealthy(ctx, l, p); err != nil {
@@ -105,6 +107,22 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	return status(ctx, l, p), nil
 }
 
+// asBefore fills what is not said with what the node was started with: another containerd
+// would have to understand its files, and an older one does not.
+func (o *Options) asBefore(p *process) *Options {
+	with := *o
+	if p != nil {
+		with.SandboxImage = cmp.Or(o.SandboxImage, p.SandboxImage)
+		with.Containerd = cmp.Or(o.Containerd, p.Program)
+		if _, err := os.Stat(p.Program); err != nil && o.Containerd == "" && p.Program != "" {
+			o.report("%s, which the node was started with, is gone; the containerd in PATH is taken", p.Program)
+			with.Containerd = ""
+		}
+	}
+	with.SandboxImage = cmp.Or(with.SandboxImage, DefaultSandboxImage)
+	return &with
+}
+
 // prepare makes the node's directory, for its owner alone.
 func prepare(o *Options) (layout, error) {
 	dir, err := filepath.Abs(o.Dir)
@@ -117,9 +135,6 @@ func prepare(o *Options) (layout, error) {
 	}
 	if os.Geteuid() != 0 {
 		return "", errors.New("preparing the node: a container runtime needs root")
-	}
-	if o.SandboxImage == "" {
-		o.SandboxImage = DefaultSandboxImage
 	}
 	for _, sub := range []string{"", "cni/net.d", "cni/ipam"} {
 		if err := os.MkdirAll(l.path(sub), 0o700); err != nil {
@@ -165,7 +180,10 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 		}
 	}
 	o.report("starting containerd %s", version)
-	return start(l, programs.containerd, process{Version: version.String(), Subnet: network.Subnet, Bridge: network.Bridge})
+	return start(l, process{
+		Version: version.String(), Program: programs.containerd, SandboxImage: o.SandboxImage,
+		Subnet: network.Subnet, Bridge: network.Bridge,
+	})
 }
 
 // Get tells how the node in a directory is.

@@ -104,7 +104,10 @@ func TestProcessIsRecognised(t *testing.T) {
 // service manager finds its number.
 func TestProcessIsRemembered(t *testing.T) {
 	l := layout(t.TempDir())
-	want := process{PID: 4194304, StartTicks: 7, Version: "2.4.2", Subnet: "10.89.0.0/24", Bridge: "podctl0"}
+	want := process{
+		PID: 4194304, StartTicks: 7, Version: "2.4.2", Program: "/opt/containerd", SandboxImage: "i:1",
+		Subnet: "10.89.0.0/24", Bridge: "podctl0",
+	}
 	if err := want.remember(l); err != nil {
 		t.Fatal(err)
 	}
@@ -117,5 +120,41 @@ func TestProcessIsRemembered(t *testing.T) {
 	}
 	if text, err := os.ReadFile(l.path("containerd.pid")); err != nil || string(text) != "4194304\n" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// TestNodeComesBackAsItWas: a node that died is started again with the containerd and the
+// sandbox image it had, whose files another containerd may not understand, unless the user
+// says otherwise or the program is gone.
+func TestNodeComesBackAsItWas(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "containerd")
+	if err := os.WriteFile(program, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := &process{Program: program, SandboxImage: "pause:old"}
+	gone := &process{Program: program + "-gone", SandboxImage: "pause:old"}
+	for _, c := range []struct {
+		name              string
+		given             Options
+		before            *process
+		containerd, pause string
+		reports           int
+	}{
+		{"a new node", Options{}, nil, "", DefaultSandboxImage, 0},
+		{"one that died", Options{}, before, program, "pause:old", 0},
+		{"told otherwise", Options{Containerd: "/x", SandboxImage: "y"}, before, "/x", "y", 0},
+		{"without its program", Options{}, gone, "", "pause:old", 1},
+		{"without its program, told another", Options{Containerd: "/x"}, gone, "/x", "pause:old", 0},
+		{"of a podctl that did not remember", Options{}, &process{}, "", DefaultSandboxImage, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			reports := 0
+			c.given.Report = func(string) { reports++ }
+			got := c.given.asBefore(c.before)
+			if got.Containerd != c.containerd || got.SandboxImage != c.pause || reports != c.reports {
+				t.Errorf("containerd %q, sandbox image %q, %d reports; want %q, %q, %d",
+					got.Containerd, got.SandboxImage, reports, c.containerd, c.pause, c.reports)
+			}
+		})
 	}
 }

@@ -28,8 +28,11 @@ type process struct {
 	// StartTicks tells the process from another one that got its number later.
 	StartTicks uint64 `json:"startTicks"`
 	Version    string `json:"version"`
-	Subnet     string `json:"subnet"`
-	Bridge     string `json:"bridge"`
+	// Program and SandboxImage are what the node was started with.
+	Program      string `json:"program"`
+	SandboxImage string `json:"sandboxImage"`
+	Subnet       string `json:"subnet"`
+	Bridge       string `json:"bridge"`
 }
 
 func (l layout) processFile() string { return l.path("process.json") }
@@ -87,7 +90,7 @@ func startTicks(pid int) (uint64, string) {
 
 // start launches containerd so that it outlives this process. Its shim is looked
 // for beside it first.
-func start(l layout, program string, p process) (*process, error) {
+func start(l layout, p process) (*process, error) {
 	err := os.Remove(l.socket())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("starting containerd: %w", err)
@@ -96,10 +99,10 @@ func start(l layout, program string, p process) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	defer log.Close()                                    //nolint:errcheck // the child has its own copy
-	cmd := exec.Command(program, "--config", l.config()) //nolint:noctx // it outlives this process
+	defer log.Close()                                      //nolint:errcheck // the child has its own copy
+	cmd := exec.Command(p.Program, "--config", l.config()) //nolint:noctx // it outlives this process
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(p.Program)+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err = cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
