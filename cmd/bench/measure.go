@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -188,20 +188,26 @@ func spreadOf(values []float64) Spread {
 // timed runs a command and is told by the kernel what it used.
 func timed(ctx context.Context, name string, args ...string) (sample, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	// To a file: a reader would work while the process does.
+	out, err := os.CreateTemp("", "podctl-bench-output-")
+	if err != nil {
+		return sample{}, err
+	}
+	defer func() { out.Close(); os.Remove(out.Name()) }() //nolint:errcheck // nobody needs it any more
+	cmd.Stdout, cmd.Stderr = out, out
 	begun := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		return sample{}, err
 	}
 	peak := func() int64 { return 0 }
 	if looksAtMemory(ctx) {
 		peak = watchMemory(cmd.Process.Pid)
 	}
-	err := cmd.Wait()
+	err = cmd.Wait()
 	s := sample{wall: time.Since(begun), rss: peak()}
 	if err != nil {
-		return s, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out.String())
+		text, _ := os.ReadFile(out.Name())
+		return s, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, text)
 	}
 	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return s, nil
