@@ -92,7 +92,7 @@ func TestParseInit(t *testing.T) {
 // TestPage: every figure of the report is on the page.
 func TestPage(t *testing.T) {
 	r := &Report{
-		Machine: Machine{CPUs: 2, Runtime: "containerd 9"},
+		Machine: Machine{CPUs: 2, Runtime: "containerd 9", Podman: "podman 8", Kubelet: "Kubernetes 7"},
 		Workloads: []Result{{
 			Name: "start", What: "a new pod", RoundTrips: map[string]int{"Version": 1},
 			Contenders: []Figures{{Name: "podctl", Wall: Spread{12.34, 11, 13}}, {Name: floorName, Ratio: 1.07}},
@@ -101,7 +101,7 @@ func TestPage(t *testing.T) {
 		Startup: &Startup{Packages: 3, Top: []Package{{"x", 0.5}}},
 	}
 	page := r.page()
-	for _, want := range []string{"containerd 9", "## start", "12.3", "1.07×", "≤ 1.15", "met", "Version 1", "| x | 0.50 |"} {
+	for _, want := range []string{"containerd 9", "podman 8, Kubernetes 7.", "## start", "12.3", "1.07×", "≤ 1.15", "met", "Version 1", "| x | 0.50 |"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,9 +13,9 @@ func (r *Report) page() string {
 	fmt.Fprintf(&b, `# Benchmarks
 
 Written by `+"`make bench`"+` from one run; do not edit. The machine has %d cores (%s) and %d GiB of memory, and runs Linux %s,
-%s and %s. podctl is %s.
+%s and %s. podctl is %s.%s
 
-`, m.CPUs, m.CPU, m.MemoryGB, m.Kernel, m.Runtime, m.OCI, strings.TrimSpace(strings.TrimPrefix(m.Podctl, "podctl:")))
+`, m.CPUs, m.CPU, m.MemoryGB, m.Kernel, m.Runtime, m.OCI, strings.TrimSpace(strings.TrimPrefix(m.Podctl, "podctl:")), m.peers())
 	b.WriteString(method)
 	for i := range r.Workloads {
 		r.Workloads[i].section(&b)
@@ -24,6 +25,15 @@ Written by `+"`make bench`"+` from one run; do not edit. The machine has %d core
 		r.Startup.section(&b)
 	}
 	return b.String()
+}
+
+// peers names the versions of what is measured beside podctl.
+func (m *Machine) peers() string {
+	peers := slices.DeleteFunc([]string{m.Crictl, m.Podman, m.Kubelet}, func(version string) bool { return version == "" })
+	if len(peers) == 0 {
+		return ""
+	}
+	return " Beside it: " + strings.Join(peers, ", ") + "."
 }
 
 // growth says what makes the measurements of scale grow.
@@ -44,6 +54,10 @@ whose speed drifts is as slow for one as for the other. The first round is not c
 looked at, which takes time from who works on the same processors. podctl and its peers are timed as whole processes. Figures
 are medians in milliseconds with the quartiles; "podctl is" is the median of the ratios of the same rounds. What a run leaves
 is removed between runs and not timed, and the kernel has a tenth of a second to take it down.
+
+A kubelet without an API server is measured where ` + "`-kubelet`" + ` names one: from the moment in which the manifest lies in its
+directory until all containers run, or from its disappearance until nothing of the pod runs any more (it removes the records
+later). The runtime is asked for that each five milliseconds. The kubelet's start, and two seconds after it, are not timed.
 
 `
 
