@@ -65,14 +65,14 @@ func (w *watch) first() time.Duration {
 	return pauseMin
 }
 
-// after is the pause that follows another. Without events each is longer by a sixteenth,
-// which makes it about a sixteenth of the whole wait: by so much at most a change is seen
+// after is the pause that follows another. Without events each is longer by an eighth,
+// which makes it about an eighth of the whole wait: by so much at most a change is seen
 // late, and a long wait takes few looks.
 func (w *watch) after(pause time.Duration) time.Duration {
 	if w.sends.Load() {
 		return min(2*pause, silentWithEvents)
 	}
-	return min(pause+pause/16, silentWithout)
+	return min(pause+pause/8, silentWithout)
 }
 
 // next waits for something to happen, for as long as the pause at most. It tells whether

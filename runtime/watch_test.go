@@ -12,13 +12,13 @@ func TestPausesFollowTheWait(t *testing.T) {
 	var waited time.Duration
 	looks := 0
 	for pause := w.first(); waited < 10*time.Second; pause = w.after(pause) {
-		if limit := pauseMin + waited/12; pause > limit {
+		if limit := pauseMin + waited/7; pause > limit {
 			t.Errorf("after %v the pause is %v, more than %v", waited, pause, limit)
 		}
 		waited += pause
 		looks++
 	}
-	if looks > 120 {
+	if looks > 60 {
 		t.Errorf("%d looks in ten seconds", looks)
 	}
 }
