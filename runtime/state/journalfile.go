@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,8 +120,7 @@ func decodeJournal(text []byte) (*Journal, error) {
 }
 
 // WriteJournal replaces the pod's journal as a whole: after a crash the old one
-// or the new one is there. One that says the same already is left. The caller holds the
-// pod's lock.
+// or the new one is there. The caller holds the pod's lock.
 func (p Pod) WriteJournal(j *Journal) error {
 	j.Version = journalVersion
 	j.name()
@@ -133,7 +131,7 @@ func (p Pod) WriteJournal(j *Journal) error {
 	if err = p.MakeDir(p.Dir(), podDirMode); err != nil {
 		return err
 	}
-	if err = p.removeUnfinished(); err == nil && !p.says(text) {
+	if err = p.removeUnfinished(); err == nil {
 		err = renameio.WriteFile(p.JournalFile(), text, 0o600,
 			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(0o600))
 	}
@@ -144,12 +142,6 @@ func (p Pod) WriteJournal(j *Journal) error {
 		return fmt.Errorf("writing the journal %s: %w; the one before is kept", p.JournalFile(), cause(err))
 	}
 	return nil
-}
-
-// says tells that the journal is this text.
-func (p Pod) says(text []byte) bool {
-	before, err := readRegular(p.JournalFile(), journalMax)
-	return err == nil && bytes.Equal(before, text)
 }
 
 // cause is an error without the name of a file that nobody knows: one that is written

@@ -74,30 +74,6 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	}
 }
 
-// TestUnchangedJournalIsLeft: what says the same is not written again, which takes longer
-// than all else of a pass that only starts something.
-func TestUnchangedJournalIsLeft(t *testing.T) {
-	pod := newLayout(t).Pod(testUID)
-	file := func(generation uint64) os.FileInfo {
-		t.Helper()
-		if err := pod.WriteJournal(&Journal{Generation: generation}); err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Stat(pod.JournalFile())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info
-	}
-	first := file(1)
-	if !os.SameFile(first, file(1)) {
-		t.Error("the same journal was written again")
-	}
-	if os.SameFile(first, file(2)) {
-		t.Error("another journal was not written in the place of the first")
-	}
-}
-
 // writeBeyondLimit writes a journal that does not fit, as on a full disk, and
 // says what came of it.
 func writeBeyondLimit(l Layout) {
