@@ -41,6 +41,8 @@ func (x *execution) begin() error {
 	digest := x.desired.Digest()
 	if j.Applied != nil && j.Applied.Digest() == digest && !j.Deleted {
 		if starts {
+			// Also where it says the same as before: it shows that there is room for what
+			// comes of the pass.
 			return x.write()
 		}
 		return nil
