@@ -53,6 +53,7 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	}
 	engine, err := g.connect()
 	if err == nil {
+		// Before the pass, which asks for it too: --rm must not follow a refusal.
 		err = engine.CheckKubelet()
 	}
 	if err != nil {

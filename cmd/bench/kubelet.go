@@ -58,8 +58,10 @@ func (n *node) kubeletDeletes(name string, s shape) []contender {
 		if err := k.begin(ctx); err != nil {
 			return err
 		}
-		_, err := k.start(ctx)
-		return err
+		if _, err := k.start(ctx); err != nil {
+			return errors.Join(err, k.end(context.WithoutCancel(ctx)))
+		}
+		return nil
 	}
 	return []contender{{name: kubeletName, before: begin, run: k.stop, after: k.end}}
 }
@@ -97,7 +99,8 @@ func (k *kubelet) begin(ctx context.Context) error {
 	}
 	err = until(ctx, kubeletStart, func() (bool, error) { return healthy(ctx, port), nil })
 	if err != nil {
-		return fmt.Errorf("the kubelet does not start, see %s: %w", k.dir("log"), errors.Join(err, k.end(ctx)))
+		said, _ := os.ReadFile(k.dir("log")) // It goes with the rest.
+		return fmt.Errorf("the kubelet does not start: %w\n%s", errors.Join(err, k.end(context.WithoutCancel(ctx))), said)
 	}
 	time.Sleep(kubeletRest)
 	return nil
@@ -216,8 +219,9 @@ func (k *kubelet) end(ctx context.Context) error {
 		f := floor{n: k.n, sandboxID: s.GetId(), ids: map[string]string{}}
 		err = errors.Join(err, f.remove(ctx))
 	}
-	// It mounts its directory on itself.
-	if unmountErr := syscall.Unmount(k.dir("root"), syscall.MNT_DETACH); !errors.Is(unmountErr, syscall.EINVAL) {
+	// It mounts its directory on itself, unless it ended before.
+	unmountErr := syscall.Unmount(k.dir("root"), syscall.MNT_DETACH)
+	if !errors.Is(unmountErr, syscall.EINVAL) && !errors.Is(unmountErr, syscall.ENOENT) {
 		err = errors.Join(err, unmountErr)
 	}
 	return errors.Join(err, os.RemoveAll(k.dir("")))

@@ -32,7 +32,7 @@ type hierarchy struct {
 func (h hierarchy) at(name string) string { return filepath.Join(h.dir, name) }
 
 // findTree looks where cgroups are mounted, once: that does not change while a process
-// runs, and the table of mounts has several lines for each pod of the node.
+// runs.
 //
 //nolint:gochecknoglobals // a fact of the machine
 var findTree = sync.OnceValues(readTree)
@@ -93,7 +93,7 @@ func fileSystemOf(path string) int64 {
 	if unix.Statfs(path, &fs) != nil {
 		return 0
 	}
-	return int64(fs.Type) //nolint:unconvert // it has another size on other machines
+	return fs.Type
 }
 
 // newTree sorts the mounts. On a machine that has both versions the runtime uses
