@@ -255,6 +255,7 @@ func TestE2E(t *testing.T) {
 		{"hello", testHello},
 		{"plan writes nothing", testPlanWritesNothing},
 		{"replace", testReplace},
+		{"replacement starts early", testReplacementStartsEarly},
 		{"sandbox edits", testSandboxEdit},
 		{"removed container", testRemovedContainer},
 		{"crash loop", testCrashLoop},
@@ -396,6 +397,51 @@ func testReplace(t *testing.T, m *machine) {
 	if m.readySandbox(t, "hello") != sandbox || m.pod(t, "hello").Status.PodIP != ip {
 		t.Error("the sandbox or its address changed")
 	}
+}
+
+// testReplacementStartsEarly replaces a server that still listens for a while after the
+// signal: the next one needs its port, and does not need the runtime to have cleared up.
+func testReplacementStartsEarly(t *testing.T, m *machine) {
+	manifest := write(t, `apiVersion: v1
+kind: Pod
+metadata: {name: early}
+spec:
+  containers:
+  - name: web
+    image: registry.local/podctl/demo:1
+    args: [serve, --http, ":8080", --drain, 200ms]
+    env: [{name: ROUND, value: "0"}]
+    readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
+`)
+	m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
+	overlaps := 0
+	for round := 1; round <= 5; round++ {
+		manifest = edited(t, manifest, fmt.Sprintf(`"%d"`, round-1), fmt.Sprintf(`"%d"`, round))
+		r := m.must(t, "apply", "-o", "json", manifest)
+		if started, stopped := eventAt(t, r.stdout, "Started", "start-web"), eventAt(t, r.stdout, "Done", "stop-"); started < stopped {
+			overlaps++
+		}
+		m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
+		if status := m.pod(t, "early").Status.ContainerStatuses[0]; status.RestartCount != int32(round) {
+			t.Fatalf("round %d: the container was started %d times anew: %+v", round, status.RestartCount, status.LastTerminationState)
+		}
+	}
+	if overlaps == 0 {
+		t.Error("no start began before the runtime had cleared up")
+	}
+	m.must(t, "delete", "early")
+}
+
+// eventAt is the line of a stream of events on which something is told of a step.
+func eventAt(t *testing.T, stream, kind, step string) int {
+	t.Helper()
+	for i, line := range slices.Collect(strings.Lines(stream)) {
+		if strings.Contains(line, `"type":"`+kind+`"`) && strings.Contains(line, `"id":"`+step) {
+			return i
+		}
+	}
+	t.Fatalf("%s of %s is not told:\n%s", kind, step, stream)
+	return 0
 }
 
 func testSandboxEdit(t *testing.T, m *machine) {

@@ -58,6 +58,7 @@ type Cgroups interface {
 	Ensure(name string, r cgroup.Resources) error
 	Exists(name string) bool
 	Remove(name string) error
+	Occupied(pods []string, containerID string) (left func() bool)
 }
 
 // machineCgroups are those of the machine.
@@ -66,6 +67,9 @@ type machineCgroups struct{}
 func (machineCgroups) Ensure(name string, r cgroup.Resources) error { return cgroup.Ensure(name, r) }
 func (machineCgroups) Exists(name string) bool                      { return cgroup.Exists(name) }
 func (machineCgroups) Remove(name string) error                     { return cgroup.Remove(name) }
+func (machineCgroups) Occupied(pods []string, containerID string) func() bool {
+	return cgroup.Occupied(pods, containerID)
+}
 
 // NewEngine puts a connection and podctl's settings together.
 func NewEngine(client *Client, s Settings) *Engine {

@@ -38,8 +38,8 @@ type execution struct {
 	// act carries out one step.
 	act func(context.Context, *plan.Step) (string, error)
 
-	// done has a channel for each step that is closed when it has ended.
-	done map[string]chan struct{}
+	// turns has one for each step.
+	turns map[string]*turn
 
 	mu       sync.Mutex
 	told     chronicle
@@ -72,11 +72,31 @@ const (
 	stepBlocks
 )
 
+// turn is how far a step has come, for those that come after it.
+type turn struct {
+	// done is closed when the step has ended.
+	done chan struct{}
+	// exited is closed when no process is left of the container that the step stops, at
+	// the latest when the step has ended.
+	exited chan struct{}
+	exit   func()
+}
+
+func newTurn() *turn {
+	exited := make(chan struct{})
+	return &turn{done: make(chan struct{}), exited: exited, exit: sync.OnceFunc(func() { close(exited) })}
+}
+
+func (t *turn) end() {
+	t.exit()
+	close(t.done)
+}
+
 func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *Snapshot, opts Options) *execution {
 	x := &execution{
 		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
 		scrub: podspec.NewScrubber(in.Desired, s.Journal.Applied),
-		slots: make(chan struct{}, maxConcurrent), done: map[string]chan struct{}{}, states: map[string]stepState{},
+		slots: make(chan struct{}, maxConcurrent), turns: map[string]*turn{}, states: map[string]stepState{},
 	}
 	x.act = x.do
 	x.yield.images, x.yield.started, x.yield.created = in.Observed.Images, map[string]string{}, map[string]creation{}
@@ -119,21 +139,31 @@ func (x *execution) permitted() error {
 // walk runs the steps of the plan, each when those before it have ended.
 func (x *execution) walk(ctx context.Context) {
 	for i := range x.plan.Steps {
-		x.done[x.plan.Steps[i].ID] = make(chan struct{})
+		x.turns[x.plan.Steps[i].ID] = newTurn()
 	}
 	var group sync.WaitGroup
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]
 		group.Go(func() {
-			defer close(x.done[s.ID])
+			defer x.turns[s.ID].end()
 			x.createEarly(ctx, s)
-			for _, id := range s.After {
-				<-x.done[id]
-			}
+			x.awaitTurn(s)
 			x.visit(ctx, s)
 		})
 	}
 	group.Wait()
+}
+
+// awaitTurn waits for the steps that come before one, for some of them only until their
+// container has exited.
+func (x *execution) awaitTurn(s *plan.Step) {
+	for _, id := range s.After {
+		if slices.Contains(s.AfterExit, id) {
+			<-x.turns[id].exited
+		} else {
+			<-x.turns[id].done
+		}
+	}
 }
 
 // visit runs one step whose turn has come, or skips it.
@@ -153,6 +183,9 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	end(err)
 	err = withoutSecrets(x.scrub, err)
 	ended := x.e.now()
+	for _, id := range s.AfterExit {
+		<-x.turns[id].done // What came first is told first.
+	}
 	ev := Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {
 		ev.Kind, ev.Err = StepFailed, x.fail(s, err)

@@ -52,6 +52,8 @@ func (m *memoryCgroups) Remove(name string) error {
 	return nil
 }
 
+func (m *memoryCgroups) Occupied([]string, string) func() bool { return nil }
+
 // lab is a runtime in memory with podctl's engine before it.
 type lab struct {
 	t      *testing.T

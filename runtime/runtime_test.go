@@ -122,7 +122,7 @@ func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string)
 	t.Helper()
 	x := &execution{
 		plan: &plan.Plan{Steps: steps}, e: &Engine{now: time.Now}, slots: make(chan struct{}, 2), states: map[string]stepState{},
-		done: map[string]chan struct{}{},
+		turns: map[string]*turn{},
 		opts: Options{Report: func(ev Event) {
 			if ev.Kind != StepStarted {
 				events = append(events, ev.Step.ID+" "+string(ev.Kind))

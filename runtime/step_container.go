@@ -110,7 +110,7 @@ func (x *execution) createEarly(ctx context.Context, s *plan.Step) {
 		return
 	}
 	for _, id := range s.CreateAfter {
-		<-x.done[id]
+		<-x.turns[id].done
 	}
 	x.mu.Lock()
 	blocked := x.blocked(ctx, s.CreateAfter)

@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -57,8 +60,8 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 	}
 	x.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
 	signalled := x.e.now()
-	_, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: left})
-	if err = ignoreNotFound(err); err != nil && ctx.Err() != nil {
+	err := x.askToEnd(ctx, s, left)
+	if err != nil && ctx.Err() != nil {
 		return s.story(), err
 	}
 	// What counts is that it has ended: an answer can be lost, and a container ends as well
@@ -69,6 +72,57 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 	}
 	s.tell("%s", ending(status, x.e.now().Sub(signalled), left))
 	return s.story(), nil
+}
+
+// askToEnd makes the runtime stop a container, and tells those that wait for no more than
+// its exit as soon as that is seen.
+func (x *execution) askToEnd(ctx context.Context, s *stopping, grace int64) error {
+	watching, end := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { x.watchExit(watching, s) })
+	_, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: grace})
+	end()
+	group.Wait()
+	return ignoreNotFound(err)
+}
+
+// The pauses between two looks for a container's processes grow by an eighth of what has
+// been waited.
+const (
+	exitPauseMin = time.Millisecond
+	exitPauseMax = 100 * time.Millisecond
+)
+
+// watchExit waits until no process of a container is left. A runtime needs about as long
+// again to clear up after it, and some steps need not wait for that. Who cannot see the
+// container's cgroup learns of its end from the runtime.
+func (x *execution) watchExit(ctx context.Context, s *stopping) {
+	if !x.exitAwaited(s.step) {
+		return
+	}
+	left := x.e.cgroups.Occupied(criconfig.CgroupParents(x.plan.Pod.UID, x.e.node()), s.id)
+	for pause := exitPauseMin; left != nil; pause = min(pause+pause/8, exitPauseMax) {
+		if !left() {
+			x.turns[s.step.ID].exit()
+			return
+		}
+		if sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// exitAwaited tells that a step begins once the container of a stop has exited.
+func (x *execution) exitAwaited(stop *plan.Step) bool {
+	if stop == nil {
+		return false
+	}
+	for i := range x.plan.Steps {
+		if slices.Contains(x.plan.Steps[i].AfterExit, stop.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 // graceLeft is what is left of the grace period, in whole seconds and at least the
@@ -109,7 +163,7 @@ func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
 	waited := false
 	for _, id := range s.step.StopAfter {
 		select {
-		case <-x.done[id]:
+		case <-x.turns[id].done:
 		default:
 			waited = true
 			x.progress(s.step, "waits for the containers that end before it")
@@ -125,7 +179,7 @@ func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
 // the kubelet: its container may still run. It tells whether that happened.
 func (x *execution) awaitStop(ctx context.Context, id string) bool {
 	select {
-	case <-x.done[id]:
+	case <-x.turns[id].done:
 	case <-ctx.Done():
 		return true
 	}

@@ -106,6 +106,9 @@ func lines(p *Plan) []string {
 		if len(s.CreateAfter) > 0 {
 			line += " created after " + strings.Join(s.CreateAfter, ",")
 		}
+		if len(s.AfterExit) > 0 {
+			line += " once exited " + strings.Join(s.AfterExit, ",")
+		}
 		out = append(out, line)
 	}
 	for _, h := range p.Holds {
@@ -149,7 +152,7 @@ func TestMake(t *testing.T) {
 			want: []string{
 				"check-app BeforeStart",
 				"stop-app-0-of-s0 SpecChanged after check-app",
-				"start-app SpecChanged after check-app,stop-app-0-of-s0 created after check-app",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0 created after check-app once exited stop-app-0-of-s0",
 			},
 		},
 		"a changed hostname replaces the sandbox after everything is proven": {
@@ -228,7 +231,7 @@ func TestMake(t *testing.T) {
 				"check-app BeforeStart",
 				"stop-app-0-of-s0 SpecChanged after check-app",
 				"remove-app-1-of-s0 NeverStarted",
-				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 created after check-app",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0,remove-app-1-of-s0 created after check-app once exited stop-app-0-of-s0",
 			},
 		},
 		"a network that is not ready holds a new pod": {

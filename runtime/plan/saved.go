@@ -192,8 +192,9 @@ func (p *Plan) restrictTo(steps []Step) {
 	leftOut := func(id string) bool { return !kept[id] }
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		s.After = slices.DeleteFunc(s.After, leftOut)
-		s.StopAfter, s.CreateAfter = slices.DeleteFunc(s.StopAfter, leftOut), slices.DeleteFunc(s.CreateAfter, leftOut)
+		for _, list := range []*[]string{&s.After, &s.AfterExit, &s.StopAfter, &s.CreateAfter} {
+			*list = slices.DeleteFunc(*list, leftOut)
+		}
 	}
 	p.Summary = summarise(p)
 }

@@ -34,28 +34,35 @@ func (b *builder) startContainers() {
 
 func (b *builder) startContainer(s start, waits string) string {
 	name := s.ref.Name
-	ends := b.endsOf(name)
+	ends := b.endsOf(name, StopContainer, RemoveContainer)
 	id := b.add(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(s.ref),
 		After:       after([]string{b.sandbox, b.checks[name], waits}, ends),
-		CreateAfter: b.createAfter(name),
-		Container:   name, ContainerType: s.ref.Type, Image: s.ref.Image,
+		CreateAfter: b.createAfter(name), AfterExit: b.replaces(name),
+		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
 		PostStart: HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
-	b.removeSurplus(name, ends)
+	b.removeSurplus(name)
 	return id
 }
 
-// createAfter are the steps after which the replacement of a running container can be
-// created, beside the stop: its proof. Nothing else is created before its turn.
-func (b *builder) createAfter(name string) []string {
-	replaces := slices.ContainsFunc(b.p.Steps, func(s Step) bool { return s.Container == name && s.Kind == StopContainer })
-	if !replaces || b.d.createSandbox || b.checks[name] == "" {
+// replaces are the stops of the container that a start replaces in its sandbox.
+func (b *builder) replaces(name string) []string {
+	if b.d.createSandbox {
 		return nil
 	}
-	return []string{b.checks[name]}
+	return b.endsOf(name, StopContainer)
+}
+
+// createAfter are the steps after which a replacement can be created, beside the stop of
+// what it replaces: its proof. Nothing else is created before its turn.
+func (b *builder) createAfter(name string) []string {
+	if len(b.replaces(name)) == 0 {
+		return nil
+	}
+	return after([]string{b.checks[name]})
 }
 
 // startFailure is the kubelet's rule: a plain init container that cannot start
@@ -75,13 +82,13 @@ func (b *builder) targetSandbox() string {
 	return b.d.sandboxID
 }
 
-// endsOf are the steps that stop or remove what bears the name now, after which
-// the name can start again.
-func (b *builder) endsOf(name string) []string {
+// endsOf are the steps of some kinds, of those that stop or remove what bears the name
+// now.
+func (b *builder) endsOf(name string, kinds ...Kind) []string {
 	var ids []string
 	for i := range b.p.Steps {
 		s := &b.p.Steps[i]
-		if s.Container == name && (s.Kind == StopContainer || s.Kind == RemoveContainer) {
+		if s.Container == name && slices.Contains(kinds, s.Kind) {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -90,8 +97,9 @@ func (b *builder) endsOf(name string) []string {
 
 // removeSurplus removes the dead records of a container except the newest, which
 // carries the restart count on (kubelet: container garbage collection keeps one).
-// Nobody waits for that: it happens beside the start.
-func (b *builder) removeSurplus(name string, ends []string) {
+// Nobody waits for that, and it waits for nobody: whatever comes of a stop or a start, a
+// newer record is there.
+func (b *builder) removeSurplus(name string) {
 	kept := false
 	for _, c := range b.v.containers {
 		if c.Name != name || b.removesContainer(c.ID) {
@@ -102,7 +110,7 @@ func (b *builder) removeSurplus(name string, ends []string) {
 			continue
 		}
 		if c.State == Exited || c.State == Unknown {
-			b.removeContainer(c, ends, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
+			b.removeContainer(c, nil, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
 		}
 	}
 }

@@ -89,6 +89,10 @@ type Step struct {
 	// the stop of the container it replaces. It is started only after all of After. A
 	// start without it creates when it starts.
 	CreateAfter []string `json:"createAfter,omitempty"`
+	// AfterExit lists those of After that are stops and of which this step only needs
+	// that no process of the container is left: a replacement may start while the runtime
+	// still clears up. Where that cannot be seen the stop has to end, as for all others.
+	AfterExit []string `json:"afterExit,omitempty"`
 	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep,
 	// tcpSocket. The executor takes its content from the manifest, never from a
 	// plan.
