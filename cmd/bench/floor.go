@@ -233,6 +233,8 @@ type shape struct {
 	// network is the machine's own when it is "host".
 	network string
 	images  []string
+	// finished makes its containers end at once.
+	finished bool
 	// mark is in the environment of the last container: another mark replaces it.
 	mark string
 }
@@ -249,6 +251,11 @@ func (s shape) manifest(name string) string {
 	if s.network == "host" {
 		b.WriteString("  hostNetwork: true\n")
 	}
+	args := "[sleep]"
+	if s.finished {
+		b.WriteString("  restartPolicy: Never\n")
+		args = `[exit, "0"]`
+	}
 	for i := range s.inits {
 		if i == 0 {
 			b.WriteString("  initContainers:\n")
@@ -264,7 +271,7 @@ func (s shape) manifest(name string) string {
 		if i == s.containers-1 && s.mark != "" {
 			env = fmt.Sprintf(", env: [{name: MARK, value: %q}]", s.mark)
 		}
-		fmt.Fprintf(&b, "  - {name: %s%d, image: %q, args: [sleep]%s}\n", regularPrefix, i, image, env)
+		fmt.Fprintf(&b, "  - {name: %s%d, image: %q, args: %s%s}\n", regularPrefix, i, image, args, env)
 	}
 	return b.String()
 }

@@ -21,7 +21,7 @@ type options struct {
 	podctl, containerd, images string
 	podman, crictl, kubelet    string
 	only                       string
-	rounds, scale              int
+	rounds, running            int
 	json, markdown             string
 }
 
@@ -45,7 +45,7 @@ func parse() *options {
 	flag.StringVar(&o.kubelet, "kubelet", "", "a kubelet to be measured too; it manages cgroups and mounts of this machine, so it is left out unless it is named")
 	flag.StringVar(&o.only, "only", "", "regular expression of the workloads to run")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each contender of a workload runs")
-	flag.IntVar(&o.scale, "scale", 400, "how many pods may stand on the node in the measurements of scale")
+	flag.IntVar(&o.running, "running", 400, "how many pods may run at once in the measurements of scale; those beyond have finished")
 	flag.StringVar(&o.json, "json", "", "file for all figures")
 	flag.StringVar(&o.markdown, "markdown", "", "file for the tables, as a page of the documentation")
 	flag.Parse()

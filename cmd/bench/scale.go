@@ -11,7 +11,7 @@ import (
 func (n *node) plan(pods int) *workload {
 	w := &workload{
 		name: fmt.Sprintf("plan-%d", pods), rounds: 25,
-		what:   fmt.Sprintf("`plan` of a pod of five containers that runs, %d pods on the node; in turn the listing of all of them by `get -A`", pods),
+		what:   fmt.Sprintf("`plan` of a pod of five containers that runs, %s on the node; in turn the listing of all of them by `get -A`", n.crowd(pods)),
 		limits: []limit{{ms: 25}, {rss: 40}},
 	}
 	if pods > 1 {
@@ -38,13 +38,28 @@ func (n *node) plan(pods int) *workload {
 	})
 }
 
-// fill brings the number of other pods up. They share the machine's network, which has
-// no end of addresses.
+// crowd says how many pods there are, and how many of them run.
+func (n *node) crowd(pods int) string {
+	if pods <= n.o.running {
+		return fmt.Sprintf("%d pods", pods)
+	}
+	return fmt.Sprintf("%d pods (%d of which have finished)", pods, pods-n.o.running)
+}
+
+// fill brings the number of other pods up, of those that run first. They share the
+// machine's network, which has no end of addresses.
 func (n *node) fill(ctx context.Context, pods int) error {
+	if err := n.fillWith(ctx, min(pods, n.o.running-1), shape{containers: 1, network: "host"}, "started"); err != nil {
+		return err
+	}
+	return n.fillWith(ctx, pods, shape{containers: 1, network: "host", finished: true}, "completed")
+}
+
+func (n *node) fillWith(ctx context.Context, pods int, s shape, goal string) error {
 	var paths []string
 	for ; n.filled < pods; n.filled++ {
 		name := fmt.Sprintf("fill-%d", n.filled)
-		path, err := n.write(filepath.Join("fill", name+".yaml"), shape{containers: 1, network: "host"}.manifest(name))
+		path, err := n.write(filepath.Join("fill", name+".yaml"), s.manifest(name))
 		if err != nil {
 			return err
 		}
@@ -53,5 +68,5 @@ func (n *node) fill(ctx context.Context, pods int) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	return n.podctl(ctx, append([]string{"apply", "--parallel", "8"}, paths...)...)
+	return n.podctl(ctx, append([]string{"apply", "--wait=" + goal, "--parallel", "8"}, paths...)...)
 }

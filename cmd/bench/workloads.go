@@ -14,9 +14,7 @@ func (n *node) workloads(o *options) []*workload {
 	}
 	list = append(list, n.inits(), n.replaceOne(), n.unchanged(), n.deletion(), n.pulls(), n.many(), n.idle())
 	for _, pods := range []int{1, 10, 100, 300, 400, 500} {
-		if pods <= o.scale {
-			list = append(list, n.plan(pods))
-		}
+		list = append(list, n.plan(pods))
 	}
 	return list
 }
