@@ -63,7 +63,7 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.close(context.WithoutCancel(ctx))) }()
 	report := &Report{Machine: n.machine(ctx), Rounds: o.rounds}
-	for _, w := range n.workloads(o) {
+	for _, w := range n.workloads() {
 		if !only.MatchString(w.name) {
 			continue
 		}

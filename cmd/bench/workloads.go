@@ -7,7 +7,7 @@ import (
 )
 
 // workloads are all that is measured, in the order of the report.
-func (n *node) workloads(o *options) []*workload {
+func (n *node) workloads() []*workload {
 	list := []*workload{n.version()}
 	for _, count := range []int{1, 4, 8} {
 		list = append(list, n.start(count))
