@@ -5,13 +5,18 @@ package podtypes
 
 import (
 	stdjson "encoding/json"
+	"os"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/json"
 )
 
 func init() { //nolint:gochecknoinits // it is of use only beside the initialisation of other packages
-	go meet()
+	// Others read no manifest, and would only share the processor with it.
+	if slices.ContainsFunc(os.Args[1:], func(word string) bool { return word == "apply" || word == "plan" || word == "run" }) {
+		go meet()
+	}
 }
 
 // meet has no use for what comes out of it: the libraries remember the types.
