@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/doctor"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -35,7 +35,7 @@ type Diagnosis struct {
 // what cannot be found out is left out.
 func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 	f := &doctor.Facts{
-		Time: d.Now, Cgroups: cgroupFacts(), Process: processFacts(), Kernel: kernelFacts("/"), State: stateFacts(d.Layout),
+		Time: d.Now, Cgroups: cgroupFacts(), Process: machine.Process(), Kernel: machine.Kernel("/"), State: stateFacts(d.Layout),
 		Disks: []doctor.Disk{},
 	}
 	addDisk(f, doctor.Disk{Name: "state directory", Path: d.Layout.Present(), LowPercent: 10})
@@ -44,8 +44,8 @@ func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 		return f
 	}
 	f.Endpoint = doctor.Endpoint{Address: d.Client.Endpoint.Address, Origin: d.Client.Endpoint.Origin}
-	if live := (*LiveKubeletError)(nil); errors.As(checkKubelet("/proc", d.Client.Endpoint.Address), &live) {
-		f.Kubelet = &doctor.Kubelet{Process: live.Process, PID: live.PID}
+	if k, found := machine.FindKubelet("/proc", d.Client.Endpoint.Address); found {
+		f.Kubelet = &doctor.Kubelet{Process: k.Process, PID: k.PID}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, diagnoseTimeout,
 		fmt.Errorf("container runtime at %s: gave no answer within %s", d.Client.Endpoint, diagnoseTimeout))
@@ -185,7 +185,7 @@ func (i *runtimeInfo) network() *doctor.CNI {
 }
 
 func baseNames(pattern string) []string {
-	names := globbed("/", pattern)
+	names, _ := filepath.Glob(pattern)
 	for i := range names {
 		names[i] = filepath.Base(names[i])
 	}
@@ -224,8 +224,4 @@ func stateFacts(l state.Layout) doctor.State {
 		s.Unreadable = append(s.Unreadable, err.Error())
 	}
 	return s
-}
-
-func processFacts() doctor.Process {
-	return doctor.Process{UID: os.Geteuid(), Capabilities: statusField(contents("/proc/self/status"), "CapEff")}
 }

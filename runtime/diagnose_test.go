@@ -15,38 +15,6 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-func TestKernelFacts(t *testing.T) {
-	root := t.TempDir()
-	for path, text := range map[string]string{
-		"proc/sys/kernel/osrelease":                   "6.1.0\n",
-		"proc/sys/user/max_user_namespaces":           "1000\n",
-		"proc/sys/net/bridge/bridge-nf-call-iptables": "0\n",
-		"proc/sys/net/ipv4/ip_forward":                "1\n",
-		"proc/filesystems":                            "nodev\tproc\n\text4\nnodev\toverlay\n",
-		"proc/self/status":                            "Name:\tx\nSeccomp:\t0\nCapEff:\t00ff\n",
-		"proc/self/ns/net":                            "",
-		"proc/self/ns/pid":                            "",
-		"proc/self/ns/pid_for_children":               "",
-		"lib/modules/6.1.0/modules.builtin":           "kernel/net/bridge/bridge.ko\n",
-		"run/systemd/system/x":                        "",
-	} {
-		file := filepath.Join(root, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := doctor.Kernel{
-		Release: "6.1.0", Overlay: true, Seccomp: true, Namespaces: []string{"net", "pid"}, UserNamespaces: 1000,
-		Bridge: true, IPForward: true, Systemd: true,
-	}
-	if diff := cmp.Diff(want, kernelFacts(root)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(doctor.Kernel{}, kernelFacts(t.TempDir())); diff != "" {
-		t.Errorf("a machine that shows nothing (-want +got):\n%s", diff)
-	}
-}
-
 // TestRuntimeInfo: what is read of containerd's verbose status, as recorded.
 func TestRuntimeInfo(t *testing.T) {
 	dir := t.TempDir()

@@ -80,7 +80,7 @@ func NewEngine(client *Client, s Settings) *Engine {
 	if e.waiting == nil {
 		e.waiting = func(string) {}
 	}
-	e.kubelet = sync.OnceValue(func() error { return checkKubelet("/proc", client.Endpoint.Address) })
+	e.kubelet = sync.OnceValue(func() error { return checkKubelet(client.Endpoint.Address) })
 	return e
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -34,7 +35,7 @@ const (
 // a runtime would have to offer for it is taken to be there. Digests stand for the
 // values of Secrets.
 func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messages, error) {
-	r := &renderer{desired: renderable(d), pod: layout.Pod(d.Pod.UID), node: readNode("/")}
+	r := &renderer{desired: renderable(d), pod: layout.Pod(d.Pod.UID), node: machine.Node("/")}
 	r.node.CgroupRoot, r.node.SeccompRoot = cgroupRoot, layout.Seccomp()
 	r.node.Handlers = map[string]criconfig.Handler{runtimeHandler(d.Pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
 	if criconfig.OwnUsers(d.Pod) {

@@ -176,24 +176,6 @@ func TestSkippingSparesSiblings(t *testing.T) {
 	}
 }
 
-func TestMemTotal(t *testing.T) {
-	if got := memTotal([]byte("MemFree: 1 kB\nMemTotal:       16384 kB\n")); got != 16<<20 {
-		t.Errorf("%d", got)
-	}
-}
-
-func TestHugePageSizes(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"hugepages-1048576kB", "hugepages-2048kB", "hugepages-64kB"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"64KB", "2MB", "1GB"}, hugePageSizes(dir)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
 func TestParseHash(t *testing.T) {
 	for text, want := range map[string]string{"08e45cbd0": "8e45cbd0", "8e45cbd0": "8e45cbd0", "": "", "xyz": "", "0": ""} {
 		if got := parseHash(text); got != want {

@@ -62,6 +62,15 @@ func (p Port) String() string {
 	return text
 }
 
+// Collides tells that two ports cannot both be published: on one address, or on all of them.
+func (p Port) Collides(other Port) bool {
+	return p.Number == other.Number && p.Protocol == other.Protocol &&
+		(p.Everywhere() || other.Everywhere() || p.HostIP == other.HostIP)
+}
+
+// Everywhere tells that a port is published on all addresses of the node.
+func (p Port) Everywhere() bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" || p.HostIP == "::" }
+
 // PublishedPorts are the ports of the node that a pod's sandbox publishes; none
 // with the node's own network, where the containers listen themselves.
 func PublishedPorts(pod *v1.Pod) []Port {

@@ -64,3 +64,25 @@ func TestPodThatDoesNotFitIsNoted(t *testing.T) {
 		t.Errorf("notes %q", p.Notes)
 	}
 }
+
+func TestPortsCollide(t *testing.T) {
+	web := Port{Protocol: v1.ProtocolTCP, Number: 80}
+	for name, c := range map[string]struct {
+		other Port
+		want  bool
+	}{
+		"the same":            {web, true},
+		"another number":      {Port{Protocol: v1.ProtocolTCP, Number: 81}, false},
+		"another protocol":    {Port{Protocol: v1.ProtocolUDP, Number: 80}, false},
+		"one address of many": {Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: "10.0.0.1"}, true},
+	} {
+		if got := web.Collides(c.other); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	a, b := web, web
+	a.HostIP, b.HostIP = "10.0.0.1", "10.0.0.2"
+	if a.Collides(b) {
+		t.Error("two addresses collide")
+	}
+}

@@ -1,7 +1,6 @@
-package runtime
+package machine
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,19 +11,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// LiveKubeletError says that a kubelet runs on the same container runtime: it
-// kills every pod that it does not know.
-type LiveKubeletError struct {
-	Process  string
-	PID      int
+// Kubelet is a process of this machine that is a kubelet, or has one inside.
+type Kubelet struct {
+	Process string
+	PID     int
+	// Endpoint is the runtime that it uses.
 	Endpoint string
-}
-
-// Error says what the way out is.
-func (e *LiveKubeletError) Error() string {
-	return fmt.Sprintf("%s (pid %d) runs on %s and would kill what podctl starts there: use another runtime (podctl node up), "+
-		"stop it, or put the manifest into its static pod directory (podctl export); --allow-kubelet goes on all the same",
-		e.Process, e.PID, e.Endpoint)
 }
 
 // kubelets are the processes that are a kubelet, or have one inside, and the
@@ -39,11 +31,9 @@ func kubelets() map[string]string {
 	}
 }
 
-// CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
-// engine's runtime.
-func (e *Engine) CheckKubelet() error { return e.kubelet() }
-
-func checkKubelet(proc, endpoint string) error {
+// FindKubelet looks below /proc, which a test may have elsewhere, for a kubelet that uses
+// a runtime.
+func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	known := kubelets()
 	for _, entry := range namesIn(proc) {
 		pid, err := strconv.Atoi(entry)
@@ -57,10 +47,10 @@ func checkKubelet(proc, endpoint string) error {
 		}
 		args := strings.Split(string(contents(filepath.Join(proc, entry, "cmdline"))), "\x00")
 		if used := kubeletEndpoint(args, standard); sameSocket(used, endpoint) {
-			return &LiveKubeletError{Process: name, PID: pid, Endpoint: used}
+			return Kubelet{Process: name, PID: pid, Endpoint: used}, true
 		}
 	}
-	return nil
+	return Kubelet{}, false
 }
 
 // namesIn lists a directory, in no order; a machine without /proc has no kubelet to find.

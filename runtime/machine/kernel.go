@@ -1,4 +1,4 @@
-package runtime
+package machine
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/doctor"
 )
 
-// kernelFacts reads below a root directory what the kernel can do.
-func kernelFacts(root string) doctor.Kernel {
+// Kernel reads below a root directory what the kernel can do.
+func Kernel(root string) doctor.Kernel {
 	text := func(path string) string { return strings.TrimSpace(string(contents(filepath.Join(root, path)))) }
 	limit, _ := strconv.Atoi(text("proc/sys/user/max_user_namespaces"))
 	release := text("proc/sys/kernel/osrelease")
@@ -51,4 +51,9 @@ func statusField(status []byte, name string) string {
 		}
 	}
 	return ""
+}
+
+// Process tells what podctl itself may do here.
+func Process() doctor.Process {
+	return doctor.Process{UID: os.Geteuid(), Capabilities: statusField(contents("/proc/self/status"), "CapEff")}
 }

@@ -1,4 +1,4 @@
-package runtime
+package machine
 
 import (
 	"bytes"
@@ -16,41 +16,9 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
-// node gathers the facts of the machine that pod configuration depends on, once
-// per invocation.
-func (e *Engine) node() criconfig.Node {
-	node := e.machine()
-	node.CgroupRoot, node.SeccompRoot = e.cgroupRoot, e.layout.Seccomp()
-	e.factsLock.Lock()
-	defer e.factsLock.Unlock()
-	if e.facts != nil {
-		node.SystemdCgroup = e.facts.systemdCgroup
-		node.Handlers = handlerFeatures(e.facts)
-		node.SupplementalGroupsPolicy = e.facts.Status.GetFeatures().GetSupplementalGroupsPolicy()
-	}
-	return node
-}
-
-// machine is what the machine itself tells, without the runtime.
-func (e *Engine) machine() criconfig.Node {
-	e.nodeOnce.Do(func() { e.nodeFacts = readNode("/") })
-	return e.nodeFacts
-}
-
-func handlerFeatures(f *runtimeFacts) map[string]criconfig.Handler {
-	handlers := map[string]criconfig.Handler{}
-	for _, h := range f.Status.GetRuntimeHandlers() {
-		handlers[h.GetName()] = criconfig.Handler{
-			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
-			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
-		}
-	}
-	return handlers
-}
-
-// readNode reads the machine's facts from below a root directory. What cannot
-// be read is left out: a pod that needs it is refused where it needs it.
-func readNode(root string) criconfig.Node {
+// Node reads what the configuration of pods depends on, below a root directory. What
+// cannot be read is left out: a pod that needs it is refused where it needs it.
+func Node(root string) criconfig.Node {
 	at := func(path string) string { return filepath.Join(root, path) }
 	memory := memTotal(contents(at("proc/meminfo")))
 	name, _ := os.Hostname()

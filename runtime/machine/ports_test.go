@@ -1,4 +1,4 @@
-package runtime
+package machine
 
 import (
 	"net"
@@ -35,35 +35,13 @@ func TestListens(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	port := plan.Port{Protocol: v1.ProtocolTCP, Number: int32(l.Addr().(*net.TCPAddr).Port)}
-	if !listens(port) {
+	if !Listens(port) {
 		t.Errorf("nobody listens on %s", port)
 	}
-	if port.HostIP = "127.0.0.2"; listens(port) {
+	if port.HostIP = "127.0.0.2"; Listens(port) {
 		t.Errorf("somebody listens on %s", port)
 	}
-	if port.HostIP, port.Protocol = "", v1.ProtocolUDP; listens(port) {
+	if port.HostIP, port.Protocol = "", v1.ProtocolUDP; Listens(port) {
 		t.Errorf("somebody listens on %s", port)
-	}
-}
-
-func TestCollide(t *testing.T) {
-	web := plan.Port{Protocol: v1.ProtocolTCP, Number: 80}
-	for name, c := range map[string]struct {
-		other plan.Port
-		want  bool
-	}{
-		"the same":            {web, true},
-		"another number":      {plan.Port{Protocol: v1.ProtocolTCP, Number: 81}, false},
-		"another protocol":    {plan.Port{Protocol: v1.ProtocolUDP, Number: 80}, false},
-		"one address of many": {plan.Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: "10.0.0.1"}, true},
-	} {
-		if got := collide(web, c.other); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-	a, b := web, web
-	a.HostIP, b.HostIP = "10.0.0.1", "10.0.0.2"
-	if collide(a, b) {
-		t.Error("two addresses collide")
 	}
 }
