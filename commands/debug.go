@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/logfile"
 )
 
 type debugOptions struct {
@@ -99,7 +100,7 @@ func (g *globals) watchDebug(ctx context.Context, o *debugOptions, d *podspec.De
 			return err
 		}
 	}
-	opts := runtime.LogOptions{Container: container, Follow: true, Once: true}
+	opts := runtime.LogOptions{Options: logfile.Options{Follow: true}, Container: container, Once: true}
 	return g.engine.Logs(ctx, d, opts, g.env.Out, g.env.Err)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/logfile"
 )
 
 type logsOptions struct {
@@ -106,7 +107,7 @@ func runLogs(ctx context.Context, g *globals, o *logsOptions, args []string) err
 }
 
 func (o *logsOptions) options(g *globals) (runtime.LogOptions, error) {
-	opts := runtime.LogOptions{Follow: o.follow, Previous: o.previous, Timestamps: o.timestamps}
+	opts := runtime.LogOptions{Options: logfile.Options{Follow: o.follow, Timestamps: o.timestamps}, Previous: o.previous}
 	if o.tail >= 0 {
 		opts.Tail = &o.tail
 	}

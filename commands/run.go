@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -106,7 +107,7 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 }
 
 func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) {
-	opts := runtime.LogOptions{Follow: true}
+	opts := runtime.LogOptions{Options: logfile.Options{Follow: true}}
 	if len(podspec.Containers(d.Pod)) > 1 {
 		opts.Prefix = g.logPrefix("")
 	}

@@ -1,57 +1,45 @@
 package runtime
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	internalapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	crilogs "k8s.io/cri-client/pkg/logs"
-	"k8s.io/klog/v2"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
 // LogOptions choose what of a pod's logs is shown.
 type LogOptions struct {
+	// Options are the same for all runs; Follow goes on with the next run as well.
+	logfile.Options
 	// Container is the container's name; empty means all that have a log.
 	Container string
-	Follow    bool
 	// Once tells that the container runs once in its life: following it ends with it.
 	Once bool
 	// Previous shows the run before the current one.
-	Previous   bool
-	Timestamps bool
+	Previous bool
 	// Prefix is what stands before each line of a container; nil means nothing.
 	Prefix func(container string) string
-	// Tail is the number of lines from the end; nil means all.
-	Tail *int64
-	// Since leaves out older lines when it is set.
-	Since time.Time
-	// LimitBytes bounds what is shown of each container.
-	LimitBytes *int64
 }
 
 // Logs writes the logs of a pod's containers. With Follow it goes on over
 // restarts until the context ends, or until the pod has finished.
 func (e *Engine) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
-	ctx = klog.NewContext(ctx, logr.Discard())
 	refs, err := logged(desired, opts.Container)
 	if err != nil {
 		return err
 	}
-	out := &sharedWriter{}
+	out := &logfile.Shared{}
 	group, ctx := errgroup.WithContext(ctx)
 	if !opts.Follow {
 		group.SetLimit(1)
@@ -63,7 +51,7 @@ func (e *Engine) Logs(ctx context.Context, desired *podspec.Desired, opts LogOpt
 		}
 		f := &logFollower{
 			e: e, desired: desired, name: ref.Name, opts: opts,
-			stdout: out.lines(stdout, prefix), stderr: out.lines(stderr, prefix),
+			stdout: out.Lines(stdout, prefix), stderr: out.Lines(stderr, prefix),
 		}
 		group.Go(func() error { return f.run(ctx) })
 	}
@@ -90,7 +78,7 @@ type logFollower struct {
 	desired        *podspec.Desired
 	name           string
 	opts           LogOptions
-	stdout, stderr *lineWriter
+	stdout, stderr *logfile.Lines
 	// shown is the run that was shown last.
 	shown *runtimeapi.Container
 }
@@ -193,30 +181,17 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	pieces, err := piecesOf(status.GetStatus().GetLogPath(), &f.opts)
-	if err != nil {
-		return err
+	defer f.stdout.Flush()
+	defer f.stderr.Flush()
+	opts := f.opts.Options
+	opts.Follow = opts.Follow && !f.opts.Previous
+	log := logfile.Log{Path: status.GetStatus().GetLogPath(), ContainerID: c.GetId()}
+	err = log.Read(ctx, &opts, &statusOnly{e: f.e}, f.stdout, f.stderr)
+	if ctx.Err() != nil {
+		return nil
 	}
-	defer f.stdout.flush()
-	defer f.stderr.flush()
-	limit := newLimit(f.opts.LimitBytes)
-	for i := range pieces {
-		last := i == len(pieces)-1
-		err := pieces[i].read(func(file string, tail *int64) error {
-			return crilogs.ReadLogs(ctx, file, c.GetId(), &crilogs.LogOptions{
-				TailLines: tail, LimitBytes: limit.left(), Since: f.opts.Since,
-				Follow: f.opts.Follow && !f.opts.Previous && last, Timestamp: f.opts.Timestamps,
-			}, &statusOnly{e: f.e}, limit.counting(f.stdout), limit.counting(f.stderr))
-		})
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			// A record that is gone has no more to show.
-			return ignoreNotFound(err)
-		}
-	}
-	return nil
+	// A record that is gone has no more to show.
+	return ignoreNotFound(err)
 }
 
 // finished tells that no further run of the container will come.
@@ -259,58 +234,5 @@ func (e *Engine) Patiently(ctx context.Context, ask func() error) error {
 		if sleep(ctx, silencePause) != nil {
 			return err
 		}
-	}
-}
-
-// sharedWriter lets several containers write to one stream, a whole line at a
-// time.
-type sharedWriter struct{ mu sync.Mutex }
-
-func (s *sharedWriter) lines(w io.Writer, prefix string) *lineWriter {
-	return &lineWriter{shared: s, w: w, prefix: prefix}
-}
-
-type lineWriter struct {
-	shared *sharedWriter
-	w      io.Writer
-	prefix string
-	rest   bytes.Buffer
-}
-
-// Write passes on whole lines with their prefix. Without one, bytes are passed
-// on as they come.
-func (l *lineWriter) Write(p []byte) (int, error) {
-	l.shared.mu.Lock()
-	defer l.shared.mu.Unlock()
-	if l.prefix == "" {
-		return l.w.Write(p)
-	}
-	l.rest.Write(p)
-	out := bufio.NewWriter(l.w)
-	for {
-		line, err := l.rest.ReadBytes('\n')
-		if err != nil && len(line) < longestLine {
-			l.rest.Write(line)
-			return len(p), out.Flush()
-		}
-		out.WriteString(l.prefix) //nolint:errcheck // Flush reports it
-		out.Write(line)           //nolint:errcheck // Flush reports it
-		if err != nil {
-			out.WriteByte('\n') //nolint:errcheck // Flush reports it
-		}
-	}
-}
-
-// longestLine is how much of a line without an end is kept back, in bytes.
-const longestLine = 64 << 10
-
-// flush writes what is left of a log that did not end with a new line: the last words
-// before a crash, as a rule.
-func (l *lineWriter) flush() {
-	l.shared.mu.Lock()
-	defer l.shared.mu.Unlock()
-	if l.rest.Len() > 0 {
-		io.WriteString(l.w, l.prefix+l.rest.String()+"\n") //nolint:errcheck // a closed pipe ends the process
-		l.rest.Reset()
 	}
 }

@@ -9,14 +9,12 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	crilogs "k8s.io/cri-client/pkg/logs"
-	"k8s.io/klog/v2"
 
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/logfile"
 )
 
 // How much of a container's last words is read (kubelet: kubecontainer's
@@ -85,14 +83,9 @@ func endOf(path string, size int64) (text string, err error) {
 
 // endOfLog is the end of a container's log.
 func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
-	lines := int64(messageLogLines)
 	var out bytes.Buffer
-	ctx = klog.NewContext(ctx, logr.Discard())
-	err := checkLog(s.GetLogPath(), messageLogSpan)
-	if err == nil {
-		err = crilogs.ReadLogs(ctx, s.GetLogPath(), s.GetId(), &crilogs.LogOptions{TailLines: &lines}, nil, &out, &out)
-	}
-	if err != nil {
+	log := logfile.Log{Path: s.GetLogPath(), ContainerID: s.GetId()}
+	if err := log.End(ctx, messageLogLines, messageLogSpan, &out); err != nil {
 		text := "Error on reading termination message from logs: " + err.Error()
 		return text[:min(len(text), messageLogBytes)]
 	}

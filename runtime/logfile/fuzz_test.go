@@ -1,4 +1,4 @@
-package runtime
+package logfile
 
 import (
 	"bytes"
@@ -8,13 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	crilogs "k8s.io/cri-client/pkg/logs"
-	"k8s.io/klog/v2"
-
-	"github.com/podctl/podctl/runtime/criconfig"
 )
 
 // FuzzLogs: whatever stands in the files of a log, rotated and compressed ones too, no
@@ -36,7 +30,7 @@ func FuzzLogs(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		opts := LogOptions{Timestamps: limit%2 == 0}
+		opts := Options{Timestamps: limit%2 == 0}
 		if tail >= 0 {
 			opts.Tail = &tail
 		}
@@ -57,24 +51,10 @@ func FuzzLogs(f *testing.F) {
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// showAll reads the pieces of a log as Logs does.
-func showAll(t *testing.T, path string, opts *LogOptions, stdout, stderr *bytes.Buffer) {
+func showAll(t *testing.T, path string, opts *Options, stdout, stderr *bytes.Buffer) {
 	t.Helper()
-	pieces, err := piecesOf(path, opts)
-	if err != nil {
-		return
-	}
-	ctx := klog.NewContext(t.Context(), logr.Discard())
-	out := &sharedWriter{}
-	limit := newLimit(opts.LimitBytes)
-	for i := range pieces {
-		err := pieces[i].read(func(file string, tail *int64) error {
-			return crilogs.ReadLogs(ctx, file, "c", &crilogs.LogOptions{TailLines: tail, LimitBytes: limit.left(), Timestamp: opts.Timestamps},
-				nil, limit.counting(out.lines(stdout, "")), limit.counting(out.lines(stderr, "")))
-		})
-		if err != nil && strings.Contains(err.Error(), "panic") {
-			t.Error(err)
-		}
+	if err := (Log{path, "c"}).Read(t.Context(), opts, nil, stdout, stderr); err != nil && strings.Contains(err.Error(), "panic") {
+		t.Error(err)
 	}
 }
 
@@ -123,7 +103,7 @@ func TestLogsThatHurtAreRefused(t *testing.T) {
 		"lines that are long enough": {file("ok.log", []byte(line+strings.Repeat("x", 1<<20-100)+"\n"+line)), ""},
 		"one that is gone":           {filepath.Join(dir, "gone.log"), ""},
 	} {
-		p := logPiece{path: c.path}
+		p := piece{path: c.path}
 		err := p.read(func(string, *int64) error { return nil })
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v", name, err)
@@ -136,22 +116,8 @@ func TestLogsThatHurtAreRefused(t *testing.T) {
 	if err := unpack(&out, strings.NewReader("12345"), 5); err != nil {
 		t.Error(err)
 	}
-	if text := lastWords(t.Context(), exited(hole)); len(text) > messageLogBytes || !strings.Contains(text, "is longer than") {
-		t.Errorf("the last words of it: %q", text)
-	}
-	if text, err := endOf(pipe, 10); err != nil || text != "" {
-		t.Errorf("the end of a pipe: %q, %v", text, err)
-	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("%v is left beside the temporary files (%v)", left, err)
-	}
-}
-
-// exited is a container that failed, wrote no message and asks for its log's end.
-func exited(log string) *runtimeapi.ContainerStatus {
-	return &runtimeapi.ContainerStatus{
-		State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 1, LogPath: log,
-		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: "FallbackToLogsOnError"},
 	}
 }
 

@@ -1,4 +1,4 @@
-package runtime
+package logfile
 
 import (
 	"bytes"
@@ -9,16 +9,14 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// logPiece is one file of a run's log, and how many of its last lines are shown.
-type logPiece struct {
+// piece is one file of a run's log, and how many of its last lines are shown.
+type piece struct {
 	path string
 	// tail is nil for all lines.
 	tail *int64
@@ -27,46 +25,30 @@ type logPiece struct {
 // piecesOf lists the files of a run's log in the order in which they were written,
 // and leaves out those of which nothing is shown: what was rotated away before the
 // time that is asked for, or lies before the last lines.
-func piecesOf(path string, opts *LogOptions) ([]logPiece, error) {
-	rotated, err := rotatedLogs(path)
+func piecesOf(path string, opts *Options) ([]piece, error) {
+	files, err := rotated(path)
 	if err != nil {
 		return nil, err
 	}
-	files := slices.DeleteFunc(rotated, func(file string) bool {
+	files = slices.DeleteFunc(files, func(file string) bool {
 		info, err := os.Stat(file)
 		return strings.HasSuffix(file, ".tmp") || err != nil || !info.Mode().IsRegular() ||
 			(!opts.Since.IsZero() && info.ModTime().Before(opts.Since))
 	})
 	files = append(files, path)
 	if opts.Tail == nil {
-		pieces := make([]logPiece, 0, len(files))
+		pieces := make([]piece, 0, len(files))
 		for _, file := range files {
-			pieces = append(pieces, logPiece{path: file})
+			pieces = append(pieces, piece{path: file})
 		}
 		return pieces, nil
 	}
 	return lastPieces(files, *opts.Tail)
 }
 
-// rotatedLogs are the files into which a log was moved aside, the oldest first, by the
-// kubelet's names: the file's own, a point and the time (and .gz).
-func rotatedLogs(path string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return nil, ignoreMissing(err)
-	}
-	var rotated []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), filepath.Base(path)+".") {
-			rotated = append(rotated, filepath.Join(filepath.Dir(path), entry.Name()))
-		}
-	}
-	return rotated, nil
-}
-
 // lastPieces are the files in which the last lines are.
-func lastPieces(files []string, tail int64) ([]logPiece, error) {
-	var pieces []logPiece
+func lastPieces(files []string, tail int64) ([]piece, error) {
+	var pieces []piece
 	for _, file := range slices.Backward(files) {
 		lines, err := countLines(file)
 		if err != nil {
@@ -74,16 +56,16 @@ func lastPieces(files []string, tail int64) ([]logPiece, error) {
 		}
 		if lines >= tail || file == files[0] {
 			left := tail
-			return append([]logPiece{{path: file, tail: &left}}, pieces...), nil
+			return append([]piece{{path: file, tail: &left}}, pieces...), nil
 		}
-		pieces = append([]logPiece{{path: file}}, pieces...)
+		pieces = append([]piece{{path: file}}, pieces...)
 		tail -= lines
 	}
 	return pieces, nil
 }
 
 // open reads a piece, also when it was compressed.
-func (p *logPiece) open() (io.ReadCloser, error) {
+func (p *piece) open() (io.ReadCloser, error) {
 	f, err := os.Open(p.path)
 	if err != nil || !strings.HasSuffix(p.path, ".gz") {
 		return f, err
@@ -104,7 +86,7 @@ type unzipped struct {
 func (u *unzipped) Close() error { return errors.Join(u.Reader.Close(), u.file.Close()) }
 
 func countLines(path string) (int64, error) {
-	p := &logPiece{path: path}
+	p := &piece{path: path}
 	r, err := p.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -127,10 +109,10 @@ func countLines(path string) (int64, error) {
 
 // read hands a piece to a reader of files. A compressed one is unpacked beside the
 // system's other temporary files for that long, since the reader works from the end.
-func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
-	if err = checkLog(p.path, wholeLog); err != nil {
+func (p *piece) read(show func(path string, tail *int64) error) (err error) {
+	if err = check(p.path, wholeLog); err != nil {
 		// Rotated away meanwhile, or not written yet.
-		return ignoreMissing(err)
+		return missing(err)
 	}
 	if !strings.HasSuffix(p.path, ".gz") {
 		return show(p.path, p.tail)
@@ -146,7 +128,7 @@ func (p *logPiece) read(show func(path string, tail *int64) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, unpacked.Close(), os.Remove(unpacked.Name())) }()
 	if err = unpack(unpacked, r, unpackedMax); err == nil {
-		err = checkLog(unpacked.Name(), wholeLog)
+		err = check(unpacked.Name(), wholeLog)
 	}
 	if err != nil {
 		return fmt.Errorf("unpacking %s: %w", p.path, err)
@@ -170,11 +152,11 @@ func unpack(w io.Writer, r io.Reader, limit int64) error {
 	return err
 }
 
-// checkLog proves that a file can be read line by line: that it is a regular one, and,
+// check proves that a file can be read line by line: that it is a regular one, and,
 // unless it is compressed, that no line is longer than a runtime writes. A crash of the
 // machine can leave gigabytes of nothing in one. Of a file of which only the end is read
 // so many bytes are looked at.
-func checkLog(path string, last int64) (err error) {
+func check(path string, last int64) (err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -208,35 +190,4 @@ func checkLog(path string, last int64) (err error) {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
 	}
-}
-
-// byteLimit counts what is shown of a container over all pieces of its log.
-type byteLimit struct {
-	max     *int64
-	written atomic.Int64
-}
-
-func newLimit(bytes *int64) *byteLimit { return &byteLimit{max: bytes} }
-
-// left is what may still be shown; nil when there is no limit.
-func (l *byteLimit) left() *int64 {
-	if l.max == nil {
-		return nil
-	}
-	n := max(*l.max-l.written.Load(), 0)
-	return &n
-}
-
-func (l *byteLimit) counting(w io.Writer) io.Writer { return &countingWriter{w: w, limit: l} }
-
-type countingWriter struct {
-	w     io.Writer
-	limit *byteLimit
-}
-
-// Write writes and counts.
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.limit.written.Add(int64(n))
-	return n, err
 }

@@ -1,0 +1,63 @@
+package logfile
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"sync"
+)
+
+// Shared lets several containers write to one stream, a whole line at a
+// time.
+type Shared struct{ mu sync.Mutex }
+
+// Lines writes to one of the streams, with a prefix before each line.
+func (s *Shared) Lines(w io.Writer, prefix string) *Lines {
+	return &Lines{shared: s, w: w, prefix: prefix}
+}
+
+// Lines is a writer that passes on whole lines.
+type Lines struct {
+	shared *Shared
+	w      io.Writer
+	prefix string
+	rest   bytes.Buffer
+}
+
+// Write passes on whole lines with their prefix. Without one, bytes are passed
+// on as they come.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.shared.mu.Lock()
+	defer l.shared.mu.Unlock()
+	if l.prefix == "" {
+		return l.w.Write(p)
+	}
+	l.rest.Write(p)
+	out := bufio.NewWriter(l.w)
+	for {
+		line, err := l.rest.ReadBytes('\n')
+		if err != nil && len(line) < longestLine {
+			l.rest.Write(line)
+			return len(p), out.Flush()
+		}
+		out.WriteString(l.prefix) //nolint:errcheck // Flush reports it
+		out.Write(line)           //nolint:errcheck // Flush reports it
+		if err != nil {
+			out.WriteByte('\n') //nolint:errcheck // Flush reports it
+		}
+	}
+}
+
+// longestLine is how much of a line without an end is kept back, in bytes.
+const longestLine = 64 << 10
+
+// Flush writes what is left of a log that did not end with a new line: the last words
+// before a crash, as a rule.
+func (l *Lines) Flush() {
+	l.shared.mu.Lock()
+	defer l.shared.mu.Unlock()
+	if l.rest.Len() > 0 {
+		io.WriteString(l.w, l.prefix+l.rest.String()+"\n") //nolint:errcheck // a closed pipe ends the process
+		l.rest.Reset()
+	}
+}
