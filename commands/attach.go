@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/remote"
 )
 
 func newAttach(g *globals) *cobra.Command {
@@ -57,7 +58,7 @@ func (g *globals) attach(ctx context.Context, o *streamOptions, d *podspec.Desir
 		o.tty = false
 	}
 	o.container = container
-	return g.streamed(ctx, o, d, func(ctx context.Context, e *runtime.Engine, container string, s *runtime.Streams) error {
+	return g.streamed(ctx, o, d, func(ctx context.Context, e *runtime.Engine, container string, s *remote.Streams) error {
 		return e.Attach(ctx, d, container, s)
 	})
 }

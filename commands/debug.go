@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/remote"
 )
 
 type debugOptions struct {
@@ -127,7 +128,7 @@ func (g *globals) exitOf(ctx context.Context, d *podspec.Desired, container stri
 		case t == nil:
 			time.Sleep(exitPause)
 		case t.ExitCode != 0:
-			return &runtime.ExitError{Code: int(t.ExitCode)}
+			return &remote.ExitError{Code: int(t.ExitCode)}
 		default:
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/remote"
 )
 
 // Where the exit code is a process's, podctl's own failures are these (as those of
@@ -56,7 +57,7 @@ func runExec(cmd *cobra.Command, g *globals, o *streamOptions, args []string) er
 	if err != nil {
 		return &codeError{code: exitExecNoEntry, err: err}
 	}
-	err = g.streamed(cmd.Context(), o, d, func(ctx context.Context, e *runtime.Engine, container string, s *runtime.Streams) error {
+	err = g.streamed(cmd.Context(), o, d, func(ctx context.Context, e *runtime.Engine, container string, s *remote.Streams) error {
 		return e.Exec(ctx, d, container, args[1:], s)
 	})
 	return execCode(err)
@@ -65,7 +66,7 @@ func runExec(cmd *cobra.Command, g *globals, o *streamOptions, args []string) er
 // execCode passes a process's exit code on, and keeps podctl's own failures apart
 // from it.
 func execCode(err error) error {
-	var exit *runtime.ExitError
+	var exit *remote.ExitError
 	var coded *codeError
 	var failed *runtime.ExecError
 	switch {
@@ -109,7 +110,7 @@ func (g *globals) runningPod(ctx context.Context, arg string) (*podspec.Desired,
 // streamed connects the user's streams with a container, in raw mode when there is
 // a terminal at both ends.
 func (g *globals) streamed(ctx context.Context, o *streamOptions, d *podspec.Desired,
-	connect func(context.Context, *runtime.Engine, string, *runtime.Streams) error,
+	connect func(context.Context, *runtime.Engine, string, *remote.Streams) error,
 ) error {
 	container, err := g.chosenContainer(d, o)
 	if err != nil {
@@ -119,7 +120,7 @@ func (g *globals) streamed(ctx context.Context, o *streamOptions, d *podspec.Des
 	if err != nil {
 		return err
 	}
-	s := &runtime.Streams{Out: g.env.Out, Err: g.env.Err, Terminal: o.tty}
+	s := &remote.Streams{Out: g.env.Out, Err: g.env.Err, Terminal: o.tty}
 	if o.stdin {
 		s.In = g.env.In
 	}

@@ -3,11 +3,11 @@ package commands
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/remote"
 )
 
 func newPortForward(g *globals) *cobra.Command {
-	f := &runtime.Forwarding{Addresses: []string{"localhost"}, Out: g.env.Out, Err: g.env.Err}
+	f := &remote.Forwarding{Addresses: []string{"localhost"}, Out: g.env.Out, Err: g.env.Err}
 	cmd := &cobra.Command{
 		Use:   "port-forward [flags] POD [LOCAL:]PORT...",
 		Short: "Carry connections to ports of this machine into a pod",

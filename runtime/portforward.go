@@ -4,20 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/portforward"
-	"k8s.io/client-go/transport/spdy"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/remote"
 )
 
 // LostPodError says that the connection to a pod ended although nobody asked for
@@ -35,56 +30,37 @@ func (e *LostPodError) Error() string {
 // Unwrap returns the cause.
 func (e *LostPodError) Unwrap() error { return e.Err }
 
-// Forwarding is what PortForward listens on. A port is written as LOCAL:REMOTE,
-// REMOTE for the same number on both sides, or :REMOTE for any free one; REMOTE may
-// be the name of a container's port.
-type Forwarding struct {
-	Addresses, Ports []string
-	// Out is told of every address and connection, Err of connections that failed.
-	Out, Err io.Writer
-}
-
 // PortForward listens on addresses of this machine and carries what comes there
 // into the pod, until the context ends or the pod is lost.
-func (e *Engine) PortForward(ctx context.Context, desired *podspec.Desired, f *Forwarding) error {
+func (e *Engine) PortForward(ctx context.Context, desired *podspec.Desired, f *remote.Forwarding) error {
 	ref := plan.RefOf(desired.Pod)
 	numbers, err := portNumbers(desired.Pod, f.Ports)
 	if err != nil {
 		return err
 	}
-	u, err := e.forwardURL(ctx, ref)
+	address, err := e.forwardAddress(ctx, ref)
 	if err != nil {
 		return err
 	}
-	transport, upgrader, err := spdy.RoundTripperFor(&restclient.Config{})
-	if err != nil {
-		return err
-	}
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
-	forwarder, err := portforward.NewOnAddresses(dialer, f.Addresses, numbers, ctx.Done(), make(chan struct{}), f.Out, f.Err)
-	if err != nil {
-		return err
-	}
-	err = forwarder.ForwardPorts()
-	if errors.Is(err, portforward.ErrLostConnectionToPod) && ctx.Err() == nil {
+	numbered := *f
+	numbered.Ports = numbers
+	err = remote.Forward(ctx, address, &numbered)
+	if errors.Is(err, remote.ErrLost) {
 		return &LostPodError{Pod: ref, Err: errors.New("it was stopped, or the runtime was")}
-	}
-	if ctx.Err() != nil {
-		err = nil
 	}
 	return err
 }
 
-func (e *Engine) forwardURL(ctx context.Context, ref plan.PodRef) (*url.URL, error) {
+func (e *Engine) forwardAddress(ctx context.Context, ref plan.PodRef) (string, error) {
 	sandbox, err := e.readySandbox(ctx, ref)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	reply, err := e.client.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: sandbox})
 	if err != nil {
-		return nil, fmt.Errorf("forwarding ports of pod %s: %w", ref, err)
+		return "", fmt.Errorf("forwarding ports of pod %s: %w", ref, err)
 	}
-	return e.streamURL(reply.GetUrl())
+	return reply.GetUrl(), nil
 }
 
 // readySandbox finds the sandbox that the pod runs in.

@@ -1,0 +1,98 @@
+// Package remote carries streams between podctl's user and processes in containers, over
+// the connections that a runtime opens for that: WebSocket or SPDY.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"sync/atomic"
+
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
+	streamhttp "k8s.io/streaming/pkg/httpstream"
+)
+
+// Streams connect a process in a container with the outside. A nil one is not
+// connected. With a terminal the process's errors come with its output.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Terminal bool
+	// Resize yields the terminal's sizes; nil when nobody watches it.
+	Resize remotecommand.TerminalSizeQueue
+}
+
+// ExitError is the exit code of a process that podctl ran for the user.
+type ExitError struct{ Code int }
+
+// Error says the code.
+func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+// Carry opens a connection to where the runtime says and carries the streams: by
+// WebSocket, or by SPDY where the runtime does not speak the protocol that can end
+// an input. The address is good for one try, so the second asks for another. How the
+// process ended is an *ExitError, unless it is zero.
+func Carry(ctx context.Context, s *Streams, open func() (string, error)) error {
+	err := carryBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) {
+		return remotecommand.NewWebSocketExecutor(&restclient.Config{}, "GET", u.String())
+	})
+	if streamhttp.IsUpgradeFailure(err) {
+		var verdict atomic.Bool
+		err = carryBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) { return spdyExecutor(u, &verdict) })
+		if err == nil && !verdict.Load() {
+			err = ErrLost
+		}
+	}
+	if exit := utilexec.ExitError(nil); errors.As(err, &exit) && exit.Exited() {
+		return &ExitError{Code: exit.ExitStatus()}
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// ErrLost ends a stream over which the runtime never said how it ended.
+var ErrLost = errors.New("the connection was lost: the runtime was stopped, or gave it up")
+
+func carryBy(ctx context.Context, s *Streams, open func() (string, error),
+	executor func(*url.URL) (remotecommand.Executor, error),
+) error {
+	address, err := open()
+	if err != nil {
+		return err
+	}
+	u, err := parse(address)
+	if err != nil {
+		return err
+	}
+	x, err := executor(u)
+	if err != nil {
+		return err
+	}
+	opts := remotecommand.StreamOptions{Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Tty: s.Terminal, TerminalSizeQueue: s.Resize}
+	if s.Terminal {
+		opts.Stderr = nil
+	}
+	return x.StreamWithContext(ctx, opts)
+}
+
+// parse reads the address of a stream. One without a host, as old runtimes
+// give it, is on this machine.
+func parse(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("the runtime gave an address for the stream that cannot be read: %w", err)
+	}
+	if u.Host == "" {
+		u.Host = "localhost"
+	}
+	if u.Scheme == "" {
+		u.Scheme = "http"
+	}
+	return u, nil
+}

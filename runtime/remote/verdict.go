@@ -1,0 +1,65 @@
+package remote
+
+import (
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // the dialer of client-go still speaks it
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
+)
+
+// spdyExecutor notes in verdict that the runtime has said how a process ended. The
+// library takes silence for success, which it is not: the connection broke.
+func spdyExecutor(u *url.URL, verdict *atomic.Bool) (remotecommand.Executor, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(&restclient.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewSPDYExecutorForTransports(transport, &heardUpgrader{upgrader, verdict}, "POST", u)
+}
+
+type heardUpgrader struct {
+	spdy.Upgrader
+	verdict *atomic.Bool
+}
+
+// NewConnection makes a connection whose error stream is listened to.
+func (h *heardUpgrader) NewConnection(resp *http.Response) (httpstream.Connection, error) {
+	conn, err := h.Upgrader.NewConnection(resp)
+	if err != nil {
+		return nil, err
+	}
+	return &heardConnection{conn, h.verdict}, nil
+}
+
+type heardConnection struct {
+	httpstream.Connection
+	verdict *atomic.Bool
+}
+
+// CreateStream notes what comes over the stream that tells the end of a process.
+func (h *heardConnection) CreateStream(headers http.Header) (httpstream.Stream, error) {
+	stream, err := h.Connection.CreateStream(headers)
+	if err != nil || headers.Get(v1.StreamType) != v1.StreamTypeError {
+		return stream, err
+	}
+	return &heardStream{stream, h.verdict}, nil
+}
+
+type heardStream struct {
+	httpstream.Stream
+	verdict *atomic.Bool
+}
+
+// Read notes that something came.
+func (h *heardStream) Read(p []byte) (int, error) {
+	n, err := h.Stream.Read(p)
+	if n > 0 {
+		h.verdict.Store(true)
+	}
+	return n, err
+}
