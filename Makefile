@@ -218,7 +218,7 @@ test-crash: setup-runtime build images ## Kill podctl at every point: all in mem
 FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
-FUZZ := podspec:FuzzLoad runtime:FuzzPlan runtime:FuzzReadRecording runtime/logfile:FuzzLogs runtime/state:FuzzDecodeJournal \
+FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs runtime/state:FuzzDecodeJournal \
 	runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
 	commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable
 

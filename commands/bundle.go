@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -70,16 +71,16 @@ func withoutSecrets(j *state.Journal) *state.Journal {
 // addPods adds what is observed of the pods and what would be done to them.
 func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []runtime.AppliedPod) {
 	var plans []*plan.Plan
-	var recording runtime.Recording
+	var recording snapshot.Recording
 	for _, p := range applied {
 		one, err := engine.Plan(ctx, p.Desired, plan.Options{})
 		if err == nil {
 			plans = append(plans, one)
 		}
 		b.problems = append(b.problems, err)
-		snapshot, err := engine.Snapshot(ctx, p.Desired)
+		observed, err := engine.Snapshot(ctx, p.Desired)
 		if err == nil {
-			recording = append(recording, snapshot)
+			recording = append(recording, observed)
 		}
 		b.problems = append(b.problems, err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 func newSnapshot(g *globals) *cobra.Command {
@@ -36,7 +36,7 @@ func runSnapshot(ctx context.Context, g *globals, s selection, args []string) er
 	if err != nil {
 		return err
 	}
-	recording := make(runtime.Recording, 0, len(pods))
+	recording := make(snapshot.Recording, 0, len(pods))
 	for _, d := range pods {
 		one, err := engine.Snapshot(ctx, d)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // selection is what a command line names: manifests, pods, or neither.
@@ -27,7 +28,7 @@ type selection struct {
 	quiet bool
 	// snapshot is the file that stands for the runtime, recording what is in it.
 	snapshot  string
-	recording runtime.Recording
+	recording snapshot.Recording
 }
 
 // observer is where plans and status come from: a runtime, or a recording.
@@ -55,12 +56,12 @@ func (g *globals) observed(ctx context.Context, s *selection, args []string) ([]
 	return pods, recording, err
 }
 
-func (g *globals) readRecording(path string) (runtime.Recording, error) {
+func (g *globals) readRecording(path string) (snapshot.Recording, error) {
 	text, err := g.env.readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the snapshot: %w", err)
 	}
-	recording, err := runtime.ReadRecording(text)
+	recording, err := snapshot.Read(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading the snapshot %s: %w", path, err)
 	}

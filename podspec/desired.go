@@ -3,6 +3,7 @@ package podspec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -166,4 +167,20 @@ func initType(c *v1.Container) ContainerType {
 
 func indexed(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"
+}
+
+// ImageNames are the images that a pod names, each once: those of its containers and of its
+// volumes.
+func ImageNames(pod *v1.Pod) []string {
+	var names []string
+	for _, ref := range Containers(pod) {
+		names = append(names, ref.Image)
+	}
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].Image; source != nil {
+			names = append(names, source.Reference)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // Debug starts a debug container in a running pod, whose manifest stays as it is. The
@@ -31,7 +32,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 	if err != nil {
 		return nil, err
 	}
-	in, snapshot, err := e.input(ctx, ref, with, opts.Options)
+	in, s, err := e.input(ctx, ref, with, opts.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer }) {
 		return nil, cannotDebug(ref, p)
 	}
-	x := e.newExecution(in, p, snapshot, opts)
+	x := e.newExecution(in, p, s, opts)
 	x.debug = c
 	return x.run(ctx)
 }
@@ -64,9 +65,9 @@ func (x *execution) markDebug(config *runtimeapi.ContainerConfig) error {
 	return nil
 }
 
-// withDebug is the manifest together with the debug containers that were added to the
+// withDebugOf is the manifest together with the debug containers that were added to the
 // running pod, for looking at it.
-func (s *Snapshot) withDebug(desired *podspec.Desired) *podspec.Desired {
+func withDebugOf(s *snapshot.Pod, desired *podspec.Desired) *podspec.Desired {
 	notes := make([]map[string]string, 0, len(s.Containers))
 	for _, c := range s.Containers {
 		notes = append(notes, c.Status.GetAnnotations())

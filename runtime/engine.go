@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -126,7 +127,7 @@ func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.O
 	return plan.Make(in), nil
 }
 
-func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *Snapshot, error) {
+func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
 	s, err := e.observe(ctx, ref, desired)
 	if err != nil {
 		return nil, nil, err
@@ -134,12 +135,12 @@ func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.De
 	if err := e.checkEndpoint(ref, s); err != nil {
 		return nil, nil, err
 	}
-	return s.input(ref, desired, opts), s, nil
+	return s.Input(ref, desired, opts), s, nil
 }
 
 // checkEndpoint refuses a pod that was applied to another runtime: it would run
 // twice. A runtime that has records of the pod is the same one by another way.
-func (e *Engine) checkEndpoint(ref plan.PodRef, s *Snapshot) error {
+func (e *Engine) checkEndpoint(ref plan.PodRef, s *snapshot.Pod) error {
 	j := s.Journal
 	if j.Endpoint == "" || j.Endpoint == e.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
 		return nil
@@ -198,11 +199,11 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	reserved := map[string]uint32{}
 	for try := 0; ; try++ {
-		in, snapshot, err := e.input(ctx, ref, desired, opts.Options)
+		in, s, err := e.input(ctx, ref, desired, opts.Options)
 		if err != nil {
 			return nil, err
 		}
-		if err = superseded(ref, desired, snapshot.Journal); err != nil {
+		if err = superseded(ref, desired, s.Journal); err != nil {
 			return nil, err
 		}
 		in.Observed.Journal.Reserved = reserved
@@ -210,7 +211,7 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 		if err != nil {
 			return nil, err
 		}
-		outcome, err = e.newExecution(in, p, snapshot, opts).run(ctx)
+		outcome, err = e.newExecution(in, p, s, opts).run(ctx)
 		if surprise := (*surpriseError)(nil); errors.As(err, &surprise) && try < maxReplans && opts.Saved == nil {
 			surprise.learn(reserved)
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -26,7 +27,7 @@ type execution struct {
 	e        *Engine
 	plan     *plan.Plan
 	desired  *podspec.Desired
-	snapshot *Snapshot
+	snapshot *snapshot.Pod
 	journal  *state.Journal
 	opts     Options
 	// scrub takes out what runtimes, hooks and probes repeat of Secrets, of those before
@@ -92,7 +93,7 @@ func (t *turn) end() {
 	close(t.done)
 }
 
-func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *Snapshot, opts Options) *execution {
+func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
 	x := &execution{
 		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
 		scrub: podspec.NewScrubber(in.Desired, s.Journal.Applied),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
@@ -112,7 +113,7 @@ func (e *Engine) Images(ctx context.Context) (images []*Image, unreadable []erro
 	index := indexImages(found)
 	for _, pod := range applied {
 		ref := plan.RefOf(pod.Desired.Pod)
-		for _, img := range index.find(imageNames(pod.Desired)...) {
+		for _, img := range index.find(podspec.ImageNames(pod.Desired.Pod)...) {
 			img.NamedBy = append(img.NamedBy, ref)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // ImageRequests are the images a pod names, each with the pod's pull secrets.
 func ImageRequests(d *podspec.Desired) []image.Request {
 	var requests []image.Request
-	for _, name := range imageNames(d) {
+	for _, name := range podspec.ImageNames(d.Pod) {
 		requests = append(requests, image.Request{Image: name, Annotations: d.Pod.Annotations, Secrets: pullSecrets(d)})
 	}
 	return requests
@@ -184,7 +184,7 @@ func (e *Engine) PinImages(ctx context.Context, pods []*podspec.Desired) (map[st
 	pins := map[string]string{}
 	var errs []error
 	for _, d := range pods {
-		for _, name := range imageNames(d) {
+		for _, name := range podspec.ImageNames(d.Pod) {
 			if _, known := pins[name]; known {
 				continue
 			}

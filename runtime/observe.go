@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -20,7 +21,7 @@ import (
 // observe reads everything a decision about one pod needs. What does not depend
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
-func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*Snapshot, error) {
+func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
 	j, err := e.layout.Pod(ref.UID).ReadJournal()
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
@@ -30,10 +31,10 @@ func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.
 
 // observeWith is observe with what podctl remembers of the pod, and with the lists of all
 // pods if they have been made.
-func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *Snapshot, err error) {
+func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *snapshot.Pod, err error) {
 	ctx, end := startSpan(ctx, "observe")
 	defer func() { end(err) }()
-	s = &Snapshot{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
+	s = &snapshot.Pod{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
 	known := ""
 	if desired != nil && j.Left != nil {
 		known = j.Left.Sandbox
@@ -46,7 +47,7 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
-	s.Runtime = facts.SnapshotRuntime
+	s.Runtime = facts.Runtime
 	node := e.node()
 	s.Node = &node
 	if desired != nil {
@@ -58,7 +59,7 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 // runtimeFacts is what a runtime says of itself; it does not change during an
 // invocation.
 type runtimeFacts struct {
-	SnapshotRuntime
+	snapshot.Runtime
 	systemdCgroup bool
 }
 
@@ -137,18 +138,18 @@ func ignoreNotFound(err error) error {
 }
 
 // observeImages asks for every image the pod names, each once.
-func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([]SnapshotImage, error) {
+func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([]snapshot.Image, error) {
 	if desired == nil {
 		return nil, nil
 	}
-	names := imageNames(desired)
-	found := make([]SnapshotImage, len(names))
+	names := podspec.ImageNames(desired.Pod)
+	found := make([]snapshot.Image, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() error {
 			info, present, err := image.Status(ctx, e.client.Images, name)
 			if present {
-				found[i] = SnapshotImage{Reference: info.Reference, ID: info.ID, User: info.User}
+				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User}
 			}
 			return err
 		})
@@ -156,12 +157,12 @@ func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([
 	if err := group.Wait(); err != nil {
 		return nil, doing("asking for its images", err)
 	}
-	return slices.DeleteFunc(found, func(i SnapshotImage) bool { return i.ID == "" }), nil
+	return slices.DeleteFunc(found, func(i snapshot.Image) bool { return i.ID == "" }), nil
 }
 
 // Snapshot observes a pod, and all images of the runtime beside those the pod
 // names, so that a plan for an edited manifest can be made of it.
-func (e *Engine) Snapshot(ctx context.Context, desired *podspec.Desired) (*Snapshot, error) {
+func (e *Engine) Snapshot(ctx context.Context, desired *podspec.Desired) (*snapshot.Pod, error) {
 	s, err := e.observe(ctx, plan.RefOf(desired.Pod), desired)
 	if err != nil {
 		return nil, err
@@ -172,33 +173,19 @@ func (e *Engine) Snapshot(ctx context.Context, desired *podspec.Desired) (*Snaps
 	}
 	for _, img := range reply.GetImages() {
 		for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
-			s.Images = append(s.Images, SnapshotImage{Reference: name, ID: img.GetId(), User: image.UserOf(img)})
+			s.Images = append(s.Images, snapshot.Image{Reference: name, ID: img.GetId(), User: image.UserOf(img)})
 		}
 	}
-	slices.SortStableFunc(s.Images, func(a, b SnapshotImage) int { return cmp.Compare(a.Reference, b.Reference) })
-	s.Images = slices.CompactFunc(s.Images, func(a, b SnapshotImage) bool { return a.Reference == b.Reference })
+	slices.SortStableFunc(s.Images, func(a, b snapshot.Image) int { return cmp.Compare(a.Reference, b.Reference) })
+	s.Images = slices.CompactFunc(s.Images, func(a, b snapshot.Image) bool { return a.Reference == b.Reference })
 	return s, nil
-}
-
-func imageNames(desired *podspec.Desired) []string {
-	var names []string
-	for _, ref := range podspec.Containers(desired.Pod) {
-		names = append(names, ref.Image)
-	}
-	for i := range desired.Pod.Spec.Volumes {
-		if source := desired.Pod.Spec.Volumes[i].Image; source != nil {
-			names = append(names, source.Reference)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // observeDisk looks at what lies on disk for a pod: its volumes, its cgroup and
 // the logs of containers the runtime has lost.
-func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
+func (e *Engine) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 	pod := e.layout.Pod(desired.Pod.UID)
-	s.Volumes = map[string]SnapshotVolume{}
+	s.Volumes = map[string]snapshot.Volume{}
 	for _, vol := range volume.Used(desired.Pod) {
 		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
 	}
@@ -215,10 +202,10 @@ func (e *Engine) observeDisk(s *Snapshot, desired *podspec.Desired) {
 
 // observeVolume looks at what lies on disk for one volume. A volume that cannot
 // be read counts as not prepared: preparing it says why.
-func (e *Engine) observeVolume(desired *podspec.Desired, name string) SnapshotVolume {
+func (e *Engine) observeVolume(desired *podspec.Desired, name string) snapshot.Volume {
 	digest, prepared, err := volume.OnDisk(e.volumeContext(desired), name)
 	if err != nil {
-		return SnapshotVolume{}
+		return snapshot.Volume{}
 	}
-	return SnapshotVolume{Prepared: prepared, Digest: digest}
+	return snapshot.Volume{Prepared: prepared, Digest: digest}
 }

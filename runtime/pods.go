@@ -13,6 +13,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -100,7 +101,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 			if err != nil {
 				return err
 			}
-			in.Desired = s.withDebug(d)
+			in.Desired = withDebugOf(s, d)
 			found[i] = in.Desired.Pod.DeepCopy()
 			found[i].Status = plan.Status(in)
 			return nil
@@ -114,7 +115,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 
 // statusInput is what the status of a pod is made of. A journal that cannot be used
 // hides neither the pod nor others: what the runtime says is shown.
-func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *Snapshot, error) {
+func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
 	ref := plan.RefOf(d.Pod)
 	j, err := e.layout.Pod(ref.UID).ReadJournal()
 	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
@@ -130,5 +131,5 @@ func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired, lists *nod
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.input(ref, d, plan.Options{}), s, nil
+	return s.Input(ref, d, plan.Options{}), s, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -115,7 +116,7 @@ func (e *UnrecordedError) Error() string {
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 // ask runs the probes that can be asked now.
-func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *Snapshot, opts ProbeOptions) []ProbeReport {
+func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts ProbeOptions) []ProbeReport {
 	q := &inquiry{e: e, desired: desired, observed: s.Observed(plan.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
 	q.scrub = podspec.NewScrubber(desired, q.observed.Journal.Applied)
 	if opts.Memory != nil {
@@ -241,7 +242,7 @@ func (q *inquiry) podIP() string {
 
 // recordProbes keeps the answers, under the pod's lock and only for containers
 // that are still there. A pod that podctl never applied has no memory.
-func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot, reports []ProbeReport) (err error) {
+func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *snapshot.Pod, reports []ProbeReport) (err error) {
 	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r ProbeReport) bool { return r.Asked }) {
 		return nil
 	}
@@ -263,7 +264,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *Snapshot,
 
 // keepProbes puts the answers into the journal and drops those of containers
 // that are gone.
-func keepProbes(j *state.Journal, s *Snapshot, reports []ProbeReport) {
+func keepProbes(j *state.Journal, s *snapshot.Pod, reports []ProbeReport) {
 	kept := map[string]map[plan.ProbeType]plan.ProbeRecord{}
 	for _, c := range s.Containers {
 		if records := j.Probes[c.Status.GetId()]; records != nil {

@@ -269,7 +269,7 @@ func (x *trial) check(d *podspec.Desired) {
 		}
 		x.t.Fatalf("%v\n%s", err, strings.Join(x.log, "\n"))
 	}
-	in := s.input(plan.RefOf(d.Pod), d, plan.Options{})
+	in := s.Input(plan.RefOf(d.Pod), d, plan.Options{})
 	p := plan.Make(in)
 	if again := plan.Make(x.shuffled(in)); !sameDocument(x.t, p, again) {
 		x.t.Errorf("the same input gave another plan\n%s", strings.Join(x.log, "\n"))

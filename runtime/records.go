@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // records reads what the runtime has of one pod: its sandboxes, its containers, and
@@ -30,11 +31,11 @@ type records struct {
 
 	mu         sync.Mutex
 	seen       map[string]bool
-	containers []*SnapshotContainer
+	containers []*snapshot.Container
 	sandboxes  []*runtimeapi.PodSandboxStatus
 }
 
-func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *Snapshot, known string, lists *nodeLists) error {
+func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *snapshot.Pod, known string, lists *nodeLists) error {
 	r := &records{e: e, ref: ref, lists: lists, seen: map[string]bool{}}
 	r.group, ctx = errgroup.WithContext(ctx)
 	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
@@ -153,15 +154,15 @@ func (e *Engine) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 
 // add takes a container in, once; it is returned when its status is to be asked for.
 // Of a stranger no more is known than the list tells.
-func (r *records) add(item *runtimeapi.Container) *SnapshotContainer {
+func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := &SnapshotContainer{SandboxID: item.GetPodSandboxId(), Status: &runtimeapi.ContainerStatus{
+	c := &snapshot.Container{SandboxID: item.GetPodSandboxId(), Status: &runtimeapi.ContainerStatus{
 		Id: item.GetId(), Metadata: item.GetMetadata(), State: item.GetState(), CreatedAt: item.GetCreatedAt(),
 		Labels: item.GetLabels(), Annotations: item.GetAnnotations(),
 	}}
-	stranger := c.isStranger()
-	if r.seen[item.GetId()] || (!stranger && !ownedBy(r.ref, item.GetLabels())) {
+	stranger := c.IsStranger()
+	if r.seen[item.GetId()] || (!stranger && !snapshot.OwnedBy(r.ref, item.GetLabels())) {
 		return nil
 	}
 	r.seen[item.GetId()] = true
@@ -173,7 +174,7 @@ func (r *records) add(item *runtimeapi.Container) *SnapshotContainer {
 }
 
 // ask completes a record by the container's status; one that vanished has none.
-func (r *records) ask(ctx context.Context, c *SnapshotContainer) error {
+func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()

@@ -244,7 +244,7 @@ func (x *execution) completes() bool {
 }
 
 func (x *execution) terminalPhase() v1.PodPhase {
-	phase := plan.Status(x.snapshot.input(x.plan.Pod, x.desired, plan.Options{})).Phase
+	phase := plan.Status(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{})).Phase
 	if phase == v1.PodSucceeded || phase == v1.PodFailed {
 		return phase
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -47,7 +48,7 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
 	}
-	if out.Sandbox, err = encode(sandbox); err != nil {
+	if out.Sandbox, err = snapshot.Encode(sandbox); err != nil {
 		return nil, err
 	}
 	for _, ref := range podspec.Containers(r.desired.Pod) {
@@ -112,7 +113,7 @@ func (r *renderer) container(ref podspec.ContainerRef) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
-	return encode(config)
+	return snapshot.Encode(config)
 }
 
 // addUnknownFiles stands in for environment files that init containers write.

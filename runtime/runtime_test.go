@@ -176,14 +176,6 @@ func TestSkippingSparesSiblings(t *testing.T) {
 	}
 }
 
-func TestParseHash(t *testing.T) {
-	for text, want := range map[string]string{"08e45cbd0": "8e45cbd0", "8e45cbd0": "8e45cbd0", "": "", "xyz": "", "0": ""} {
-		if got := parseHash(text); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-}
-
 // TestSystemdCgroupOfAnOldRuntime: containerd 1.x does not answer RuntimeConfig, and has
 // the driver in the configuration of its default runtime.
 func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {

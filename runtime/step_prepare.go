@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -119,7 +120,7 @@ func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error)
 		return "", because("ImageInspectError", err)
 	}
 	x.mu.Lock()
-	x.yield.images[s.Image] = (&SnapshotImage{ID: info.ID, User: info.User}).observed()
+	x.yield.images[s.Image] = (&snapshot.Image{ID: info.ID, User: info.User}).Observed()
 	x.mu.Unlock()
 	return info.ID, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // runSandbox creates and starts the pod's sandbox. Once begun it is finished,
@@ -36,7 +37,7 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 	if err != nil {
 		return "", because("CreatePodSandboxError", err)
 	}
-	observed := observedSandbox(status.GetStatus())
+	observed := snapshot.Sandbox(status.GetStatus())
 	x.mu.Lock()
 	x.yield.sandboxID, x.yield.podIPs, x.yield.config = reply.GetPodSandboxId(), observed.IPs, config
 	x.mu.Unlock()

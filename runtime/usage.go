@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // PodUsage is what the containers of a pod use.
@@ -109,7 +110,7 @@ func (l *usageLook) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuU
 
 func (l *usageLook) one(name string, before map[string]*runtimeapi.CpuUsage) ContainerUsage {
 	c := l.newest(name)
-	u := ContainerUsage{Name: name, ID: c.GetId(), Restarts: parseCount(c.GetAnnotations()[criconfig.AnnotationRestartCount])}
+	u := ContainerUsage{Name: name, ID: c.GetId(), Restarts: snapshot.ParseCount(c.GetAnnotations()[criconfig.AnnotationRestartCount])}
 	u.Running = c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 	if s := l.stats[u.ID]; u.Running && s != nil {
 		u.NanoCores = nanoCores(before[u.ID], s.GetCpu())

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -356,10 +357,10 @@ func (w *waiter) look(ctx context.Context) (string, error) {
 
 // fingerprint is what look would have shown of a snapshot's containers; of strangers it
 // shows nothing.
-func fingerprint(s *Snapshot) string {
+func fingerprint(s *snapshot.Pod) string {
 	var states []string
 	for _, c := range s.Containers {
-		if c.isStranger() {
+		if c.IsStranger() {
 			continue
 		}
 		states = append(states, c.Status.GetId()+c.Status.GetState().String())

@@ -95,7 +95,7 @@ func (r *wireRow) compare(t *testing.T) {
 }
 
 func imagesOf(pod *v1.Pod) []string {
-	images := imageNames(&podspec.Desired{Pod: pod})
+	images := podspec.ImageNames(pod)
 	for i, name := range images {
 		if tagged, err := image.WithTag(name); err == nil {
 			images[i] = tagged

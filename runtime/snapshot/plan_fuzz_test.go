@@ -1,4 +1,4 @@
-package runtime
+package snapshot
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -14,7 +16,7 @@ import (
 // FuzzPlan: whatever manifest decodes and whatever snapshot is read, a plan and a
 // status come of them, and the same ones each time.
 func FuzzPlan(f *testing.F) {
-	examples, err := filepath.Glob("../docs/examples/*.yaml")
+	examples, err := filepath.Glob("../../docs/examples/*.yaml")
 	if err != nil || len(examples) == 0 {
 		f.Fatalf("no examples: %v", err)
 	}
@@ -26,12 +28,12 @@ func FuzzPlan(f *testing.F) {
 		f.Add(string(text), `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","takenAt":"2026-05-04T12:00:00Z"}`)
 		f.Add(string(text), fuzzSnapshot)
 	}
-	f.Fuzz(func(t *testing.T, manifest, snapshot string) {
+	f.Fuzz(func(t *testing.T, manifest, observed string) {
 		m, err := podspec.Loader{Stdin: bytes.NewReader([]byte(manifest))}.Load(t.Context(), "-")
 		if err != nil {
 			return
 		}
-		recording, err := ReadRecording([]byte(snapshot))
+		recording, err := Read([]byte(observed))
 		if err != nil {
 			return
 		}
@@ -51,8 +53,8 @@ func planTwice(t *testing.T, r Recording, d *podspec.Desired) {
 		return
 	}
 	again, err := r.Plan(t.Context(), d, plan.Options{})
-	if err != nil || !sameDocument(t, p, again) {
-		t.Errorf("the same input gave another plan: %v", err)
+	if diff := cmp.Diff(p, again, cmp.AllowUnexported(plan.Plan{})); err != nil || diff != "" {
+		t.Errorf("the same input gave another plan: %v (-first +second)\n%s", err, diff)
 	}
 	pods, err := r.Pods(t.Context(), []*podspec.Desired{d})
 	if err != nil {

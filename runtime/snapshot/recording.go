@@ -1,4 +1,4 @@
-package runtime
+package snapshot
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // Recording stands for a runtime in which nothing moves any more: snapshots that
 // were taken earlier, perhaps on another machine.
-type Recording []*Snapshot
+type Recording []*Pod
 
 // Plan decides what a pass would do to the pod as it was when its snapshot was
 // taken.
@@ -22,7 +22,7 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(s.input(ref, desired, opts)), nil
+	return plan.Make(s.Input(ref, desired, opts)), nil
 }
 
 // Pods gives pods the status they had when their snapshots were taken.
@@ -35,7 +35,7 @@ func (r Recording) Pods(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 			return nil, err
 		}
 		pod := d.Pod.DeepCopy()
-		pod.Status = plan.Status(s.input(ref, d, plan.Options{}))
+		pod.Status = plan.Status(s.Input(ref, d, plan.Options{}))
 		found = append(found, pod)
 	}
 	return found, nil
@@ -54,7 +54,7 @@ func (r Recording) Applied() []*podspec.Desired {
 
 // find returns the snapshot of a pod; one that does not say whose it is is
 // anybody's.
-func (r Recording) find(ref plan.PodRef) (*Snapshot, error) {
+func (r Recording) find(ref plan.PodRef) (*Pod, error) {
 	for _, s := range r {
 		if s.Pod.UID == "" || s.Pod.UID == ref.UID {
 			return s, nil

@@ -1,13 +1,13 @@
-package runtime
+package snapshot
 
 import (
 	"bytes"
 	"testing"
 )
 
-// FuzzReadRecording: whatever is read as a snapshot, it is written and read again as
+// FuzzRead: whatever is read as a snapshot, it is written and read again as
 // the same.
-func FuzzReadRecording(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		fuzzSnapshot, `{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[null]}`, `{"kind":"Snapshot"}`, "null", "[]", "{",
 		`{"apiVersion":"podctl.io/v1alpha1","kind":"SnapshotList","items":[` + fuzzSnapshot + `,{"sandboxes":[null],"containers":[{}]}]}`,
@@ -16,7 +16,7 @@ func FuzzReadRecording(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		recording, err := ReadRecording(text)
+		recording, err := Read(text)
 		if err != nil {
 			if err.Error() == "" {
 				t.Error("an error without words")
@@ -27,7 +27,7 @@ func FuzzReadRecording(f *testing.F) {
 		if err = recording.Write(&first); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadRecording(first.Bytes())
+		again, err := Read(first.Bytes())
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v\n%s", err, first.Bytes())
 		}

@@ -1,4 +1,4 @@
-package runtime
+package snapshot
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ type snapshotFile struct {
 	Runtime    runtimeSection     `json:"runtime"`
 	Sandboxes  []json.RawMessage  `json:"sandboxes"`
 	Containers []containerSection `json:"containers"`
-	Images     []SnapshotImage    `json:"images,omitzero"`
+	Images     []Image            `json:"images,omitzero"`
 	Probes     []probeSection     `json:"probes,omitzero"`
 	Backoffs   []backoffSection   `json:"backoffs,omitzero"`
 	Actuated   *plan.Actuated     `json:"actuated,omitempty"`
@@ -71,10 +71,10 @@ type backoffSection struct {
 }
 
 type diskSection struct {
-	Volumes     map[string]SnapshotVolume `json:"volumes,omitzero"`
-	Cgroup      *bool                     `json:"cgroup,omitempty"`
-	LogAttempts map[string]uint32         `json:"logAttempts,omitempty"`
-	Ports       map[string]string         `json:"ports,omitempty"`
+	Volumes     map[string]Volume `json:"volumes,omitzero"`
+	Cgroup      *bool             `json:"cgroup,omitempty"`
+	LogAttempts map[string]uint32 `json:"logAttempts,omitempty"`
+	Ports       map[string]string `json:"ports,omitempty"`
 }
 
 // journalSection is what else podctl remembers of the pod.
@@ -120,7 +120,7 @@ func (r Recording) Write(w io.Writer) error {
 	return err
 }
 
-func (s *Snapshot) file() (*snapshotFile, error) {
+func (s *Pod) file() (*snapshotFile, error) {
 	f := &snapshotFile{
 		APIVersion: plan.APIVersion, Kind: snapshotKind, TakenAt: s.TakenAt, Pod: s.Pod,
 		Runtime: runtimeSection{Name: s.Runtime.Name, Version: s.Runtime.Version},
@@ -132,7 +132,7 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
 	scrub := s.scrubber()
 	for _, c := range s.Containers {
-		text, err := encode(scrubbed(scrub, c.Status))
+		text, err := Encode(scrubbed(scrub, c.Status))
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (s *Snapshot) file() (*snapshotFile, error) {
 }
 
 // scrubber knows the Secrets of the pod, which programs may have repeated.
-func (s *Snapshot) scrubber() podspec.Scrubber {
+func (s *Pod) scrubber() podspec.Scrubber {
 	if s.Journal == nil {
 		return podspec.NewScrubber()
 	}
@@ -190,9 +190,9 @@ func (f *snapshotFile) remember(j *state.Journal) {
 	}
 }
 
-// encode writes a message of the runtime with the names of the CRI's own fields.
+// Encode writes a message of the runtime with the names of the CRI's own fields.
 // The library varies its white space on purpose; it is taken out.
-func encode(m proto.Message) (json.RawMessage, error) {
+func Encode(m proto.Message) (json.RawMessage, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func encode(m proto.Message) (json.RawMessage, error) {
 func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 	texts := make([]json.RawMessage, 0, len(messages))
 	for _, m := range messages {
-		text, err := encode(m)
+		text, err := Encode(m)
 		if err != nil {
 			return nil, err
 		}
@@ -215,9 +215,9 @@ func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 	return texts, nil
 }
 
-// ReadRecording reads what Write wrote. Fields that this podctl does not know are
+// Read reads what Write wrote. Fields that this podctl does not know are
 // left out.
-func ReadRecording(text []byte) (Recording, error) {
+func Read(text []byte) (Recording, error) {
 	var f snapshotFile
 	if err := plan.DecodeDocument(text, &f); err != nil {
 		return nil, fmt.Errorf("it is no snapshot: %w", err)
@@ -247,9 +247,9 @@ func ReadRecording(text []byte) (Recording, error) {
 	return recording, nil
 }
 
-func (f *snapshotFile) snapshot() (*Snapshot, error) {
-	s := &Snapshot{TakenAt: f.TakenAt, Pod: f.Pod, Images: f.Images, Node: f.Node}
-	s.Runtime = SnapshotRuntime{Name: f.Runtime.Name, Version: f.Runtime.Version}
+func (f *snapshotFile) snapshot() (*Pod, error) {
+	s := &Pod{TakenAt: f.TakenAt, Pod: f.Pod, Images: f.Images, Node: f.Node}
+	s.Runtime = Runtime{Name: f.Runtime.Name, Version: f.Runtime.Version}
 	status := &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}
 	var errs [5]error
 	status.Status.Conditions, errs[0] = decodeAll[runtimeapi.RuntimeCondition]("runtime.conditions", f.Runtime.Conditions)
@@ -264,14 +264,14 @@ func (f *snapshotFile) snapshot() (*Snapshot, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-func (f *snapshotFile) containers() ([]SnapshotContainer, error) {
-	containers := make([]SnapshotContainer, 0, len(f.Containers))
+func (f *snapshotFile) containers() ([]Container, error) {
+	containers := make([]Container, 0, len(f.Containers))
 	for i, c := range f.Containers {
 		status := &runtimeapi.ContainerStatus{}
 		if err := decode(c.Status, status); err != nil {
 			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
 		}
-		containers = append(containers, SnapshotContainer{SandboxID: c.SandboxID, Status: status, LastWords: c.LastWords, LogFull: c.LogFull})
+		containers = append(containers, Container{SandboxID: c.SandboxID, Status: status, LastWords: c.LastWords, LogFull: c.LogFull})
 	}
 	return containers, nil
 }

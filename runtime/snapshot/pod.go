@@ -1,4 +1,4 @@
-package runtime
+package snapshot
 
 import (
 	"cmp"
@@ -17,18 +17,18 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Snapshot is the observed state of one pod as the runtime and the disk gave it,
+// Pod is the observed state of one pod as the runtime and the disk gave it,
 // before anything is made of it. Plans are made from snapshots alone. A section
 // that is nil was not looked at.
-type Snapshot struct {
+type Pod struct {
 	TakenAt    time.Time
 	Pod        plan.PodRef
-	Runtime    SnapshotRuntime
+	Runtime    Runtime
 	Sandboxes  []*runtimeapi.PodSandboxStatus
-	Containers []SnapshotContainer
+	Containers []Container
 	// Images are those that the runtime has, at least of those the pod names.
-	Images      []SnapshotImage
-	Volumes     map[string]SnapshotVolume
+	Images      []Image
+	Volumes     map[string]Volume
 	Cgroup      *bool
 	LogAttempts map[string]uint32
 	// Ports are the ports of the node that the pod wants and somebody else has.
@@ -37,16 +37,16 @@ type Snapshot struct {
 	Journal *state.Journal
 }
 
-// SnapshotRuntime is what the runtime says of itself.
-type SnapshotRuntime struct {
+// Runtime is what the runtime says of itself.
+type Runtime struct {
 	Name    string
 	Version string
 	Status  *runtimeapi.StatusResponse
 }
 
-// SnapshotContainer is a container's status with the sandbox it belongs to,
+// Container is a container's status with the sandbox it belongs to,
 // which the status does not name.
-type SnapshotContainer struct {
+type Container struct {
 	SandboxID string
 	Status    *runtimeapi.ContainerStatus
 	// LastWords is the termination message of a container that has ended.
@@ -55,8 +55,8 @@ type SnapshotContainer struct {
 	LogFull bool
 }
 
-// SnapshotImage is an image of the runtime under one of its names.
-type SnapshotImage struct {
+// Image is an image of the runtime under one of its names.
+type Image struct {
 	// Reference is as a manifest writes it, or as the runtime does.
 	Reference string `json:"reference"`
 	ID        string `json:"id"`
@@ -64,34 +64,35 @@ type SnapshotImage struct {
 	User string `json:"user,omitempty"`
 }
 
-// SnapshotVolume is what lies on disk for one volume of the pod.
-type SnapshotVolume struct {
+// Volume is what lies on disk for one volume of the pod.
+type Volume struct {
 	Prepared bool `json:"prepared"`
 	// Digest is of the content; empty for a volume whose content is not podctl's.
 	Digest string `json:"digest,omitempty"`
 }
 
-func (s *Snapshot) input(ref plan.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
+// Input is what a plan for a pod is made of.
+func (s *Pod) Input(ref plan.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
 	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt, Options: opts}
 }
 
 // Observed is the snapshot in the planner's words, as far as a pod is concerned
 // that shall be as desired; desired is nil for one that shall be gone.
-func (s *Snapshot) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed {
+func (s *Pod) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed {
 	o := plan.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
 		o.Capacity = s.Node.Allocatable
 	}
 	for _, sandbox := range s.Sandboxes {
-		if ownedBy(ref, sandbox.GetLabels()) {
-			o.Sandboxes = append(o.Sandboxes, observedSandbox(sandbox))
+		if OwnedBy(ref, sandbox.GetLabels()) {
+			o.Sandboxes = append(o.Sandboxes, Sandbox(sandbox))
 		}
 	}
 	for _, c := range s.Containers {
 		switch {
-		case c.isStranger():
+		case c.IsStranger():
 			o.Strangers = append(o.Strangers, plan.Stranger{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
-		case ownedBy(ref, c.Status.GetLabels()):
+		case OwnedBy(ref, c.Status.GetLabels()):
 			o.Containers = append(o.Containers, observedContainer(c))
 		}
 	}
@@ -105,8 +106,8 @@ func (s *Snapshot) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Obse
 	return o
 }
 
-// isStranger tells that a container bears no mark of any pod.
-func (c *SnapshotContainer) isStranger() bool {
+// IsStranger tells that a container bears no mark of any pod.
+func (c *Container) IsStranger() bool {
 	for key := range c.Status.GetAnnotations() {
 		if strings.HasPrefix(key, "io.kubernetes.") {
 			return false
@@ -115,23 +116,23 @@ func (c *SnapshotContainer) isStranger() bool {
 	return c.Status.GetLabels()[criconfig.LabelPodUID] == ""
 }
 
-// ownedBy tells that a record is of a pod: by its label, and without one for
+// OwnedBy tells that a record is of a pod: by its label, and without one for
 // want of a better word.
-func ownedBy(ref plan.PodRef, labels map[string]string) bool {
+func OwnedBy(ref plan.PodRef, labels map[string]string) bool {
 	uid, labelled := labels[criconfig.LabelPodUID]
 	return !labelled || uid == string(ref.UID)
 }
 
 // imagesOf says of every image the pod names whether the runtime has it.
-func (s *Snapshot) imagesOf(desired *podspec.Desired) map[string]plan.Image {
+func (s *Pod) imagesOf(desired *podspec.Desired) map[string]plan.Image {
 	if s.Images == nil {
 		return nil
 	}
 	images := map[string]plan.Image{}
-	for _, name := range imageNames(desired) {
+	for _, name := range podspec.ImageNames(desired.Pod) {
 		images[name] = plan.Image{}
-		if i := slices.IndexFunc(s.Images, func(have SnapshotImage) bool { return have.names(name) }); i >= 0 {
-			images[name] = s.Images[i].observed()
+		if i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(name) }); i >= 0 {
+			images[name] = s.Images[i].Observed()
 		}
 	}
 	return images
@@ -140,12 +141,13 @@ func (s *Snapshot) imagesOf(desired *podspec.Desired) map[string]plan.Image {
 // names tells that a reference of a manifest means this image. What has neither
 // tag nor digest is asked for by the tag latest, and is never a name that a
 // runtime gives.
-func (i *SnapshotImage) names(reference string) bool {
+func (i *Image) names(reference string) bool {
 	tagged, err := image.WithTag(reference)
 	return err == nil && (i.ID == reference || i.Reference == tagged || image.SameReference(i.Reference, tagged))
 }
 
-func (i *SnapshotImage) observed() plan.Image {
+// Observed is the image in the planner's words.
+func (i *Image) Observed() plan.Image {
 	out := plan.Image{ID: i.ID}
 	if uid, err := strconv.ParseInt(i.User, 10, 64); err == nil {
 		out.UID = &uid
@@ -158,7 +160,7 @@ func (i *SnapshotImage) observed() plan.Image {
 // volumesOf compares what lies on disk for the pod's volumes with what should.
 // Content that cannot be computed here, as its secrets were left out, is taken
 // to be as it should.
-func (s *Snapshot) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
+func (s *Pod) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
 	if s.Volumes == nil {
 		return nil
 	}
@@ -182,7 +184,7 @@ func (s *Snapshot) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
 	return volumes
 }
 
-func (s *Snapshot) runtime() plan.Runtime {
+func (s *Pod) runtime() plan.Runtime {
 	r := plan.Runtime{Name: s.Runtime.Name, Version: s.Runtime.Version}
 	for _, c := range s.Runtime.Status.GetStatus().GetConditions() {
 		if c.GetType() == runtimeapi.NetworkReady {
@@ -197,7 +199,8 @@ func (s *Snapshot) runtime() plan.Runtime {
 	return r
 }
 
-func observedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
+// Sandbox is a sandbox in the planner's words.
+func Sandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	out := plan.Sandbox{
 		ID:          s.GetId(),
 		Attempt:     s.GetMetadata().GetAttempt(),
@@ -220,14 +223,14 @@ func observedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	return out
 }
 
-func observedContainer(c SnapshotContainer) plan.Container {
+func observedContainer(c Container) plan.Container {
 	s, a := c.Status, c.Status.GetAnnotations()
 	return plan.Container{
 		ID:           s.GetId(),
 		SandboxID:    c.SandboxID,
 		Name:         cmp.Or(s.GetLabels()[criconfig.LabelContainerName], s.GetMetadata().GetName()),
 		Attempt:      s.GetMetadata().GetAttempt(),
-		RestartCount: parseCount(a[criconfig.AnnotationRestartCount]),
+		RestartCount: ParseCount(a[criconfig.AnnotationRestartCount]),
 		State:        containerState(s.GetState()),
 		CreatedAt:    unixNano(s.GetCreatedAt()),
 		StartedAt:    unixNano(s.GetStartedAt()),
@@ -274,7 +277,8 @@ func unixNano(n int64) time.Time {
 	return time.Unix(0, n)
 }
 
-func parseCount(text string) uint32 {
+// ParseCount reads a number that is kept as text; what cannot be read counts as zero.
+func ParseCount(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
 		return 0
