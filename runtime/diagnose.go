@@ -35,7 +35,7 @@ type Diagnosis struct {
 // what cannot be found out is left out.
 func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 	f := &doctor.Facts{
-		Time: d.Now, Cgroups: cgroupFacts(), Process: machine.Process(), Kernel: machine.Kernel("/"), State: stateFacts(d.Layout),
+		Time: d.Now, Cgroups: cgroupFacts(), Process: machine.OwnProcess(), Kernel: machine.Kernel("/"), State: stateFacts(d.Layout),
 		Disks: []doctor.Disk{},
 	}
 	addDisk(f, doctor.Disk{Name: "state directory", Path: d.Layout.Present(), LowPercent: 10})

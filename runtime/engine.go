@@ -59,7 +59,13 @@ type Cgroups interface {
 	Ensure(name string, r cgroup.Resources) error
 	Exists(name string) bool
 	Remove(name string) error
-	Occupied(pods []string, containerID string) (left func() bool)
+	Occupants(pods []string, containerID string, first int) (Occupants, bool)
+}
+
+// Occupants are the processes of a container, watched until Close.
+type Occupants interface {
+	Left() bool
+	Close()
 }
 
 // machineCgroups are those of the machine.
@@ -68,8 +74,8 @@ type machineCgroups struct{}
 func (machineCgroups) Ensure(name string, r cgroup.Resources) error { return cgroup.Ensure(name, r) }
 func (machineCgroups) Exists(name string) bool                      { return cgroup.Exists(name) }
 func (machineCgroups) Remove(name string) error                     { return cgroup.Remove(name) }
-func (machineCgroups) Occupied(pods []string, containerID string) func() bool {
-	return cgroup.Occupied(pods, containerID)
+func (machineCgroups) Occupants(pods []string, containerID string, first int) (Occupants, bool) {
+	return cgroup.FindOccupants(pods, containerID, first)
 }
 
 // NewEngine puts a connection and podctl's settings together.

@@ -81,17 +81,22 @@ func (e *Engine) Attach(ctx context.Context, desired *podspec.Desired, container
 	})
 }
 
-// running finds the id of a container that runs.
+// running finds the id of a container that runs, of its newest record.
 func (e *Engine) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
 	ref := plan.RefOf(desired.Pod)
 	list, err := e.listContainers(ctx, ref)
 	if err != nil {
 		return "", fmt.Errorf("looking for container %s of pod %s: %w", name, ref, err)
 	}
+	var newest *runtimeapi.Container
 	for _, c := range list {
-		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
-			return c.GetId(), nil
+		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING &&
+			(newest == nil || c.GetCreatedAt() > newest.GetCreatedAt()) {
+			newest = c
 		}
+	}
+	if newest != nil {
+		return newest.GetId(), nil
 	}
 	return "", fmt.Errorf("container %s of pod %s does not run (`podctl get --containers %s` shows what it does)",
 		name, ref, desired.Pod.Name)

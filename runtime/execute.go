@@ -137,7 +137,7 @@ func (x *execution) permitted() error {
 	return x.e.CheckKubelet()
 }
 
-// walk runs the steps of the plan, each when those before it have ended.
+// walk runs the steps of the plan, each when its turn has come.
 func (x *execution) walk(ctx context.Context) {
 	for i := range x.plan.Steps {
 		x.turns[x.plan.Steps[i].ID] = newTurn()
@@ -169,13 +169,26 @@ func (x *execution) awaitTurn(s *plan.Step) {
 
 // visit runs one step whose turn has come, or skips it.
 func (x *execution) visit(ctx context.Context, s *plan.Step) {
+	ev := x.perform(ctx, s)
+	if ev == nil {
+		return
+	}
+	for _, id := range s.AfterExit {
+		<-x.turns[id].done // What came first is told first.
+	}
+	x.report(*ev)
+}
+
+// perform runs one step when there is room for it, and says what came of it; nil when it
+// was skipped.
+func (x *execution) perform(ctx context.Context, s *plan.Step) *Event {
 	if s.Kind != plan.StopContainer {
 		// Stops wait for others to end, and would keep them from beginning.
 		x.slots <- struct{}{}
 		defer func() { <-x.slots }()
 	}
 	if x.mustSkip(ctx, s) {
-		return
+		return nil
 	}
 	ctx, end := startSpan(ctx, string(s.Kind), attribute.String("k8s.container.name", s.Container))
 	began := x.e.now()
@@ -184,14 +197,11 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	end(err)
 	err = withoutSecrets(x.scrub, err)
 	ended := x.e.now()
-	for _, id := range s.AfterExit {
-		<-x.turns[id].done // What came first is told first.
-	}
-	ev := Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
+	ev := &Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {
 		ev.Kind, ev.Err = StepFailed, x.fail(s, err)
 	}
-	x.report(ev)
+	return ev
 }
 
 // mustSkip tells that a step is not begun: the pass was interrupted or aborted,

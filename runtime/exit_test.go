@@ -3,20 +3,29 @@ package runtime
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// watchedCgroups are cgroups whose processes can be seen.
-type watchedCgroups struct {
-	Cgroups
-	left func() bool
-}
+// unseen are cgroups whose processes cannot be seen.
+type unseen struct{ Cgroups }
 
-func (w watchedCgroups) Occupied([]string, string) func() bool { return w.left }
+func (unseen) Occupants([]string, string, int) (Occupants, bool) { return nil, false }
+
+// dying are cgroups of containers that have just ended.
+type dying struct{ Cgroups }
+
+func (dying) Occupants([]string, string, int) (Occupants, bool) { return ended{}, true }
+
+type ended struct{}
+
+func (ended) Left() bool { return false }
+func (ended) Close()     {}
 
 // replacement is a pod whose container changes.
 func replacement(t *testing.T) (f *faultLab, edited string) {
@@ -29,14 +38,8 @@ func replacement(t *testing.T) (f *faultLab, edited string) {
 // has been asked to start the replacement. That its answer is lost as well changes nothing.
 func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 	f, edited := replacement(t)
-	var stopped atomic.Bool
-	f.engine.cgroups = watchedCgroups{f.engine.cgroups, func() bool { return !stopped.Load() }}
 	early := false
-	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", KillAfter: func() {
-		if f.proxy.Count("StartContainer") > 0 {
-			t.Error("it was started while a process was left")
-		}
-		stopped.Store(true)
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, KillAfter: func() {
 		early = eventually(func() bool { return f.proxy.Count("StartContainer") > 0 })
 	}})
 	told := f.apply(t, edited)
@@ -48,11 +51,42 @@ func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 	}
 }
 
+// TestReplacementWaitsForTheLastProcess: a runtime that does not stop a container has it
+// not replaced, however long that takes.
+func TestReplacementWaitsForTheLastProcess(t *testing.T) {
+	f, edited := replacement(t)
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 100 * time.Millisecond, Fail: codes.Internal})
+	f.engine.Apply(t.Context(), f.load(edited), Options{}) //nolint:errcheck // its failure is another test's
+	if f.proxy.Count("StartContainer") > 0 {
+		t.Error("it was started while a process was left")
+	}
+}
+
+// TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor: the runtime says that the container
+// runs although its processes are gone. The pass fails, and the next one stops it.
+func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
+	f, edited := replacement(t)
+	f.engine.cgroups = dying{f.engine.cgroups}
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, Fail: codes.Internal})
+	outcome, err := f.engine.Apply(t.Context(), f.load(edited), Options{})
+	if err != nil || outcome.Err() == nil || f.proxy.Count("StartContainer") != 1 {
+		t.Fatalf("%v, %v, %d starts", err, outcome.Err(), f.proxy.Count("StartContainer"))
+	}
+	p, err := f.engine.Plan(t.Context(), f.load(edited), plan.Options{})
+	if err != nil || len(p.Steps) != 1 || p.Steps[0].Kind != plan.StopContainer || p.Steps[0].Reason != plan.Superseded {
+		t.Fatalf("%v, %+v", err, p.Steps)
+	}
+	if err := f.converge(edited); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestReplacementWaitsForWhatNobodySees: where the container's processes cannot be seen
 // its end is what the runtime says.
 func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
 	f, edited := replacement(t)
-	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", KillAfter: func() {
+	f.engine.cgroups = unseen{f.engine.cgroups}
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, KillAfter: func() {
 		time.Sleep(50 * time.Millisecond)
 		if f.proxy.Count("StartContainer") > 0 {
 			t.Error("it was started before the runtime's answer")

@@ -26,10 +26,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// memoryCgroups are cgroups that nobody sees.
+// memoryCgroups are cgroups that nobody sees, but for the processes of a runtime in memory.
 type memoryCgroups struct {
-	mu    sync.Mutex
-	names map[string]bool
+	mu     sync.Mutex
+	names  map[string]bool
+	server *runtimetest.Server
 }
 
 func (m *memoryCgroups) Ensure(name string, _ cgroup.Resources) error {
@@ -52,7 +53,17 @@ func (m *memoryCgroups) Remove(name string) error {
 	return nil
 }
 
-func (m *memoryCgroups) Occupied([]string, string) func() bool { return nil }
+func (m *memoryCgroups) Occupants(_ []string, id string, _ int) (Occupants, bool) {
+	return memoryOccupants{m.server, id}, true
+}
+
+type memoryOccupants struct {
+	server *runtimetest.Server
+	id     string
+}
+
+func (m memoryOccupants) Left() bool { return m.server.Runs(m.id) }
+func (memoryOccupants) Close()       {}
 
 // lab is a runtime in memory with podctl's engine before it.
 type lab struct {
@@ -83,7 +94,7 @@ func newLab(t *testing.T, images ...string) *lab {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	layout := state.Layout{Root: filepath.Join(dir, "state"), LogRoot: filepath.Join(dir, "logs")}
-	engine := NewEngine(client, Settings{Layout: layout, Now: clock.Now, Cgroups: &memoryCgroups{names: map[string]bool{}}})
+	engine := NewEngine(client, Settings{Layout: layout, Now: clock.Now, Cgroups: &memoryCgroups{names: map[string]bool{}, server: server}})
 	return &lab{t: t, server: server, clock: clock, engine: engine, layout: layout}
 }
 
@@ -314,6 +325,11 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 			before[s.ID][id] = true
 			for further := range before[id] {
 				before[s.ID][further] = true
+			}
+		}
+		for _, id := range s.AfterExit {
+			if !slices.Contains(s.After, id) || steps[id].Kind != plan.StopContainer {
+				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is no stop before it", s.ID, id))
 			}
 		}
 		faults = append(faults, stepFaults(p, s, steps, before[s.ID])...)

@@ -37,7 +37,7 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 	if err != nil {
 		return "", because("CreatePodSandboxError", err)
 	}
-	observed := snapshot.Sandbox(status.GetStatus())
+	observed := snapshot.ObservedSandbox(status.GetStatus())
 	x.mu.Lock()
 	x.yield.sandboxID, x.yield.podIPs, x.yield.config = reply.GetPodSandboxId(), observed.IPs, config
 	x.mu.Unlock()

@@ -86,8 +86,8 @@ func (x *execution) askToEnd(ctx context.Context, s *stopping, grace int64) erro
 	return ignoreNotFound(err)
 }
 
-// The pauses between two looks for a container's processes grow by an eighth of what has
-// been waited.
+// The pauses between two looks for a container's processes: each is an eighth longer than
+// the one before.
 const (
 	exitPauseMin = time.Millisecond
 	exitPauseMax = 100 * time.Millisecond
@@ -95,21 +95,26 @@ const (
 
 // watchExit waits until no process of a container is left. A runtime needs about as long
 // again to clear up after it, and some steps need not wait for that. Who cannot see the
-// container's cgroup learns of its end from the runtime.
+// container's processes learns of its end from the runtime.
 func (x *execution) watchExit(ctx context.Context, s *stopping) {
 	if !x.exitAwaited(s.step) {
 		return
 	}
-	left := x.e.cgroups.Occupied(criconfig.CgroupParents(x.plan.Pod.UID, x.e.node()), s.id)
-	for pause := exitPauseMin; left != nil; pause = min(pause+pause/8, exitPauseMax) {
-		if !left() {
-			x.turns[s.step.ID].exit()
-			return
-		}
+	first, err := x.e.processOf(ctx, s.id)
+	if err != nil {
+		return
+	}
+	occupants, seen := x.e.cgroups.Occupants(criconfig.CgroupParents(x.plan.Pod.UID, x.e.node()), s.id, first)
+	if !seen {
+		return
+	}
+	defer occupants.Close()
+	for pause := exitPauseMin; occupants.Left(); pause = min(pause+pause/8, exitPauseMax) {
 		if sleep(ctx, pause) != nil {
 			return
 		}
 	}
+	x.turns[s.step.ID].exit()
 }
 
 // exitAwaited tells that a step begins once the container of a stop has exited.

@@ -49,6 +49,7 @@ func parse() *options {
 	flag.StringVar(&o.json, "json", "", "file for all figures")
 	flag.StringVar(&o.markdown, "markdown", "", "file for the tables, as a page of the documentation")
 	flag.Parse()
+	o.running = max(o.running, 1) // The pod that is planned runs.
 	return o
 }
 

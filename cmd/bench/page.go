@@ -40,8 +40,8 @@ func (m *Machine) peers() string {
 const growth = `## What grows with the node
 
 The number of calls of a plan does not (above: ` + "`plan-…`" + `). Their time does, a little: a runtime answers a filtered list by going
-through all its records. ` + "`apply`" + ` looks for a kubelet among the names of all processes, of which each pod adds two or
-three. ` + "`get -A`" + ` lists everything once and asks for the status of each container.
+through all its records. ` + "`apply`" + ` looks for a kubelet among the names of all processes, of which each pod that runs
+adds two or three. ` + "`get -A`" + ` lists everything once and asks for the status of each container.
 
 `
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -59,7 +60,7 @@ func (t *tree) tryRemove(name string) error {
 func (t *tree) processes(name string) ([]int, error) {
 	var pids []int
 	for _, h := range t.hierarchies {
-		found, err := h.processes(name)
+		found, err := processesIn(h.at(name))
 		if err != nil {
 			return nil, err
 		}
@@ -69,26 +70,38 @@ func (t *tree) processes(name string) ([]int, error) {
 	return slices.Compact(pids), nil
 }
 
-func (h hierarchy) processes(name string) ([]int, error) {
+// processesIn lists the processes in the directory of a cgroup and in those below it. A
+// cgroup that is gone has none.
+func processesIn(dir string) ([]int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil && !isGone(err) {
+		return nil, err
+	}
 	var pids []int
-	for _, word := range readWords(filepath.Join(h.at(name), "cgroup.procs")) {
-		if pid, err := strconv.Atoi(word); err == nil {
+	for word := range strings.FieldsSeq(string(text)) {
+		if pid, notNumber := strconv.Atoi(word); notNumber == nil {
 			pids = append(pids, pid)
 		}
 	}
-	children, err := h.children(name)
-	if err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !isGone(err) {
 		return nil, err
 	}
-	for _, child := range children {
-		found, err := h.processes(child)
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		below, err := processesIn(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, err
 		}
-		pids = append(pids, found...)
+		pids = append(pids, below...)
 	}
 	return pids, nil
 }
+
+// isGone tells that a cgroup was removed, also while it was read.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
 // stopSlice makes systemd forget a slice, which it would make again otherwise.
 // It is only called once nothing runs in it: systemd stops what does.

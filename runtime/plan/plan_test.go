@@ -220,6 +220,31 @@ func TestMake(t *testing.T) {
 			},
 			want: []string{"remove-app-3-of-s0 NeverStarted"},
 		},
+		"a replacement that is proven lets the record before the last one go": {
+			world: func(d *podspec.Desired) *world {
+				w := newWorld(d).sandbox("s0", 0, SandboxReady)
+				w.container("s0", "seed", 0, Exited)
+				w.container("s0", "app", 0, Exited)
+				w.container("s0", "app", 1, Running)
+				w.container("s0", "log", 0, Running)
+				return w
+			},
+			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
+			want: []string{
+				"check-app BeforeStart",
+				"stop-app-1-of-s0 SpecChanged after check-app",
+				"start-app SpecChanged after check-app,stop-app-1-of-s0 created after check-app once exited stop-app-1-of-s0",
+				"remove-app-0-of-s0 Superseded after check-app",
+			},
+		},
+		"what a newer record has outlived is stopped": {
+			world: func(d *podspec.Desired) *world {
+				w := running(d)
+				w.container("s0", "app", 1, Running)
+				return w
+			},
+			want: []string{"stop-app-0-of-s0 Superseded"},
+		},
 		"what was to be replaced when a pass was interrupted still is": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)

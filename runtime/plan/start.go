@@ -44,7 +44,11 @@ func (b *builder) startContainer(s start, waits string) string {
 		PostStart: HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
-	b.removeSurplus(name)
+	if proven := b.createAfter(name); proven != nil {
+		// What the stop is about to leave is the newest dead one.
+		ends = proven
+	}
+	b.removeSurplus(name, ends)
 	return id
 }
 
@@ -97,9 +101,8 @@ func (b *builder) endsOf(name string, kinds ...Kind) []string {
 
 // removeSurplus removes the dead records of a container except the newest, which
 // carries the restart count on (kubelet: container garbage collection keeps one).
-// Nobody waits for that, and it waits for nobody: whatever comes of a stop or a start, a
-// newer record is there.
-func (b *builder) removeSurplus(name string) {
+// No start waits for that.
+func (b *builder) removeSurplus(name string, ends []string) {
 	kept := false
 	for _, c := range b.v.containers {
 		if c.Name != name || b.removesContainer(c.ID) {
@@ -110,7 +113,7 @@ func (b *builder) removeSurplus(name string) {
 			continue
 		}
 		if c.State == Exited || c.State == Unknown {
-			b.removeContainer(c, nil, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
+			b.removeContainer(c, ends, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
 		}
 	}
 }

@@ -62,8 +62,8 @@ type Step struct {
 	// ID is unique in the plan, for example start-app.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// After lists the steps that must have ended before this one begins. Steps
-	// without a path between them may overlap.
+	// After lists the steps that must have ended before this one begins; of those in
+	// AfterExit less is enough. Steps without a path between them may overlap.
 	After     []string  `json:"after,omitempty"`
 	OnFailure OnFailure `json:"onFailure"`
 

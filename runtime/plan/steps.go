@@ -84,6 +84,7 @@ func (b *builder) stop() {
 	} else {
 		b.stopContainers()
 		b.resetContainers()
+		b.stopOutlived()
 	}
 	b.removeLeftovers()
 }

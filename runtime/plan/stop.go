@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -122,6 +123,20 @@ func (v *view) isSidecar(name string) bool {
 func (b *builder) stopContainers() {
 	for _, k := range b.d.kills {
 		b.stopContainer(k, after([]string{b.checks[k.ref.Name]}))
+	}
+}
+
+// stopOutlived stops what runs although a newer record has taken its place: a replacement
+// may begin before the stop of what it replaces has ended, and that one may fail or be cut
+// off. (A kubelet looks at the newest record of a name alone.)
+func (b *builder) stopOutlived() {
+	for _, c := range b.v.containers {
+		newest := b.v.newest(c.Name)
+		if c.State != Running || c == newest || b.v.leftManifest(c) || len(b.endsOfRecord(c.ID)) > 0 {
+			continue
+		}
+		message := fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)
+		b.stopContainer(kill{container: c, ref: b.refOf(c), reason: Superseded, message: message}, nil)
 	}
 }
 

@@ -147,7 +147,19 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
 	}
-	return &runtimeapi.ContainerStatusResponse{Status: proto.CloneOf(c.status)}, nil
+	reply := &runtimeapi.ContainerStatusResponse{Status: proto.CloneOf(c.status)}
+	if r.GetVerbose() && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		reply.Info = map[string]string{"info": `{"pid":42}`}
+	}
+	return reply, nil
+}
+
+// Runs tells whether a container runs.
+func (s *Server) Runs(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[id]
+	return c != nil && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 }
 
 // ListContainers lists containers.

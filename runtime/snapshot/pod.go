@@ -85,7 +85,7 @@ func (s *Pod) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed 
 	}
 	for _, sandbox := range s.Sandboxes {
 		if OwnedBy(ref, sandbox.GetLabels()) {
-			o.Sandboxes = append(o.Sandboxes, Sandbox(sandbox))
+			o.Sandboxes = append(o.Sandboxes, ObservedSandbox(sandbox))
 		}
 	}
 	for _, c := range s.Containers {
@@ -199,8 +199,8 @@ func (s *Pod) runtime() plan.Runtime {
 	return r
 }
 
-// Sandbox is a sandbox in the planner's words.
-func Sandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
+// ObservedSandbox is a sandbox in the planner's words.
+func ObservedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	out := plan.Sandbox{
 		ID:          s.GetId(),
 		Attempt:     s.GetMetadata().GetAttempt(),

@@ -13,7 +13,7 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // it is of use only beside the initialisation of other packages
-	// Others read no manifest, and would only share the processor with it.
+	// Other commands gain nothing that can be measured, or share the processor with it.
 	if slices.ContainsFunc(os.Args[1:], func(word string) bool { return word == "apply" || word == "plan" || word == "run" }) {
 		go meet()
 	}
