@@ -2,6 +2,7 @@ package runtimetest
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,9 @@ func TestLeaksAreFound(t *testing.T) {
 	stop, begun := make(chan struct{}), make(chan struct{})
 	go func() { close(begun); <-stop }()
 	<-begun
-	if left := goroutines(map[string]bool{}); len(left) != 1 || !strings.Contains(left[0], "TestLeaksAreFound") {
+	// Beside it there may be what is left of the test before, on its last line.
+	isOurs := func(g string) bool { return strings.Contains(g, "TestLeaksAreFound") }
+	if left := goroutines(map[string]bool{}); !slices.ContainsFunc(left, isOurs) {
 		t.Errorf("goroutines: %v", left)
 	}
 	close(stop)
