@@ -53,7 +53,8 @@ func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 func showAll(t *testing.T, path string, opts *Options, stdout, stderr *bytes.Buffer) {
 	t.Helper()
-	if err := (Log{path, "c"}).Read(t.Context(), opts, nil, stdout, stderr); err != nil && strings.Contains(err.Error(), "panic") {
+	out := &Shared{}
+	if err := (Log{path, "c"}).Read(t.Context(), opts, nil, out.Lines(stdout, ""), out.Lines(stderr, "")); err != nil && strings.Contains(err.Error(), "panic") {
 		t.Error(err)
 	}
 }

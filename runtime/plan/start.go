@@ -34,17 +34,17 @@ func (b *builder) startContainers() {
 
 func (b *builder) startContainer(s start, waits string) string {
 	name := s.ref.Name
-	ends := b.endsOf(name, StopContainer, RemoveContainer)
+	ends, proven := b.endsOf(name, StopContainer, RemoveContainer), b.createAfter(name)
 	id := b.add(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(s.ref),
 		After:       after([]string{b.sandbox, b.checks[name], waits}, ends),
-		CreateAfter: b.createAfter(name), AfterExit: b.replaces(name),
+		CreateAfter: proven, AfterExit: b.replaces(name),
 		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
 		PostStart: HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
-	if proven := b.createAfter(name); proven != nil {
+	if proven != nil {
 		// What the stop is about to leave is the newest dead one.
 		ends = proven
 	}

@@ -3,11 +3,10 @@ package snapshot
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
@@ -53,8 +52,10 @@ func planTwice(t *testing.T, r Recording, d *podspec.Desired) {
 		return
 	}
 	again, err := r.Plan(t.Context(), d, plan.Options{})
-	if diff := cmp.Diff(p, again, cmp.AllowUnexported(plan.Plan{})); err != nil || diff != "" {
-		t.Errorf("the same input gave another plan: %v (-first +second)\n%s", err, diff)
+	first, firstErr := json.Marshal(p)
+	second, secondErr := json.Marshal(again)
+	if err = errors.Join(err, firstErr, secondErr); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("the same input gave another plan: %v\n%s\n%s", err, first, second)
 	}
 	pods, err := r.Pods(t.Context(), []*podspec.Desired{d})
 	if err != nil {
