@@ -205,12 +205,16 @@ func (x *execution) perform(ctx context.Context, s *plan.Step) *Event {
 }
 
 // mustSkip tells that a step is not begun: the pass was interrupted or aborted,
-// or a step before it failed in a way that stops those after it.
+// or a step before it failed in a way that stops those after it. What may fail may also be
+// skipped: a container whose image cannot be had does not keep those after it from starting
+// (kubelet: SyncPod, start).
 func (x *execution) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
 	blocked := x.blocked(ctx, s.After)
 	if blocked {
-		x.states[s.ID] = stepBlocks
+		if s.OnFailure != plan.Continue {
+			x.states[s.ID] = stepBlocks
+		}
 		x.left = append(x.left, s)
 	}
 	x.mu.Unlock()

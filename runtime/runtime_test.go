@@ -164,15 +164,20 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 	}
 }
 
+// TestSkippingSparesSiblings: a container that cannot be started keeps none from starting
+// that only comes after it. Without a plain init container nothing goes on.
 func TestSkippingSparesSiblings(t *testing.T) {
-	got := graph(t, []plan.Step{
-		{ID: "pull-a", OnFailure: plan.SkipContainer},
-		{ID: "start-a", After: []string{"pull-a"}},
-		{ID: "start-b", After: nil},
-	}, "pull-a")
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"pull-a Failed", "start-a Skipped", "start-b Done"}, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	for onFailure, last := range map[plan.OnFailure]string{plan.Continue: "start-b Done", plan.Abort: "start-b Skipped"} {
+		got := graph(t, []plan.Step{
+			{ID: "pull-a", OnFailure: plan.SkipContainer},
+			{ID: "start-a", OnFailure: onFailure, After: []string{"pull-a"}},
+			{ID: "start-b", OnFailure: plan.Continue, After: []string{"start-a"}},
+			{ID: "start-c", OnFailure: plan.Continue},
+		}, "pull-a")
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"pull-a Failed", "start-a Skipped", last, "start-c Done"}, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", onFailure, diff)
+		}
 	}
 }
 

@@ -170,6 +170,21 @@ func TestMake(t *testing.T) {
 				"start-seed SandboxReplaced after run-sandbox,check-seed,remove-seed-0-of-s0",
 			},
 		},
+		"a sandbox in which nothing runs any more makes room whatever can be proven": {
+			world: func(d *podspec.Desired) *world {
+				w := newWorld(d).sandbox("s0", 0, SandboxNotReady)
+				w.container("s0", "seed", 0, Exited)
+				w.container("s0", "app", 0, Exited)
+				return w
+			},
+			want: []string{
+				"check-seed BeforeStart",
+				"stop-sandbox-s0 SandboxNotReady",
+				"remove-seed-0-of-s0 SandboxReplaced after stop-sandbox-s0",
+				"run-sandbox SandboxNotReady after stop-sandbox-s0",
+				"start-seed SandboxReplaced after run-sandbox,check-seed,remove-seed-0-of-s0",
+			},
+		},
 		"a crashed container is held": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
@@ -372,6 +387,40 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	for _, kind := range []Kind{RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup, ArchiveLogs} {
 		if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == kind }) {
 			t.Errorf("no step of kind %s", kind)
+		}
+	}
+}
+
+// TestSidecarsOutliveRegularContainersAlone: a debug container that does not end uses up no
+// sidecar's grace period (kubelet: newTerminationOrdering).
+func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
+	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	d.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}}
+	w := newWorld(d).sandbox("s0", 0, SandboxReady)
+	for _, name := range []string{"seed", "app", "debug"} {
+		w.container("s0", name, 0, Running)
+	}
+	w.Journal.Applied = d
+	for _, s := range Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
+		if s.Container == "seed" && s.Kind == StopContainer && !slices.Equal(s.StopAfter, []string{"stop-app-0-of-s0"}) {
+			t.Errorf("the sidecar ends after %v", s.StopAfter)
+		}
+	}
+}
+
+// TestHooksRunInAPodThatEnds: a manifest may give no time to stop, but a pod that ends has
+// a second.
+func TestHooksRunInAPodThatEnds(t *testing.T) {
+	d := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
+	none := int64(0)
+	d.Pod.Spec.TerminationGracePeriodSeconds = &none
+	w := running(d)
+	w.Journal.Applied = d
+	for hook, opts := range map[string]Options{"exec": {}, "": {GracePeriod: &none}} {
+		for _, s := range Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon, Options: opts}).Steps {
+			if s.Container == "app" && s.Kind == StopContainer && s.PreStop != hook {
+				t.Errorf("with %v: the hook %q, not %q", opts.GracePeriod, s.PreStop, hook)
+			}
 		}
 	}
 }

@@ -10,10 +10,11 @@ import (
 )
 
 // stopPod stops every running container and then every sandbox (kubelet:
-// killPodWithSyncResult). Sidecars are stopped last, in reverse order.
+// killPodWithSyncResult). Sidecars are stopped last, in reverse order. Where something runs
+// nothing is stopped before all that shall start again is proven.
 func (b *builder) stopPod() {
 	var gate []string
-	if b.d.createSandbox {
+	if b.d.createSandbox && b.v.anyRunning() {
 		gate = b.proofs
 	}
 	b.stopRunning(gate)
@@ -56,7 +57,9 @@ func (b *builder) stopRunning(gate []string) {
 		b.explainStop(c)
 		b.stops = append(b.stops, id)
 		if ref.Type != podspec.Sidecar {
-			plain = append(plain, id)
+			if ref.Type != podspec.Init && ref.Type != podspec.Ephemeral {
+				plain = append(plain, id)
+			}
 			continue
 		}
 		b.p.Steps[len(b.p.Steps)-1].StopAfter = after(plain, laterSidecars(b.v.pod, ref, sidecars))
@@ -147,7 +150,7 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 		SandboxID: k.container.SandboxID,
 		Reason:    k.reason, Message: k.message, Changes: k.diff.changes, Unchanged: k.diff.unchanged,
 	}
-	grace := b.v.grace(k)
+	grace := b.grace(k)
 	if grace > 0 {
 		step.PreStop = preStopOf(k)
 	}
@@ -156,6 +159,16 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 	}
 	step.GracePeriodSeconds = &grace
 	return b.add(step)
+}
+
+// grace is the time a container has to stop. In a pod that ends for good there is always
+// some, so that hooks run (kubelet: calculateEffectiveGracePeriod).
+func (b *builder) grace(k kill) int64 {
+	grace := b.v.grace(k)
+	if b.v.opts.GracePeriod == nil && (b.d.terminal || b.d.reason == Deleted) {
+		return max(grace, 1)
+	}
+	return grace
 }
 
 // shortestStop is the shortest time the kubelet ever gives a container to stop,
