@@ -363,6 +363,37 @@ func checkOrder(t *testing.T, p *Plan) {
 	}
 }
 
+// TestNamesMakeNoTwoStepsOne: containers and volumes may be named after what podctl does.
+func TestNamesMakeNoTwoStepsOne(t *testing.T) {
+	d := load(t, `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: pod, image: i:1, resources: {limits: {cpu: "2"}}}
+  - {name: volume-data, image: i:1, resources: {limits: {cpu: "2"}}, volumeMounts: [{name: data, mountPath: /d}]}
+  - {name: volume-x, image: i:2, resources: {limits: {cpu: "2"}}, volumeMounts: [{name: x, mountPath: /x}]}
+  volumes:
+  - {name: data, image: {reference: "i:3"}}
+  - {name: x, emptyDir: {}}
+`)
+	absent := newWorld(d)
+	absent.Images = map[string]Image{"i:1": {}, "i:2": {}, "i:3": {}}
+	resized := newWorld(d).sandbox("s0", 0, SandboxReady)
+	resized.Journal.Actuated = &Actuated{Containers: map[string]v1.ResourceRequirements{}}
+	resized.Volumes["x"] = Volume{Prepared: true, Digest: "a", Wanted: "b"}
+	for _, name := range []string{"pod", "volume-data", "volume-x"} {
+		resized.container("s0", name, 0, Running)
+	}
+	for _, w := range []*world{absent, resized} {
+		if p := w.make(); len(p.Steps) < 5 {
+			t.Errorf("there is little to do: %v", lines(p))
+		} else {
+			checkOrder(t, p)
+		}
+	}
+}
+
 func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
 	w := newWorld(d).sandbox("s0", 0, SandboxReady)

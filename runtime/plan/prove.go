@@ -150,13 +150,13 @@ func (b *builder) prepareVolumes(starting bool) {
 		switch {
 		case known && state.Prepared && state.Digest != state.Wanted:
 			b.volumes = append(b.volumes, b.add(Step{
-				ID: "update-volume-" + vol.Name, Kind: UpdateVolume, Volume: vol.Name, OnFailure: Abort,
+				ID: "update-volume/" + vol.Name, Kind: UpdateVolume, Volume: vol.Name, OnFailure: Abort,
 				Reason: ContentChanged, Message: "its content changed",
 			}))
 		case known && state.Prepared, !starting:
 		default:
 			step := Step{
-				ID: "prepare-volume-" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
+				ID: "prepare-volume/" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
 				Reason: VolumeMissing, Message: "not prepared yet",
 			}
 			if hostPathType(vol) == v1.HostPathFileOrCreate {
@@ -217,7 +217,7 @@ func (b *builder) pull(s start) {
 	for i := range b.v.pod.Spec.Volumes {
 		vol := &b.v.pod.Spec.Volumes[i]
 		if vol.Image != nil && mounts(s.ref, vol.Name) {
-			b.pullImage(s.ref, vol.Image.Reference, vol.Image.PullPolicy, "pull-volume-"+vol.Name)
+			b.pullImage(s.ref, vol.Image.Reference, vol.Image.PullPolicy, "pull-volume/"+vol.Name)
 		}
 	}
 }

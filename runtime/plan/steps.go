@@ -148,12 +148,14 @@ func (b *builder) updateContainers() []string {
 func (b *builder) updatePod(waits []string) {
 	if b.d.updatePod || len(b.d.updates) > 0 {
 		b.add(Step{
-			ID: "update-pod", Kind: UpdatePod, OnFailure: Continue, After: waits,
+			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, After: waits,
 			Reason: Resized, Message: "the pod's resources changed",
 		})
 	}
 }
 
+// add adds a step. Its id is unique since no two kinds of steps share what stands before a
+// name, and no name of a container or a volume has a slash.
 func (b *builder) add(s Step) string {
 	b.p.Steps = append(b.p.Steps, s)
 	return s.ID
