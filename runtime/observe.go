@@ -47,6 +47,7 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
+	settleBegun(s)
 	s.Runtime = facts.Runtime
 	node := e.node()
 	s.Node = &node

@@ -36,7 +36,7 @@ func (x *execution) begin() error {
 	}
 	starts := len(x.plan.Steps) > 0
 	if starts {
-		x.noteActuated(before)
+		x.noteBegun(before)
 	}
 	digest := x.desired.Digest()
 	if j.Applied != nil && j.Applied.Digest() == digest && !j.Deleted {
@@ -128,15 +128,6 @@ func (x *execution) undone(s *plan.Step) bool {
 	return slices.Contains(x.left, s) || slices.ContainsFunc(x.failed, func(f StepError) bool { return f.Step == s })
 }
 
-// noteResizedPod keeps the pod's own resources once all that depends on them has
-// been changed: until then the change is still to be made.
-func (x *execution) noteResizedPod() {
-	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
-	if updates && len(x.failed)+len(x.left) == 0 {
-		x.journal.Actuated.Pod = x.desired.Pod.Spec.Resources
-	}
-}
-
 func (x *execution) forget() error {
 	if len(x.failed) > 0 || len(x.left) > 0 || x.aborted {
 		return nil
@@ -149,6 +140,7 @@ func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.yield.started[ref.Name] = id
+	x.journal.Settle(ref.Name)
 	delete(x.journal.StartErrors, ref.Name)
 	if x.journal.Backoffs == nil {
 		x.journal.Backoffs = map[string]plan.Backoff{}
@@ -197,45 +189,6 @@ func (x *execution) noteHolds() bool {
 		}
 	}
 	return news
-}
-
-// noteActuated keeps the resources containers run with, before they are started
-// with them: a container without a record would look as if it had to be resized.
-func (x *execution) noteActuated(before *v1.Pod) {
-	a := x.journal.Actuated
-	if a == nil {
-		a = &plan.Actuated{}
-		x.journal.Actuated = a
-	}
-	if a.Containers == nil {
-		a.Containers = map[string]v1.ResourceRequirements{}
-	}
-	for _, ref := range podspec.Containers(x.desired.Pod) {
-		if _, known := a.Containers[ref.Name]; !known {
-			a.Containers[ref.Name] = resourcesOf(before, ref)
-		}
-	}
-	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.StartContainer {
-			if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
-				a.Containers[ref.Name] = ref.Resources
-			}
-		}
-	}
-	if x.plan.CreateSandbox {
-		a.Pod = x.desired.Pod.Spec.Resources
-	}
-}
-
-// resourcesOf are the resources a container without a record is taken to have:
-// those of the manifest applied before, or else of this one.
-func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
-	if before != nil {
-		if old, ok := podspec.FindContainer(before, ref.Name); ok {
-			return old.Resources
-		}
-	}
-	return ref.Resources
 }
 
 // completes tells that the pod has finished and nobody has written it down.

@@ -9,6 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // runSandbox creates and starts the pod's sandbox. Once begun it is finished,
@@ -40,6 +41,7 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 	observed := snapshot.ObservedSandbox(status.GetStatus())
 	x.mu.Lock()
 	x.yield.sandboxID, x.yield.podIPs, x.yield.config = reply.GetPodSandboxId(), observed.IPs, config
+	x.journal.Settle(state.BegunPod)
 	x.mu.Unlock()
 	return strings.Join(observed.IPs, ","), nil
 }

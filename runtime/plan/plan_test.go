@@ -213,6 +213,24 @@ func TestMake(t *testing.T) {
 				"remove-log-0-of-s0 RemovedFromSpec after stop-log-0-of-s0",
 			},
 		},
+		"nothing starts before all that stops has ended": {
+			world: func(d *podspec.Desired) *world {
+				w := running(d)
+				w.container("s0", "old", 0, Running)
+				w.Containers[2].State, w.Containers[2].ExitCode, w.Containers[2].FinishedAt = Exited, 1, noon.Add(-time.Hour)
+				return w
+			},
+			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
+			want: []string{
+				"check-app BeforeStart",
+				"check-log BeforeStart",
+				"stop-app-0-of-s0 SpecChanged after check-app",
+				"stop-old-0-of-s0 RemovedFromSpec",
+				"remove-old-0-of-s0 RemovedFromSpec after stop-old-0-of-s0",
+				"start-app SpecChanged after check-app,stop-app-0-of-s0,stop-old-0-of-s0 created after check-app once exited stop-app-0-of-s0,stop-old-0-of-s0",
+				"start-log Exited after check-log,stop-app-0-of-s0,stop-old-0-of-s0 once exited stop-app-0-of-s0,stop-old-0-of-s0",
+			},
+		},
 		"a record that was never started makes room for the next attempt": {
 			world: func(d *podspec.Desired) *world {
 				w := newWorld(d).sandbox("s0", 0, SandboxReady)
@@ -371,14 +389,14 @@ metadata: {name: web}
 spec:
   containers:
   - {name: pod, image: i:1, resources: {limits: {cpu: "2"}}}
-  - {name: volume-data, image: i:1, resources: {limits: {cpu: "2"}}, volumeMounts: [{name: data, mountPath: /d}]}
+  - {name: volume-data, image: i:4, resources: {limits: {cpu: "2"}}, volumeMounts: [{name: data, mountPath: /d}]}
   - {name: volume-x, image: i:2, resources: {limits: {cpu: "2"}}, volumeMounts: [{name: x, mountPath: /x}]}
   volumes:
   - {name: data, image: {reference: "i:3"}}
   - {name: x, emptyDir: {}}
 `)
 	absent := newWorld(d)
-	absent.Images = map[string]Image{"i:1": {}, "i:2": {}, "i:3": {}}
+	absent.Images = map[string]Image{"i:1": {}, "i:2": {}, "i:3": {}, "i:4": {}}
 	resized := newWorld(d).sandbox("s0", 0, SandboxReady)
 	resized.Journal.Actuated = &Actuated{Containers: map[string]v1.ResourceRequirements{}}
 	resized.Volumes["x"] = Volume{Prepared: true, Digest: "a", Wanted: "b"}

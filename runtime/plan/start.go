@@ -34,16 +34,17 @@ func (b *builder) startContainers() {
 
 func (b *builder) startContainer(s start, waits string) string {
 	name := s.ref.Name
-	ends, proven := b.endsOf(name, StopContainer, RemoveContainer), b.createAfter(name)
+	removed, proven, exits := b.endsOf(name, RemoveContainer), b.createAfter(name), b.exits()
 	id := b.add(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(s.ref),
-		After:       after([]string{b.sandbox, b.checks[name], waits}, ends),
-		CreateAfter: proven, AfterExit: b.replaces(name),
+		After:       after([]string{b.sandbox, b.checks[name], waits}, exits, removed),
+		CreateAfter: proven, AfterExit: exits,
 		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
 		PostStart: HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
+	ends := after(b.endsOf(name, StopContainer), removed)
 	if proven != nil {
 		// What the stop is about to leave is the newest dead one.
 		ends = proven
@@ -52,18 +53,19 @@ func (b *builder) startContainer(s start, waits string) string {
 	return id
 }
 
-// replaces are the stops of the container that a start replaces in its sandbox.
-func (b *builder) replaces(name string) []string {
+// exits are the stops of a sandbox that stays. All that stops has ended before anything
+// starts, which may need its ports or its memory (kubelet: SyncPod, step 3).
+func (b *builder) exits() []string {
 	if b.d.createSandbox {
 		return nil
 	}
-	return b.endsOf(name, StopContainer)
+	return after(b.stepsOf(StopContainer))
 }
 
 // createAfter are the steps after which a replacement can be created, beside the stop of
 // what it replaces: its proof. Nothing else is created before its turn.
 func (b *builder) createAfter(name string) []string {
-	if len(b.replaces(name)) == 0 {
+	if b.d.createSandbox || len(b.endsOf(name, StopContainer)) == 0 {
 		return nil
 	}
 	return after([]string{b.checks[name]})

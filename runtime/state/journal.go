@@ -3,6 +3,8 @@ package state
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -46,11 +48,38 @@ type Journal struct {
 	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
 	// Actuated is what was applied last of cpu and memory.
 	Actuated *plan.Actuated `json:"actuated,omitempty"`
+	// Begun is what was about to be made in a pass that has not come to its end, by
+	// container name and under BegunPod for the sandbox.
+	Begun map[string]Begun `json:"begun,omitempty"`
 	// Left is what ran when podctl made its last pass.
 	Left *plan.Left `json:"left,omitempty"`
 	// Reserved holds attempts which turned out to be taken, by container name and
 	// under the empty name for the sandbox.
 	Reserved map[string]uint32 `json:"reservedAttempts,omitempty"`
+}
+
+// BegunPod stands for the pod itself among the names of its containers.
+const BegunPod = ""
+
+// Begun is an attempt that was about to be made, and the resources it was to have; nil for
+// a pod without any of its own.
+type Begun struct {
+	Attempt   uint32                   `json:"attempt"`
+	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// Settle takes what has begun under a name for made. Where nothing has, nothing changes.
+func (j *Journal) Settle(name string) {
+	begun, ok := j.Begun[name]
+	if !ok || j.Actuated == nil {
+		return
+	}
+	delete(j.Begun, name)
+	if name == BegunPod {
+		j.Actuated.Pod = begun.Resources
+		return
+	}
+	j.Actuated.Containers[name] = *begun.Resources
 }
 
 // Observed is the journal in the planner's words.

@@ -1,0 +1,34 @@
+package runtime
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestResizeThatFailedIsStillToBeMade: a container that goes on with its old resources,
+// whatever kept it from being replaced, is replaced by the next pass.
+func TestResizeThatFailedIsStillToBeMade(t *testing.T) {
+	const limits = "resources: {limits: {memory: 64Mi}}, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]"
+	pod := strings.Replace(tripPod("web"), "name: a, image: 'i:1'", "name: a, image: 'i:1', "+limits, 1)
+	f := newFaultLab(t, faultShape{before: pod})
+	grown := strings.Replace(pod, "memory: 64Mi", "memory: 128Mi", 1)
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Fail: codes.Unknown})
+	if _, err := f.once(grown); err == nil {
+		t.Fatal("the stop did not fail")
+	}
+	f.proxy.Disturb(runtimetest.Disturbance{})
+	if err := f.converge(grown); err != nil {
+		t.Fatal(err)
+	}
+	if calls := f.proxy.Writes(); !slices.Contains(calls, "StartContainer") {
+		t.Errorf("it was not made: %v", calls)
+	}
+	if p, err := f.once(grown); err != nil || len(p.Steps) > 0 {
+		t.Errorf("it is made again: %v, %v", p, err)
+	}
+}
