@@ -135,26 +135,35 @@ func (x *execution) forget() error {
 	return x.e.layout.Pod(x.plan.Pod.UID).RemoveJournal()
 }
 
-// noteStart keeps the restart delay and the outcome of one start.
+// noteTry keeps the restart delay that one more start brings, whatever comes of it
+// (kubelet: doBackOff).
+func (x *execution) noteTry(ref podspec.ContainerRef) {
+	exited := x.newestExited(ref.Name)
+	if exited == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.journal.Backoffs == nil {
+		x.journal.Backoffs = map[string]plan.Backoff{}
+	}
+	key := x.desired.ContainerSpecHash(ref.Container)
+	b := x.journal.Backoffs[ref.Name]
+	if b.Key != key {
+		b = plan.Backoff{}
+	}
+	b = b.Advance(exited.FinishedAt, x.e.now())
+	b.Key = key
+	x.journal.Backoffs[ref.Name] = b
+}
+
+// noteStart keeps that a container was started.
 func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.yield.started[ref.Name] = id
 	x.journal.Settle(ref.Name)
 	delete(x.journal.StartErrors, ref.Name)
-	if x.journal.Backoffs == nil {
-		x.journal.Backoffs = map[string]plan.Backoff{}
-	}
-	key := x.desired.ContainerSpecHash(ref.Container)
-	if exited := x.newestExited(ref.Name); exited != nil {
-		b := x.journal.Backoffs[ref.Name]
-		if b.Key != key {
-			b = plan.Backoff{}
-		}
-		b = b.Advance(exited.FinishedAt, x.e.now())
-		b.Key = key
-		x.journal.Backoffs[ref.Name] = b
-	}
 }
 
 // newestExited is the record a restart delay counts from.

@@ -21,6 +21,7 @@ func (x *execution) startContainer(ctx context.Context, s *plan.Step) (string, e
 	if err != nil {
 		return "", err
 	}
+	x.noteTry(ref)
 	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s)
 	if err != nil {
 		x.noteFailure(ref.Name, err)
