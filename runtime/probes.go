@@ -179,7 +179,7 @@ func (q *inquiry) report(ref podspec.ContainerRef, t plan.ProbeType, p *v1.Probe
 	}
 	r.ContainerID = c.ID
 	if record, ok := q.observed.Journal.Probes[c.ID][t]; ok {
-		r.Record = record
+		r.Record = record.Reopened(p, q.now)
 	}
 	r.Why = q.whyNot(ref.Container, c, t, p, &r.Record)
 	return r

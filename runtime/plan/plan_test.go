@@ -508,6 +508,27 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	}
 }
 
+// TestStaleFailureIsAskedAgain: what nobody acted on in time is confirmed by one failure,
+// or taken back by one success; a fresh one stands.
+func TestStaleFailureIsAskedAgain(t *testing.T) {
+	p := &v1.Probe{FailureThreshold: 3, SuccessThreshold: 1, PeriodSeconds: 10}
+	for _, kind := range []ProbeType{Liveness, Startup} {
+		failed := InitialProbe(kind)
+		for range 3 {
+			failed = failed.Fold(kind, p, ProbeFailure, noon)
+		}
+		if soon := failed.Reopened(p, noon.Add(time.Second)); soon != failed {
+			t.Errorf("%s: a fresh failure is open again: %+v", kind, soon)
+		}
+		late := noon.Add(time.Minute)
+		for verdict, onHold := range map[ProbeResult]bool{ProbeFailure: true, ProbeSuccess: kind == Startup} {
+			if r := failed.Reopened(p, late).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late) {
+				t.Errorf("%s: after one more %s it is %+v", kind, verdict, r)
+			}
+		}
+	}
+}
+
 func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
 	var b Backoff
 	at := noon

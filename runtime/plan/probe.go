@@ -106,6 +106,16 @@ func (r ProbeRecord) Fold(t ProbeType, p *v1.Probe, verdict ProbeResult, at time
 	return r
 }
 
+// Reopened is the record of a failure that nobody acted on in time, made ready to be asked
+// again: the next answer confirms it or takes it back. A kubelet acts at once, and has no
+// need for it.
+func (r ProbeRecord) Reopened(p *v1.Probe, now time.Time) ProbeRecord {
+	if r.OnHold && r.Result == ProbeFailure && r.Stale(p, now) {
+		r.OnHold, r.Run = false, p.FailureThreshold-1
+	}
+	return r
+}
+
 // Counts tells whether a run at that time may count towards a threshold: only a
 // whole period after the last one that did, so that calling podctl three times
 // in a second restarts nothing.
