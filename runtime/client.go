@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // The connection's limits are the kubelet's (cri-client: maxMsgSize,
@@ -205,12 +207,12 @@ func (e *callError) Unwrap() error { return e.err }
 func (c *Client) waitsFor(req any) time.Duration {
 	switch req := req.(type) {
 	case *runtimeapi.StopContainerRequest:
-		return time.Duration(req.GetTimeout()) * time.Second
+		return plan.Seconds(req.GetTimeout())
 	case *runtimeapi.ExecSyncRequest:
 		if req.GetTimeout() == 0 {
 			return 24 * time.Hour
 		}
-		return time.Duration(req.GetTimeout()) * time.Second
+		return plan.Seconds(req.GetTimeout())
 	case *runtimeapi.RunPodSandboxRequest:
 		return c.Timeout
 	case *runtimeapi.PullImageRequest:

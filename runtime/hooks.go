@@ -24,7 +24,7 @@ func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspe
 	case h.HTTPGet != nil:
 		return probe.HTTPHook(ctx, h.HTTPGet, x.target(ref, id))
 	case h.Sleep != nil:
-		return sleep(ctx, time.Duration(h.Sleep.Seconds)*time.Second)
+		return sleep(ctx, plan.Seconds(h.Sleep.Seconds))
 	}
 	return errors.New("a hook must be exec, httpGet or sleep")
 }

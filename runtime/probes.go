@@ -190,7 +190,7 @@ func (q *inquiry) report(ref podspec.ContainerRef, t plan.ProbeType, p *v1.Probe
 // or it has been decided for good.
 func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType, p *v1.Probe, record *plan.ProbeRecord) string {
 	running := q.now.Sub(c.StartedAt)
-	delay := time.Duration(p.InitialDelaySeconds) * time.Second
+	delay := plan.Seconds(p.InitialDelaySeconds)
 	started := spec.StartupProbe == nil || q.observed.Journal.Probes[c.ID][plan.Startup].Result == plan.ProbeSuccess
 	switch {
 	case running < delay && !plan.AheadOf(q.now, c.StartedAt):

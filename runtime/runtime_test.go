@@ -196,6 +196,16 @@ func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {
 	}
 }
 
+// TestReachedInTimeIfOnlyJust: the time may run out in the moment in which a goal is reached.
+func TestReachedInTimeIfOnlyJust(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	<-ctx.Done()
+	if err := (&waiter{goal: Ready}).translate(ctx, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStartedAndOver: a container that ended well before anybody looked has been started.
 func TestStartedAndOver(t *testing.T) {
 	ended := func(code int32) v1.ContainerStatus {

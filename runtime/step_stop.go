@@ -148,7 +148,7 @@ func preStop(c *v1.Container) *v1.LifecycleHandler {
 func (x *execution) preStop(ctx context.Context, s *stopping) {
 	x.progress(s.step, "runs its preStop hook")
 	began := x.e.now()
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.grace)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, plan.Seconds(s.grace))
 	defer cancel()
 	if err := x.hook(ctx, s.preStop, s.ref, s.id); err != nil {
 		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
@@ -163,7 +163,7 @@ func (x *execution) preStop(ctx context.Context, s *stopping) {
 // awaitStops waits for the stops that come before this one, for as long as the
 // grace period lasts. It tells whether there was anything to wait for.
 func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(x.graceLeft(s))*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, plan.Seconds(x.graceLeft(s)))
 	defer cancel()
 	waited := false
 	for _, id := range s.step.StopAfter {
@@ -213,7 +213,7 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 	switch {
 	case status == nil:
 		return ""
-	case status.GetExitCode() == killed && took >= time.Duration(grace)*time.Second:
+	case status.GetExitCode() == killed && took >= plan.Seconds(grace):
 		return fmt.Sprintf("killed after %ds", grace)
 	}
 	return fmt.Sprintf("exited %d", status.GetExitCode())

@@ -256,7 +256,7 @@ func (w *waiter) wake(at time.Time) {
 
 func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
 	if deadline := w.desired.Pod.Spec.ActiveDeadlineSeconds; deadline != nil && status.StartTime != nil {
-		w.wake(status.StartTime.Add(time.Duration(*deadline) * time.Second))
+		w.wake(status.StartTime.Add(plan.Seconds(*deadline)))
 	}
 }
 
@@ -334,7 +334,7 @@ func (w *waiter) probePeriod() time.Duration {
 	for _, ref := range podspec.Containers(w.desired.Pod) {
 		for _, t := range plan.ProbeTypes() {
 			if p := plan.ProbeOf(ref.Container, t); p != nil {
-				period = min(period, time.Duration(p.PeriodSeconds)*time.Second, time.Second)
+				period = min(period, plan.Seconds(p.PeriodSeconds), time.Second)
 			}
 		}
 	}
@@ -371,6 +371,9 @@ func fingerprint(s *snapshot.Pod) string {
 
 // translate turns the end of the time into what the user waited for.
 func (w *waiter) translate(ctx context.Context, err error) error {
+	if err == nil {
+		return nil // It was reached in time, if only just.
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if len(w.waiting) == 0 {
 			w.waiting = []string{err.Error()}

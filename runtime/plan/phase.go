@@ -151,5 +151,5 @@ func (v *view) phaseTerminal() bool {
 func (v *view) deadlineExceeded() bool {
 	deadline := v.pod.Spec.ActiveDeadlineSeconds
 	started := v.startTime()
-	return deadline != nil && !started.IsZero() && v.now.Sub(started) >= seconds(*deadline)
+	return deadline != nil && !started.IsZero() && v.now.Sub(started) >= Seconds(*deadline)
 }

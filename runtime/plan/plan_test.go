@@ -508,6 +508,23 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	}
 }
 
+// TestNoTimeIsTooLong: a manifest may ask for more seconds than a duration holds.
+func TestNoTimeIsTooLong(t *testing.T) {
+	d := load(t, webPod)
+	forever := int64(1) << 60
+	d.Pod.Spec.TerminationGracePeriodSeconds = &forever
+	w := running(d)
+	w.Journal.Applied = d
+	for _, s := range Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
+		if s.Kind == StopContainer && (Seconds(*s.GracePeriodSeconds) <= 0 || time.Duration(*s.GracePeriodSeconds)*time.Second <= 0) {
+			t.Errorf("%s is given %d seconds", s.ID, *s.GracePeriodSeconds)
+		}
+	}
+	if Seconds(forever) <= 0 {
+		t.Error("time runs backwards")
+	}
+}
+
 // TestStaleFailureIsAskedAgain: what nobody acted on in time is confirmed by one failure,
 // or taken back by one success; a fresh one stands.
 func TestStaleFailureIsAskedAgain(t *testing.T) {

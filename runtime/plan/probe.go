@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func (r ProbeRecord) Counts(p *v1.Probe, at time.Time) bool {
 		return true
 	}
 	since := at.Sub(r.CountedAt)
-	return since < 0 || since >= seconds(p.PeriodSeconds)
+	return since < 0 || since >= Seconds(p.PeriodSeconds)
 }
 
 // Stale tells whether a recorded failure is too old to act on: nobody has asked
@@ -134,7 +135,7 @@ func (r ProbeRecord) Stale(p *v1.Probe, now time.Time) bool {
 		return false
 	}
 	age := now.Sub(r.CountedAt)
-	return age < 0 || age > time.Duration(p.FailureThreshold)*seconds(p.PeriodSeconds)
+	return age < 0 || age > Seconds(int64(p.FailureThreshold)*int64(p.PeriodSeconds))
 }
 
 func threshold(p *v1.Probe, verdict ProbeResult) int32 {
@@ -144,4 +145,8 @@ func threshold(p *v1.Probe, verdict ProbeResult) int32 {
 	return p.SuccessThreshold
 }
 
-func seconds[N int32 | int64](n N) time.Duration { return time.Duration(n) * time.Second }
+// Seconds is a number of seconds of a manifest as a duration. A manifest may ask for more
+// than a duration holds: 68 years are as good.
+func Seconds[N int32 | int64](n N) time.Duration {
+	return time.Duration(min(int64(n), math.MaxInt32)) * time.Second
+}

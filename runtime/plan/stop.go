@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -157,6 +158,7 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 	if b.v.opts.GracePeriod == nil {
 		grace = max(grace, shortestStop)
 	}
+	grace = min(grace, longestStop)
 	step.GracePeriodSeconds = &grace
 	return b.add(step)
 }
@@ -174,6 +176,10 @@ func (b *builder) grace(k kill) int64 {
 // shortestStop is the shortest time the kubelet ever gives a container to stop,
 // in seconds (kubelet: minimumGracePeriodInSeconds).
 const shortestStop = 2
+
+// longestStop is the longest time a container gets to stop, in seconds: runtimes count in
+// nanoseconds, which do not hold all that a manifest may ask for.
+const longestStop = math.MaxInt32
 
 // grace is the time a container has to stop: the user's word, else that of the
 // probe that failed, else the pod's, else what was written on the container
