@@ -115,6 +115,17 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestNamespaceOfAManifest: who names another namespace than the manifest means another pod.
+func TestNamespaceOfAManifest(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n"
+	for namespace, refused := range map[string]bool{"shop": false, "other": true} {
+		code, _, stderr := call(t, pod, "delete", "--runtime-endpoint", "unix:///nowhere.sock", "-n", namespace, "-")
+		if said := strings.Contains(stderr, "shop/web of the manifest is not in the namespace"); code != exitError || said != refused {
+			t.Errorf("-n %s: exit code %d\n%s", namespace, code, stderr)
+		}
+	}
+}
+
 func TestControlCharactersAreShown(t *testing.T) {
 	_, _, stderr := call(t, "", "plan", "/absent/\x1b[31m.yaml")
 	if strings.Contains(stderr, "\x1b") || !strings.Contains(stderr, `\x1b[31m`) {

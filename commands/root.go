@@ -25,6 +25,8 @@ type globals struct {
 	runtimeEndpoint string
 	imageEndpoint   string
 	namespace       string
+	// namespaceGiven tells that it stands on the command line.
+	namespaceGiven bool
 	stateDir        string
 	logRoot         string
 	cgroupRoot      string
@@ -128,7 +130,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&g.runtimeEndpoint, endpointFlag, "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
 	f.StringVar(&g.imageEndpoint, "image-endpoint", "", "Socket of the image service, if it is another one")
-	f.StringVarP(&g.namespace, "namespace", "n", "default", "Namespace of pods that are named")
+	f.StringVarP(&g.namespace, "namespace", "n", "default", "Namespace of pods that are named; manifests say their own")
 	f.StringVar(&g.stateDir, "state-dir", state.Default().Root, "Where podctl keeps what the runtime cannot")
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
@@ -149,6 +151,7 @@ func (g *globals) begin(cmd *cobra.Command, args []string) error {
 		args = args[:dash]
 	}
 	g.words = append(strings.Fields(cmd.CommandPath()), args...)
+	g.namespaceGiven = cmd.Flags().Changed("namespace")
 	if err := g.configure(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}

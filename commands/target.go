@@ -182,7 +182,19 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 	if len(m.Pods) == 0 {
 		return nil, &codeError{code: exitRefused, err: fmt.Errorf("%s: holds no Pod", manifests[0])}
 	}
-	return m.Pods, nil
+	return m.Pods, g.checkNamespace(m.Pods)
+}
+
+// checkNamespace refuses pods of another namespace than the command line says, as kubectl
+// does: somebody means another pod.
+func (g *globals) checkNamespace(pods []*podspec.Desired) error {
+	for _, d := range pods {
+		if g.namespaceGiven && d.Pod.Namespace != g.namespace {
+			return usagef("pod %s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
+				plan.RefOf(d.Pod), g.namespace)
+		}
+	}
+	return nil
 }
 
 // refs names the pods of a selection; a pod is found by its journal also when

@@ -122,6 +122,11 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 			t.Errorf("%s: %d containers were made", word, len(after.Containers)-len(before.Containers))
 		}
 	}
+	for _, name := range []string{stored.Pod.Name, "pod/" + stored.Pod.Name} {
+		if d, err := FindPod([]*podspec.Desired{stored}, stored.Pod.Namespace, name); d != stored {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if _, err := f.engine.Apply(t.Context(), stored, Options{}); err != nil {
 		t.Errorf("the stored copy, and nothing has changed: %v", err)
 	}
@@ -129,6 +134,11 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("changed")
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopPodSandbox", Nth: 1, Fail: codes.Unknown})
+	if _, err := f.once(""); err == nil {
+		t.Fatal("the deletion did not fail")
+	}
+	check("not finished")
 	if err := f.converge(""); err != nil {
 		t.Fatal(err)
 	}

@@ -68,14 +68,20 @@ func withoutPod(text string, ref plan.PodRef) string {
 // this one waited.
 type SupersededError struct {
 	Pod plan.PodRef
-	// Deleted tells that the pod is gone, or goes.
+	// Deleted tells that the pod is gone.
 	Deleted bool
+	// Deleting tells that its deletion has begun and was not finished.
+	Deleting bool
 }
 
 // Error says what happened.
 func (e *SupersededError) Error() string {
 	if e.Deleted {
 		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays so", e.Pod)
+	}
+	if e.Deleting {
+		return fmt.Sprintf("pod %s: its deletion was not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back",
+			e.Pod, e.Pod)
 	}
 	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and stays as that one made it", e.Pod)
 }

@@ -37,8 +37,10 @@ func superseded(ref plan.PodRef, desired *podspec.Desired, j *state.Journal) err
 	switch {
 	case desired == nil || !desired.Stored:
 		return nil
-	case j.Applied == nil || j.Deleted:
+	case j.Applied == nil:
 		return &SupersededError{Pod: ref, Deleted: true}
+	case j.Deleted:
+		return &SupersededError{Pod: ref, Deleting: true}
 	case j.Applied.Digest() != desired.Digest():
 		return &SupersededError{Pod: ref}
 	}

@@ -62,10 +62,13 @@ func MatchesUID(uid types.UID, text string) bool {
 	return len(text) >= shortestUID && strings.HasPrefix(string(uid), text)
 }
 
-// FindPod finds a pod by name, namespace/name or a unique prefix of its uid.
+// FindPod finds a pod by name, namespace/name, pod/name (as `get -o name` says it) or a
+// unique prefix of its uid.
 func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired, error) {
 	wanted := namespace + "/" + name
-	if strings.Contains(name, "/") {
+	if before, after, found := strings.Cut(name, "/"); found && before == "pod" {
+		wanted = namespace + "/" + after
+	} else if found {
 		wanted = name
 	}
 	var byUID []*podspec.Desired
