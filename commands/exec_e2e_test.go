@@ -142,7 +142,22 @@ func testPortForward(t *testing.T, m *machine) {
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("interrupted: exit code %d", cmd.ProcessState.ExitCode())
 	}
+	testRefusedForward(t, m)
 	m.must(t, "delete", "--force", "inside")
+}
+
+// testRefusedForward: where nobody listens is named.
+func testRefusedForward(t *testing.T, m *machine) {
+	t.Helper()
+	cmd, ports := forwarding(t, m, "inside", ":7777")
+	if reply, err := http.Get("http://127.0.0.1:" + ports[0] + "/"); err == nil { //nolint:noctx // a test
+		_ = reply.Body.Close()
+		t.Error("somebody answered where nobody listens")
+	}
+	_ = cmd.Wait() // Its code is what counts.
+	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said)
+	}
 }
 
 // forwarding starts port-forward and returns the local ports it listens on.
@@ -153,6 +168,7 @@ func forwarding(t *testing.T, m *machine, args ...string) (*exec.Cmd, []string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	cmd.Stderr = &bytes.Buffer{}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,13 +27,13 @@ type globals struct {
 	namespace       string
 	// namespaceGiven tells that it stands on the command line.
 	namespaceGiven bool
-	stateDir        string
-	logRoot         string
-	cgroupRoot      string
-	requestTimeout  time.Duration
-	lockTimeout     time.Duration
-	timeout         time.Duration
-	cancel          context.CancelFunc
+	stateDir       string
+	logRoot        string
+	cgroupRoot     string
+	requestTimeout time.Duration
+	lockTimeout    time.Duration
+	timeout        time.Duration
+	cancel         context.CancelFunc
 	// words are the command and its arguments, without flags.
 	words     []string
 	color     string

@@ -45,6 +45,9 @@ func (e *Engine) PortForward(ctx context.Context, desired *podspec.Desired, f *r
 	numbered := *f
 	numbered.Ports = numbers
 	err = remote.Forward(ctx, address, &numbered)
+	if refused := (*remote.RefusedError)(nil); errors.As(err, &refused) {
+		return &LostPodError{Pod: ref, Err: refused}
+	}
 	if errors.Is(err, remote.ErrLost) {
 		return &LostPodError{Pod: ref, Err: errors.New("it was stopped, or the runtime was")}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -21,7 +22,8 @@ type Forwarding struct {
 }
 
 // Forward listens on addresses of this machine and carries what comes there to where the
-// runtime says, until the context ends; ErrLost when the connection to there does.
+// runtime says, until the context ends; a *RefusedError or ErrLost when the connection to
+// there does. It is called once in a process.
 func Forward(ctx context.Context, address string, f *Forwarding) error {
 	u, err := parse(address)
 	if err != nil {
@@ -36,12 +38,45 @@ func Forward(ctx context.Context, address string, f *Forwarding) error {
 	if err != nil {
 		return err
 	}
+	cause := heardErrors()
 	err = forwarder.ForwardPorts()
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the user ended it
 	}
-	if errors.Is(err, portforward.ErrLostConnectionToPod) {
-		return ErrLost
+	if !errors.Is(err, portforward.ErrLostConnectionToPod) {
+		return err
 	}
-	return err
+	if refused := cause(); refused != nil {
+		return &RefusedError{Err: refused}
+	}
+	return ErrLost
+}
+
+// RefusedError is a connection that the pod refused; all others end with it.
+type RefusedError struct{ Err error }
+
+// Error says which port it was, and what was said.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// heardErrors listens to what the library tells nobody else: a connection that the pod
+// refuses, after which it gives up all others. The function returns the first of them.
+func heardErrors() func() error {
+	first := make(chan error, 1)
+	utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, func(_ context.Context, err error, _ string, _ ...any) {
+		select {
+		case first <- err:
+		default:
+		}
+	})
+	return func() error {
+		select {
+		case err := <-first:
+			return err
+		default:
+			return nil
+		}
+	}
 }
