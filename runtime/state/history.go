@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -76,7 +78,7 @@ func (h *History) Add(events ...PodEvent) {
 		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageMax)], "")
 		e.Count, e.First = 1, e.Last
 		for i, old := range h.Events {
-			if old.Type == e.Type && old.Reason == e.Reason && old.Container == e.Container && old.Message == e.Message {
+			if old.Type == e.Type && old.Reason == e.Reason && old.Container == e.Container && sayTheSame(old.Message, e.Message) {
 				e.Count, e.First = old.Count+1, old.First
 				h.Events = append(h.Events[:i], h.Events[i+1:]...)
 				break
@@ -85,6 +87,14 @@ func (h *History) Add(events ...PodEvent) {
 		h.Events = append(h.Events, e)
 	}
 	h.Events = h.Events[max(0, len(h.Events)-eventsMax):]
+}
+
+// passing is what differs in messages that say the same: the name of one run of a command,
+// and how long ago something was.
+var passing = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`exec "[0-9a-f]{64}"|\S+ ago`) }) //nolint:gochecknoglobals // compiled once, when it is needed
+
+func sayTheSame(a, b string) bool {
+	return a == b || passing().ReplaceAllString(a, "") == passing().ReplaceAllString(b, "")
 }
 
 // Mark adds spans. The start of a sandbox begins anew.

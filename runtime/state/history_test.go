@@ -33,6 +33,21 @@ func TestEventsAreCountedAndBounded(t *testing.T) {
 	}
 }
 
+// TestEventsThatSayTheSameAreOne: the name of one run of a command and the time that has
+// passed make no other event.
+func TestEventsThatSayTheSameAreOne(t *testing.T) {
+	for text, pair := range map[string][2]string{
+		"runs":  {`failed to start exec "` + strings.Repeat("a", 64) + `": no such file`, `failed to start exec "` + strings.Repeat("b", 64) + `": no such file`},
+		"times": {"liveness probe failed: 500, but that was 2s ago; probe again", "liveness probe failed: 500, but that was 1m3s ago; probe again"},
+	} {
+		h := &History{}
+		h.Add(PodEvent{Reason: "Unhealthy", Message: pair[0]}, PodEvent{Reason: "Unhealthy", Message: pair[1]}, PodEvent{Reason: "Unhealthy", Message: "exited 1"})
+		if len(h.Events) != 2 || h.Events[0].Count != 2 || h.Events[0].Message != pair[1] {
+			t.Errorf("%s: %+v", text, h.Events)
+		}
+	}
+}
+
 func TestANewSandboxBeginsANewTimeline(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
