@@ -164,7 +164,11 @@ func (x *execution) postStart(ctx context.Context, ref podspec.ContainerRef, id 
 	if own := x.desired.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = *own
 	}
-	_, stopErr := x.stop(ctx, &stopping{ref: ref, id: id, grace: grace, preStop: preStop(ref.Container)})
+	s := &stopping{ref: ref, id: id, grace: max(grace, shortestStop)}
+	if grace > 0 {
+		s.preStop = preStop(ref.Container)
+	}
+	_, stopErr := x.stop(ctx, s)
 	return because("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
 }
 

@@ -508,6 +508,20 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	}
 }
 
+// TestSidecarThatExitedZeroIsNotWaiting: it starts again, and yet counts as terminated.
+func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
+	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	for code, waits := range map[int32]bool{0: false, 1: true} {
+		w := running(d)
+		w.Containers[0].FinishedAt, w.Containers[0].ExitCode = noon.Add(-5*time.Second), code
+		w.Journal.Backoffs["seed"] = Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+		status := Status(&Input{Pod: RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon})
+		if state := status.InitContainerStatuses[0].State; (state.Waiting != nil) != waits {
+			t.Errorf("exited %d: %+v", code, state)
+		}
+	}
+}
+
 // TestNoTimeIsTooLong: a manifest may ask for more seconds than a duration holds.
 func TestNoTimeIsTooLong(t *testing.T) {
 	d := load(t, webPod)

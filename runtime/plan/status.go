@@ -190,7 +190,9 @@ func (v *view) addStartError(ref podspec.ContainerRef, newest *Container, s *v1.
 	if !ok || !restartWanted(v.pod, ref.Container, newest) {
 		return
 	}
-	if ref.Type == podspec.Init && newest != nil && newest.State == Exited && newest.ExitCode == 0 {
+	// The kubelet takes no init container that exited 0 for one that starts again, a sidecar
+	// neither (convertToAPIContainerStatuses).
+	if inits := ref.Type == podspec.Init || ref.Type == podspec.Sidecar; inits && newest != nil && newest.State == Exited && newest.ExitCode == 0 {
 		return
 	}
 	if s.State.Terminated != nil {
