@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
 	"github.com/podctl/podctl/runtime/plan"
@@ -118,4 +119,23 @@ func eventually(done func() bool) bool {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return false
+}
+
+// TestNothingIsStoppedForWhatARuntimeRefuses: a replacement that can never be created leaves
+// what it would replace alone.
+func TestNothingIsStoppedForWhatARuntimeRefuses(t *testing.T) {
+	for field, word := range map[string]string{
+		"workingDir: data": "not an absolute path",
+		"securityContext: {seccompProfile: {type: Localhost, localhostProfile: missing.json}}": "missing.json",
+	} {
+		f, edited := replacement(t)
+		before := f.state()
+		_, err := f.once(strings.Replace(edited, "name: a, image: 'i:2'", "name: a, image: 'i:2', "+field, 1))
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v", field, err)
+		}
+		if diff := cmp.Diff(before, f.state()); diff != "" {
+			t.Errorf("%s: (-before +after)\n%s", field, diff)
+		}
+	}
 }

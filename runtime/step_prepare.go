@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -153,12 +155,31 @@ func (x *execution) checkContainer(_ context.Context, s *plan.Step) error {
 	}
 	sandbox, err := x.currentSandbox()
 	if err == nil {
-		_, err = x.containerConfig(ref, s.Attempt, knownOr(sandbox.podIPs, x.desired.Pod), mountsForProof)
+		var config *runtimeapi.ContainerConfig
+		if config, err = x.containerConfig(ref, s.Attempt, knownOr(sandbox.podIPs, x.desired.Pod), mountsForProof); err == nil {
+			err = checkStartable(config)
+		}
 	}
 	if err != nil {
 		x.noteFailure(ref.Name, because("CreateContainerConfigError", err))
 	}
 	return because("CreateContainerConfigError", err)
+}
+
+// checkStartable finds what a runtime would refuse, and only after the container that is
+// replaced has been stopped.
+func checkStartable(config *runtimeapi.ContainerConfig) error {
+	if dir := config.GetWorkingDir(); dir != "" && !filepath.IsAbs(dir) {
+		return fmt.Errorf("workingDir %q is not an absolute path", dir)
+	}
+	profile := config.GetLinux().GetSecurityContext().GetSeccomp()
+	if profile.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
+		return nil
+	}
+	if _, err := os.Stat(profile.GetLocalhostRef()); err != nil {
+		return fmt.Errorf("securityContext.seccompProfile: %w", err)
+	}
+	return nil
 }
 
 // knownOr stands in for addresses that the sandbox will get: a proof must not
