@@ -158,8 +158,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 		}
 	}
 	began := a.g.env.Now()
-	var last *plan.Plan
-	opts := a.options(&last)
+	opts := a.options()
 	if a.saved != nil {
 		saved, err := a.saved.of(d)
 		if err != nil {
@@ -177,9 +176,8 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	return a.conclude(d, outcome, err, began)
 }
 
-func (a *applier) options(last **plan.Plan) runtime.Options {
+func (a *applier) options() runtime.Options {
 	opts := runtime.Options{Options: a.o.planning(), AllowKubelet: a.o.kubelet}
-	opts.Planned = func(p *plan.Plan) { *last = p }
 	show := &progress{w: a.g.env.Err, tty: a.g.env.ErrTTY && !a.several, paint: a.g.paint(a.g.env.ErrTTY), several: a.several}
 	opts.Report = func(ev runtime.Event) {
 		a.mu.Lock()
@@ -190,7 +188,22 @@ func (a *applier) options(last **plan.Plan) runtime.Options {
 		}
 		show.report(ev)
 	}
+	opts.Planned = a.remarksTo(opts.Report)
 	return opts
+}
+
+// remarksTo reports the remarks of plans before anything of them is done, each once
+// however many plans a wait makes.
+func (a *applier) remarksTo(report func(runtime.Event)) func(*plan.Plan) {
+	told := map[string]bool{}
+	return func(p *plan.Plan) {
+		for _, text := range remarks(p) {
+			if !told[text] {
+				told[text] = true
+				report(runtime.Event{Kind: runtime.Warning, Pod: p.Pod, Time: a.g.env.Now(), Detail: text})
+			}
+		}
+	}
 }
 
 // conclude says what became of the pod, and what is left.

@@ -122,15 +122,24 @@ func (v *planView) writeLines(b *strings.Builder, p *plan.Plan) {
 	for _, text := range p.WaitingFor {
 		lines = append(lines, "waiting for "+printable(text))
 	}
-	for _, text := range p.Drift {
-		lines = append(lines, "drift: "+printable(text))
-	}
-	for _, text := range p.Notes {
-		lines = append(lines, "note: "+printable(text))
+	for _, text := range remarks(p) {
+		lines = append(lines, printable(text))
 	}
 	if len(lines) > 0 {
 		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")
 	}
+}
+
+// remarks are what a plan says and makes no step of.
+func remarks(p *plan.Plan) []string {
+	var lines []string
+	for _, text := range p.Drift {
+		lines = append(lines, "drift: "+text)
+	}
+	for _, text := range p.Notes {
+		lines = append(lines, "note: "+text)
+	}
+	return lines
 }
 
 // summaryLine counts what the plan does.

@@ -38,7 +38,7 @@ func (p *progress) report(ev runtime.Event) {
 	case runtime.StepSkipped:
 		p.print(p.paint.dim("  - "), printable(p.line(ev)+"  left out"))
 	case runtime.Warning:
-		p.print(p.paint.symbol(symbolUpdate, "  ! "), printable(ev.Detail))
+		p.print(p.paint.symbol(symbolUpdate, "  ! "), printable(p.of(ev)+ev.Detail))
 	}
 }
 
@@ -61,14 +61,19 @@ func (p *progress) print(mark, text string) {
 
 // line names the step in the words of the plan.
 func (p *progress) line(ev runtime.Event) string {
-	text := fmt.Sprintf("%-7s %s", ev.Step.Kind.Verb(), ev.Step.Object())
-	if p.several {
-		text = ev.Pod.String() + "  " + text
-	}
+	text := p.of(ev) + fmt.Sprintf("%-7s %s", ev.Step.Kind.Verb(), ev.Step.Object())
 	if d := ev.Step.Detail(); d != "" {
 		text += "  " + d
 	}
 	return text
+}
+
+// of names the pod where it does not go without saying.
+func (p *progress) of(ev runtime.Event) string {
+	if p.several {
+		return ev.Pod.String() + "  "
+	}
+	return ""
 }
 
 func (p *progress) took(ev runtime.Event) string {

@@ -79,8 +79,7 @@ func runRestart(ctx context.Context, g *globals, o *restartOptions, args []strin
 // it again.
 func (a *applier) restart(ctx context.Context, d *podspec.Desired, opts plan.Options) error {
 	began := a.g.env.Now()
-	var last *plan.Plan
-	run := a.options(&last)
+	run := a.options()
 	run.Options = opts
 	outcome, err := a.engine.Apply(ctx, d, run)
 	if err == nil && a.o.wait != "" && outcome.Err() == nil {

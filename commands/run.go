@@ -79,6 +79,9 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	var once sync.Once
 	follow := func() { once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) }) }
 	opts.Planned = func(p *plan.Plan) {
+		for _, text := range remarks(p) {
+			g.noteOnce("%s", text)
+		}
 		if len(p.Keeps) > 0 {
 			// It was begun before.
 			follow()

@@ -21,7 +21,8 @@ const (
 	StepFailed   EventKind = "Failed"
 	// StepSkipped: something before it failed, or the pass was interrupted.
 	StepSkipped EventKind = "Skipped"
-	// Warning: the step goes on although something in it went wrong.
+	// Warning: the step goes on although something in it went wrong, or the plan has a
+	// remark.
 	Warning EventKind = "Warning"
 )
 
