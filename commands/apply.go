@@ -32,7 +32,8 @@ func newApply(g *globals) *cobra.Command {
 		Use:   "apply [flags] MANIFEST...",
 		Short: "Make one sync pass: do what plan shows",
 		Long: "Make one sync pass over pods: exactly what plan shows, one step of the way per call.\n" +
-			"With --wait, passes are made until the pod is started, ready or completed." +
+			"With --wait, passes are made until the pod is started, ready or completed. With --all, what was applied last is\n" +
+			"applied again; a warning says where a manifest's file has changed since." +
 			exitCodes("0 done", "1 error", "3 --wait: not there in time, or it cannot get there; --exit-code: not complete yet",
 				"5 refused manifest", "130 interrupted"),
 		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
@@ -79,6 +80,9 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 		return err
 	}
 	a := &applier{g: g, o: o, engine: engine, several: len(pods) > 1}
+	if o.all {
+		a.changed = sourceChanges(ctx, pods)
+	}
 	if o.plan != "" {
 		if a.saved, err = g.readSaved(o.plan); err != nil {
 			return err
@@ -117,6 +121,8 @@ type applier struct {
 	engine  *runtime.Engine
 	several bool
 	saved   savedPlans
+	// changed says of pods how their source files differ from what is applied.
+	changed map[plan.PodRef]string
 
 	mu   sync.Mutex
 	code int
@@ -159,6 +165,9 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	}
 	began := a.g.env.Now()
 	opts := a.options()
+	if text := a.changed[plan.RefOf(d.Pod)]; text != "" {
+		opts.Report(a.warning(plan.RefOf(d.Pod), text))
+	}
 	if a.saved != nil {
 		saved, err := a.saved.of(d)
 		if err != nil {
@@ -200,10 +209,15 @@ func (a *applier) remarksTo(report func(runtime.Event)) func(*plan.Plan) {
 		for _, text := range remarks(p) {
 			if !told[text] {
 				told[text] = true
-				report(runtime.Event{Kind: runtime.Warning, Pod: p.Pod, Time: a.g.env.Now(), Detail: text})
+				report(a.warning(p.Pod, text))
 			}
 		}
 	}
+}
+
+// warning tells of something that is no step's.
+func (a *applier) warning(pod plan.PodRef, text string) runtime.Event {
+	return runtime.Event{Kind: runtime.Warning, Pod: pod, Time: a.g.env.Now(), Detail: text}
 }
 
 // conclude says what became of the pod, and what is left.

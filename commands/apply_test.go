@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -35,5 +38,62 @@ func TestApplyTellsRemarks(t *testing.T) {
 	}
 	if stdout, _ := l.must("apply", "-o", "json", job); !strings.Contains(stdout, `"type":"Warning","detail":"note: Completed`) {
 		t.Errorf("as events: %s", stdout)
+	}
+}
+
+// TestApplyAllTellsOfSources: what is applied is the stored copy, and where the file has
+// changed since, that is said. The file may lack what came from others.
+func TestApplyAllTellsOfSources(t *testing.T) {
+	spec := "  containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: c}}]}]\n"
+	for name, c := range map[string]struct {
+		change func(l *lab, path string)
+		want   string
+	}{
+		"as it was":           {func(*lab, string) {}, ""},
+		"written differently": {func(l *lab, _ string) { l.write("web", "  restartPolicy: Always\n"+spec) }, ""},
+		"changed":             {func(l *lab, _ string) { l.write("web", strings.Replace(spec, "i:1", "i:2", 1)) }, "has changed since it was applied"},
+		"no manifest":         {func(l *lab, _ string) { l.write("web", "{") }, "would be refused now: "},
+		"another pod": {
+			func(l *lab, path string) { rename(l, l.write("other", spec), path) },
+			"no longer holds this pod",
+		},
+		"gone":   {func(l *lab, path string) { rename(l, path, path+".bak") }, "is gone"},
+		"a pipe": {func(l *lab, path string) { rename(l, path, path+".bak"); fifo(l, path) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			path := l.write("web", spec)
+			config := l.path("config.yaml")
+			if err := os.WriteFile(config, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {A: b}}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l.must("apply", "--wait", path, config)
+			c.change(l, path)
+			stdout, stderr := l.must("apply", "--all")
+			if stdout != "pod default/web unchanged\n" {
+				t.Errorf("it does something: %s", stdout)
+			}
+			want := ""
+			if c.want != "" {
+				want = "  ! source: " + path + " " + c.want
+			}
+			if !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != min(len(want), 1) {
+				t.Errorf("it says %q, not %q", stderr, want)
+			}
+		})
+	}
+}
+
+func rename(l *lab, from, to string) {
+	l.t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func fifo(l *lab, path string) {
+	l.t.Helper()
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		l.t.Fatal(err)
 	}
 }
