@@ -31,7 +31,7 @@ func newRun(g *globals) *cobra.Command {
 		Short:       "Apply a pod, follow its logs and exit as it does",
 		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with its exit code: that of\n" +
 			"the regular container that failed first, or zero." +
-			exitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run it",
+			exitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run it, or an init container failed",
 				"130 interrupted; the pod goes on, unless --rm takes it away"),
 		Example:           "  podctl run --rm job.yaml",
 		ValidArgsFunction: completeManifests,
@@ -41,6 +41,7 @@ func newRun(g *globals) *cobra.Command {
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, URL or -")
 	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, also when interrupted")
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Go on although a kubelet runs on the same runtime and may kill the pod")
 	return cmd
 }
 
@@ -53,7 +54,7 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 		return fmt.Errorf("run takes one manifest of one pod; this is %d", len(pods))
 	}
 	engine, err := g.connect()
-	if err == nil {
+	if err == nil && !o.kubelet {
 		// Before the pass, which asks for it too: --rm must not follow a refusal.
 		err = engine.CheckKubelet()
 	}
@@ -75,7 +76,7 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	var logs sync.WaitGroup
-	opts := runtime.Options{Options: o.planning()}
+	opts := runtime.Options{Options: o.planning(), AllowKubelet: o.kubelet}
 	var once sync.Once
 	follow := func() { once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) }) }
 	opts.Planned = func(p *plan.Plan) {
@@ -106,7 +107,7 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	if err != nil {
 		return exitRunFailed, err
 	}
-	return podCode(pods[0]), nil
+	return podCode(pods[0])
 }
 
 func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) {
@@ -128,8 +129,9 @@ func (g *globals) removeAfter(ctx context.Context, engine *runtime.Engine, ref p
 	return outcome.Err()
 }
 
-// podCode is the exit code of the regular container that failed first, or zero.
-func podCode(pod *v1.Pod) int {
+// podCode is the exit code of the regular container that failed first, or zero. A pod that
+// failed without one says why: its init containers have no code of their own here.
+func podCode(pod *v1.Pod) (int, error) {
 	var first *v1.ContainerStateTerminated
 	for i := range pod.Status.ContainerStatuses {
 		t := pod.Status.ContainerStatuses[i].State.Terminated
@@ -139,9 +141,9 @@ func podCode(pod *v1.Pod) int {
 	}
 	switch {
 	case first != nil:
-		return int(first.ExitCode)
+		return int(first.ExitCode), nil
 	case pod.Status.Phase == v1.PodSucceeded:
-		return exitOK
+		return exitOK, nil
 	}
-	return exitRunFailed
+	return exitRunFailed, fmt.Errorf("pod %s %s", plan.RefOf(pod), runtime.Ending(&pod.Status))
 }

@@ -53,7 +53,7 @@ func (w *waiter) glance(ctx context.Context, ref plan.PodRef) (bool, error) {
 	case w.reached(&status):
 		return true, nil
 	case status.Phase == v1.PodFailed, status.Phase == v1.PodSucceeded && w.goal == Started:
-		return false, w.blocked("the pod has ended as " + string(status.Phase) + exitCodes(&status))
+		return false, w.blocked("the pod " + Ending(&status))
 	}
 	return false, nil
 }

@@ -100,6 +100,11 @@ func (w *waiter) reached(status *v1.PodStatus) bool {
 	return hasCondition(status, w.goal)
 }
 
+// Ending says how a pod that is over has ended, and by which containers.
+func Ending(status *v1.PodStatus) string {
+	return "has ended as " + string(status.Phase) + exitCodes(status)
+}
+
 // allStarted tells that every container runs, or has run to its end before anybody looked.
 func allStarted(status *v1.PodStatus) bool {
 	for i := range status.ContainerStatuses {

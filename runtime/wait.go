@@ -229,7 +229,7 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 		return !w.pending, nil
 	}
 	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
-		return false, w.blocked(fmt.Sprintf("the pod has ended as %s%s", status.Phase, exitCodes(status)))
+		return false, w.blocked("the pod " + Ending(status))
 	}
 	w.wakeForDeadline(status)
 	for _, hold := range p.Holds {

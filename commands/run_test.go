@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestRunSaysWhyAPodFailed: where no regular container has an exit code to pass on, an
+// error says how the pod ended.
+func TestRunSaysWhyAPodFailed(t *testing.T) {
+	l := newLab(t)
+	l.Behave("i", runtimetest.Behaviour{After: soon, ExitCode: 9})
+	job := l.write("job", "  restartPolicy: Never\n  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	code, _, stderr := l.call("run", job)
+	if code != exitRunFailed || !strings.Contains(stderr, "podctl: pod default/job has ended as Failed: i exited 9\n") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	l.Behave("b", runtimetest.Behaviour{After: soon, ExitCode: 7})
+	job = l.write("plain", "  restartPolicy: Never\n  containers: [{name: b, image: 'i:1'}]\n")
+	if code, _, stderr = l.call("run", job); code != 7 || strings.Contains(stderr, "podctl: ") {
+		t.Errorf("a container's own code: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestRunBesideAKubelet: a refusal names a flag, which run has.
+func TestRunBesideAKubelet(t *testing.T) {
+	l := newLab(t)
+	l.besideKubelet()
+	l.Behave("a", runtimetest.Behaviour{After: soon})
+	job := l.write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
+	code, _, stderr := l.call("run", job)
+	if code != exitRunFailed || !strings.Contains(stderr, "--allow-kubelet goes on all the same") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	l.must("run", "--allow-kubelet", job)
+}
+
+// besideKubelet runs a process that is taken for a kubelet on the lab's runtime.
+func (l *lab) besideKubelet() {
+	l.t.Helper()
+	script := l.path("kubelet")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(l.t.Context()), script, "--container-runtime-endpoint="+l.path("cri.sock")) //nolint:gosec // the test's own
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(soon) {
+		if name, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/comm"); err == nil && string(name) == "kubelet\n" {
+			return
+		}
+	}
+	l.t.Fatal("nobody takes the process for a kubelet")
+}
