@@ -35,7 +35,7 @@ func newAttach(g *globals) *cobra.Command {
 func runAttach(ctx context.Context, g *globals, o *streamOptions, name string) error {
 	d, err := g.runningPod(ctx, name)
 	if err != nil {
-		return &codeError{code: exitExecNoEntry, err: err}
+		return noEntry(err)
 	}
 	container, err := g.chosenContainer(d, o)
 	if err != nil {

@@ -27,7 +27,7 @@ func newCopy(g *globals) *cobra.Command {
 		Long: "Copy files and trees between this machine and a running container, whose image needs no tar for it. Modes are kept,\n" +
 			"links are copied as links. What is copied in belongs to the user that the container runs as. No path and no\n" +
 			"link leads out of the container, or out of what is written here." +
-			exitCodes("0 copied", "1 error", "130 interrupted"),
+			exitCodes("0 copied", "1 error", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app",
 		ValidArgsFunction: g.completeCopy,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -63,7 +63,7 @@ func newDebug(g *globals) *cobra.Command {
 func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, command []string) error {
 	d, err := g.runningPod(ctx, name)
 	if err != nil {
-		return &codeError{code: exitExecNoEntry, err: err}
+		return noEntry(err)
 	}
 	c, err := o.definition(command)
 	if err != nil {

@@ -28,7 +28,7 @@ func newDescribe(g *globals) *cobra.Command {
 		Short: "Show all there is to know of pods",
 		Long: "Show pods with their containers, conditions, volumes and events, and what the next apply would do.\n" +
 			"--timeline draws where the time of the last start went." +
-			exitCodes("0 done", "1 error", "5 refused manifest"),
+			exitCodes("0 done", "1 error", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl describe web\n  podctl describe web --timeline\n  podctl describe web --timeline -o svg > start.svg",
 		ValidArgsFunction: g.completeTargets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), g, o, args) },

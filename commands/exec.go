@@ -55,12 +55,20 @@ func runExec(cmd *cobra.Command, g *globals, o *streamOptions, args []string) er
 	}
 	d, err := g.runningPod(cmd.Context(), args[0])
 	if err != nil {
-		return &codeError{code: exitExecNoEntry, err: err}
+		return noEntry(err)
 	}
 	err = g.streamed(cmd.Context(), o, d, func(ctx context.Context, e *runtime.Engine, container string, s *remote.Streams) error {
 		return e.Exec(ctx, d, container, args[1:], s)
 	})
 	return execCode(err)
+}
+
+// noEntry tells a pod that is not there from one that cannot be looked for.
+func noEntry(err error) error {
+	if absent := (*runtime.NotFoundError)(nil); errors.As(err, &absent) {
+		return &codeError{code: exitExecNoEntry, err: err}
+	}
+	return err
 }
 
 // execCode passes a process's exit code on, and keeps podctl's own failures apart

@@ -18,7 +18,8 @@ func newExport(g *globals) *cobra.Command {
 		Short: "Print a pod's manifest for a kubelet to take the pod over",
 		Long: "Print the manifest of a pod that podctl applied, with its uid: as a static pod of a kubelet on the same\n" +
 			"runtime, the pod is taken over as it runs. What keeps a kubelet from that is said, field by field." +
-			exitCodes("0 printed", "1 error", "3 printed, and a kubelet could not take the pod over without a restart"),
+			exitCodes("0 printed", "1 error", "3 printed, and a kubelet could not take the pod over without a restart", "5 refused manifest",
+				"130 interrupted"),
 		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: g.completePod,

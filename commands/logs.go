@@ -38,7 +38,7 @@ func newLogs(g *globals) *cobra.Command {
 		Short: "Show the logs of a pod's containers",
 		Long: "Show the log of a container, or with --all-containers of all containers of a pod, or with -l of several pods.\n" +
 			"Files that were rotated away are read too. With -f, go on over restarts until the pod has finished." +
-			exitCodes("0 done", "1 error", "130 interrupted"),
+			exitCodes("0 done", "1 error", "5 refused manifest", "130 interrupted"),
 		Example: "  podctl logs web\n  podctl logs -f --tail 10 web app\n  podctl logs -p web app   # the run before this one\n" +
 			"  podctl logs -l app=web --all-containers --since 5m",
 		ValidArgsFunction: g.completePodThenContainer,

@@ -29,7 +29,7 @@ func newPlan(g *globals) *cobra.Command {
 		Long: "Show what one sync pass would do to pods now, and why. Nothing is changed.\n" +
 			"Without arguments: every pod that podctl applied in the namespace." +
 			exitCodes("0 done (with --exit-code: nothing to do)", "1 error", "2 --exit-code: there are steps",
-				"3 --exit-code: nothing to do yet: held or waiting", "5 refused manifest"),
+				"3 --exit-code: nothing to do yet: held or waiting; of several pods for one of them", "5 refused manifest", "130 interrupted"),
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml",
 		ValidArgsFunction: g.completeTargets,
@@ -124,15 +124,16 @@ func planDocument(plans []*plan.Plan) any {
 	return listDocument("PlanList", plans)
 }
 
-// planCode is 2 when some plan has steps, 3 when one is held or waits, else 0.
+// planCode is of each plan 2 when it has steps, 3 when it has none and is held or waits,
+// else 0; of several the worst.
 func planCode(plans []*plan.Plan) int {
 	code := exitOK
 	for _, p := range plans {
 		switch {
 		case p.Pending():
-			return exitPending
+			code = worst(code, exitPending)
 		case !p.Complete:
-			code = exitNotYet
+			code = worst(code, exitNotYet)
 		}
 	}
 	return code

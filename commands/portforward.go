@@ -13,7 +13,7 @@ func newPortForward(g *globals) *cobra.Command {
 		Short: "Carry connections to ports of this machine into a pod",
 		Long: "Listen on ports of this machine and carry what comes there into a pod. LOCAL may be left out (the same number)\n" +
 			"or be empty (any free one); PORT may be the name of a container's port." +
-			exitCodes("0 --timeout is over", "1 error, or the pod was lost", "130 interrupted"),
+			exitCodes("0 --timeout is over", "1 error, or the pod was lost", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl port-forward web 8080:80\n  podctl port-forward web :http --address 0.0.0.0",
 		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -30,7 +30,7 @@ func newProbe(g *globals) *cobra.Command {
 		Short: "Ask every probe once, now",
 		Long: "Ask every probe of the pods once, now, from the node, and say what came back.\n" +
 			"The answers are remembered: plan and apply act on them as the kubelet does, once a threshold is reached." +
-			exitCodes("0 all passed", "1 error", "3 one could not be decided", "4 a probe failed", "5 refused manifest"),
+			exitCodes("0 all passed", "1 error", "3 one could not be decided", "4 a probe failed", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
 		ValidArgsFunction: g.completeTargets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), g, o, args) },

@@ -16,7 +16,7 @@ func newSnapshot(g *globals) *cobra.Command {
 		Long: "Write everything a plan is made of as one JSON document: what the runtime says of the pods, and what\n" +
 			"podctl remembers of them. `plan --snapshot` and `get --snapshot` read it anywhere, without a runtime.\n" +
 			"Values of Secrets are left out. Without arguments: every pod that podctl applied in the namespace." +
-			exitCodes("0 done", "1 error", "5 refused manifest"),
+			exitCodes("0 done", "1 error", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
 		ValidArgsFunction: g.completeTargets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), g, *s, args) },

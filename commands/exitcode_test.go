@@ -1,0 +1,133 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+func TestPlanCode(t *testing.T) {
+	pending := &plan.Plan{Steps: []plan.Step{{}}}
+	held := &plan.Plan{Holds: []plan.Hold{{}}}
+	both := &plan.Plan{Steps: []plan.Step{{}}, Holds: []plan.Hold{{}}}
+	complete := &plan.Plan{Complete: true}
+	for name, c := range map[string]struct {
+		plans []*plan.Plan
+		want  int
+	}{
+		"none":                    {nil, exitOK},
+		"complete":                {[]*plan.Plan{complete}, exitOK},
+		"steps":                   {[]*plan.Plan{pending}, exitPending},
+		"steps and holds":         {[]*plan.Plan{both}, exitPending},
+		"held":                    {[]*plan.Plan{complete, held}, exitNotYet},
+		"one pending, one held":   {[]*plan.Plan{pending, held}, exitNotYet},
+		"one held, one pending":   {[]*plan.Plan{held, complete, pending}, exitNotYet},
+		"one pending, one is not": {[]*plan.Plan{pending, complete}, exitPending},
+	} {
+		if got := planCode(c.plans); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// takers are the commands that take a pod or its manifest, which stands for POD.
+func takers() []string {
+	return []string{
+		"plan POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD", "describe POD", "events POD",
+		"top --once POD", "logs POD", "wait POD", "validate POD", "render POD", "snapshot POD", "export POD", "exec POD -- true",
+		"attach POD", "port-forward POD 80", "cp POD:/x .", "debug POD --image i", "image pull -f POD",
+	}
+}
+
+// TestCodesAreListed: a command that is refused its manifest, does not reach the runtime or
+// is interrupted ends with a code that its help lists.
+func TestCodesAreListed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"bad.yaml":  "{apiVersion: v1, kind: Pod}",
+		"good.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}]}}",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, line := range takers() {
+		bad, good := strings.Fields(strings.ReplaceAll(line, "POD", "bad.yaml")), strings.Fields(strings.ReplaceAll(line, "POD", "good.yaml"))
+		checkListed(t.Context(), t, bad)
+		checkListed(t.Context(), t, good)
+		checkListed(interrupted, t, good)
+	}
+}
+
+func checkListed(ctx context.Context, t *testing.T, args []string) {
+	t.Helper()
+	code, stderr := callInVain(ctx, filepath.Join(t.TempDir(), "state"), args)
+	listed := codesOf(t, args) //nolint:contextcheck // it only reads a help
+	if !slices.Contains(listed, code) {
+		t.Errorf("%v: exit code %d, its help has %v\n%s", args, code, listed, stderr)
+	}
+}
+
+// callInVain runs a command line while there is no runtime.
+func callInVain(ctx context.Context, state string, args []string) (code int, stderr string) {
+	var out, errs bytes.Buffer
+	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
+	code = Main(ctx, env, append([]string{"--state-dir", state, "-r", "unix:///absent.sock"}, args...))
+	return code, errs.String()
+}
+
+// codesOf are the codes in the help of the command that a line calls.
+func codesOf(t *testing.T, args []string) []int {
+	t.Helper()
+	cmd, _, err := New(&Env{Getenv: func(string) string { return "" }}).Find(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []int
+	_, text, _ := strings.Cut(cmd.Long, "Exit codes:\n")
+	for line := range strings.Lines(text) {
+		word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		low, high, isRange := strings.Cut(word, "-")
+		if !isRange {
+			high = low
+		}
+		from, to := number(t, low), number(t, high)
+		for code := from; code <= to; code++ {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestDeadRuntimeIsNoAbsentPod: 127 says that there is no such pod, and 126 that podctl
+// could not ask.
+func TestDeadRuntimeIsNoAbsentPod(t *testing.T) {
+	dir := applied(t, completionPods)
+	for _, line := range []string{"exec POD -- true", "attach POD", "debug POD --image i"} {
+		for pod, want := range map[string]int{"hello": exitExecFailed, "nobody": exitExecNoEntry} {
+			args := strings.Fields(strings.ReplaceAll(line, "POD", pod))
+			if code, stderr := callInVain(t.Context(), dir, args); code != want {
+				t.Errorf("%v: exit code %d, want %d\n%s", args, code, want, stderr)
+			}
+		}
+	}
+}
