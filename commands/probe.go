@@ -118,14 +118,23 @@ func countText(r *runtime.ProbeReport) string {
 	if !r.Asked || r.Result.Verdict == probe.Unknown {
 		return "-"
 	}
-	text := fmt.Sprintf("%d/%d", min(r.Record.Run, r.Threshold), r.Threshold)
-	if r.Record.OnHold || r.Record.Result == r.Verdict() {
-		text = fmt.Sprintf("%d/%d", r.Threshold, r.Threshold)
-	}
+	text := fmt.Sprintf("%d/%d", min(runOf(r), r.Threshold), r.Threshold)
 	if !r.Counted {
 		text += " (not counted: too soon)"
 	}
 	return text
+}
+
+// runOf is how many counted verdicts in a row are as this one. What a probe counts as
+// before it was ever asked is no verdict, and once it is decided for good nothing is counted.
+func runOf(r *runtime.ProbeReport) int32 {
+	switch {
+	case r.Record.OnHold && r.Record.Result == r.Verdict():
+		return r.Threshold
+	case r.Record.Last != r.Verdict():
+		return 0
+	}
+	return r.Record.Run
 }
 
 func latencyText(r *runtime.ProbeReport) string {

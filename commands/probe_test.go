@@ -1,0 +1,32 @@
+package commands
+
+import (
+	"testing"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+)
+
+// TestCountText: the count is that of equal verdicts in a row, whatever the probe counts as.
+func TestCountText(t *testing.T) {
+	fails, passes := probe.Result{Verdict: probe.Failure}, probe.Result{Verdict: probe.Success}
+	first := plan.ProbeRecord{Result: plan.ProbeFailure, Last: plan.ProbeFailure, Run: 1}
+	running := plan.ProbeRecord{Result: plan.ProbeSuccess, Last: plan.ProbeSuccess, Run: 7}
+	for name, c := range map[string]struct {
+		report runtime.ProbeReport
+		want   string
+	}{
+		"not asked":                  {runtime.ProbeReport{Threshold: 3}, "-"},
+		"unknown":                    {runtime.ProbeReport{Asked: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-"},
+		"readiness, first failure":   {runtime.ProbeReport{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
+		"passes as often as before":  {runtime.ProbeReport{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1"},
+		"a failure that is too soon": {runtime.ProbeReport{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)"},
+		"liveness that has failed":   {runtime.ProbeReport{Result: fails, Record: plan.ProbeRecord{Result: plan.ProbeFailure, Last: plan.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
+	} {
+		c.report.Asked = c.want != "-" || name == "unknown"
+		if got := countText(&c.report); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
