@@ -32,7 +32,7 @@ type TimelineRow struct {
 // of the containers' runs.
 func NewTimeline(pod *v1.Pod, h *state.History) *Timeline {
 	t := &Timeline{Pod: plan.RefOf(pod)}
-	for _, s := range h.Spans {
+	for _, s := range ofStart(pod, h.Spans) {
 		t.Rows = append(t.Rows, TimelineRow{rowKind(s.Kind), s.Object, s.Begin, s.End, s.Failed})
 	}
 	t.addRuns(pod)
@@ -47,6 +47,58 @@ func NewTimeline(pod *v1.Pod, h *state.History) *Timeline {
 		}
 	}
 	return t
+}
+
+// start tells the spans of a pod's start from those of what came later.
+type start struct {
+	// missing are the regular containers that have not started yet, over is when the last
+	// of them had.
+	missing map[string]bool
+	over    time.Time
+	// inits are the init containers, whose repeated runs the pod waited for.
+	inits map[string]bool
+	// began counts the starts of containers that succeeded.
+	began map[string]int
+	// passed has the probes that passed.
+	passed map[string]bool
+}
+
+// ofStart leaves out what came once the pod had started: restarts, replacements, debug
+// containers. The spans are in the order in which they ended.
+func ofStart(pod *v1.Pod, spans []state.Span) []state.Span {
+	st := start{missing: map[string]bool{}, inits: map[string]bool{}, began: map[string]int{}, passed: map[string]bool{}}
+	for _, ref := range podspec.RegularContainers(pod) {
+		st.missing[ref.Name] = true
+	}
+	for _, ref := range podspec.InitContainers(pod) {
+		st.inits[ref.Name] = ref.Type == podspec.Init
+	}
+	return slices.DeleteFunc(slices.Clone(spans), func(s state.Span) bool { return !st.has(s) })
+}
+
+// has tells that the next span belongs to the start.
+func (st *start) has(s state.Span) bool {
+	if s.Kind == "Ready" || s.Kind == "Started" {
+		// A probe passes after the start, and the first time is meant.
+		first := !st.passed[s.Kind+" "+s.Object] && st.began[s.Object] <= 1
+		st.passed[s.Kind+" "+s.Object] = true
+		return first
+	}
+	isStart := s.Kind == string(plan.StartContainer)
+	again := isStart && st.began[s.Object] > 0 && !st.inits[s.Object]
+	late := !st.over.IsZero() && s.Begin.After(st.over)
+	if isStart && !s.Failed {
+		st.note(s)
+	}
+	return !again && !late
+}
+
+// note counts the start of a container.
+func (st *start) note(s state.Span) {
+	st.began[s.Object]++
+	if delete(st.missing, s.Object); len(st.missing) == 0 && st.over.IsZero() {
+		st.over = s.End
+	}
 }
 
 func rowKind(kind string) string {

@@ -112,7 +112,28 @@ func (h *History) Mark(spans ...Span) {
 		}
 		h.Spans = append(h.Spans, s)
 	}
-	h.Spans = h.Spans[max(0, len(h.Spans)-spansMax):]
+	for len(h.Spans) > spansMax {
+		i := h.oldestRepeat()
+		h.Spans = append(h.Spans[:i], h.Spans[i+1:]...)
+	}
+}
+
+// oldestRepeat is the index of a span that can be spared: restarts must not push out the
+// start that they came after.
+func (h *History) oldestRepeat() int {
+	type name struct {
+		kind, object string
+		failed       bool
+	}
+	seen := map[name]bool{}
+	for i, s := range h.Spans {
+		n := name{s.Kind, s.Object, s.Failed}
+		if seen[n] {
+			return i
+		}
+		seen[n] = true
+	}
+	return 0
 }
 
 func (l Layout) histories() string { return filepath.Join(l.Root, "events") }

@@ -62,6 +62,22 @@ func TestANewSandboxBeginsANewTimeline(t *testing.T) {
 	}
 }
 
+// TestRestartsLeaveTheStart: a container that crashes all day does not push out how its pod
+// started, nor what it did last.
+func TestRestartsLeaveTheStart(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	h := &History{}
+	h.Mark(Span{Kind: string(plan.RunSandbox), Begin: noon, End: noon})
+	for i := range 3 * spansMax {
+		at := noon.Add(time.Duration(i+1) * time.Minute)
+		h.Mark(Span{Kind: string(plan.StartContainer), Object: "a", Begin: at, End: at})
+	}
+	last := h.Spans[len(h.Spans)-1].Begin
+	if len(h.Spans) != spansMax || h.Spans[0].Kind != string(plan.RunSandbox) || h.Spans[1].Begin.Sub(noon) != time.Minute || last.Sub(noon) != 3*spansMax*time.Minute {
+		t.Errorf("%d spans are kept, first %+v, last %s", len(h.Spans), h.Spans[:2], last)
+	}
+}
+
 func TestHistoryOutlivesItsPod(t *testing.T) {
 	layout := Layout{Root: t.TempDir()}
 	pod := layout.Pod("u1")
