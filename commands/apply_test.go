@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -95,5 +96,27 @@ func fifo(l *lab, path string) {
 	l.t.Helper()
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		l.t.Fatal(err)
+	}
+}
+
+// TestWaitNamesWhatIsHeld: a hold of the whole pod is no container's.
+func TestWaitNamesWhatIsHeld(t *testing.T) {
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t)
+	web := l.write("web", "  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: "+port+"}]}]\n")
+	if code, _, stderr := l.call("apply", "--wait", web); code != exitNotYet || !strings.Contains(stderr, "pod default/web cannot become ready: HostPortConflict: ") {
+		t.Errorf("the pod: exit code %d\n%s", code, stderr)
+	}
+	l.write("web", "  containers: [{name: a, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}]\n")
+	if code, _, stderr := l.call("apply", "--wait", web); code != exitNotYet || !strings.Contains(stderr, "cannot become ready: container a: CreateContainerConfigError: ") {
+		t.Errorf("a container: exit code %d\n%s", code, stderr)
 	}
 }

@@ -220,7 +220,7 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
 	w.until = w.retryAt
 	if hold := blocking(p); hold != nil {
-		return false, w.blocked(fmt.Sprintf("container %s: %s: %s", hold.Container, hold.Reason, hold.Message))
+		return false, w.blocked(holder(hold, ": ") + fmt.Sprintf("%s: %s", hold.Reason, hold.Message))
 	}
 	w.pending = p.Pending()
 	if w.reached(status) {
@@ -236,7 +236,7 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 		switch {
 		case hold.Until != nil:
 			w.wake(*hold.Until)
-			w.waiting = append(w.waiting, fmt.Sprintf("container %s, held until %s (%s)", hold.Container, hold.Until.Local().Format(time.TimeOnly), hold.Message))
+			w.waiting = append(w.waiting, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", hold.Until.Local().Format(time.TimeOnly), hold.Message))
 		default:
 			w.waiting = append(w.waiting, hold.Message)
 		}
@@ -270,6 +270,14 @@ func blocking(p *plan.Plan) *plan.Hold {
 		}
 	}
 	return nil
+}
+
+// holder names the container that is held; a hold of the whole pod needs no name.
+func holder(h *plan.Hold, then string) string {
+	if h.Container == "" {
+		return ""
+	}
+	return "container " + h.Container + then
 }
 
 func (w *waiter) blocked(reason string) error {
