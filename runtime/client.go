@@ -124,7 +124,7 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	case err == nil:
 		return nil
 	case timeIsOver(ctx, err):
-		return context.Cause(ctx)
+		return givenUp(context.Cause(ctx), c.Endpoint)
 	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
 			Endpoint: c.Endpoint, Err: err,
@@ -153,6 +153,29 @@ func timeIsOver(ctx context.Context, err error) bool {
 		<-ctx.Done()
 	}
 	return ctx.Err() != nil
+}
+
+// givenUpError is the end of the caller's time while a runtime is asked.
+type givenUpError struct {
+	endpoint Endpoint
+	cause    error
+}
+
+// Error names the runtime, which may be what took the time.
+func (e *givenUpError) Error() string {
+	return fmt.Sprintf("%v, in a call to the container runtime at %s", e.cause, e.endpoint)
+}
+
+// Unwrap returns the cause.
+func (e *givenUpError) Unwrap() error { return e.cause }
+
+// givenUp is the error of a call that the caller did not let come to its end. Somebody who
+// interrupts it knows why.
+func givenUp(cause error, endpoint Endpoint) error {
+	if errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return &givenUpError{endpoint: endpoint, cause: cause}
 }
 
 // logCall notes a call. Requests and replies are left out: they hold the values of

@@ -74,6 +74,28 @@ func TestRuntimeThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// TestTimeoutNamesTheRuntime: nor does the user's own time end without a word of what was
+// asked; an interrupt needs none.
+func TestTimeoutNamesTheRuntime(t *testing.T) {
+	client, err := Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	cause := errors.New("gave up after 20ms (--timeout)")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, cause)
+	defer cancel()
+	_, err = client.Version(ctx, nil)
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), client.Endpoint.String()) {
+		t.Errorf("error %v", err)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err = client.Version(interrupted, nil); err != context.Canceled { //nolint:errorlint // nothing is around it
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestRuntimeThatIsStarting: containerd answers before it knows anything, and what waits for
 // it goes on.
 func TestRuntimeThatIsStarting(t *testing.T) {
