@@ -110,11 +110,11 @@ func (f facts) changesTo(now facts) []string {
 		after, is := now[object]
 		switch {
 		case !was:
-			changes = append(changes, fmt.Sprintf("%s: new: %s", object, after))
+			changes = append(changes, newFact(object, after))
 		case !is:
 			changes = append(changes, object+": gone")
 		case before != after:
-			changes = append(changes, fmt.Sprintf("%s: %s -> %s", object, before, after))
+			changes = append(changes, factChange(object, before, after))
 		}
 	}
 	return changes

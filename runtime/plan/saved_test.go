@@ -54,7 +54,7 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 		"the manifest":   {running(edited).input(), "manifest: spec.containers[app].image: i:1 -> i:2"},
 		"a container":    {ended.input(), "exit code 3"},
 		"it is gone":     {newWorld(load(t, webPod)).input(), "container app (app-0-of-s0): gone"},
-		"one that stays": {running(load(t, webPod)).sandbox("s1", 1, SandboxReady).input(), "sandbox s1: new: READY attempt 1"},
+		"one that stays": {running(load(t, webPod)).sandbox("s1", 1, SandboxReady).input(), "sandbox s1: new: ready, attempt 1"},
 	}
 	saved := savedCopy(t, running(load(t, webPod)).input())
 	for name, c := range cases {
@@ -64,6 +64,36 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 				t.Errorf("error %v, want it to name %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestChangesAreToldInWords: what changed since a plan was saved is no line of hashes.
+func TestChangesAreToldInWords(t *testing.T) {
+	runs := "RUNNING restarts 1 6cab2ae5 v1:5bc1d2aa5bc1d2aa5bc1d2aa5bc1d2aa 9d0e4c77aaaabbbb 7b2c1e0a99"
+	for object, c := range map[string]struct{ before, after, want string }{
+		"container app (9d0e4c77aaaa)": {runs, strings.Replace(runs, "RUNNING", "EXITED", 1) + " exit code 137 Error liveness Failure", "running -> exited, exit code 137, Error, liveness Failure"},
+		"container b (9d0e4c77aaaa)":   {runs, strings.Replace(runs, "5bc1", "5bc2", 1), "made of another definition"},
+		"container c (9d0e4c77aaaa)":   {"", runs, "new: running, restarts 1"},
+		"container d (9d0e4c77aaaa)":   {runs, "", "gone"},
+		"container e (9d0e4c77aaaa)":   {runs + " log full", runs, "no longer log full"},
+		"sandbox 7b2c1e0a99":           {"READY attempt 0 POD 10.0.0.5 v1:5bc1d2 7b2c1e0a99", "NOTREADY attempt 0 POD v1:5bc1d2 7b2c1e0a99", "ready, 10.0.0.5 -> not ready"},
+		"image i:1":                    {"absent", "sha256:5bc1d2aa", "no longer absent"},
+		"image i:2":                    {"sha256:5bc1d2aa", "sha256:5bc1d2ab", "the name stands for another image"},
+		"volume v":                     {"prepared true sha256:5bc1d2aa", "prepared true sha256:5bc1d2ab", "other content"},
+		"cgroup":                       {"exists true", "exists false", "there -> missing"},
+		"left running":                 {"sha256:5bc1d2aa", "sha256:5bc1d2ab", "podctl has made another pass"},
+		"back-off of app":              {"10s", "20s", "10s -> 20s"},
+	} {
+		was, is := facts{object: c.before}, facts{object: c.after}
+		if c.before == "" {
+			was = nil
+		}
+		if c.after == "" {
+			is = nil
+		}
+		if got := was.changesTo(is); !slices.Equal(got, []string{object + ": " + c.want}) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }
 
