@@ -131,3 +131,25 @@ func TestUnresolved(t *testing.T) {
 		t.Errorf("problems %v", m.Problems)
 	}
 }
+
+// TestBinaryDataIsNoEnvironment: a key that is in binaryData alone can be a file, and no
+// variable.
+func TestBinaryDataIsNoEnvironment(t *testing.T) {
+	const text = minimal + `    env:
+    - {name: A, valueFrom: {configMapKeyRef: {name: c, key: blob}}}
+    - {name: B, valueFrom: {configMapKeyRef: {name: c, key: blob, optional: true}}}
+    volumeMounts: [{name: v, mountPath: /v}]
+  volumes:
+  - {name: v, configMap: {name: c, items: [{key: blob, path: blob}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+binaryData: {blob: aGVsbG8=}
+`
+	missing := desired(t, text).Unresolved()
+	want := `ConfigMap default/c has no key "blob" in its data; binaryData is for volumes only`
+	if len(missing) != 1 || missing[0].Container != "app" || missing[0].Detail != want {
+		t.Errorf("missing %+v, want the first variable: %s", missing, want)
+	}
+}

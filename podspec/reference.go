@@ -151,11 +151,15 @@ func (d *Desired) missing(r reference, container, volume string) []Reference {
 	}
 	var missing []Reference
 	for _, key := range r.keys {
-		if !d.Objects.hasKey(r.kind, r.name, key) {
-			out.Key = key
-			out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.kind, d.Pod.Namespace, r.name, key)
-			missing = append(missing, out)
+		out.Key = key
+		if d.Objects.hasKey(out) {
+			continue
 		}
+		out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.kind, d.Pod.Namespace, r.name, key)
+		if d.Objects.hasBinary(out) {
+			out.Detail += " in its data; binaryData is for volumes only"
+		}
+		missing = append(missing, out)
 	}
 	return missing
 }
@@ -167,14 +171,23 @@ func (o *Objects) has(kind, name string) bool {
 	return o.ConfigMaps[name] != nil
 }
 
-func (o *Objects) hasKey(kind, name, key string) bool {
-	if kind == kindSecret {
-		_, ok := o.Secrets[name].Data[key]
+// hasKey tells whether a key is there for whoever refers to it: binary data is no
+// environment (kubelet: makeEnvironmentVariables).
+func (o *Objects) hasKey(r Reference) bool {
+	if r.Kind == kindSecret {
+		_, ok := o.Secrets[r.Name].Data[r.Key]
 		return ok
 	}
-	_, text := o.ConfigMaps[name].Data[key]
-	_, binary := o.ConfigMaps[name].BinaryData[key]
-	return text || binary
+	_, text := o.ConfigMaps[r.Name].Data[r.Key]
+	return text || (r.Volume != "" && o.hasBinary(r))
+}
+
+func (o *Objects) hasBinary(r Reference) bool {
+	if r.Kind != kindConfigMap {
+		return false
+	}
+	_, ok := o.ConfigMaps[r.Name].BinaryData[r.Key]
+	return ok
 }
 
 // unresolvedProblems reports what is unresolved at its place in the manifest,
