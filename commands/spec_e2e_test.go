@@ -69,11 +69,13 @@ spec:
     env:
     - {name: COLOUR, valueFrom: {fileKeyRef: {volumeName: conf, path: app.env, key: COLOUR}}}
     - {name: MISSING, valueFrom: {fileKeyRef: {volumeName: conf, path: absent.env, key: X, optional: true}}}
+    volumeMounts: [{name: conf, mountPath: /own, subPathExpr: "for $(COLOUR)"}]
   volumes:
   - {name: conf, emptyDir: {}}
 `
 
-// testEnvFile: a variable comes from a file that an init container wrote.
+// testEnvFile: a variable comes from a file that an init container wrote, and part of a
+// subPath comes from it.
 func testEnvFile(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait=completed", "--timeout", "60s", write(t, envFile))
 	if r := m.must(t, "logs", "envfile", "app"); !strings.Contains(r.stdout, "blue green/$(MISSING)/") {

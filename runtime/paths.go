@@ -36,7 +36,7 @@ func (e *Engine) userNamespace(pod *v1.Pod) (*criconfig.IDMapping, error) {
 // containerPaths are the paths a container's configuration names. For a proof
 // they are only computed; for a start the hosts file is written, a termination
 // log is created and subPaths are bound.
-func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode mountMode) (criconfig.Paths, error) {
+func (x *execution) containerPaths(in *criconfig.ContainerInput, mode mountMode) (criconfig.Paths, error) {
 	pod := x.e.layout.Pod(x.desired.Pod.UID)
 	users, err := x.e.userNamespace(x.desired.Pod)
 	if err != nil {
@@ -47,22 +47,22 @@ func (x *execution) containerPaths(ref podspec.ContainerRef, ips []string, mode 
 		vol := &x.desired.Pod.Spec.Volumes[i]
 		p.Volumes[vol.Name] = x.volumePath(vol)
 	}
-	if err = x.subPaths(ref, ips, mode, p.SubPaths); err != nil {
+	if err = x.subPaths(in, mode, p.SubPaths); err != nil {
 		return p, err
 	}
 	if mode == mountsForProof {
 		return p, nil
 	}
-	if err = x.writeHosts(ips); err != nil {
+	if err = x.writeHosts(in.PodIPs); err != nil {
 		return p, err
 	}
-	if ref.TerminationMessagePath == "" {
+	if in.Container.TerminationMessagePath == "" {
 		return p, nil
 	}
-	if err = x.removeUnusedLastWords(ref.Name); err != nil {
+	if err = x.removeUnusedLastWords(in.Container.Name); err != nil {
 		return p, err
 	}
-	log, err := pod.NewTerminationLog(ref.Name)
+	log, err := pod.NewTerminationLog(in.Container.Name)
 	if err != nil {
 		return p, err
 	}
@@ -84,14 +84,14 @@ func (x *execution) writeHosts(ips []string) error {
 }
 
 // subPaths resolves the mounts that take a part of a volume.
-func (x *execution) subPaths(ref podspec.ContainerRef, ips []string, mode mountMode, paths map[int]string) error {
-	in := criconfig.ContainerInput{Desired: x.desired, Container: ref, Node: x.e.node(), PodIPs: ips}
+func (x *execution) subPaths(in *criconfig.ContainerInput, mode mountMode, paths map[int]string) error {
+	ref := in.Container
 	for i := range ref.VolumeMounts {
 		m := &ref.VolumeMounts[i]
 		if (m.SubPath == "" && m.SubPathExpr == "") || x.isImageVolume(m.Name) {
 			continue
 		}
-		sub, err := criconfig.SubPath(in, i)
+		sub, err := criconfig.SubPath(*in, i)
 		if err != nil {
 			return err
 		}

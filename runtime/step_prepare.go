@@ -205,32 +205,28 @@ func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ip
 	if err != nil {
 		return nil, err
 	}
-	paths, err := x.containerPaths(ref, ips, mode)
-	if err != nil {
-		return nil, err
-	}
-	target, err := x.targetID(ref, mode)
-	if err != nil {
-		return nil, err
-	}
-	files, err := x.envFiles(ref, mode)
-	if err != nil {
-		return nil, err
-	}
-	return criconfig.Container(criconfig.ContainerInput{
+	in := criconfig.ContainerInput{
 		Desired:   x.desired,
 		Container: ref,
 		Node:      x.e.node(),
-		Paths:     paths,
 		Attempt:   attempt,
 		ImageRef:  img.ID,
 		Image:     criconfig.ImageUser{UID: img.UID, Username: img.Username},
 		PodIPs:    ips,
-		TargetID:  target,
-		Files:     files,
 
 		VolumeImages: x.volumeImages(),
-	})
+	}
+	if in.Files, err = x.envFiles(ref, mode); err != nil {
+		return nil, err
+	}
+	// A subPathExpr may name a variable from a file.
+	if in.Paths, err = x.containerPaths(&in, mode); err != nil {
+		return nil, err
+	}
+	if in.TargetID, err = x.targetID(ref, mode); err != nil {
+		return nil, err
+	}
+	return criconfig.Container(in)
 }
 
 // image is what is known now of an image: from the observation, or from this
