@@ -62,8 +62,8 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 		mount.Image = &runtimeapi.ImageSpec{
 			Image: in.VolumeImages[vol.Image.Reference], UserSpecifiedImage: vol.Image.Reference, Annotations: in.Desired.Pod.Annotations,
 		}
-		mount.ImageSubPath = m.SubPath
-		return mount, nil
+		mount.ImageSubPath, err = subPath(in, m)
+		return mount, err
 	}
 	mount.SelinuxRelabel = in.Node.SELinux && vol.HostPath == nil
 	mount.HostPath = in.Paths.Volumes[vol.Name]
@@ -143,24 +143,30 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 // expanded from the container's environment; empty when the whole volume is
 // mounted. It never leads out of the volume by its own words.
 func SubPath(in ContainerInput, index int) (string, error) {
-	m := &in.Container.VolumeMounts[index]
-	at := fmt.Sprintf("%s.volumeMounts[%d]", in.Container.Path, index)
+	sub, err := subPath(&in, &in.Container.VolumeMounts[index])
+	if err != nil {
+		return "", fmt.Errorf("%s.volumeMounts[%d]: %w", in.Container.Path, index, err)
+	}
+	return sub, nil
+}
+
+func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 	sub := m.SubPath
 	if m.SubPathExpr != "" {
-		env, err := environment(&in)
+		env, err := environment(in)
 		if err != nil {
 			return "", err
 		}
 		if sub, err = expandSubPath(m.SubPathExpr, env.values); err != nil {
-			return "", fmt.Errorf("%s.subPathExpr: %w", at, err)
+			return "", fmt.Errorf("subPathExpr: %w", err)
 		}
 	}
 	if path.IsAbs(sub) {
-		return "", fmt.Errorf("%s: subPath %q must not be an absolute path", at, sub)
+		return "", fmt.Errorf("subPath %q must not be an absolute path", sub)
 	}
 	for part := range strings.SplitSeq(sub, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("%s: subPath %q must not hold the element .. in it", at, sub)
+			return "", fmt.Errorf("subPath %q must not hold the element .. in it", sub)
 		}
 	}
 	return sub, nil

@@ -1,0 +1,56 @@
+package criconfig
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// imageMount is the input for a container that mounts the image of a volume.
+func imageMount(mount v1.VolumeMount) *ContainerInput {
+	pod := &v1.Pod{}
+	pod.Name = "p"
+	mount.Name, mount.MountPath = "data", "/data"
+	pod.Spec.Containers = []v1.Container{{
+		Name: "app", VolumeMounts: []v1.VolumeMount{mount},
+		Env: []v1.EnvVar{{Name: "PART", Value: "eu"}, {Name: "UP", Value: "../.."}, {Name: "ROOT", Value: "/etc"}},
+	}}
+	pod.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}}}
+	corev1.SetObjectDefaults_Pod(pod)
+	ref, _ := podspec.FindContainer(pod, "app")
+	return &ContainerInput{Desired: &podspec.Desired{Pod: pod}, Container: ref, VolumeImages: map[string]string{"data:1": "sha256:da7a"}}
+}
+
+// TestSubPathOfAnImage: a part of an image is mounted by the same rules as a part of any
+// other volume (kubelet: makeMounts).
+func TestSubPathOfAnImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		mount       v1.VolumeMount
+		part, fault string
+	}{
+		"the whole":            {},
+		"a part":               {mount: v1.VolumeMount{SubPath: "eu"}, part: "eu"},
+		"a part by variables":  {mount: v1.VolumeMount{SubPathExpr: "of/$(PART)"}, part: "of/eu"},
+		"nobody's variable":    {mount: v1.VolumeMount{SubPathExpr: "$(NOBODY)"}, fault: "spec.containers[0].volumeMounts[0]: subPathExpr: missing value for NOBODY"},
+		"an absolute path":     {mount: v1.VolumeMount{SubPathExpr: "$(ROOT)"}, fault: `spec.containers[0].volumeMounts[0]: subPath "/etc" must not be an absolute path`},
+		"out of the image":     {mount: v1.VolumeMount{SubPathExpr: "a/$(UP)"}, fault: `subPath "a/../.." must not hold the element .. in it`},
+		"out, written plainly": {mount: v1.VolumeMount{SubPath: ".."}, fault: `subPath ".." must not hold the element .. in it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := mounts(imageMount(c.mount))
+			if c.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fault) {
+					t.Errorf("error %v, want %s", err, c.fault)
+				}
+				return
+			}
+			if err != nil || list[0].GetImageSubPath() != c.part {
+				t.Errorf("%v %v, want the part %q", list, err, c.part)
+			}
+		})
+	}
+}
