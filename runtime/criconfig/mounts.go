@@ -59,11 +59,7 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 		return nil, err
 	}
 	if vol.Image != nil {
-		mount.Image = &runtimeapi.ImageSpec{
-			Image: in.VolumeImages[vol.Image.Reference], UserSpecifiedImage: vol.Image.Reference, Annotations: in.Desired.Pod.Annotations,
-		}
-		mount.ImageSubPath, err = subPath(in, m)
-		return mount, err
+		return mount, mountImage(in, m, vol, mount)
 	}
 	mount.SelinuxRelabel = in.Node.SELinux && vol.HostPath == nil
 	mount.HostPath = in.Paths.Volumes[vol.Name]
@@ -74,6 +70,18 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 		return nil, fmt.Errorf("volume %q is not prepared", m.Name)
 	}
 	return mount, nil
+}
+
+// mountImage makes a mount show an image, or a part of it. Without an id the runtime would
+// be asked for an image of no name.
+func mountImage(in *ContainerInput, m *v1.VolumeMount, vol *v1.Volume, mount *runtimeapi.Mount) (err error) {
+	id := in.VolumeImages[vol.Image.Reference]
+	if id == "" {
+		return fmt.Errorf("image %s of volume %q is not present; pull it, or apply with --pull missing", vol.Image.Reference, vol.Name)
+	}
+	mount.Image = &runtimeapi.ImageSpec{Image: id, UserSpecifiedImage: vol.Image.Reference, Annotations: in.Desired.Pod.Annotations}
+	mount.ImageSubPath, err = subPath(in, m)
+	return err
 }
 
 func findVolume(pod *v1.Pod, name string) *v1.Volume {

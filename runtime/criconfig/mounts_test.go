@@ -54,3 +54,13 @@ func TestSubPathOfAnImage(t *testing.T) {
 		})
 	}
 }
+
+// TestImageVolumeWithoutItsImage: nothing is mounted, rather than an image of no name.
+func TestImageVolumeWithoutItsImage(t *testing.T) {
+	in := imageMount(v1.VolumeMount{})
+	in.VolumeImages = nil
+	want := `spec.containers[0].volumeMounts[0]: image data:1 of volume "data" is not present`
+	if list, err := mounts(in); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v %v, want %s", list, err, want)
+	}
+}

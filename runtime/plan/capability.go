@@ -98,10 +98,8 @@ func (v *view) imageVolumeFault(ref podspec.ContainerRef) string {
 	if r.Name != "containerd" || !olderThan(r.Version, 2, 1) {
 		return ""
 	}
-	for i := range v.pod.Spec.Volumes {
-		if vol := &v.pod.Spec.Volumes[i]; vol.Image != nil && mounts(ref, vol.Name) {
-			return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can", vol.Name, r.Version)
-		}
+	if mounted := v.imageVolumes(ref); len(mounted) > 0 {
+		return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can", mounted[0].Name, r.Version)
 	}
 	return ""
 }

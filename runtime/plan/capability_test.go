@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -53,6 +54,41 @@ func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
 				t.Errorf("steps %v", lines(p))
 			}
 		})
+	}
+}
+
+// TestImageVolumeThatMayNotBePulled holds the containers that mount it, those of a pod that
+// runs included, and no others.
+func TestImageVolumeThatMayNotBePulled(t *testing.T) {
+	const text = `apiVersion: v1
+kind: Pod
+metadata: {name: mounting}
+spec:
+  containers:
+  - {name: app, image: i:1, volumeMounts: [{name: data, mountPath: /data}]}
+  - {name: log, image: i:1}
+  volumes:
+  - {name: data, image: {reference: "data:1", pullPolicy: Never}}
+`
+	hold := "hold app ErrImageNeverPull image data:1 of volume data is absent and the pull policy is Never"
+	d := load(t, text)
+	w := newWorld(d)
+	w.Images["data:1"] = Image{}
+	want := []string{"check-log BeforeStart", "run-sandbox SandboxMissing", "start-log NotCreated after run-sandbox,check-log", hold}
+	if diff := cmp.Diff(want, lines(w.make())); diff != "" {
+		t.Errorf("a new pod (-want +got)\n%s", diff)
+	}
+	w = newWorld(d).sandbox("s0", 0, SandboxReady)
+	w.container("s0", "app", 0, Running)
+	w.container("s0", "log", 0, Running)
+	w.Images["data:1"] = Image{}
+	w.d = load(t, strings.Replace(text, "{name: app,", "{name: app, command: [other],", 1))
+	if diff := cmp.Diff([]string{hold}, lines(w.make())); diff != "" {
+		t.Errorf("a pod that runs (-want +got)\n%s", diff)
+	}
+	w.Images["data:1"] = Image{ID: "sha256:da7a"}
+	if p := w.make(); len(p.Holds) > 0 {
+		t.Errorf("an image that is there holds %+v", p.Holds)
 	}
 }
 

@@ -47,14 +47,28 @@ func (b *builder) missing(s start) (Hold, bool) {
 	if text := b.v.imageVolumeFault(s.ref); text != "" {
 		return Hold{Container: s.ref.Name, Reason: CreateContainerConfigError, Message: text}, true
 	}
-	if image, known := b.v.obs.Images[s.ref.Image]; known && image.ID == "" && b.pullPolicy(s.ref.ImagePullPolicy) == v1.PullNever {
-		return Hold{
-			Container: s.ref.Name,
-			Reason:    ErrImageNeverPull,
-			Message:   fmt.Sprintf("image %s is absent and the pull policy is Never", s.ref.Image),
-		}, true
+	if text := b.neverPulled(s.ref); text != "" {
+		return Hold{Container: s.ref.Name, Reason: ErrImageNeverPull, Message: text + " is absent and the pull policy is Never"}, true
 	}
 	return Hold{}, false
+}
+
+// neverPulled names an image that is absent and may not be pulled: the container's own, or
+// one that it mounts. Without one it is empty.
+func (b *builder) neverPulled(ref podspec.ContainerRef) string {
+	lacks := func(image string, own v1.PullPolicy) bool {
+		state, known := b.v.obs.Images[image]
+		return known && state.ID == "" && b.pullPolicy(own) == v1.PullNever
+	}
+	if lacks(ref.Image, ref.ImagePullPolicy) {
+		return "image " + ref.Image
+	}
+	for _, vol := range b.v.imageVolumes(ref) {
+		if lacks(vol.Image.Reference, vol.Image.PullPolicy) {
+			return fmt.Sprintf("image %s of volume %s", vol.Image.Reference, vol.Name)
+		}
+	}
+	return ""
 }
 
 func (b *builder) pullPolicy(own v1.PullPolicy) v1.PullPolicy {
@@ -214,12 +228,20 @@ func usedVolumes(pod *v1.Pod) []*v1.Volume {
 // pull adds the pulls a container needs: its own image and those it mounts.
 func (b *builder) pull(s start) {
 	b.pullImage(s.ref, s.ref.Image, s.ref.ImagePullPolicy, "pull-"+s.ref.Name)
-	for i := range b.v.pod.Spec.Volumes {
-		vol := &b.v.pod.Spec.Volumes[i]
-		if vol.Image != nil && mounts(s.ref, vol.Name) {
-			b.pullImage(s.ref, vol.Image.Reference, vol.Image.PullPolicy, "pull-volume/"+vol.Name)
+	for _, vol := range b.v.imageVolumes(s.ref) {
+		b.pullImage(s.ref, vol.Image.Reference, vol.Image.PullPolicy, "pull-volume/"+vol.Name)
+	}
+}
+
+// imageVolumes are the volumes with an image that a container mounts.
+func (v *view) imageVolumes(ref podspec.ContainerRef) []*v1.Volume {
+	var volumes []*v1.Volume
+	for i := range v.pod.Spec.Volumes {
+		if vol := &v.pod.Spec.Volumes[i]; vol.Image != nil && mounts(ref, vol.Name) {
+			volumes = append(volumes, vol)
 		}
 	}
+	return volumes
 }
 
 func mounts(ref podspec.ContainerRef, volume string) bool {
@@ -252,10 +274,8 @@ func (b *builder) pullImage(ref podspec.ContainerRef, image string, own v1.PullP
 // check adds the proof that a container can be configured.
 func (b *builder) check(s start) {
 	pulls := []string{b.pulls[s.ref.Image]}
-	for i := range b.v.pod.Spec.Volumes {
-		if vol := &b.v.pod.Spec.Volumes[i]; vol.Image != nil && mounts(s.ref, vol.Name) {
-			pulls = append(pulls, b.pulls[vol.Image.Reference])
-		}
+	for _, vol := range b.v.imageVolumes(s.ref) {
+		pulls = append(pulls, b.pulls[vol.Image.Reference])
 	}
 	id := b.add(Step{
 		ID: "check-" + s.ref.Name, Kind: CheckContainer, After: after(b.volumes, pulls), OnFailure: SkipContainer,
