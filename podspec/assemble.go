@@ -202,6 +202,7 @@ func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
 	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written, memo: newMemo()}
 	a.collect(desired, used)
 	a.problems = append(a.problems, unresolvedProblems(o, desired)...)
+	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
 	m.Pods = append(m.Pods, desired)
 }
 

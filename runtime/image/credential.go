@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/credentialprovider"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Keychain finds credentials for a registry, as docker's and podman's log-in
@@ -37,10 +39,15 @@ func (p *Puller) credentials(ctx context.Context, name string, secrets []*v1.Sec
 }
 
 // fromSecrets takes the credentials of pull secrets that match the image
-// (kubelet: secrets.MakeDockerKeyring).
+// (kubelet: secrets.MakeDockerKeyring). Secrets that hold none are left out; one
+// that cannot be read ends the pull.
 func fromSecrets(name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, error) {
 	keyring := &credentialprovider.BasicDockerKeyring{}
 	for _, secret := range secrets {
+		if podspec.PullSecretFault(secret) != "" {
+			// The notes of the manifest say so, and the error of a pull that fails.
+			continue
+		}
 		config, err := dockerConfig(secret)
 		if err != nil {
 			return nil, fmt.Errorf("pull secret %s: %w", secret.Name, err)
@@ -63,7 +70,7 @@ func fromSecrets(name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, e
 	return list, nil
 }
 
-// dockerConfig reads a pull secret of either form.
+// dockerConfig reads a pull secret of either type.
 func dockerConfig(secret *v1.Secret) (credentialprovider.DockerConfig, error) {
 	if secret.Type == v1.SecretTypeDockerConfigJson {
 		var file credentialprovider.DockerConfigJSON
@@ -71,9 +78,6 @@ func dockerConfig(secret *v1.Secret) (credentialprovider.DockerConfig, error) {
 			return nil, fmt.Errorf("%s is not a docker configuration", v1.DockerConfigJsonKey)
 		}
 		return file.Auths, nil
-	}
-	if secret.Type != v1.SecretTypeDockercfg {
-		return nil, fmt.Errorf("its type %q is not %s or %s", secret.Type, v1.SecretTypeDockerConfigJson, v1.SecretTypeDockercfg)
 	}
 	var config credentialprovider.DockerConfig
 	if err := json.Unmarshal(secret.Data[v1.DockerConfigKey], &config); err != nil {

@@ -93,6 +93,44 @@ func TestPullTriesCredentialsInTurn(t *testing.T) {
 	}
 }
 
+// TestPullSecretsOfNoUse: a secret that holds no credentials keeps no pull from trying the
+// others, or nobody's, and a pull that fails all the same names it.
+func TestPullSecretsOfNoUse(t *testing.T) {
+	opaque, empty := secret("registry.local", "other"), secret("registry.local", "other")
+	opaque.Name, opaque.Type = "opaque", ""
+	empty.Name, empty.Data = "empty", map[string][]byte{v1.DockerConfigKey: []byte("{}")}
+	useless := []*v1.Secret{opaque, empty}
+	p := &Puller{Keychain: nobody{}}
+	for name, c := range map[string]struct {
+		secrets []*v1.Secret
+		user    string
+	}{
+		"others are tried": {append(useless, secret("registry.local", "right")), "right"},
+		"or nobody's":      {useless, ""},
+	} {
+		client := &registryClient{user: c.user}
+		if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: c.secrets}); err != nil || len(client.asked) != 1 || client.asked[0] != c.user {
+			t.Errorf("%s: asked as %q, %v", name, client.asked, err)
+		}
+	}
+	const want = "image registry.local/app:1: something else; the pull secret opaque was left out: its type is Opaque, " +
+		"and not kubernetes.io/dockerconfigjson; the pull secret empty was left out: it has no .dockerconfigjson"
+	failing := &registryClient{err: status.Error(codes.Unknown, "something else")}
+	if _, err := p.Pull(t.Context(), failing, Request{Image: "registry.local/app:1", Secrets: useless}); err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant  %s", err, want)
+	}
+}
+
+// TestPullSecretThatCannotBeRead ends the pull, as under a kubelet.
+func TestPullSecretThatCannotBeRead(t *testing.T) {
+	broken := &v1.Secret{Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigKey: []byte("hunter2")}}
+	broken.Name = "broken"
+	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{}, Request{Image: "registry.local/app:1", Secrets: []*v1.Secret{broken}})
+	if err == nil || !strings.Contains(err.Error(), "pull secret broken: .dockercfg is not a docker configuration") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestPullWithoutCredentialsIsAnonymous(t *testing.T) {
 	client := &registryClient{}
 	p := &Puller{Keychain: nobody{}}

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"github.com/distribution/reference"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // WithTag is the reference that is asked for: one without tag and digest means
@@ -162,7 +165,7 @@ func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 	if err != nil {
 		return "", &Error{Reason: ErrImagePull, Image: r.Image, Hint: err.Error(), Err: err}
 	}
-	var failures []error
+	var failures []*Error
 	for _, auth := range credentials {
 		reply, err := client.PullImage(ctx, &runtimeapi.PullImageRequest{
 			Image:         &runtimeapi.ImageSpec{Image: name, Annotations: r.Annotations},
@@ -174,28 +177,42 @@ func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 		}
 		failures = append(failures, explain(r.Image, err))
 	}
-	if len(failures) == 1 {
-		return "", failures[0]
+	failure := allFailed(r.Image, failures)
+	if left := leftOut(r.Secrets); left != "" {
+		failure.Hint = cmp.Or(failure.Hint, failure.Err.Error()) + "; " + left
 	}
-	return "", allFailed(r.Image, failures)
+	return "", failure
+}
+
+// leftOut names the pull secrets that hold no credentials: they may be why a pull fails.
+func leftOut(secrets []*v1.Secret) string {
+	var texts []string
+	for _, secret := range secrets {
+		if fault := podspec.PullSecretFault(secret); fault != "" {
+			texts = append(texts, fmt.Sprintf("the pull secret %s was left out: %s", secret.Name, fault))
+		}
+	}
+	return strings.Join(texts, "; ")
 }
 
 // allFailed joins the failures of several credentials, which mostly say the
 // same.
-func allFailed(name string, failures []error) error {
+func allFailed(name string, failures []*Error) *Error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
 	var texts []string
+	var causes []error
 	passing := true
-	for _, err := range failures {
-		text := err.Error()
-		if len(texts) == 0 || texts[len(texts)-1] != text {
+	for _, e := range failures {
+		if text := e.Error(); len(texts) == 0 || texts[len(texts)-1] != text {
 			texts = append(texts, text)
 		}
-		if e := (*Error)(nil); errors.As(err, &e) {
-			passing = passing && e.Passing
-		}
+		causes = append(causes, e)
+		passing = passing && e.Passing
 	}
 	return &Error{
-		Reason: ErrImagePull, Image: name, Passing: passing, Err: errors.Join(failures...),
+		Reason: ErrImagePull, Image: name, Passing: passing, Err: errors.Join(causes...),
 		Hint: fmt.Sprintf("%d credentials were tried: %s", len(failures), strings.Join(texts, "; ")),
 	}
 }

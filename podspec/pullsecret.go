@@ -1,0 +1,43 @@
+package podspec
+
+import (
+	"cmp"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// PullSecretFault says why a Secret holds no credentials for pulls; empty when it does.
+// Pulls go on without it (kubelet: secretsToTrackedDockerConfigs).
+func PullSecretFault(s *v1.Secret) string {
+	key, ok := map[v1.SecretType]string{
+		v1.SecretTypeDockerConfigJson: v1.DockerConfigJsonKey,
+		v1.SecretTypeDockercfg:        v1.DockerConfigKey,
+	}[s.Type]
+	if !ok {
+		return fmt.Sprintf("its type is %s, and not %s", cmp.Or(s.Type, v1.SecretTypeOpaque), v1.SecretTypeDockerConfigJson)
+	}
+	if len(s.Data[key]) == 0 {
+		return "it has no " + key
+	}
+	return ""
+}
+
+// pullSecretNotes tells of pull secrets that are there and of no use: a pull may fail for
+// them, or take what anybody may have.
+func pullSecretNotes(o *decoded, d *Desired) []Note {
+	var notes []Note
+	for i, ref := range d.Pod.Spec.ImagePullSecrets {
+		secret := d.Objects.Secrets[ref.Name]
+		if secret == nil || PullSecretFault(secret) == "" {
+			continue
+		}
+		path := indexed("spec.imagePullSecrets", i)
+		line, column := o.doc.position(path)
+		notes = append(notes, Note{
+			Pod: o.key(), File: o.doc.file, Line: line, Column: column, Path: path,
+			Detail: fmt.Sprintf("images are pulled without Secret %s/%s: %s", d.Pod.Namespace, ref.Name, PullSecretFault(secret)),
+		})
+	}
+	return notes
+}
