@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	apiresource "k8s.io/kubernetes/pkg/api/v1/resource"
+	podapi "k8s.io/kubernetes/pkg/apis/core/pods"
 	"k8s.io/kubernetes/pkg/fieldpath"
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
@@ -79,7 +80,7 @@ func environment(in *ContainerInput) (*variables, error) {
 func sourced(in *ContainerInput, from *v1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
-		value, err := fieldValue(in, from.FieldRef.FieldPath)
+		value, err := fieldValue(in, from.FieldRef)
 		return value, true, err
 	case from.ResourceFieldRef != nil:
 		value, err := resourceValue(in, from.ResourceFieldRef)
@@ -90,7 +91,13 @@ func sourced(in *ContainerInput, from *v1.EnvVarSource) (string, bool, error) {
 	return "", false, fmt.Errorf("has no source")
 }
 
-func fieldValue(in *ContainerInput, path string) (string, error) {
+// fieldValue reads a field of the pod or the node; old names of fields mean what they mean
+// to the API (kubelet: podFieldSelectorRuntimeValue).
+func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error) {
+	path, _, err := podapi.ConvertDownwardAPIFieldLabel(ref.APIVersion, ref.FieldPath, "")
+	if err != nil {
+		return "", fmt.Errorf("valueFrom.fieldRef: %w", err)
+	}
 	pod := in.Desired.Pod
 	ips := orderedIPs(in.PodIPs, in.Node)
 	if pod.Spec.HostNetwork {
