@@ -108,7 +108,8 @@ func resolve(base, sub string) (there string, missing []string, err error) {
 			there, err = inside(base, target)
 			return there, parts[n:], err
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if n == 0 || !errors.Is(err, fs.ErrNotExist) {
+			// The volume itself may have been removed meanwhile.
 			return "", nil, err
 		}
 		if _, err := os.Lstat(existing); err == nil {

@@ -1,7 +1,9 @@
 package volume
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,6 +95,16 @@ func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
 	}
 	if root, err := os.Stat(filepath.Join(base, "dangling")); err == nil {
 		t.Errorf("the target of a dangling link was created: %v", root)
+	}
+}
+
+// TestSubPathOfAVolumeThatVanishes: what is removed between two looks is an error like any
+// other that is not there.
+func TestSubPathOfAVolumeThatVanishes(t *testing.T) {
+	for _, sub := range []string{".", "a", "a/b"} {
+		if there, missing, err := resolve(filepath.Join(t.TempDir(), "gone"), sub); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %q %q %v, want that it does not exist", sub, there, missing, err)
+		}
 	}
 }
 
