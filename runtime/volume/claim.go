@@ -22,14 +22,8 @@ func (c Context) prepareClaim(vol *v1.Volume) error {
 	if err = c.Pod.MakeClaims(c.Desired.Pod.Namespace); err != nil {
 		return err
 	}
-	if err = os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err = makeClaim(dir); err != nil {
 		return err
-	}
-	if err == nil {
-		// Whoever the containers run as may write, as into a fresh emptyDir.
-		if err = os.Chmod(dir, 0o777); err != nil {
-			return err
-		}
 	}
 	if group := c.fsGroup(); group != nil {
 		if err = giveVolume(dir, int(*group)); err != nil {
@@ -37,6 +31,21 @@ func (c Context) prepareClaim(vol *v1.Volume) error {
 		}
 	}
 	return nil
+}
+
+// makeClaim makes a directory into which whoever the containers run as may write, as into
+// a fresh emptyDir. One that is there has the mode that its pods gave it.
+func makeClaim(dir string) error {
+	return withoutUmask(func() error {
+		err := os.Mkdir(dir, volumeMode)
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return os.Chmod(dir, volumeMode)
+	})
 }
 
 // claimReady tells that the directory is there and belongs to the pod's group.

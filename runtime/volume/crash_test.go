@@ -28,6 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	runtimetest.BeTraced()
 	c := crashContext(os.Getenv(rootEnv))
 	if os.Getenv(roleEnv) != "" {
 		_ = os.WriteFile(noteFile(c, "begun"), nil, 0o600)
@@ -46,6 +47,8 @@ func TestMain(m *testing.M) {
 			noteFailure(c, bindAll(c))
 			noteFailure(c, RemoveAll(c.Pod))
 		}
+	case "claim":
+		noteFailure(c, Prepare(context.Background(), withClaim(c), "data"))
 	default:
 		runtimetest.Main(m)
 	}
