@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,8 +12,9 @@ import (
 
 // Prepare makes a volume ready to be mounted: it creates and mounts what is
 // missing, writes content, and checks a hostPath. It may be called again at any
-// time; what is complete stays as it is. When it fails, a volume that was not
-// there before is not there after.
+// time; what is complete stays as it is. When it fails, a volume of the pod's own
+// that was not there before is not there after. What was made on the host stays,
+// and so does the directory of a claim: other pods may have found it.
 func Prepare(ctx context.Context, c Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -57,11 +59,21 @@ func (c Context) prepareEmptyDir(vol *v1.Volume) error {
 	if err != nil || ready {
 		return err
 	}
-	if err = c.makeMedium(vol); err != nil {
+	_, before := os.Lstat(c.Path(vol))
+	err = c.makeEmptyDir(vol)
+	// One that was there, though not complete, may hold what the pod wrote.
+	if err != nil && errors.Is(before, fs.ErrNotExist) {
+		return errors.Join(err, c.tearDown(vol))
+	}
+	return err
+}
+
+func (c Context) makeEmptyDir(vol *v1.Volume) error {
+	if err := c.makeMedium(vol); err != nil {
 		return err
 	}
 	if group := c.fsGroup(); group != nil {
-		if err = giveVolume(c.Path(vol), int(*group)); err != nil {
+		if err := giveVolume(c.Path(vol), int(*group)); err != nil {
 			return fmt.Errorf("giving it to group %d (fsGroup): %w", *group, err)
 		}
 	}

@@ -210,6 +210,25 @@ func TestFailedPreparationLeavesNothing(t *testing.T) {
 	wantGone(t, filepath.Dir(c.Pod.VolumeMarker("configmap", "conf")))
 }
 
+// TestFailedEmptyDirLeavesWhatWasThere: nothing where there was nothing, and what the pod
+// wrote where there was something.
+func TestFailedEmptyDirLeavesWhatWasThere(t *testing.T) {
+	vol := emptyDirVolume("tmp")
+	vol.EmptyDir.Medium = v1.StorageMediumHugePages
+	c := newContext(t, vol)
+	dir := c.dir(t, "tmp")
+	if err := Prepare(t.Context(), c, "tmp"); err == nil {
+		t.Fatal("huge pages that no container requests: no error")
+	}
+	wantGone(t, dir)
+	wantGone(t, filepath.Dir(c.Pod.VolumeMarker("empty-dir", "tmp")))
+	write(t, filepath.Join(dir, "data"), "kept")
+	if err := Prepare(t.Context(), c, "tmp"); err == nil {
+		t.Fatal("huge pages that no container requests: no error")
+	}
+	wantText(t, filepath.Join(dir, "data"), "kept")
+}
+
 func TestFailedUpdateKeepsTheVolume(t *testing.T) {
 	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "x"}))
 	prepare(t, c, "conf")
