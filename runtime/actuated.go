@@ -30,13 +30,12 @@ func (x *execution) noteBegun(before *v1.Pod) {
 	}
 	j.Begun = map[string]state.Begun{}
 	for i := range x.plan.Steps {
-		switch s := &x.plan.Steps[i]; s.Kind {
-		case plan.RunSandbox:
+		s := &x.plan.Steps[i]
+		if s.Kind == plan.RunSandbox {
 			j.Begun[state.BegunPod] = state.Begun{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
-		case plan.StartContainer:
-			if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
-				j.Begun[ref.Name] = state.Begun{Attempt: s.Attempt, Resources: &ref.Resources}
-			}
+		}
+		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok && s.Kind == plan.StartContainer {
+			j.Begun[ref.Name] = state.Begun{Attempt: s.Attempt, Resources: &ref.Resources}
 		}
 	}
 }
