@@ -364,6 +364,27 @@ func TestDirectoryTakenForAName(t *testing.T) {
 	}
 }
 
+// TestNodeDownNamesWhatItCannotRead: nobody can say whether a pod whose journal cannot be
+// read is the node's.
+func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
+	dir := applied(t, completionPods)
+	journals, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
+	if err != nil || len(journals) < 2 {
+		t.Fatal(journals, err)
+	}
+	if err := os.WriteFile(journals[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
+	if code := Main(t.Context(), env, []string{"--state-dir", dir, "node", "down"}); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(errs.String(), journals[0]) || strings.Contains(errs.String(), journals[1]) {
+		t.Errorf("it says %q", errs.String())
+	}
+}
+
 // TestLibrariesAreQuiet: what a library logs as an error reaches no terminal.
 func TestLibrariesAreQuiet(t *testing.T) {
 	quietLibraries()

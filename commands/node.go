@@ -118,9 +118,12 @@ func newNodeDown(g *globals) *cobra.Command {
 // started again for it.
 func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 	socket := node.Socket(o.Dir)
-	applied, _, err := runtime.Applied(g.layout())
+	applied, unreadable, err := runtime.Applied(g.layout())
 	if err != nil {
 		return err
+	}
+	for _, one := range unreadable {
+		g.note("note: %v; if the pod is this node's, it goes without its hooks, and its files stay below the state directory", one)
 	}
 	applied = slices.DeleteFunc(applied, func(p runtime.AppliedPod) bool { return p.Journal.Endpoint != "unix://"+socket })
 	if len(applied) == 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -52,4 +53,74 @@ func TestDamagedJournals(t *testing.T) {
 		bad[at] ^= 1 << bit
 		_ = try(fmt.Sprintf("bit %d of byte %d (%s)", bit, at, good[max(0, at-20):min(len(good), at+20)]), bad)
 	}
+}
+
+const claimant = `apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  terminationGracePeriodSeconds: 1
+  volumes: [{name: v, persistentVolumeClaim: {claimName: CLAIM}}]
+  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]
+`
+
+// TestClaimsOutliveWhatCannotBeRead: a deletion with its claims keeps one that another pod
+// has, or may have, as its journal cannot be read, and says why.
+func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		other, journal string
+		says           string
+	}{
+		"another pod has it":        {other: "data", says: "pod default/other uses it"},
+		"one that is damaged":       {other: "data", journal: "{", says: "it is damaged"},
+		"one of a newer podctl":     {other: "data", journal: `{"version":2}`, says: "it was written by a newer podctl"},
+		"of another's own manifest": {other: "else", journal: "{", says: "it is damaged"},
+		"nobody has it":             {other: "else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFaultLab(t, faultShape{})
+			d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))
+			other := f.load(strings.NewReplacer("NAME", "other", "CLAIM", c.other).Replace(claimant))
+			for _, one := range []*podspec.Desired{d, other} {
+				if _, err := f.pass(one); err != nil {
+					t.Fatal(err)
+				}
+			}
+			journal := f.layout.Pod(other.Pod.UID).JournalFile()
+			if c.journal != "" {
+				if err := os.WriteFile(journal, []byte(c.journal), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			warnings := f.deleteWithClaims(d)
+			dir := f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")
+			if _, err := os.Stat(dir); (err == nil) != (c.says != "") {
+				t.Errorf("the claim: %v", err)
+			}
+			if !strings.Contains(warnings, c.says) || (c.says == "") != (warnings == "") {
+				t.Errorf("warned %q, want %q", warnings, c.says)
+			}
+			if c.journal != "" && (!strings.Contains(warnings, journal) || !strings.Contains(warnings, dir) || strings.Contains(warnings, "not harmed")) {
+				t.Errorf("%q names neither journal nor claim, or gives bad advice", warnings)
+			}
+		})
+	}
+}
+
+// deleteWithClaims deletes a pod and its claims, and returns the warnings.
+func (f *faultLab) deleteWithClaims(d *podspec.Desired) string {
+	f.t.Helper()
+	var warnings strings.Builder
+	outcome, err := f.engine.Delete(f.t.Context(), plan.RefOf(d.Pod), Options{
+		Options: plan.Options{RemoveVolumes: true},
+		Report: func(ev Event) {
+			if ev.Kind == Warning {
+				warnings.WriteString(ev.Detail)
+			}
+		},
+	})
+	if err != nil || outcome.Err() != nil {
+		f.t.Fatal(err, outcome.Err())
+	}
+	return warnings.String()
 }

@@ -45,6 +45,20 @@ func Applied(layout state.Layout) (pods []AppliedPod, unreadable []error, err er
 	return pods, unreadable, nil
 }
 
+// journalTroubles says in one line which journals cannot be read, and why. The advice to
+// remove them is left out: here it would be the harm.
+func journalTroubles(unreadable []error) string {
+	texts := make([]string, 0, len(unreadable))
+	for _, err := range unreadable {
+		text := err.Error()
+		if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
+			text = fmt.Sprintf("%s: %v", unusable.Path, unusable.Err)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}
+
 // NotFoundError says that podctl applied no pod of that name.
 type NotFoundError struct{ Name string }
 

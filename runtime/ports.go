@@ -36,7 +36,8 @@ type foreignPort struct {
 }
 
 // publishedByOthers lists the ports of the pods that podctl applied and that have
-// not finished.
+// not finished. Pods whose journals cannot be read are left out: nobody can say which ports
+// they have, and a collision destroys nothing, so that they hold no other pod.
 func (e *Engine) publishedByOthers(pod *v1.Pod) []foreignPort {
 	applied, _, err := Applied(e.layout)
 	if err != nil {

@@ -68,25 +68,31 @@ func (x *execution) removeVolumes() error {
 }
 
 // claimedByOthers tells that another pod that podctl applied has the claim: it is
-// not removed with this one.
+// not removed with this one. Which claims the pod of an unreadable journal has nobody can
+// say, and what is removed cannot be had again.
 func (x *execution) claimedByOthers(claim string) bool {
-	applied, _, err := Applied(x.e.layout)
+	applied, unreadable, err := Applied(x.e.layout)
 	if err != nil {
-		return true
+		unreadable = append(unreadable, err)
 	}
 	for _, other := range applied {
 		pod := other.Desired.Pod
-		if pod.UID == x.plan.Pod.UID || pod.Namespace != x.plan.Pod.Namespace {
-			continue
-		}
-		for i := range pod.Spec.Volumes {
-			if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && c.ClaimName == claim {
-				x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", claim, plan.RefOf(pod)))
-				return true
-			}
+		if pod.UID != x.plan.Pod.UID && pod.Namespace == x.plan.Pod.Namespace && hasClaim(pod, claim) {
+			x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", claim, plan.RefOf(pod)))
+			return true
 		}
 	}
-	return false
+	if len(unreadable) > 0 {
+		x.warn(fmt.Sprintf("the claim %s is kept: a pod whose journal cannot be read may use it: %s; remove %s by hand when none does",
+			claim, journalTroubles(unreadable), x.e.layout.Pod(x.plan.Pod.UID).ClaimDir(x.plan.Pod.Namespace, claim)))
+	}
+	return len(unreadable) > 0
+}
+
+func hasClaim(pod *v1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(vol v1.Volume) bool {
+		return vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ClaimName == claim
+	})
 }
 
 func (x *execution) archiveLogs() error {
