@@ -61,9 +61,9 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	code, err := g.runPod(ctx, engine, o, pods[0])
-	if o.remove {
-		err = errors.Join(err, g.removeAfter(ctx, engine, plan.RefOf(pods[0].Pod)))
+	code, begun, err := g.runPod(ctx, engine, o, pods[0])
+	if superseded := (*runtime.SupersededError)(nil); o.remove && begun && !errors.As(err, &superseded) {
+		err = errors.Join(err, g.removeAfter(ctx, engine, pods[0]))
 	}
 	if err != nil {
 		return err
@@ -71,8 +71,9 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	return withCode(code)
 }
 
-// runPod makes the passes and follows the logs, side by side.
-func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOptions, d *podspec.Desired) (int, error) {
+// runPod makes the passes and follows the logs, side by side. Until a pass has begun the
+// pod is none of this process's.
+func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOptions, d *podspec.Desired) (code int, begun bool, err error) {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	var logs sync.WaitGroup
@@ -80,6 +81,7 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	var once sync.Once
 	follow := func() { once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) }) }
 	opts.Planned = func(p *plan.Plan) {
+		begun = true
 		for _, text := range remarks(p) {
 			g.noteOnce("%s", text)
 		}
@@ -89,11 +91,15 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 		}
 	}
 	opts.Report = func(ev runtime.Event) {
-		if ev.Kind == runtime.StepDone && ev.Step.Kind == plan.StartContainer {
+		switch {
+		case ev.Kind == runtime.StepFailed:
+			// It is tried again, and until then there would be nothing to see.
+			g.noteOnce("%v", ev.Err)
+		case ev.Kind == runtime.StepDone && ev.Step.Kind == plan.StartContainer:
 			follow()
 		}
 	}
-	_, err := engine.Wait(ctx, d, runtime.CompletedGoal, opts)
+	_, err = engine.Wait(ctx, d, runtime.CompletedGoal, opts)
 	if err == nil {
 		// The followers end by themselves, once all is shown.
 		logs.Wait()
@@ -101,13 +107,14 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	stop()
 	logs.Wait()
 	if err != nil {
-		return exitRunFailed, err
+		return exitRunFailed, begun, err
 	}
 	pods, err := engine.Pods(ctx, []*podspec.Desired{d})
 	if err != nil {
-		return exitRunFailed, err
+		return exitRunFailed, begun, err
 	}
-	return podCode(pods[0])
+	code, err = podCode(pods[0])
+	return code, begun, err
 }
 
 func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) {
@@ -120,9 +127,15 @@ func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *pods
 	}
 }
 
-// removeAfter deletes the pod also when the user has interrupted the run.
-func (g *globals) removeAfter(ctx context.Context, engine *runtime.Engine, ref plan.PodRef) error {
-	outcome, err := engine.Delete(context.WithoutCancel(ctx), ref, runtime.Options{})
+// removeAfter deletes the pod also when the user has interrupted the run, and leaves it
+// alone when somebody else has applied another manifest to it.
+func (g *globals) removeAfter(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
+	stored := *d
+	stored.Stored = true
+	outcome, err := engine.Delete(context.WithoutCancel(ctx), plan.RefOf(d.Pod), runtime.Options{Only: &stored})
+	if superseded := (*runtime.SupersededError)(nil); errors.As(err, &superseded) && superseded.Deleted {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -145,6 +145,30 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	check("deleted")
 }
 
+// TestDeletionOfOneManifest: a deletion of what this process applied spares what another
+// applied in its place, and tells when the pod is gone already.
+func TestDeletionOfOneManifest(t *testing.T) {
+	f := newFaultLab(t, faultShape{before: neverReady})
+	own := f.load(neverReady)
+	own.Stored = true
+	ref := plan.RefOf(own.Pod)
+	other := f.load(strings.Replace(neverReady, "i:1", "i:2", 1))
+	if outcome, err := f.engine.Apply(t.Context(), other, Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err)
+	}
+	superseded := (*SupersededError)(nil)
+	if _, err := f.engine.Delete(t.Context(), ref, Options{Only: own}); !errors.As(err, &superseded) || superseded.Deleted {
+		t.Errorf("another manifest: %v", err)
+	}
+	other.Stored = true
+	if outcome, err := f.engine.Delete(t.Context(), ref, Options{Only: other}); err != nil || len(outcome.Plan.Steps) == 0 {
+		t.Errorf("its own manifest: %v", err)
+	}
+	if _, err := f.engine.Delete(t.Context(), ref, Options{Only: other}); !errors.As(err, &superseded) || !superseded.Deleted {
+		t.Errorf("a pod that is gone: %v", err)
+	}
+}
+
 // TestManyAppliesAtOnce: whatever many processes do to one pod at once, there is one
 // set of containers.
 func TestManyAppliesAtOnce(t *testing.T) {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,6 +114,9 @@ type Options struct {
 	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
 	// pod that it does not know, uses the same runtime.
 	AllowKubelet bool
+	// Only lets a deletion take away this manifest's pod and no other: one that was changed
+	// or deleted meanwhile ends it with a *SupersededError. Nil means whatever there is.
+	Only *podspec.Desired
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
 	// Planned is told of every plan before it is executed; it may be nil.
@@ -209,7 +213,7 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 		if err != nil {
 			return nil, err
 		}
-		if err = superseded(ref, desired, s.Journal); err != nil {
+		if err = superseded(ref, cmp.Or(desired, opts.Only), s.Journal); err != nil {
 			return nil, err
 		}
 		in.Observed.Journal.Reserved = reserved
