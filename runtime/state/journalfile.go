@@ -154,18 +154,18 @@ func cause(err error) error {
 }
 
 // removeUnfinished removes what a process left that was killed while it wrote
-// the journal. Whoever calls it holds the lock, so nobody is writing now.
+// the journal or the id range. Whoever calls it holds the lock, so nobody is writing now.
 func (p Pod) removeUnfinished() error {
 	entries, err := os.ReadDir(p.Dir())
 	if err != nil {
 		return err
 	}
-	prefix := "." + filepath.Base(p.JournalFile())
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), prefix) {
+		name := entry.Name()
+		if !strings.HasPrefix(name, "."+filepath.Base(p.JournalFile())) && !strings.HasPrefix(name, "."+filepath.Base(p.UserNamespaceFile())) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(p.Dir(), entry.Name())); err != nil {
+		if err := os.Remove(filepath.Join(p.Dir(), name)); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // IDRange is a range of user and group ids of the node that belong to one pod.
@@ -26,6 +26,9 @@ const (
 	idRangeLast   = 1<<32 - idRangeLength
 )
 
+// usernsMode is the mode of the file, in which there is no secret.
+const usernsMode = 0o644
+
 // usernsFile is the file in which a kubelet keeps a pod's range.
 type usernsFile struct {
 	UIDMappings []idMapping `json:"uidMappings"`
@@ -38,20 +41,37 @@ type idMapping struct {
 	Length      uint32 `json:"length"`
 }
 
+// usernsMax bounds what is read of such a file, in bytes.
+const usernsMax = 64 << 10
+
 // IDs returns the range that the pod has been given; false when it has none.
 func (p Pod) IDs() (IDRange, bool, error) {
-	text, err := os.ReadFile(p.UserNamespaceFile())
+	r, err := readIDs(p.UserNamespaceFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return IDRange{}, false, nil
 	}
+	if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w; delete the pod and apply it anew, or `podctl prune` if it is gone", err)
+	}
 	if err != nil {
-		return IDRange{}, false, fmt.Errorf("reading the pod's id range: %w", err)
+		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", p.UserNamespaceFile(), cause(err))
+	}
+	return r, true, nil
+}
+
+func readIDs(path string) (IDRange, error) {
+	text, err := readRegular(path, usernsMax)
+	if err != nil {
+		return IDRange{}, err
 	}
 	var f usernsFile
-	if err := json.Unmarshal(text, &f); err != nil || len(f.UIDMappings) != 1 {
-		return IDRange{}, false, fmt.Errorf("reading the pod's id range in %s: it is damaged: %w", p.UserNamespaceFile(), err)
+	if err := json.Unmarshal(text, &f); err != nil {
+		return IDRange{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return IDRange{First: f.UIDMappings[0].HostID, Length: f.UIDMappings[0].Length}, true, nil
+	if len(f.UIDMappings) != 1 {
+		return IDRange{}, fmt.Errorf("%w: it has %d ranges, and one is expected", ErrDamaged, len(f.UIDMappings))
+	}
+	return IDRange{First: f.UIDMappings[0].HostID, Length: f.UIDMappings[0].Length}, nil
 }
 
 // GiveIDs gives the pod a range of ids that no other pod has, once. The ids come
@@ -68,47 +88,70 @@ func (p Pod) GiveIDs(ctx context.Context) (r IDRange, err error) {
 		return IDRange{}, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	r, err = freeRange(p.layout.takenIDs(), subordinateIDs("/etc/subuid"))
-	if err != nil {
-		return r, err
+	taken, err := p.layout.takenIDs()
+	if err == nil {
+		r, err = freeRange(taken, subordinateIDs("/etc/subuid"))
 	}
+	if err == nil {
+		err = p.writeIDs(r)
+	}
+	return r, err
+}
+
+func (p Pod) writeIDs(r IDRange) error {
 	mapping := []idMapping{{HostID: r.First, Length: r.Length}}
 	text, err := json.Marshal(usernsFile{UIDMappings: mapping, GIDMappings: mapping})
+	if err == nil {
+		err = p.MakeDir(p.Dir(), podDirMode)
+	}
+	if err == nil {
+		err = renameio.WriteFile(p.UserNamespaceFile(), text, usernsMode,
+			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(usernsMode))
+	}
 	if err != nil {
-		return r, err
+		return fmt.Errorf("writing the pod's id range %s: %w", p.UserNamespaceFile(), cause(err))
 	}
-	if err := p.MakeDir(p.Dir(), podDirMode); err != nil {
-		return r, err
-	}
-	if err := renameio.WriteFile(p.UserNamespaceFile(), text, 0o644); err != nil {
-		return r, fmt.Errorf("writing the pod's id range: %w", err)
-	}
-	return r, nil
+	return nil
 }
 
-// takenIDs are the first ids of the ranges that pods have.
-func (l Layout) takenIDs() []uint32 {
-	files, err := filepath.Glob(filepath.Join(l.pods(), "*", "userns"))
-	if err != nil {
-		return nil
+// takenIDs are the ranges that pods have. A pod whose range cannot be read may have any:
+// none is given then.
+func (l Layout) takenIDs() ([]IDRange, error) {
+	entries, err := os.ReadDir(l.pods())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
 	}
-	var taken []uint32
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		var f usernsFile
-		if err == nil && json.Unmarshal(text, &f) == nil && len(f.UIDMappings) > 0 {
-			taken = append(taken, f.UIDMappings[0].HostID)
+	var taken []IDRange
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		r, given, err := l.Pod(types.UID(entry.Name())).IDs()
+		if err != nil {
+			return nil, fmt.Errorf("looking for ids that no other pod has: %w", err)
+		}
+		if given {
+			taken = append(taken, r)
 		}
 	}
-	return taken
+	return taken, nil
 }
 
-// freeRange is the first range within bounds that is not taken.
-func freeRange(taken []uint32, bounds IDRange) (IDRange, error) {
-	end := uint64(bounds.First) + uint64(bounds.Length)
+// end is the first id after the range, which may be more than an id can be.
+func (r IDRange) end() uint64 { return uint64(r.First) + uint64(r.Length) }
+
+func (r IDRange) overlaps(other IDRange) bool {
+	return uint64(r.First) < other.end() && uint64(other.First) < r.end()
+}
+
+// freeRange is the first range within bounds in which no id is taken. Ranges given by
+// other bounds need not begin where these would.
+func freeRange(taken []IDRange, bounds IDRange) (IDRange, error) {
+	end := bounds.end()
 	for first := uint64(bounds.First); first+idRangeLength <= end; first += idRangeLength {
-		if !slices.Contains(taken, uint32(first)) {
-			return IDRange{First: uint32(first), Length: idRangeLength}, nil
+		r := IDRange{First: uint32(first), Length: idRangeLength}
+		if !slices.ContainsFunc(taken, r.overlaps) {
+			return r, nil
 		}
 	}
 	return IDRange{}, fmt.Errorf("no range of %d ids is free from %d to %d: delete a pod that has hostUsers: false, or set more aside for the user kubelet in /etc/subuid and /etc/subgid",

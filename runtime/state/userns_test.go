@@ -3,9 +3,12 @@ package state
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -60,7 +63,92 @@ func TestSubordinateIDs(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}
-	if _, err := freeRange([]uint32{131072, 196608}, IDRange{131072, 131072}); err == nil {
-		t.Error("a range is free where all are taken")
+}
+
+// TestRangesDoNotOverlap: what was given by other bounds is left out as a whole, wherever it
+// begins and however long it is.
+func TestRangesDoNotOverlap(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken  []IDRange
+		bounds IDRange
+		want   uint32
+	}{
+		"nothing is taken":             {nil, IDRange{100000, 65536}, 100000},
+		"one of other bounds":          {[]IDRange{{65536, 65536}}, IDRange{100000, 655360}, 165536},
+		"one across two":               {[]IDRange{{131072, 65536}}, IDRange{100000, 655360}, 231072},
+		"a long one":                   {[]IDRange{{65536, 4 * 65536}}, IDRange{65536, 655360}, 5 * 65536},
+		"one that ends where it began": {[]IDRange{{65536, 65536}}, IDRange{131072, 65536}, 131072},
+		"one at the end of all ids":    {[]IDRange{{1<<32 - 65536, 65536}}, IDRange{65536, 65536}, 65536},
+		"all are taken":                {[]IDRange{{131072, 65536}, {196608, 65536}}, IDRange{131072, 131072}, 0},
+		"none is left as a whole":      {[]IDRange{{65536, 65536}}, IDRange{100000, 65536}, 0},
+	} {
+		r, err := freeRange(c.taken, c.bounds)
+		if r.First != c.want || (err == nil) != (c.want != 0) {
+			t.Errorf("%s: %+v %v, want %d", name, r, err, c.want)
+		}
+	}
+}
+
+// TestRangesThatCannotBeRead: they are told with the file and the way out, and no other pod
+// is given ids that may be taken.
+func TestRangesThatCannotBeRead(t *testing.T) {
+	for text, says := range map[string]string{
+		"":   "unexpected end of JSON input",
+		"{}": "it has 0 ranges, and one is expected",
+		`{"uidMappings":[{"hostId":65536,"length":65536},{"hostId":231072,"length":65536}]}`: "it has 2 ranges, and one is expected",
+	} {
+		l := newLayout(t)
+		damaged := l.Pod("a")
+		if _, err := damaged.GiveIDs(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(damaged.UserNamespaceFile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, own := damaged.IDs()
+		_, others := l.Pod("b").GiveIDs(t.Context())
+		for _, err := range []error{own, others} {
+			for _, part := range []string{damaged.UserNamespaceFile(), "it is damaged", says, "delete the pod"} {
+				if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "%!") {
+					t.Errorf("%q: %v lacks %q", text, err, part)
+				}
+			}
+		}
+	}
+}
+
+// TestRangeFile: the umask changes nothing in its mode, it is written beside its place and
+// not where everybody may write, and what a killed process left of it goes with the next
+// lock.
+func TestRangeFile(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	l, everybodys, longAgo := newLayout(t), t.TempDir(), time.Unix(1000, 0)
+	t.Setenv("TMPDIR", everybodys)
+	if err := os.Chtimes(everybodys, longAgo, longAgo); err != nil {
+		t.Fatal(err)
+	}
+	pod := l.Pod("a")
+	if _, err := pod.GiveIDs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(pod.UserNamespaceFile()); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	if info, err := os.Stat(everybodys); err != nil || !info.ModTime().Equal(longAgo) {
+		t.Errorf("something was written in %s: %v", everybodys, err)
+	}
+	left := filepath.Join(pod.Dir(), ".userns12345")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := pod.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("an unfinished file is left")
 	}
 }
