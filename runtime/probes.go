@@ -35,6 +35,7 @@ type ProbeReport struct {
 	Threshold int32
 	// Counted tells that this run counts towards the threshold.
 	Counted bool
+	probe   *v1.Probe
 }
 
 // Verdict is the report's result in the planner's words: Unknown when the probe
@@ -99,6 +100,10 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 	}
 	if err := e.recordProbes(ctx, ref, s, reports); err != nil {
 		return reports, &UnrecordedError{Err: err}
+	}
+	for i := range reports {
+		// What another process counted meanwhile is in them now.
+		opts.Memory.keep(&reports[i])
 	}
 	return reports, nil
 }
@@ -170,7 +175,7 @@ func (q *inquiry) list() []ProbeReport {
 func (q *inquiry) report(ref podspec.ContainerRef, t plan.ProbeType, p *v1.Probe) ProbeReport {
 	r := ProbeReport{
 		Pod: plan.RefOf(q.desired.Pod), Container: ref.Name, ContainerType: ref.Type, Type: t,
-		Threshold: p.FailureThreshold, Record: plan.InitialProbe(t),
+		Threshold: p.FailureThreshold, Record: plan.InitialProbe(t), probe: p,
 	}
 	c := q.newest(ref.Name)
 	if c == nil || c.State != plan.Running {
@@ -213,22 +218,44 @@ func (q *inquiry) newest(name string) *plan.Container {
 
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
-	p := plan.ProbeOf(ref.Container, r.Type)
 	// It may repeat what the container was given, or the one before.
 	runner := probe.Runner{Exec: q.e.execSync, Clean: q.scrub.Text}
-	r.Result = runner.Run(ctx, p, probe.Target{
+	r.Result = runner.Run(ctx, r.probe, probe.Target{
 		ContainerID: r.ContainerID, Container: ref.Container,
 		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
 	})
 	r.Asked = true
-	r.Counted = r.Record.Counts(p, q.now)
-	if r.Counted {
-		r.Record = r.Record.Fold(r.Type, p, r.Verdict(), q.now)
-	}
-	r.Record.Message = r.Result.Message
+	r.fold(r.Record, q.now)
 	if r.Verdict() == plan.ProbeSuccess {
-		r.Threshold = p.SuccessThreshold
+		r.Threshold = r.probe.SuccessThreshold
 	}
+}
+
+// fold puts this run onto a record of the probe. One that is decided stays as it is.
+func (r *ProbeReport) fold(record plan.ProbeRecord, at time.Time) {
+	r.Record, r.Counted = record, record.Counts(r.probe, at)
+	if r.Counted {
+		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)
+	}
+	if !record.OnHold {
+		r.Record.Message = r.Result.Message
+	}
+}
+
+// settle puts this run onto the record that the journal has by now. Another process may
+// have asked the probe since this one looked: what that one found out is newer, and stays.
+// A time that lay in the future even then is a clock's that was set back.
+func (r *ProbeReport) settle(now, before ProbeMemory, at time.Time) {
+	record, known := now[r.ContainerID][r.Type]
+	if !known {
+		record = plan.InitialProbe(r.Type)
+	}
+	since := !record.CountedAt.Equal(before[r.ContainerID][r.Type].CountedAt)
+	if since && record.CountedAt.After(at) {
+		r.Record, r.Counted = record, false
+		return
+	}
+	r.fold(record, at)
 }
 
 func (q *inquiry) podIP() string {
@@ -256,30 +283,34 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *snapshot.
 	if err != nil || j.Generation != s.Journal.Generation || j.Deleted {
 		return err
 	}
+	for i := range reports {
+		if reports[i].Asked {
+			reports[i].settle(j.Probes, s.Journal.Probes, s.TakenAt)
+		}
+	}
 	var told chronicle
 	told.probes(s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
 	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, podspec.NewScrubber(j.Applied)))
 }
 
-// keepProbes puts the answers into the journal and drops those of containers
-// that are gone.
+// keepProbes puts the answers into the journal and drops those of containers that are
+// gone. One of which another process noted something since is not among those that were
+// seen here.
 func keepProbes(j *state.Journal, s *snapshot.Pod, reports []ProbeReport) {
-	kept := map[string]map[plan.ProbeType]plan.ProbeRecord{}
+	there := map[string]bool{}
 	for _, c := range s.Containers {
-		if records := j.Probes[c.Status.GetId()]; records != nil {
-			kept[c.Status.GetId()] = records
-		}
+		there[c.Status.GetId()] = true
+	}
+	maps.DeleteFunc(j.Probes, func(id string, _ map[plan.ProbeType]plan.ProbeRecord) bool {
+		return s.Journal.Probes[id] != nil && !there[id]
+	})
+	memory := ProbeMemory(j.Probes)
+	if memory == nil {
+		memory = ProbeMemory{}
 	}
 	for i := range reports {
-		r := &reports[i]
-		if !r.Asked {
-			continue
-		}
-		if kept[r.ContainerID] == nil {
-			kept[r.ContainerID] = map[plan.ProbeType]plan.ProbeRecord{}
-		}
-		kept[r.ContainerID][r.Type] = r.Record
+		memory.keep(&reports[i])
 	}
-	j.Probes = kept
+	j.Probes = memory
 }

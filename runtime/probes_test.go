@@ -1,0 +1,197 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+)
+
+const probedPod = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: a, image: 'i:1', PROBE: {exec: {command: [x]}, failureThreshold: THRESHOLD, periodSeconds: 10}}]
+`
+
+// probeLab is a pod with one probe, whose answers are told beforehand.
+type probeLab struct {
+	*faultLab
+	kind    plan.ProbeType
+	desired *podspec.Desired
+	fails   bool
+}
+
+func newProbeLab(t *testing.T, kind plan.ProbeType, threshold string) *probeLab {
+	t.Helper()
+	text := strings.NewReplacer("PROBE", string(kind)+"Probe", "THRESHOLD", threshold).Replace(probedPod)
+	l := &probeLab{faultLab: newFaultLab(t, faultShape{}), kind: kind}
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+		if l.fails {
+			return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stdout: []byte("no")}
+		}
+		return &runtimeapi.ExecSyncResponse{}
+	})
+	l.desired = l.load(text)
+	l.apply(t, text)
+	return l
+}
+
+// round is a process that asks the probe, and has not written down what it was told.
+type round struct {
+	seen    *snapshot.Pod
+	reports []ProbeReport
+}
+
+func (l *probeLab) ask(fails bool) *round {
+	l.t.Helper()
+	seen, err := l.engine.observe(l.t.Context(), plan.RefOf(l.desired.Pod), l.desired)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.fails = fails
+	return &round{seen, l.engine.ask(l.t.Context(), l.desired, seen, ProbeOptions{})}
+}
+
+// keep writes down what a round was told, and returns the record that there is then.
+func (l *probeLab) keep(r *round) plan.ProbeRecord {
+	l.t.Helper()
+	if err := l.engine.recordProbes(l.t.Context(), plan.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
+		l.t.Fatal(err)
+	}
+	record := l.records()[r.reports[0].ContainerID][l.kind]
+	if r.reports[0].Record != record {
+		l.t.Errorf("reported %+v, kept %+v", r.reports[0].Record, record)
+	}
+	return record
+}
+
+func (l *probeLab) records() ProbeMemory {
+	l.t.Helper()
+	j, err := l.layout.Pod(l.desired.Pod.UID).ReadJournal()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return j.Probes
+}
+
+// TestSlowProbesTakeNothingBack: of two processes that ask at once the one that asked last
+// is believed, whichever of them writes first; and no container is stopped that has passed.
+func TestSlowProbesTakeNothingBack(t *testing.T) {
+	for _, kind := range plan.ProbeTypes() {
+		t.Run(string(kind), func(t *testing.T) {
+			l := newProbeLab(t, kind, "1")
+			slow := l.ask(true)
+			l.clock.Advance(20 * time.Second)
+			if record := l.keep(l.ask(false)); record.Result != plan.ProbeSuccess {
+				t.Fatalf("%+v", record)
+			}
+			if record := l.keep(slow); record.Result != plan.ProbeSuccess || record.Message != "" || slow.reports[0].Counted {
+				t.Errorf("the slow one made it %+v", record)
+			}
+			p, err := l.engine.Plan(t.Context(), l.desired, plan.Options{})
+			if err != nil || len(p.Steps) > 0 {
+				t.Errorf("planned %+v, %v", p.Steps, err)
+			}
+		})
+	}
+}
+
+// TestWhatIsDecidedStays: a startup probe that has passed is not undone by a run that began
+// before and counts after.
+func TestWhatIsDecidedStays(t *testing.T) {
+	l := newProbeLab(t, plan.Startup, "1")
+	passed := l.ask(false)
+	l.clock.Advance(20 * time.Second)
+	slow := l.ask(true)
+	l.keep(passed)
+	if record := l.keep(slow); record.Result != plan.ProbeSuccess || !record.OnHold || record.Message != "" {
+		t.Errorf("%+v", record)
+	}
+}
+
+// TestRunsOfSeveralProcessesAddUp: each counts on from what is written down by then, once
+// per period.
+func TestRunsOfSeveralProcessesAddUp(t *testing.T) {
+	l := newProbeLab(t, plan.Liveness, "2")
+	first := l.ask(true)
+	second := l.ask(true)
+	l.clock.Advance(20 * time.Second)
+	third := l.ask(true)
+	if record := l.keep(first); record.Run != 1 {
+		t.Errorf("the first: %+v", record)
+	}
+	if record := l.keep(second); record.Run != 1 || second.reports[0].Counted {
+		t.Errorf("the second, in the same period: %+v", record)
+	}
+	if record := l.keep(third); record.Result != plan.ProbeFailure || !record.OnHold {
+		t.Errorf("the third: %+v", record)
+	}
+}
+
+// TestProbesCountAfterTheClockWasSetBack: what seems to come later was written before.
+func TestProbesCountAfterTheClockWasSetBack(t *testing.T) {
+	l := newProbeLab(t, plan.Liveness, "2")
+	l.keep(l.ask(true))
+	l.clock.Advance(-day)
+	if record := l.keep(l.ask(true)); record.Result != plan.ProbeFailure {
+		t.Errorf("%+v", record)
+	}
+}
+
+// TestSlowProbesForgetNoOther: what another process noted of a container that is newer than
+// this one's look is kept; of one that is gone nothing is.
+func TestSlowProbesForgetNoOther(t *testing.T) {
+	l := newProbeLab(t, plan.Readiness, "1")
+	slow := l.ask(true)
+	old := slow.reports[0].ContainerID
+	l.keep(slow)
+	slow = l.ask(true)
+	l.server.Exit("a", 1)
+	l.clock.Advance(time.Minute)
+	l.apply(t, strings.NewReplacer("PROBE", "readinessProbe", "THRESHOLD", "1").Replace(probedPod))
+	l.clock.Advance(time.Minute)
+	quick := l.ask(false)
+	l.keep(quick)
+	l.keep(slow)
+	if record := l.records()[quick.reports[0].ContainerID][plan.Readiness]; record.Result != plan.ProbeSuccess {
+		t.Errorf("of the newer container is left: %+v", record)
+	}
+	if _, err := l.engine.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: old}); err != nil {
+		t.Fatal(err)
+	}
+	l.keep(l.ask(false))
+	if records := l.records(); records[old] != nil || len(records) != 1 {
+		t.Errorf("what is kept: %+v", records)
+	}
+}
+
+// TestMemoryOfRoundsLearnsFromOthers: rounds that carry their counts on themselves take over
+// what is written down.
+func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
+	l := newProbeLab(t, plan.Liveness, "3")
+	memory := ProbeMemory{}
+	round := func() ProbeReport {
+		l.t.Helper()
+		l.fails = true
+		reports, err := l.engine.Probe(t.Context(), l.desired, ProbeOptions{Memory: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.clock.Advance(20 * time.Second)
+		return reports[0]
+	}
+	round()
+	l.keep(l.ask(true))
+	l.clock.Advance(20 * time.Second)
+	last := round()
+	if record := memory[last.ContainerID][plan.Liveness]; !record.OnHold || record != last.Record {
+		t.Errorf("it remembers %+v, and reports %+v", record, last.Record)
+	}
+}
