@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/distribution/reference"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -18,24 +19,19 @@ import (
 // keeps them.
 type Keychain = authn.Keychain
 
-// credentials lists what to try for an image: the pod's pull secrets by the
+// credentials lists what to try for an image: those of the pod's pull secrets by the
 // kubelet's matching of registry and path, then the credentials of the user
 // podctl runs as (docker's config.json, podman's auth.json, credential helpers).
 // Without any there is one anonymous try.
-func (p *Puller) credentials(ctx context.Context, name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, error) {
-	list, err := fromSecrets(name, secrets)
+func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi.AuthConfig) ([]*runtimeapi.AuthConfig, error) {
+	users, err := p.fromKeychain(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	own, err := p.fromKeychain(ctx, name)
-	if err != nil {
-		return nil, err
+	if len(own)+len(users) == 0 {
+		return []*runtimeapi.AuthConfig{nil}, nil
 	}
-	list = append(list, own...)
-	if len(list) == 0 {
-		list = append(list, nil)
-	}
-	return list, nil
+	return slices.Concat(own, users), nil
 }
 
 // fromSecrets takes the credentials of pull secrets that match the image

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"google.golang.org/grpc"
@@ -23,6 +25,7 @@ type registryClient struct {
 	runtimeapi.ImageServiceClient
 	err   error
 	user  string
+	mu    sync.Mutex
 	asked []string
 	calls atomic.Int32
 	hold  chan struct{}
@@ -33,7 +36,9 @@ func (c *registryClient) PullImage(_ context.Context, r *runtimeapi.PullImageReq
 	if c.hold != nil {
 		<-c.hold
 	}
+	c.mu.Lock()
 	c.asked = append(c.asked, r.GetAuth().GetUsername())
+	c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -162,6 +167,44 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 	}
 	if waiting != 1 {
 		t.Errorf("%d pulls were under way for one image", waiting)
+	}
+}
+
+// TestPullsShareNoCredentials: what a registry answers to one pod's credentials is no answer
+// for another pod; secrets of other registries make no difference.
+func TestPullsShareNoCredentials(t *testing.T) {
+	client := &registryClient{user: "right", hold: make(chan struct{})}
+	p := &Puller{Keychain: nobody{}}
+	requests := map[string][]*v1.Secret{
+		"without credentials":     nil,
+		"with others":             {secret("elsewhere.local", "right")},
+		"with wrong ones":         {secret("registry.local", "wrong")},
+		"with the right ones":     {secret("registry.local", "right")},
+		"with the right ones too": {secret("registry.local", "right")},
+	}
+	outcomes := map[string]error{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for name, secrets := range requests {
+		group.Go(func() {
+			_, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: secrets})
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[name] = err
+		})
+	}
+	// The three that have nothing in common get under way, while the others wait for them.
+	for range 1000 {
+		if client.calls.Load() < 3 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(client.hold)
+	group.Wait()
+	for name, err := range outcomes {
+		if right := strings.Contains(name, "right"); (err == nil) != right {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

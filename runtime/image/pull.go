@@ -3,6 +3,7 @@ package image
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -103,12 +104,29 @@ type Request struct {
 	Secrets []*v1.Secret
 }
 
-// Puller pulls images. The same image asked for twice at once is pulled once.
+// Puller pulls images. The same image asked for twice at once with the same pull secrets
+// is pulled once.
 type Puller struct {
 	mu      sync.Mutex
-	running map[string]*pulling
+	running map[sharing]*pulling
 	// Keychain finds the node's own credentials; nil means the usual places.
 	Keychain Keychain
+}
+
+// sharing is what pulls have to have in common to be one: with other credentials the
+// registry may answer otherwise. Of those there is no more in it than tells them apart.
+type sharing struct {
+	image       string
+	credentials [sha256.Size]byte
+}
+
+func sharingOf(name string, own []*runtimeapi.AuthConfig) sharing {
+	var text []byte
+	for _, auth := range own {
+		text = fmt.Appendf(text, "%q %q %q %q %q %q\n", auth.GetServerAddress(), auth.GetUsername(), auth.GetPassword(),
+			auth.GetAuth(), auth.GetIdentityToken(), auth.GetRegistryToken())
+	}
+	return sharing{image: name, credentials: sha256.Sum256(text)}
 }
 
 // pulling is a pull that others may wait for.
@@ -125,7 +143,12 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 	if err != nil {
 		return "", err
 	}
-	flight, mine := p.join(name)
+	own, err := fromSecrets(name, r.Secrets)
+	if err != nil {
+		return "", noCredentials(r.Image, err)
+	}
+	shared := sharingOf(name, own)
+	flight, mine := p.join(shared)
 	if !mine {
 		select {
 		case <-flight.done:
@@ -134,36 +157,41 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 			return "", context.Cause(ctx)
 		}
 	}
-	flight.ref, flight.err = p.pull(ctx, client, name, r)
-	p.leave(name, flight)
+	flight.ref, flight.err = p.pull(ctx, client, name, own, r)
+	p.leave(shared, flight)
 	return flight.ref, flight.err
 }
 
-func (p *Puller) join(name string) (flight *pulling, mine bool) {
+// noCredentials says that it is not known what to pull an image with.
+func noCredentials(image string, err error) error {
+	return &Error{Reason: ErrImagePull, Image: image, Hint: err.Error(), Err: err}
+}
+
+func (p *Puller) join(what sharing) (flight *pulling, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if other, ok := p.running[name]; ok {
+	if other, ok := p.running[what]; ok {
 		return other, false
 	}
 	if p.running == nil {
-		p.running = map[string]*pulling{}
+		p.running = map[sharing]*pulling{}
 	}
 	flight = &pulling{done: make(chan struct{})}
-	p.running[name] = flight
+	p.running[what] = flight
 	return flight, true
 }
 
-func (p *Puller) leave(name string, flight *pulling) {
+func (p *Puller) leave(what sharing, flight *pulling) {
 	p.mu.Lock()
-	delete(p.running, name)
+	delete(p.running, what)
 	p.mu.Unlock()
 	close(flight.done)
 }
 
-func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient, name string, r Request) (string, error) {
-	credentials, err := p.credentials(ctx, name, r.Secrets)
+func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
+	credentials, err := p.credentials(ctx, name, own)
 	if err != nil {
-		return "", &Error{Reason: ErrImagePull, Image: r.Image, Hint: err.Error(), Err: err}
+		return "", noCredentials(r.Image, err)
 	}
 	var failures []*Error
 	for _, auth := range credentials {
