@@ -180,4 +180,6 @@ type decoded struct {
 	configMap *v1.ConfigMap
 	secret    *v1.Secret
 	claim     *v1.PersistentVolumeClaim
+	// tokens are the names of a pod's volumes that were left out.
+	tokens map[string]bool
 }

@@ -2,9 +2,11 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	v1 "k8s.io/api/core/v1"
 )
 
 // Support says what podctl makes of a field.
@@ -48,10 +50,6 @@ type Field struct {
 	Needs string
 }
 
-// Classify returns the row of the table for a field path, with or without
-// indices; false for a path that the table does not know.
-func Classify(path string) (Field, bool) { return newFieldTable().classify(path) }
-
 // fieldTable finds rows by their path.
 type fieldTable struct {
 	rows map[string]Field
@@ -73,7 +71,8 @@ func newFieldTable() *fieldTable {
 	return t
 }
 
-// classify returns the row with the longest path that path begins with.
+// classify returns the row with the longest path that path, with or without indices,
+// begins with; false for a path that the table does not know.
 func (t *fieldTable) classify(path string) (Field, bool) {
 	for prefix := strings.Join(generalised(path), "."); ; {
 		if f, ok := t.rows[prefix]; ok {
@@ -165,7 +164,7 @@ func (c *classifier) droppedToken(path string) bool {
 		return false
 	}
 	_, name := child(resolved(node), "name")
-	return name != nil && isInjectedToken(name.Value)
+	return name != nil && c.o.tokens[name.Value]
 }
 
 func resolvedChild(n *yamlv3.Node, parts ...string) *yamlv3.Node {
@@ -208,16 +207,38 @@ func reportedPath(path string, f Field) string {
 // admission adds to every pod.
 const tokenPrefix = "kube-api-access-"
 
-func isInjectedToken(volume string) bool { return strings.HasPrefix(volume, tokenPrefix) }
+// isInjectedToken tells what admission adds from what a user gave such a name.
+func isInjectedToken(vol *v1.Volume) bool {
+	return strings.HasPrefix(vol.Name, tokenPrefix) && vol.Projected != nil &&
+		slices.ContainsFunc(vol.Projected.Sources, func(s v1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
+}
+
+// injectedTokens are the names of the volumes that admission added. One that another
+// volume has as well is none: whose the mounts are nobody could say.
+func injectedTokens(volumes []v1.Volume) map[string]bool {
+	tokens := map[string]bool{}
+	for i := range volumes {
+		if isInjectedToken(&volumes[i]) {
+			tokens[volumes[i].Name] = true
+		}
+	}
+	for i := range volumes {
+		if !isInjectedToken(&volumes[i]) {
+			delete(tokens, volumes[i].Name)
+		}
+	}
+	return tokens
+}
 
 // dropInjectedToken leaves out the service account token that a cluster mounts
 // into every pod: an exported pod loads, and nothing here could issue one.
 func dropInjectedToken(o *decoded) []Note {
+	o.tokens = injectedTokens(o.pod.Spec.Volumes)
 	var notes []Note
 	kept := o.pod.Spec.Volumes[:0]
 	for i := range o.pod.Spec.Volumes {
 		vol := o.pod.Spec.Volumes[i]
-		if !isInjectedToken(vol.Name) || vol.Projected == nil {
+		if !o.tokens[vol.Name] {
 			kept = append(kept, vol)
 			continue
 		}
@@ -230,13 +251,7 @@ func dropInjectedToken(o *decoded) []Note {
 	}
 	o.pod.Spec.Volumes = kept
 	for _, ref := range Containers(o.pod) {
-		mounts := ref.VolumeMounts[:0]
-		for i := range ref.VolumeMounts {
-			if !isInjectedToken(ref.VolumeMounts[i].Name) {
-				mounts = append(mounts, ref.VolumeMounts[i])
-			}
-		}
-		ref.VolumeMounts = mounts
+		ref.VolumeMounts = slices.DeleteFunc(ref.VolumeMounts, func(m v1.VolumeMount) bool { return o.tokens[m.Name] })
 	}
 	return notes
 }

@@ -40,9 +40,10 @@ func leaves(t reflect.Type, path string, visit func(string)) {
 func TestEveryFieldIsClassified(t *testing.T) {
 	count := 0
 	used := map[string]bool{}
+	table := newFieldTable()
 	leaves(reflect.TypeFor[v1.Pod](), "", func(path string) {
 		count++
-		f, ok := Classify(path)
+		f, ok := table.classify(path)
 		if !ok {
 			t.Errorf("%s is not in the table", path)
 		}
@@ -82,8 +83,9 @@ func TestClassifyTakesTheLongestPath(t *testing.T) {
 		"spec.containers[0].lifecycle.preStop.exec.command[0]":          {Honoured, Live},
 		"spec.containers[0].securityContext.windowsOptions.hostProcess": {Refused, NoChange},
 	}
+	table := newFieldTable()
 	for path, want := range cases {
-		f, ok := Classify(path)
+		f, ok := table.classify(path)
 		if !ok || f.Support != want.support || f.Change != want.change {
 			t.Errorf("%s: %+v, want %+v", path, f, want)
 		}

@@ -164,6 +164,43 @@ func TestExportedPodLoads(t *testing.T) {
 	}
 }
 
+// TestOnlyInjectedTokensAreLeftOut: a volume that is only called like the one that a cluster
+// adds is a volume like any other, and no part of it is passed over in silence.
+func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
+	const (
+		token  = "{name: kube-api-access-x, projected: {sources: [{serviceAccountToken: {path: token}}]}}"
+		mounts = "    volumeMounts: [{name: kube-api-access-x, mountPath: /v}]\n  volumes: ["
+	)
+	for name, c := range map[string]struct {
+		volumes string
+		// kept is how many volumes and mounts there are, refused what is refused.
+		kept    int
+		refused string
+	}{
+		"the token":              {token, 0, ""},
+		"an emptyDir":            {"{name: kube-api-access-x, emptyDir: {}}", 1, ""},
+		"a projected ConfigMap":  {"{name: kube-api-access-x, projected: {sources: [{configMap: {name: a, optional: true}}]}}", 1, ""},
+		"an nfs volume":          {"{name: kube-api-access-x, nfs: {server: a, path: /x}}", 1, "spec.volumes[0].nfs: This kind of volume is not supported"},
+		"a token by its name":    {strings.Replace(token, "kube-api-access-x", "own", 1), 1, "spec.volumes[0].projected.sources[0].serviceAccountToken"},
+		"two of the same name":   {token + ", {name: kube-api-access-x, emptyDir: {}}", 2, "spec.volumes[0].projected.sources[0].serviceAccountToken"},
+		"what is beside a token": {token + ", {name: kube-api-access-y, nfs: {server: a, path: /x}}", 1, "spec.volumes[1].nfs: This kind of volume is not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := load(t, minimal+mounts+c.volumes+"]\n")
+			if err := m.Err(); (err != nil) != (c.refused != "") || (err != nil && !strings.Contains(err.Error(), c.refused)) {
+				t.Errorf("%v, want %q", err, c.refused)
+			}
+			pod, noted := m.Pods[0].Pod, len(m.NoEffect) > 0
+			if dropped := strings.Contains(c.volumes, token) && c.kept < 2; noted != dropped || len(pod.Spec.Volumes) != c.kept {
+				t.Errorf("%+v, notes %v", pod.Spec.Volumes, m.NoEffect)
+			}
+			if mounted := len(pod.Spec.Containers[0].VolumeMounts) > 0; mounted == noted {
+				t.Errorf("mounts %+v, notes %v", pod.Spec.Containers[0].VolumeMounts, m.NoEffect)
+			}
+		})
+	}
+}
+
 func TestUIDIsStable(t *testing.T) {
 	if got := UID("default", "hello"); got != "91f3cae3-9cbf-5b3b-95f4-1dd3c4beb6d1" {
 		t.Errorf("the uid of default/hello changed to %s: every pod would be a new one", got)
