@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -53,7 +54,7 @@ func (d *document) strictProblem(err error, into any) Problem {
 func (d *document) typeProblem(err error) Problem {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		path := d.pathAt(wrong.Offset)
-		return d.at(ClassInvalid, path, fmt.Sprintf("is a %s, %s is expected%s", wrong.Value, typeName(wrong.Type.String()), quoteHint(wrong)))
+		return d.at(ClassInvalid, path, fmt.Sprintf("is a %s, %s is expected%s", wrong.Value, typeName(wrong.Type), quoteHint(wrong)))
 	}
 	if path, value, ok := d.badQuantity(); ok {
 		return d.at(ClassInvalid, path, fmt.Sprintf("%q is not a quantity; write for example 500m, 2 or 64Mi", value))
@@ -63,30 +64,27 @@ func (d *document) typeProblem(err error) Problem {
 
 // quoteHint helps where YAML read a text as something else: no, 1.0, 0123.
 func quoteHint(wrong *json.UnmarshalTypeError) string {
-	if wrong.Type.String() == "string" && (wrong.Value == "bool" || strings.HasPrefix(wrong.Value, "number")) {
+	if wrong.Type.Kind() == reflect.String && (wrong.Value == "bool" || strings.HasPrefix(wrong.Value, "number")) {
 		return "; put it in quotes"
 	}
 	return ""
 }
 
 // typeName says what a Go type is called in YAML.
-func typeName(goType string) string {
-	switch {
-	case goType == "string":
+func typeName(t reflect.Type) string {
+	switch kind := t.Kind(); {
+	case kind == reflect.String:
 		return "a string"
-	case goType == "bool":
+	case kind == reflect.Bool:
 		return "true or false"
-	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
+	case kind >= reflect.Int && kind <= reflect.Uint64:
 		return "a whole number"
-	case strings.HasPrefix(goType, "[]"):
+	case kind == reflect.Slice:
 		return "a list"
-	case strings.HasPrefix(goType, "map["):
+	case kind == reflect.Map:
 		return "a map"
 	}
-	if i := strings.LastIndexByte(goType, '.'); i >= 0 {
-		goType = goType[i+1:]
-	}
-	return "a map of fields (" + goType + ")"
+	return "a map of fields (" + t.Name() + ")"
 }
 
 // pathAt finds the field whose value ends at an offset of the document's JSON.

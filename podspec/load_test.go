@@ -48,6 +48,7 @@ func TestProblems(t *testing.T) {
 		"a wrong type":          {strings.Replace(minimal, "containers:\n  - name", "containers:\n  - stdin: maybe\n    name", 1), "spec.containers[0].stdin: is a string, true or false is expected"},
 		"a list that is a text": {strings.Replace(minimal, "  - name: app\n", "  - name: app\n    args: run\n", 1), "-:8:5: spec.containers[0].args: is a string, a list is expected"},
 		"a text without quotes": {minimal + "    env: [{name: A, value: no}]\n", "spec.containers[0].env[0].value: is a bool, a string is expected; put it in quotes"},
+		"a policy unquoted":     {minimal + "  restartPolicy: on\n", "-:9:3: spec.restartPolicy: is a bool, a string is expected; put it in quotes"},
 		"a bad quantity":        {minimal + "    resources: {limits: {cpu: plenty}}\n", `spec.containers[0].resources.limits.cpu: "plenty" is not a quantity`},
 		"no name":               {strings.Replace(minimal, "  name: web\n", "  labels: {a: b}\n", 1), "metadata.name: is required"},
 		"only generateName":     {strings.Replace(minimal, "  name: web\n", "  generateName: web-\n", 1), "there is no API server here to complete it"},
@@ -77,6 +78,25 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	m := load(t, strings.NewReplacer("name: app", "name: A_B", "image: registry.local/app:1", "image: x\n    foo: 1\n    bar: 2").Replace(minimal))
 	if len(m.Problems) != 2 {
 		t.Errorf("both unknown fields should be reported: %v", m.Problems)
+	}
+}
+
+// TestValuesAreQuotedNotTheirAddresses: what is wrong is told by its text, which is the same
+// each time.
+func TestValuesAreQuotedNotTheirAddresses(t *testing.T) {
+	m := load(t, strings.Replace(minimal, "spec:\n", `spec:
+  preemptionPolicy: bad1
+  securityContext: {fsGroupChangePolicy: bad2, supplementalGroupsPolicy: bad3, runAsUser: -5}
+  volumes: [{name: a, hostPath: {path: /a, type: bad4}}]
+`, 1)+"    securityContext: {procMount: bad5}\n")
+	var refused *RefusedError
+	if !errors.As(m.Err(), &refused) {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{`"bad1" is`, `"bad2" is`, `"bad3" is`, `"bad4" is`, `"bad5" is`, "-5 is"} {
+		if !strings.Contains(refused.Error(), want) || strings.Contains(refused.Error(), "0x") {
+			t.Errorf("want %s and no address in:\n%s", want, refused)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package podspec
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -108,22 +110,37 @@ func withDetail(text, detail string) string {
 	return text + ": " + detail
 }
 
+// quoted writes a value that the API server names: what a pointer leads to, and never
+// where that lies in memory.
 func quoted(value any) string {
-	switch value := value.(type) {
-	case string:
-		return fmt.Sprintf("%q", value)
-	case *string:
-		return fmt.Sprintf("%q", *value)
-	case nil, field.OmitValueType:
-		return "the value"
-	case fmt.Stringer:
-		return fmt.Sprintf("%q", value.String())
+	v := reflect.ValueOf(value)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
 	}
-	text := fmt.Sprintf("%v", value)
-	if len(text) > 60 || strings.HasPrefix(text, "&") || strings.HasPrefix(text, "{") {
-		return "the value"
+	if v.Kind() == reflect.String {
+		return strconv.Quote(v.String())
 	}
-	return text
+	if text, ok := value.(fmt.Stringer); ok && v.IsValid() && v.Kind() != reflect.Pointer {
+		return strconv.Quote(text.String())
+	}
+	if text := fmt.Sprint(v); v.IsValid() && isPlain(v.Type()) && len(text) <= 60 {
+		return text
+	}
+	return "the value"
+}
+
+// isPlain tells that a value of that type is written the same each time, in a few words.
+func isPlain(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		return t.Elem().Kind() == reflect.String || isPlain(t.Elem())
+	case reflect.Bool, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return true
+	default:
+		return false
+	}
 }
 
 // mergeStringData puts a secret's stringData into its data, where it wins, as
