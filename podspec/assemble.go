@@ -1,8 +1,10 @@
 package podspec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,8 +15,12 @@ import (
 type assembly struct {
 	documents []*document
 	objects   []*decoded
-	problems  []Problem
-	notes     []Note
+	// problems are those of whole sources, and of documents that cannot be parsed; those of
+	// others are found in them. sources are the sources in their order.
+	problems []Problem
+	judged   []*document
+	sources  []string
+	notes    []Note
 
 	// names finds an object by kind and name.
 	names map[string]*decoded
@@ -25,6 +31,7 @@ type assembly struct {
 }
 
 func (a *assembly) addSource(s source) {
+	a.sources = append(a.sources, s.name)
 	if line := crowdedLine(s.text, maxMarks); line > 0 {
 		a.refuse(s.name, line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
 		return
@@ -75,70 +82,94 @@ func (a *assembly) count(d *document, values int64) bool {
 }
 
 func (a *assembly) addDocument(d *document) {
-	var meta typeMeta
-	if err := json.Unmarshal(d.json, &meta); err != nil {
-		a.problems = append(a.problems, d.typeProblem(err))
-		return
-	}
+	a.judged = append(a.judged, d)
+	meta := d.typeMeta()
 	if meta.Kind == "" || meta.APIVersion == "" {
-		a.problems = append(a.problems, d.at(ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod"))
+		if !d.isAside("kind") && !d.isAside("apiVersion") {
+			d.refuse(ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod")
+		}
 		return
 	}
 	o := &decoded{doc: d}
 	switch meta.APIVersion + "/" + meta.Kind {
 	case "v1/Pod":
 		o.pod = &v1.Pod{}
-		a.add(o, d.decodeInto(o.pod))
+		d.decodeInto(o.pod)
 	case "v1/ConfigMap":
 		o.configMap = &v1.ConfigMap{}
-		a.add(o, d.decodeInto(o.configMap))
+		d.decodeInto(o.configMap)
 	case "v1/Secret":
 		o.secret = &v1.Secret{}
-		a.add(o, d.decodeInto(o.secret))
+		d.decodeInto(o.secret)
+		mergeStringData(o.secret)
 	case "v1/PersistentVolumeClaim":
 		o.claim = &v1.PersistentVolumeClaim{}
-		a.add(o, append(d.decodeInto(o.claim), claimProblems(d, o.claim)...))
+		d.decodeInto(o.claim)
+		checkClaim(d, o.claim)
 	case "v1/List", "v1/PodList":
-		for i, item := range meta.Items {
-			one := d.item(i, item)
-			if !a.count(one, 0) {
-				return
-			}
-			a.addDocument(one)
-		}
+		a.addItems(d, meta.Items)
+		return
 	default:
-		a.problems = append(a.problems, d.at(ClassUnsupported, "kind",
-			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind)))
+		d.refuse(ClassUnsupported, "kind",
+			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind))
+		return
+	}
+	a.add(o)
+}
+
+// typeMeta reads what kind of object a document is.
+func (d *document) typeMeta() typeMeta {
+	var meta typeMeta
+	if json.Unmarshal(d.json, &meta) == nil {
+		return meta
+	}
+	meta = typeMeta{}
+	if err := json.Unmarshal(d.dropMistyped(reflect.TypeOf(meta)), &meta); err != nil {
+		d.setAside("", err.Error())
+	}
+	return meta
+}
+
+func (a *assembly) addItems(d *document, items []json.RawMessage) {
+	for i, item := range items {
+		one := d.item(i, item)
+		if !a.count(one, 0) {
+			return
+		}
+		a.addDocument(one)
 	}
 }
 
-func (a *assembly) add(o *decoded, problems []Problem) {
-	a.problems = append(a.problems, problems...)
-	if len(problems) > 0 {
-		return
-	}
-	if o.secret != nil {
-		mergeStringData(o.secret)
-	}
+// add takes an object under its name. One that was not decoded as a whole is taken too,
+// so that what refers to it is not told that it is missing.
+func (a *assembly) add(o *decoded) {
+	o.damaged = len(o.doc.faults.aside) > 0
 	o.written = identity{namespace: o.meta().Namespace, uid: o.meta().UID}
 	if meta := o.meta(); meta.Namespace == "" {
 		meta.Namespace = v1.NamespaceDefault
 	}
-	if meta := o.meta(); meta.Name == "" && meta.GenerateName == "" {
-		a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name", "is required"))
+	a.objects = append(a.objects, o)
+	if o.doc.isAside("metadata.name") || o.doc.isAside("metadata.namespace") {
+		return
+	}
+	if o.meta().Name == "" {
+		// A pod is told so by the API server's rules.
+		if o.pod == nil {
+			o.doc.refuse(ClassInvalid, "metadata.name", "is required")
+		}
 		return
 	}
 	if other := a.names[o.kind()+" "+o.key()]; other != nil {
 		line, _ := other.doc.position("metadata.name")
-		a.problems = append(a.problems, o.doc.at(ClassInvalid, "metadata.name",
-			fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.doc.file, line)))
+		o.doc.refuse(ClassInvalid, "metadata.name",
+			fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.doc.file, line))
+		o.damaged = true
 		return
 	}
 	if a.names == nil {
 		a.names = map[string]*decoded{}
 	}
 	a.names[o.kind()+" "+o.key()] = o
-	a.objects = append(a.objects, o)
 }
 
 func (o *decoded) meta() *metav1.ObjectMeta {
@@ -186,24 +217,53 @@ func (a *assembly) manifest() *Manifest {
 			})
 		}
 	}
-	m.Problems, m.NoEffect, m.documents = a.problems, a.notes, a.documents
+	m.Problems, m.NoEffect, m.documents = a.allProblems(), a.notes, a.documents
 	return m
+}
+
+// allProblems are the problems of all sources, each in the order of its lines.
+func (a *assembly) allProblems() []Problem {
+	all := a.problems
+	for _, d := range a.judged {
+		all = append(all, d.problems()...)
+	}
+	rank := map[string]int{}
+	for i, name := range a.sources {
+		rank[name] = i
+	}
+	slices.SortStableFunc(all, func(x, y Problem) int { return cmp.Or(cmp.Compare(rank[x.File], rank[y.File]), byPlace(x, y)) })
+	return all
 }
 
 func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
 	a.notes = append(a.notes, dropInjectedToken(o)...)
 	written, notes := classifyWritten(o)
-	a.problems = append(a.problems, written...)
-	a.notes = append(a.notes, notes...)
+	o.doc.add(written)
+	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n Note) bool { return o.doc.isAside(n.Path) })...)
 	setDefaults(o.pod)
-	a.problems = append(a.problems, validate(o.doc, o.pod)...)
+	validate(o.doc, o.pod)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
 	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written, memo: newMemo()}
 	a.collect(desired, used)
-	a.problems = append(a.problems, unresolvedProblems(o, desired)...)
+	o.doc.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
-	m.Pods = append(m.Pods, desired)
+	if !o.damaged {
+		m.Pods = append(m.Pods, desired)
+	}
+}
+
+// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole.
+func (a *assembly) notDamaged(d *Desired, missing []Problem) []Problem {
+	if len(missing) == 0 {
+		return nil
+	}
+	damaged := map[string]bool{}
+	for _, r := range d.Unresolved() {
+		o := a.names[r.Kind+" "+d.Pod.Namespace+"/"+r.Name]
+		damaged[r.Path] = o != nil && o.damaged
+	}
+	return slices.DeleteFunc(missing, func(p Problem) bool { return damaged[p.Path] })
 }
 
 // collect gives a pod the objects it refers to.

@@ -44,6 +44,7 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 		"many bad documents":      {strings.Repeat("---\n- a\n", 1002), "is one of more than 1000 documents"},
 		"many items":              {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat("{},", 1100) + "]\n", "-:1:1: is one of more than 1000 documents"},
 		"many faults":             {podHead + strings.Repeat("{},", 200) + "]}\n", "and 499 problems more"},
+		"many wrong types":        {configMapHead + "data: {" + repeat(45_000, func(i int) string { return fmt.Sprintf("k%d: 1,", i) }) + "}\n", "and 44900 problems more"},
 		"many keys twice":         {"a: {" + strings.Repeat("b: c, ", 200) + "}\n", "-:1:611: and 99 problems more"},
 		"many values in several": {repeat(3, func(i int) string {
 			return fmt.Sprintf("---\nkind: %d\na: [&a [%s]%s]\n", i, strings.Repeat("b,", 1000), strings.Repeat(", *a", 39))

@@ -27,6 +27,7 @@ type document struct {
 	// prefix is the path inside the document that this part of it has: the item
 	// of a List.
 	prefix string
+	faults faults
 }
 
 // splitDocuments cuts a source at its "---" lines. Documents that hold only

@@ -3,6 +3,7 @@ package podspec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const minimal = `apiVersion: v1
@@ -74,10 +77,80 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// told are the problems of a manifest as line, path and first words.
+func told(m *Manifest) []string {
+	var lines []string
+	for _, p := range m.Problems {
+		words := strings.Fields(p.Detail)
+		lines = append(lines, fmt.Sprintf("%d %s: %s", p.Line, p.Path, strings.Join(words[:min(len(words), 4)], " ")))
+	}
+	return lines
+}
+
+// TestAllProblemsAtOnce: neither a type that is wrong nor a field that is unknown hides the
+// others, nor what the API server's rules say of the rest.
 func TestAllProblemsAtOnce(t *testing.T) {
-	m := load(t, strings.NewReplacer("name: app", "name: A_B", "image: registry.local/app:1", "image: x\n    foo: 1\n    bar: 2").Replace(minimal))
-	if len(m.Problems) != 2 {
-		t.Errorf("both unknown fields should be reported: %v", m.Problems)
+	m := load(t, `apiVersion: v1
+kind: Pod
+metadata: {name: Bad_Name}
+spec:
+  restartPolicy: Sometimes
+  foo: 1
+  containers:
+  - name: a
+    image: ""
+    tty: maybe
+    ports: [{containerPort: web}]
+  - name: a
+    image: b
+    bar: 2
+    securityContext: {runAsUser: 1.5}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+data: {a.txt: "=", b: 5}
+`)
+	want := []string{
+		`3 metadata.name: "Bad_Name" is not valid:`,
+		`5 spec.restartPolicy: "Sometimes" is not one`,
+		"6 spec.foo: unknown field",
+		"9 spec.containers[0].image: is required",
+		"10 spec.containers[0].tty: is a string, true",
+		"11 spec.containers[0].ports[0].containerPort: is a string, a",
+		`12 spec.containers[1].name: "a" is given twice`,
+		"14 spec.containers[1].bar: unknown field",
+		"15 spec.containers[1].securityContext.runAsUser: is a number 1.5,",
+		"20 data[a.txt]: is not base64; a",
+		"20 data.b: is a number 5,",
+	}
+	if diff := cmp.Diff(want, told(m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNoFaultIsToldTwice: what could not be decoded is not missed as well.
+func TestNoFaultIsToldTwice(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"a misspelt list":          {strings.Replace(minimal, "containers:", "contaners:", 1), "6 spec.contaners: unknown field; did you"},
+		"a misspelt field":         {strings.Replace(minimal, "image:", "imagee:", 1), "8 spec.containers[0].imagee: unknown field; did you"},
+		"a misspelt name":          {strings.Replace(minimal, "  name: web", "  nam: web", 1), "4 metadata.nam: unknown field; did you"},
+		"a probe without handler":  {minimal + "    livenessProbe: {httpGet: 80}\n", "9 spec.containers[0].livenessProbe.httpGet: is a number 80,"},
+		"a port that is a list":    {minimal + "    livenessProbe: {httpGet: {port: [80]}}\n", "9 spec.containers[0].livenessProbe.httpGet.port: is a list, a"},
+		"a container of text":      {minimal + "  - app2\n", "9 spec.containers[1]: is a string, a"},
+		"volumes of text":          {minimal + "    volumeMounts: [{name: a, mountPath: /a}]\n  volumes: a\n", "10 spec.volumes: is a string, a"},
+		"a name that is no text":   {strings.Replace(minimal, "name: web", "name: 5", 1), "4 metadata.name: is a number 5,"},
+		"a spec that is a list":    {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: []\n", "4 spec: is a list, a"},
+		"a kind that is a list":    {"apiVersion: v1\nkind: [Pod]\n", "2 kind: is a list, a"},
+		"a limit that is a list":   {minimal + "    resources: {limits: {cpu: [1]}, requests: {cpu: 1}}\n", "9 spec.containers[0].resources.limits.cpu: is a list, a"},
+		"an unknown volume":        {minimal + "  volumes: [{name: a, emptyDirr: {}}]\n", "9 spec.volumes[0].emptyDirr: unknown field; did you"},
+		"a time that is none":      {strings.Replace(minimal, "  name: web", "  name: web\n  creationTimestamp: today", 1), `5 metadata.creationTimestamp: "today" is not a`},
+		"data of a ConfigMap":      {minimal + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]\n---\n" + configMapHead[:len(configMapHead)-3] + "c}\ndata: {k: 1}\n", "14 data.k: is a number 1,"},
+		"a field of a refused one": {minimal + "  volumes: [{name: a, emptyDir: {sizeLimit: much}}]\n", `9 spec.volumes[0].emptyDir.sizeLimit: "much" is not a`},
+	} {
+		if diff := cmp.Diff([]string{c.want}, told(load(t, c.text))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

@@ -60,7 +60,8 @@ func TestTheTwoReadersAgree(t *testing.T) {
 		if problems := docs[0].parse(); len(problems) > 0 {
 			t.Fatalf("line %d: %v", i+1, problems)
 		}
-		problems := docs[0].decodeInto(&v1.Pod{})
+		docs[0].decodeInto(&v1.Pod{})
+		problems := docs[0].problems()
 		if len(problems) != 1 || problems[0].Line != i+1 || problems[0].Column != indent+1 {
 			t.Errorf("the field is in line %d, column %d, and is reported as %v", i+1, indent+1, problems)
 		}

@@ -32,13 +32,14 @@ func setDefaults(pod *v1.Pod) {
 
 // validate applies the API server's own rules for creating a pod, and the rules
 // for ephemeral containers, which a manifest may have here.
-func validate(d *document, pod *v1.Pod) []Problem {
+func validate(d *document, pod *v1.Pod) {
 	// Privileged containers are a matter of the manifest here and not of a
 	// cluster's policy, as for the kubelet's static pods.
 	capabilities.Setup(true, 0)
 	internal := &core.Pod{}
 	if err := corev1.Convert_v1_Pod_To_core_Pod(pod.DeepCopy(), internal, nil); err != nil {
-		return []Problem{d.at(ClassInvalid, "", err.Error())}
+		d.refuse(ClassInvalid, "", err.Error())
+		return
 	}
 	ephemeral := internal.Spec.EphemeralContainers
 	internal.Spec.EphemeralContainers = nil
@@ -47,14 +48,12 @@ func validate(d *document, pod *v1.Pod) []Problem {
 	if len(ephemeral) > 0 {
 		errs = append(errs, validateEphemeral(internal, ephemeral, opts)...)
 	}
-	problems := make([]Problem, 0, min(len(errs), maxProblems))
-	for _, err := range errs[:min(len(errs), maxProblems)] {
-		problems = append(problems, d.at(ClassInvalid, err.Field, fieldDetail(err)))
+	for _, err := range errs {
+		if !d.follows(err) {
+			d.refuse(ClassInvalid, err.Field, fieldDetail(err))
+		}
 	}
-	if left := len(errs) - maxProblems; left > 0 {
-		problems = append(problems, d.at(ClassInvalid, "", andMore(left)))
-	}
-	return append(problems, validateIdentity(d, pod)...)
+	validateIdentity(d, pod)
 }
 
 // validateEphemeral checks ephemeral containers as the API server does when they
@@ -70,17 +69,15 @@ func validateEphemeral(pod *core.Pod, ephemeral []core.EphemeralContainer, opts 
 
 // validateIdentity checks what only matters to a pod without an API server: its
 // name must be given, and its uid becomes part of cgroup and file names.
-func validateIdentity(d *document, pod *v1.Pod) []Problem {
-	var problems []Problem
+func validateIdentity(d *document, pod *v1.Pod) {
 	if pod.Name == "" && pod.GenerateName != "" {
-		problems = append(problems, d.at(ClassInvalid, "metadata.generateName",
-			"a name is needed: there is no API server here to complete it"))
+		d.refuse(ClassInvalid, "metadata.generateName",
+			"a name is needed: there is no API server here to complete it")
 	}
 	if strings.ContainsAny(string(pod.UID), "_/\x00") || strings.HasPrefix(string(pod.UID), ".") {
-		problems = append(problems, d.at(ClassInvalid, "metadata.uid",
-			fmt.Sprintf("%q must not hold _ or / or begin with a dot: it becomes the name of a cgroup and a directory", pod.UID)))
+		d.refuse(ClassInvalid, "metadata.uid",
+			fmt.Sprintf("%q must not hold _ or / or begin with a dot: it becomes the name of a cgroup and a directory", pod.UID))
 	}
-	return problems
 }
 
 // fieldDetail says what is wrong with a field and what is allowed.

@@ -1,0 +1,163 @@
+package podspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kjson "sigs.k8s.io/json"
+)
+
+// dropMistyped is the document's JSON without the values that cannot be decoded into a
+// type, each of which is told. The decoder itself only tells the first, not always where
+// it is, and none of the unknown fields beside it.
+func (d *document) dropMistyped(t reflect.Type) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(d.json))
+	decoder.UseNumber()
+	var root any
+	if decoder.Decode(&root) != nil || !d.fits("", root, t) {
+		return nil
+	}
+	left, err := json.Marshal(root)
+	if err != nil {
+		return nil
+	}
+	return left
+}
+
+// fits tells that a value can be decoded into a type, once what cannot is taken out of it.
+func (d *document) fits(path string, value any, t reflect.Type) bool {
+	t = deref(t)
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		if t.Kind() == reflect.Struct && !decodesItself(t) {
+			d.dropFields(path, value, t)
+			return true
+		}
+		if t.Kind() == reflect.Map {
+			d.dropKeys(path, value, t.Elem())
+			return true
+		}
+	case []any:
+		if t.Kind() == reflect.Slice && !decodesItself(t) {
+			d.dropItems(path, value, t.Elem())
+			return true
+		}
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, reflect.New(t).Interface())
+	}
+	if err != nil {
+		d.setAside(path, mistyped(value, t))
+	}
+	return err == nil
+}
+
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+func (d *document) dropFields(path string, fields map[string]any, t reflect.Type) {
+	for _, f := range jsonFields(t) {
+		if value, ok := fields[f.name]; ok && !d.fits(joinPath(path, f.name), value, f.typ) {
+			delete(fields, f.name)
+		}
+	}
+}
+
+func (d *document) dropKeys(path string, values map[string]any, t reflect.Type) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !d.fits(keyPath(path, key), values[key], t) {
+			delete(values, key)
+		}
+	}
+}
+
+// dropItems empties items, since those after them keep their places.
+func (d *document) dropItems(path string, items []any, t reflect.Type) {
+	for i, item := range items {
+		if !d.fits(indexed(path, i), item, t) {
+			items[i] = nil
+		}
+	}
+}
+
+// keyPath is the path of a key of a map, which may hold dots.
+func keyPath(path, key string) string {
+	if strings.ContainsAny(key, ".[") {
+		return path + "[" + key + "]"
+	}
+	return joinPath(path, key)
+}
+
+// mistyped says what a value is and what is expected. The bytes of a Secret are not told.
+func mistyped(value any, t reflect.Type) string {
+	text, isText := value.(string)
+	_, isBool := value.(bool)
+	_, isNumber := value.(json.Number)
+	isList := t.Kind() == reflect.Slice
+	switch {
+	case t == reflect.TypeFor[resource.Quantity]() && (isText || isBool || isNumber):
+		return fmt.Sprintf("%q is not a quantity; write for example 500m, 2 or 64Mi", fmt.Sprint(value))
+	case t == reflect.TypeFor[metav1.Time]() && isText:
+		return strconv.Quote(text) + " is not a time; write for example 2026-01-31T12:00:00Z"
+	case isList && t.Elem().Kind() == reflect.Uint8 && isText:
+		return "is not base64; a text belongs into stringData of a Secret, data of a ConfigMap"
+	}
+	hint := ""
+	if t.Kind() == reflect.String && (isBool || isNumber) {
+		hint = "; put it in quotes"
+	}
+	return fmt.Sprintf("is a %s, %s is expected%s", kindOf(value), typeName(t), hint)
+}
+
+// kindOf is what YAML calls a value; a number is told, as it may be one of the wrong size.
+func kindOf(value any) string {
+	switch value := value.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "bool"
+	case json.Number:
+		return "number " + value.String()
+	case []any:
+		return "list"
+	}
+	return "map"
+}
+
+// typeName says what a Go type is called in YAML.
+func typeName(t reflect.Type) string {
+	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[resource.Quantity]():
+		return "a quantity"
+	case t == reflect.TypeFor[metav1.Time]():
+		return "a time"
+	case t == reflect.TypeFor[intstr.IntOrString]():
+		return "a whole number or a string"
+	case kind == reflect.String:
+		return "a string"
+	case kind == reflect.Bool:
+		return "true or false"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return fmt.Sprintf("a whole number of at most %d bits", t.Bits())
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "base64"
+	case kind == reflect.Slice:
+		return "a list"
+	case kind == reflect.Map:
+		return "a map"
+	}
+	return "a map of fields (" + t.Name() + ")"
+}
