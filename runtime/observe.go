@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -94,6 +95,7 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 		return runtimeFacts{}, err
 	}
 	f.systemdCgroup = usesSystemdCgroup(config, f.Status)
+	f.Status.RuntimeHandlers = handlers(f.Status)
 	// It is long, and more than a snapshot may tell of a machine.
 	f.Status.Info = nil
 	e.facts = &f
@@ -108,6 +110,20 @@ func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, status *runtime
 		return config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
 	}
 	return readInfo(status.GetInfo()).systemdCgroup()
+}
+
+// handlers are the runtime's handlers. One that is too old to say them (containerd before
+// 1.7) has them in its configuration; of another that does not, none are known.
+func handlers(status *runtimeapi.StatusResponse) []*runtimeapi.RuntimeHandler {
+	configured := readInfo(status.GetInfo()).config.Containerd.Runtimes
+	if len(status.GetRuntimeHandlers()) > 0 || len(configured) == 0 {
+		return status.GetRuntimeHandlers()
+	}
+	found := []*runtimeapi.RuntimeHandler{{}}
+	for _, name := range slices.Sorted(maps.Keys(configured)) {
+		found = append(found, &runtimeapi.RuntimeHandler{Name: name})
+	}
+	return found
 }
 
 // listContainers lists the containers of a pod, in whatever state.

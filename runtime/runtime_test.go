@@ -16,9 +16,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // socket listens on a unix socket and never answers.
@@ -225,6 +227,43 @@ func TestReachedInTimeIfOnlyJust(t *testing.T) {
 	<-ctx.Done()
 	if err := (&waiter{goal: Ready}).translate(ctx, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// fixedStatus is a runtime that says one thing of itself.
+type fixedStatus struct {
+	runtimeapi.RuntimeServiceClient
+	status *runtimeapi.StatusResponse
+}
+
+// Status is asked for by whoever wants to know a runtime.
+func (f *fixedStatus) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	return f.status, nil
+}
+
+// TestHandlersOfAnOldRuntime: containerd 1.6 does not list its handlers, and has them in
+// its configuration. What a runtime lists is believed.
+func TestHandlersOfAnOldRuntime(t *testing.T) {
+	info := map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{},"gvisor":{"options":null}}}}`}
+	listed := []*runtimeapi.RuntimeHandler{{Name: "kata"}}
+	for name, c := range map[string]struct {
+		status *runtimeapi.StatusResponse
+		want   []string
+	}{
+		"in its configuration": {&runtimeapi.StatusResponse{Info: info}, []string{"", "gvisor", "runc"}},
+		"listed":               {&runtimeapi.StatusResponse{Info: info, RuntimeHandlers: listed}, []string{"kata"}},
+		"another runtime":      {&runtimeapi.StatusResponse{Info: map[string]string{"config": "{}"}}, nil},
+	} {
+		e := memoryEngine(t)
+		e.client.RuntimeServiceClient = &fixedStatus{e.client.RuntimeServiceClient, c.status}
+		facts, err := e.runtimeFacts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &snapshot.Pod{Runtime: facts.Runtime}
+		if diff := cmp.Diff(c.want, s.Observed(plan.PodRef{}, nil).Runtime.Handlers); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
 	}
 }
 
