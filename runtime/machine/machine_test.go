@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/doctor"
 )
@@ -57,6 +58,16 @@ func TestHugePageSizes(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"64KB", "2MB", "1GB"}, hugePageSizes(dir)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hugepages-2048kB", "nr_hugepages"), []byte("16\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := map[v1.ResourceName]string{}
+	for name, quantity := range hugePages(dir) {
+		got[name] = quantity.String()
+	}
+	if diff := cmp.Diff(map[v1.ResourceName]string{"hugepages-64Ki": "0", "hugepages-2Mi": "32Mi", "hugepages-1Gi": "0"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -2,6 +2,8 @@ package machine
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,7 +30,7 @@ func Node(root string) criconfig.Node {
 		IPs:            nodeIPs(),
 		MemoryBytes:    memory,
 		CPUs:           cpus,
-		Allocatable:    allocatable(cpus, memory),
+		Allocatable:    allocatable(cpus, memory, hugePages(at("sys/kernel/mm/hugepages"))),
 		CgroupV2:       exists(at("sys/fs/cgroup/cgroup.controllers")),
 		SwapController: swapController(root),
 		HugePageSizes:  hugePageSizes(at("sys/kernel/mm/hugepages")),
@@ -68,11 +70,13 @@ func memTotal(meminfo []byte) int64 {
 	return 0
 }
 
-func allocatable(cpus int, memory int64) v1.ResourceList {
-	return v1.ResourceList{
+func allocatable(cpus int, memory int64, pages v1.ResourceList) v1.ResourceList {
+	list := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewQuantity(int64(cpus), resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
 	}
+	maps.Copy(list, pages)
+	return list
 }
 
 // nodeIPs lists the machine's global addresses, IPv4 first.
@@ -134,6 +138,29 @@ func globbed(root, pattern string) []string {
 // hugePageSizes names the huge page sizes of the kernel as the CRI does: 2MB,
 // 1GB.
 func hugePageSizes(dir string) []string {
+	sizes := pageSizes(dir)
+	names := make([]string, 0, len(sizes))
+	for _, kib := range sizes {
+		names = append(names, pageSizeName(kib))
+	}
+	return names
+}
+
+// hugePages is the memory that is set aside for huge pages, by the name that Kubernetes has
+// for each size: hugepages-2Mi. One that cannot be read counts as none.
+func hugePages(dir string) v1.ResourceList {
+	list := v1.ResourceList{}
+	for _, kib := range pageSizes(dir) {
+		text := contents(filepath.Join(dir, fmt.Sprintf("hugepages-%dkB", kib), "nr_hugepages"))
+		count, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		size := resource.NewQuantity(kib<<10, resource.BinarySI)
+		list[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = *resource.NewQuantity(count*kib<<10, resource.BinarySI)
+	}
+	return list
+}
+
+// pageSizes are the kernel's sizes of huge pages in KiB, the smallest first.
+func pageSizes(dir string) []int64 {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -146,11 +173,7 @@ func hugePageSizes(dir string) []string {
 		}
 	}
 	slices.Sort(sizes)
-	names := make([]string, 0, len(sizes))
-	for _, kib := range sizes {
-		names = append(names, pageSizeName(kib))
-	}
-	return names
+	return sizes
 }
 
 func pageSizeName(kib int64) string {

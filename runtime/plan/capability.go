@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,13 +120,21 @@ func olderThan(version string, major, minor int) bool {
 // noteCapacity warns of a pod that asks for more than the machine has: a kubelet
 // would not admit it.
 func (b *builder) noteCapacity() {
+	if len(b.v.obs.Capacity) == 0 {
+		return
+	}
 	requests := resource.PodRequests(b.v.pod, resource.PodResourcesOptions{})
-	for _, name := range resizable() {
-		has, known := b.v.obs.Capacity[name]
-		wants := requests[name]
-		if known && wants.Cmp(has) > 0 {
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		wants, has := requests[name], b.v.obs.Capacity[name]
+		if isCounted(name) && wants.Cmp(has) > 0 {
 			b.note(fmt.Sprintf("the pod requests %s of %s, and this machine has %s: a kubelet would refuse it (OutOf%s)",
 				wants.String(), name, has.String(), name))
 		}
 	}
+}
+
+// isCounted tells that what a machine has of a resource is known, and is none if it is not
+// mentioned: a kernel may not have that size of huge pages.
+func isCounted(name v1.ResourceName) bool {
+	return slices.Contains(resizable(), name) || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }

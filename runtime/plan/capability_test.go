@@ -101,6 +101,28 @@ func TestPodThatDoesNotFitIsNoted(t *testing.T) {
 	}
 }
 
+// TestHugePagesThatAreNotThereAreNoted, whether the machine has too few or its kernel none
+// of that size.
+func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
+	pages := strings.Replace(specialPod, "requests: {memory: 64Gi}", "limits: {memory: 1Gi, hugepages-2Mi: 64Mi, hugepages-1Gi: 1Gi}", 1)
+	for name, c := range map[string]struct {
+		capacity v1.ResourceList
+		want     []string
+	}{
+		"few": {v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("24Gi"), "hugepages-2Mi": resource.MustParse("32Mi")}, []string{
+			"the pod requests 1Gi of hugepages-1Gi, and this machine has 0: a kubelet would refuse it (OutOfhugepages-1Gi)",
+			"the pod requests 64Mi of hugepages-2Mi, and this machine has 32Mi: a kubelet would refuse it (OutOfhugepages-2Mi)",
+		}},
+		"unknown": {nil, []string{}},
+	} {
+		w := newWorld(load(t, pages))
+		w.Capacity = c.capacity
+		if diff := cmp.Diff(c.want, w.make().Notes); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
 func TestPortsCollide(t *testing.T) {
 	web := Port{Protocol: v1.ProtocolTCP, Number: 80}
 	for name, c := range map[string]struct {

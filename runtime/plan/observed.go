@@ -19,7 +19,7 @@ type Observed struct {
 	// Ports are the ports of the node that the pod wants and somebody else has, as
 	// protocol/port, with who has them. Nil when nobody looked.
 	Ports map[string]string
-	// Capacity is the cpu and memory of the machine; nil when unknown.
+	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
 	Capacity v1.ResourceList
 	// Strangers are containers in the pod's sandboxes that belong to no pod.
 	Strangers []Stranger
