@@ -2,12 +2,14 @@ package runtime
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // updateContainer changes cpu and memory of a running container, and keeps that
@@ -32,16 +34,66 @@ func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
 	return nil
 }
 
-// removeLogs removes the logs of a container that left the manifest, and of one that
-// never ran: a start that was cut off may have opened one. Those of a
-// container that runs on under its name are kept: they carry its restart count
-// and are what `logs --previous` shows.
+// removeLogs removes the logs of a container that left the manifest, of one that never ran
+// (a start that was cut off may have opened one), and of runs that newer ones have followed
+// (kubelet: container garbage collection). Those of the newest record of a container that
+// runs on under its name are kept: they carry its restart count and are what
+// `logs --previous` shows.
 func (x *execution) removeLogs(s *plan.Step) error {
-	if s.Reason != plan.RemovedFromSpec && s.Reason != plan.SandboxReplaced && s.Reason != plan.NeverStarted {
+	pod := x.e.layout.Pod(x.plan.Pod.UID)
+	switch s.Reason {
+	case plan.RemovedFromSpec, plan.SandboxReplaced, plan.NeverStarted:
+	case plan.Superseded:
+		if x.logIsShared(s) {
+			return nil
+		}
+		if err := x.removeOlderLogs(pod, s.Container); err != nil {
+			return err
+		}
+	case plan.RestartAllContainers:
+		return x.removeOlderLogs(pod, s.Container)
+	default:
 		return nil
 	}
-	pod := x.plan.Pod
-	return x.e.layout.Pod(pod.UID).RemoveLogs(pod.Namespace, pod.Name, s.Container, s.ContainerID, s.Attempt)
+	return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
+}
+
+// logIsShared tells that the log of a record that goes is also that of one that stays, or
+// of a start of this plan: in a new sandbox attempts may begin anew.
+func (x *execution) logIsShared(s *plan.Step) bool {
+	starts := slices.ContainsFunc(x.plan.Steps, func(other plan.Step) bool {
+		return other.Kind == plan.StartContainer && other.Container == s.Container && other.Attempt == s.Attempt
+	})
+	return starts || slices.Contains(x.keptAttempts(s.Container), s.Attempt)
+}
+
+// removeOlderLogs removes the logs of runs of a container before all that have a record,
+// which nobody shows any more: records can be lost, and all of them go when a restart rule
+// restarts all containers.
+func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
+	kept := x.keptAttempts(container)
+	if len(kept) == 0 {
+		return nil
+	}
+	return pod.RemoveOlderLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, container, slices.Min(kept))
+}
+
+// keptAttempts are the attempts of a container's records that no newer one has made
+// superfluous.
+func (x *execution) keptAttempts(container string) []uint32 {
+	superseded := map[string]bool{}
+	for i := range x.plan.Steps {
+		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.Superseded {
+			superseded[s.ContainerID] = true
+		}
+	}
+	var kept []uint32
+	for _, c := range x.snapshot.Containers {
+		if meta := c.Status.GetMetadata(); meta.GetName() == container && !superseded[c.Status.GetId()] {
+			kept = append(kept, meta.GetAttempt())
+		}
+	}
+	return kept
 }
 
 // removeLastWords removes the file for the termination message of a record that goes.

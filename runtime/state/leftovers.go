@@ -125,7 +125,7 @@ func (p Pod) RemoveAllLogs(namespace, name string) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	err := p.removeLinks(namespace, name)
+	err := p.removeAllLinks(namespace, name)
 	if err == nil {
 		err = os.RemoveAll(p.LogDir(namespace, name))
 	}

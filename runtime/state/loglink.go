@@ -53,8 +53,14 @@ func symlink(target, link string) error {
 	return os.Symlink(target, link)
 }
 
-// removeLinks removes the links to logs of the pod, which would dangle.
-func (p Pod) removeLinks(namespace, name string) error {
+// removeAllLinks removes the links to logs of the pod, which would dangle.
+func (p Pod) removeAllLinks(namespace, name string) error {
+	below := p.LogDir(namespace, name) + string(filepath.Separator)
+	return p.removeLinks(func(target string) bool { return strings.HasPrefix(target, below) })
+}
+
+// removeLinks removes the links to logs that go.
+func (p Pod) removeLinks(goes func(target string) bool) error {
 	root := p.layout.ContainerLogRoot
 	if root == "" {
 		return nil
@@ -63,11 +69,10 @@ func (p Pod) removeLinks(namespace, name string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	below := p.LogDir(namespace, name) + string(filepath.Separator)
 	for _, entry := range entries {
 		link := filepath.Join(root, entry.Name())
 		target, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(target, below) {
+		if err != nil || !goes(target) {
 			continue
 		}
 		if err := removeFile(link); err != nil {

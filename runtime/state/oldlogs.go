@@ -29,6 +29,26 @@ func (p Pod) RemoveLogs(namespace, name, container, containerID string, attempt 
 	return nil
 }
 
+// RemoveOlderLogs removes the logs of all attempts of a container before one, and the links
+// that led to them.
+func (p Pod) RemoveOlderLogs(namespace, name, container string, attempt uint32) error {
+	dir := p.ContainerLogDir(namespace, name, container)
+	files, err := readLogDir(dir)
+	removed := map[string]bool{}
+	for _, f := range files {
+		if path := filepath.Join(dir, f.name); err == nil && f.attempt < attempt {
+			err, removed[path] = removeFile(path), true
+		}
+	}
+	if err == nil && len(removed) > 0 {
+		err = p.removeLinks(func(target string) bool { return removed[target] })
+	}
+	if err != nil {
+		return fmt.Errorf("removing old logs of container %s: %w", container, err)
+	}
+	return nil
+}
+
 // asideFormat is the time at the end of a directory of logs that were set aside.
 const asideFormat = "20060102-150405.000000"
 
@@ -56,7 +76,7 @@ func (p Pod) SetAsideLogs(namespace, name string, now time.Time) error {
 }
 
 func (p Pod) setAside(namespace, name string, now time.Time) error {
-	if err := p.removeLinks(namespace, name); err != nil {
+	if err := p.removeAllLinks(namespace, name); err != nil {
 		return err
 	}
 	dir := p.LogDir(namespace, name)

@@ -3,6 +3,7 @@ package state
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,24 @@ func writeLogs(t *testing.T, pod Pod, namespace, name string) {
 	write(t, pod.LogFile(namespace, name, "app", 1), "new")
 	if err := pod.LinkLog(namespace, name, "app", "id-"+name, 1); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestRemoveOlderLogs(t *testing.T) {
+	pod := newLayout(t).Pod(testUID)
+	writeLogs(t, pod, "default", "web")
+	write(t, pod.LogFile("default", "web", "app", 10), "the newest")
+	if err := pod.LinkLog("default", "web", "app", "id-newest", 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := pod.RemoveOlderLogs("default", "web", "app", 10); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, pod.ContainerLogDir("default", "web", "app")); !slices.Equal(left, []string{"10.log"}) {
+		t.Errorf("left are %v, want the log of attempt 10", left)
+	}
+	if left := names(t, pod.layout.ContainerLogRoot); !slices.Equal(left, []string{"web_default_app-id-newest.log"}) {
+		t.Errorf("the links %v are left", left)
 	}
 }
 
