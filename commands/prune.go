@@ -26,14 +26,15 @@ func newPrune(g *globals) *cobra.Command {
 		Long: "Remove what podctl made and nobody needs any more: records of containers that ended, but for the newest of each;\n" +
 			"sandboxes that a newer one has replaced, or of which podctl has no journal and in which nothing runs; files in the\n" +
 			"state directory of pods that are gone; logs of deleted pods. What runs, what other tools made, and claims are never\n" +
-			"touched. Images are removed by `podctl image prune`." +
+			"touched. Logs of 10 MiB of pods that podctl applied are rotated, as `apply` does: five files are kept of each.\n" +
+			"Images are removed by `podctl image prune`." +
 			exitCodes("0 done", "1 error, or something could not be removed", "130 interrupted"),
 		Example: "  podctl prune --dry-run\n  podctl prune\n  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return g.prune(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed and rotated")
 	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
@@ -66,7 +67,11 @@ func (g *globals) removeGarbage(ctx context.Context, engine *runtime.Engine, one
 	}
 	err := engine.RemoveGarbage(ctx, one)
 	if err != nil && !errors.Is(err, runtime.ErrNeeded) {
-		return fmt.Errorf("removing %s of pod %s: %w", garbageText(&one), podText(one.Pod), err)
+		doing := "removing"
+		if one.Kind == runtime.GarbageFullLog {
+			doing = "rotating"
+		}
+		return fmt.Errorf("%s %s of pod %s: %w", doing, garbageText(&one), podText(one.Pod), err)
 	}
 	return err
 }
@@ -77,6 +82,24 @@ func (o *pruneOptions) verb() string {
 		return "Would remove"
 	}
 	return "Removed"
+}
+
+// summary is the sentence that sums up.
+func (o *pruneOptions) summary(garbage []runtime.Garbage, size int64) string {
+	rotate, full := "rotated", 0
+	if o.dryRun {
+		rotate = "would rotate"
+	}
+	for i := range garbage {
+		if garbage[i].Kind == runtime.GarbageFullLog {
+			full++
+		}
+	}
+	text := fmt.Sprintf("%s %s, %s", o.verb(), counted(len(garbage)-full, "thing"), humanSize(size))
+	if full > 0 {
+		text += fmt.Sprintf("; %s %s", rotate, counted(full, "log"))
+	}
+	return text + "."
 }
 
 // showGarbage prints what was removed, or would be.
@@ -97,7 +120,7 @@ func (g *globals) showGarbage(o *pruneOptions, garbage []runtime.Garbage) error 
 	if err := table(g.env.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
 		return err
 	}
-	g.print("\n%s %s, %s.", o.verb(), counted(len(garbage), "thing"), humanSize(sum))
+	g.print("\n%s", o.summary(garbage, sum))
 	return nil
 }
 
@@ -141,6 +164,8 @@ func garbageText(one *runtime.Garbage) string {
 		return "logs"
 	case runtime.GarbageEvents:
 		return "events"
+	case runtime.GarbageFullLog:
+		return fmt.Sprintf("log of container %s, attempt %d", one.Name, one.Attempt)
 	}
 	return cmp.Or(one.Name, one.ID)
 }

@@ -47,7 +47,11 @@ func (e *Engine) Garbage(ctx context.Context) ([]Garbage, error) {
 		l.shared = kubelet
 		garbage := l.garbage()
 		e.addSizes(ctx, l, garbage)
-		found = append(found, garbage...)
+		full, err := e.fullLogs(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		found = slices.Concat(found, garbage, full)
 	}
 	logs, err := e.oldLogs()
 	if err != nil {
@@ -140,8 +144,11 @@ func (e *Engine) oldEvents() ([]Garbage, error) {
 // addSizes fills in how much each piece takes. What containers have written only
 // containerd tells; of others their logs are counted alone.
 func (e *Engine) addSizes(ctx context.Context, l *litter, found []Garbage) {
+	if len(found) == 0 {
+		return
+	}
 	written := func(string) int64 { return 0 }
-	if store, err := e.store(); err == nil && len(found) > 0 {
+	if store, err := e.store(); err == nil {
 		defer store.Close() //nolint:errcheck // the connection has done its work
 		written = func(id string) int64 { return store.Written(ctx, id) }
 	}
@@ -171,7 +178,7 @@ func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int6
 		return sum
 	case GarbageFiles:
 		return pod.DirSize()
-	case GarbageLogs, GarbageEvents:
+	case GarbageLogs, GarbageEvents, GarbageFullLog:
 	}
 	return g.Size
 }
@@ -206,6 +213,9 @@ func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
 	}
 	if g.Kind == GarbageEvents {
 		return removeEvents(pod)
+	}
+	if g.Kind == GarbageFullLog {
+		return e.rotateFull(ctx, &g)
 	}
 	l, err := e.litterOf(ctx, g.Pod.UID)
 	if err != nil {
@@ -257,7 +267,7 @@ func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error
 			return err
 		}
 		return pod.RemoveJournal()
-	case GarbageLogs, GarbageEvents:
+	case GarbageLogs, GarbageEvents, GarbageFullLog:
 	}
 	return nil
 }

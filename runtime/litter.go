@@ -29,6 +29,9 @@ const (
 	GarbageLogs GarbageKind = "Logs"
 	// GarbageEvents are the events of a deleted pod.
 	GarbageEvents GarbageKind = "Events"
+	// GarbageFullLog is the log of a container that runs. It is rotated, and only the oldest
+	// of what was rotated before is removed.
+	GarbageFullLog GarbageKind = "FullLog"
 )
 
 // Garbage is something of podctl's that nobody needs any more.

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -22,7 +25,7 @@ func (l *lab) logNames(container string) (logs, links []string) {
 		logs = append(logs, filepath.Base(path))
 	}
 	entries, err := os.ReadDir(l.layout.ContainerLogRoot)
-	if err != nil {
+	if err != nil && l.layout.ContainerLogRoot != "" {
 		l.t.Fatal(err)
 	}
 	for _, entry := range entries {
@@ -60,5 +63,44 @@ func TestACrashLoopKeepsTwoLogs(t *testing.T) {
 				t.Errorf("logs %v, links %v", logs, links)
 			}
 		})
+	}
+}
+
+// TestPruneRotatesFullLogs of pods that podctl applied, under their lock, and only once.
+func TestPruneRotatesFullLogs(t *testing.T) {
+	f := newFaultLab(t, faultShape{before: tripPod("web")})
+	ref := plan.RefOf(f.load(tripPod("web")).Pod)
+	pod := f.layout.Pod(ref.UID)
+	path := pod.LogFile(ref.Namespace, ref.Name, "a", 0)
+	if err := os.Truncate(path, 10<<20); err != nil {
+		t.Fatal(err)
+	}
+	found, err := f.engine.Garbage(t.Context())
+	if err != nil || len(found) != 1 || found[0].Kind != GarbageFullLog || found[0].Name != "a" || found[0].Path != path {
+		t.Fatalf("%+v %v", found, err)
+	}
+	if logs, _ := f.logNames("a"); len(logs) != 1 {
+		t.Errorf("a look has changed the logs to %v", logs)
+	}
+	lock, err := pod.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := f.engine.RemoveGarbage(busy, found[0]); err == nil || f.proxy.Count("ReopenContainerLog") > 0 {
+		t.Errorf("it was rotated while others work on the pod: %v", err)
+	}
+	if err := errors.Join(lock.Unlock(), f.engine.RemoveGarbage(t.Context(), found[0])); err != nil {
+		t.Fatal(err)
+	}
+	if logs, _ := f.logNames("a"); len(logs) != 2 || f.proxy.Count("ReopenContainerLog") != 1 {
+		t.Errorf("the logs are %v", logs)
+	}
+	if err := f.engine.RemoveGarbage(t.Context(), found[0]); !errors.Is(err, ErrNeeded) {
+		t.Errorf("the second time: %v", err)
+	}
+	if again, err := f.engine.Garbage(t.Context()); err != nil || len(again) > 0 {
+		t.Errorf("%+v %v", again, err)
 	}
 }

@@ -21,18 +21,22 @@ func logFull(status *runtimeapi.ContainerStatus) bool {
 	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && logfile.Full(path)
 }
 
-// rotateLog moves a log aside, makes the runtime write a new one, and removes the
-// oldest of those that were moved aside before.
+// rotateLog is the step that rotates the log of one container.
 func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
 	pod := x.plan.Pod
-	path := x.e.layout.Pod(pod.UID).LogFile(pod.Namespace, pod.Name, s.Container, s.Attempt)
-	aside := state.RotatedLog(path, x.e.now())
+	return x.e.rotate(ctx, x.e.layout.Pod(pod.UID).LogFile(pod.Namespace, pod.Name, s.Container, s.Attempt), s.ContainerID)
+}
+
+// rotate moves a log aside, makes the runtime write a new one, and removes the
+// oldest of those that were moved aside before.
+func (e *Engine) rotate(ctx context.Context, path, containerID string) error {
+	aside := state.RotatedLog(path, e.now())
 	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if _, err := x.e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: s.ContainerID}); err != nil {
+	if _, err := e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}); err != nil {
 		// As it was, so that the next pass tries again (kubelet: rotateLatestLog).
 		err = fmt.Errorf("rotating the log: %w", err)
 		if back := os.Rename(aside, path); !errors.Is(back, fs.ErrNotExist) {
@@ -41,4 +45,55 @@ func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
 		return err
 	}
 	return logfile.DropOld(path)
+}
+
+// fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a
+// kubelet lives, it rotates them.
+func (e *Engine) fullLogs(ctx context.Context, l *litter) ([]Garbage, error) {
+	var found []Garbage
+	if !l.journal || l.shared {
+		return nil, nil
+	}
+	for _, c := range l.containers {
+		g := Garbage{
+			Kind: GarbageFullLog, Pod: l.ref(), Name: c.GetMetadata().GetName(), ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
+			Reason: "it has grown to where it is rotated",
+		}
+		g.Path = e.layout.Pod(g.Pod.UID).LogFile(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt)
+		// Most logs are small: the runtime is asked for few.
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !logfile.Full(g.Path) {
+			continue
+		}
+		full, err := e.isFullLog(ctx, &g)
+		if err != nil {
+			return nil, fmt.Errorf("looking at the log of container %s: %w", g.Name, err)
+		}
+		if full {
+			found = append(found, g)
+		}
+	}
+	return found, nil
+}
+
+// isFullLog tells that a container runs and that the log it writes is full.
+func (e *Engine) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
+	reply, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: g.ID})
+	status := reply.GetStatus()
+	return status.GetLogPath() == g.Path && logFull(status), ignoreNotFound(err)
+}
+
+// rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
+func (e *Engine) rotateFull(ctx context.Context, g *Garbage) error {
+	known, err := e.layout.Pod(g.Pod.UID).HasJournal()
+	if err != nil {
+		return err
+	}
+	full, err := e.isFullLog(ctx, g)
+	if err != nil {
+		return err
+	}
+	if !known || !full {
+		return ErrNeeded
+	}
+	return e.rotate(ctx, g.Path, g.ID)
 }
