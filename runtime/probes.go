@@ -231,8 +231,10 @@ func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	}
 }
 
-// fold puts this run onto a record of the probe. One that is decided stays as it is.
+// fold puts this run onto a record of the probe. One that is decided stays as it is, unless
+// nobody acted on it in time.
 func (r *ProbeReport) fold(record plan.ProbeRecord, at time.Time) {
+	record = record.Reopened(r.probe, at)
 	r.Record, r.Counted = record, record.Counts(r.probe, at)
 	if r.Counted {
 		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)

@@ -195,3 +195,29 @@ func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
 		t.Errorf("it remembers %+v, and reports %+v", record, last.Record)
 	}
 }
+
+func (l *probeLab) plan() *plan.Plan {
+	l.t.Helper()
+	p, err := l.engine.Plan(l.t.Context(), l.desired, plan.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+// TestStaleFailureIsActedOn: a failure that nobody acted on in time is confirmed by the
+// next answer, and the container restarted; or it is taken back.
+func TestStaleFailureIsActedOn(t *testing.T) {
+	for _, recovers := range []bool{true, false} {
+		l := newProbeLab(t, plan.Liveness, "1")
+		l.keep(l.ask(true))
+		l.clock.Advance(time.Minute)
+		if p := l.plan(); len(p.Holds) != 1 || p.Holds[0].Reason != plan.ProbeStale {
+			t.Fatalf("it is not stale: %v", p.Holds)
+		}
+		l.keep(l.ask(!recovers))
+		if p := l.plan(); len(p.Holds) > 0 || (len(p.Steps) == 0) != recovers {
+			t.Errorf("recovered %t: holds %v, %d steps", recovers, p.Holds, len(p.Steps))
+		}
+	}
+}
