@@ -364,6 +364,19 @@ func TestDirectoryTakenForAName(t *testing.T) {
 	}
 }
 
+// TestExportTakesOnePod: of a manifest of two none is printed, as a kubelet would miss the
+// other.
+func TestExportTakesOnePod(t *testing.T) {
+	one := `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: b}]}}`
+	code, stdout, stderr := call(t, one+"\n---\n"+strings.Replace(one, "web", "second", 1), "export", "-")
+	if code != exitError || stdout != "" || !strings.Contains(stderr, "holds 2 pods; name one") {
+		t.Errorf("two pods: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, _ := call(t, one, "export", "-"); code != exitOK || !strings.Contains(stdout, "name: web") {
+		t.Errorf("one pod: exit code %d\n%s", code, stdout)
+	}
+}
+
 // TestNodeDownNamesWhatItCannotRead: nobody can say whether a pod whose journal cannot be
 // read is the node's.
 func TestNodeDownNamesWhatItCannotRead(t *testing.T) {

@@ -24,11 +24,11 @@ func newExport(g *globals) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pods, err := g.desired(cmd.Context(), selection{quiet: true}, args)
+			d, err := g.onePod(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return g.export(pods[0].Pod, output)
+			return g.export(d.Pod, output)
 		},
 	}
 	cmd.Flags().VarP(&choice{value: &output, allowed: []string{"yaml", "json"}, start: "yaml"}, "output", "o", "Output format: yaml or json")
