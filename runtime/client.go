@@ -63,14 +63,17 @@ func Connect(endpoint Endpoint, imageEndpoint string, timeout time.Duration) (*C
 		return nil, err
 	}
 	c := &Client{Endpoint: endpoint, Timeout: timeout, imageEndpoint: endpoint}
-	conn, err := c.dial(endpoint.Address)
+	conn, err := c.dial(endpoint)
 	if err != nil {
 		return nil, err
 	}
 	c.conn, c.images = conn, conn
 	if imageEndpoint != "" {
 		c.imageEndpoint = Endpoint{Address: normalAddress(imageEndpoint), Origin: "--image-endpoint"}
-		if c.images, err = c.dial(c.imageEndpoint.Address); err != nil {
+		if err = checkSocket(c.imageEndpoint); err == nil {
+			c.images, err = c.dial(c.imageEndpoint)
+		}
+		if err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
@@ -87,8 +90,14 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-func (c *Client) dial(address string) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient(address,
+// connection is the client as it talks to one of its endpoints.
+type connection struct {
+	*Client
+	endpoint Endpoint
+}
+
+func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(endpoint.Address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
@@ -96,11 +105,11 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: connectBackoffMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: connectBackoffMax},
 			MinConnectTimeout: connectTimeout,
 		}),
-		grpc.WithUnaryInterceptor(c.intercept),
+		grpc.WithUnaryInterceptor(connection{c, endpoint}.intercept),
 		grpc.WithStreamInterceptor(c.logStream),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", address, err)
+		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", endpoint, err)
 	}
 	return conn, nil
 }
@@ -109,7 +118,7 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 // words.
 //
 //nolint:revive // the signature is grpc's
-func (c *Client) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+func (c connection) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	timeout := c.Timeout + c.waitsFor(req)
@@ -124,17 +133,17 @@ func (c *Client) intercept(ctx context.Context, method string, req, reply any, c
 	case err == nil:
 		return nil
 	case timeIsOver(ctx, err):
-		return givenUp(context.Cause(ctx), c.Endpoint)
+		return givenUp(context.Cause(ctx), c.endpoint)
 	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
-			Endpoint: c.Endpoint, Err: err,
+			Endpoint: c.endpoint, Err: err,
 			Reason: fmt.Sprintf("gave no answer within %s (--request-timeout)", timeout),
 		}
 	case status.Code(err) == codes.Unavailable:
-		return &UnavailableError{Endpoint: c.Endpoint, Err: err, Reason: "does not answer; is it running?"}
+		return &UnavailableError{Endpoint: c.endpoint, Err: err, Reason: "does not answer; is it running?"}
 	case strings.Contains(err.Error(), "server is not initialized yet"):
 		// What containerd answers to every call until it has read what it runs.
-		return &UnavailableError{Endpoint: c.Endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}
+		return &UnavailableError{Endpoint: c.endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}
 	}
 	return &callError{err: err}
 }

@@ -98,6 +98,26 @@ func TestTimeoutNamesTheRuntime(t *testing.T) {
 	}
 }
 
+// TestImageServiceThatDoesNotAnswer: what fails of an image service of its own names that
+// one and not the runtime, which answers.
+func TestImageServiceThatDoesNotAnswer(t *testing.T) {
+	l := newLab(t, "i:1")
+	images := socket(t)
+	client, err := Connect(l.engine.client.Endpoint, images, 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	if _, err = client.Version(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	_, err = client.Images.ListImages(t.Context(), nil)
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Endpoint != (Endpoint{"unix://" + images, "--image-endpoint"}) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestRuntimeThatIsStarting: containerd answers before it knows anything, and what waits for
 // it goes on.
 func TestRuntimeThatIsStarting(t *testing.T) {
@@ -124,6 +144,10 @@ func TestSocketsThatCannotBeUsed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
 		}
+		_, err = Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, path, time.Second)
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path+" (--image-endpoint)") {
+			t.Errorf("%s as the image service: %v", path, err)
+		}
 	}
 }
 
@@ -132,7 +156,7 @@ func TestSocketsThatCannotBeUsed(t *testing.T) {
 func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), deadlineSlack/2, errTimeout)
 	defer cancel()
-	c := &Client{Timeout: time.Minute}
+	c := connection{Client: &Client{Timeout: time.Minute}}
 	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 		return status.Error(codes.DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL")
 	}
