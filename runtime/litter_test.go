@@ -1,9 +1,12 @@
 package runtime
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -96,5 +99,39 @@ func TestForeignPodsAreNotLookedAt(t *testing.T) {
 		if l.foreign() != want {
 			t.Errorf("%+v: foreign is %t", l, !want)
 		}
+	}
+}
+
+// TestEventsThatCannotBeRead: those of pods that are gone are garbage whatever is in them,
+// and go; those of a pod that is there stay.
+func TestEventsThatCannotBeRead(t *testing.T) {
+	f := newFaultLab(t, faultShape{before: tripPod("web")})
+	there := f.layout.Pod(f.load(tripPod("web")).Pod.UID)
+	gone := map[string]string{
+		"damaged": "garbage", "newer": `{"version":2,"pod":{"name":"x"}}`, "misnamed": `{"version":1,"pod":{"uid":"` + string(there.UID()) + `"}}`,
+	}
+	for uid, text := range gone {
+		if err := os.WriteFile(f.layout.Pod(types.UID(uid)).HistoryFile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(there.HistoryFile(), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	garbage, err := f.engine.Garbage(t.Context())
+	if err != nil || len(garbage) != len(gone) {
+		t.Errorf("%+v %v", garbage, err)
+	}
+	for _, g := range garbage {
+		if g.Kind != GarbageEvents || gone[string(g.Pod.UID)] == "" || g.Path != f.layout.Pod(g.Pod.UID).HistoryFile() {
+			t.Errorf("%+v", g)
+		}
+		if err = f.engine.RemoveGarbage(t.Context(), g); err != nil {
+			t.Error(err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(there.HistoryFile()), "*"))
+	if err != nil || len(left) != 1 || left[0] != there.HistoryFile() {
+		t.Errorf("what is left: %v %v", left, err)
 	}
 }

@@ -181,7 +181,8 @@ func (p Pod) RemoveHistory() error {
 	return nil
 }
 
-// Histories reads all histories there are, of pods that are gone too.
+// Histories reads all histories there are, of pods that are gone too. Of one that cannot
+// be read the uid is known.
 func (l Layout) Histories() ([]*History, error) {
 	entries, err := os.ReadDir(l.histories())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,13 +194,15 @@ func (l Layout) Histories() ([]*History, error) {
 	var all []*History
 	for _, entry := range entries {
 		uid, ok := strings.CutSuffix(entry.Name(), ".json")
-		if !ok || strings.HasPrefix(uid, ".") {
+		if !ok || strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
 		h, err := l.Pod(types.UID(uid)).ReadHistory()
 		if err != nil {
 			return nil, err
 		}
+		// The file is the pod's by its name, whatever is in it.
+		h.Pod.UID = types.UID(uid)
 		all = append(all, h)
 	}
 	return all, nil
