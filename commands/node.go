@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 type nodeOptions struct {
@@ -23,13 +23,10 @@ type nodeOptions struct {
 	timeout      time.Duration
 }
 
-// nodeDir is where the private containerd of a state directory lies.
-func nodeDir(stateDir string) string { return filepath.Join(stateDir, "node") }
-
 // nodeSocket is the socket of a node that has been brought up; empty when there
 // is none.
-func nodeSocket(stateDir string) string {
-	socket := node.Socket(nodeDir(stateDir))
+func nodeSocket(layout state.Layout) string {
+	socket := node.Socket(layout.NodeDir())
 	if _, err := os.Stat(socket); err != nil {
 		return ""
 	}
@@ -82,7 +79,7 @@ func newNodeUp(g *globals) *cobra.Command {
 
 func (o *nodeOptions) options(g *globals) node.Options {
 	return node.Options{
-		Dir: nodeDir(g.stateDir), Containerd: o.containerd, Load: o.load, SandboxImage: o.sandboxImage,
+		Dir: g.layout().NodeDir(), Containerd: o.containerd, Load: o.load, SandboxImage: o.sandboxImage,
 		Report: func(text string) { g.note("%s", text) },
 	}
 }
@@ -153,7 +150,7 @@ func newNodeStatus(g *globals) *cobra.Command {
 		Example: "  podctl node status\n  podctl node status -o json | jq -r .socket",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := node.Get(cmd.Context(), nodeDir(g.stateDir))
+			s, err := node.Get(cmd.Context(), g.layout().NodeDir())
 			if err != nil {
 				return err
 			}

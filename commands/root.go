@@ -251,7 +251,7 @@ func (g *globals) endpointSources() runtime.EndpointSources {
 		slices.Reverse(given)
 	}
 	return runtime.EndpointSources{
-		Given: given, NodeSocket: nodeSocket(g.stateDir), CrictlConfig: "/etc/crictl.yaml", WellKnown: runtime.WellKnownSockets(),
+		Given: given, NodeSocket: nodeSocket(g.layout()), CrictlConfig: "/etc/crictl.yaml", WellKnown: runtime.WellKnownSockets(),
 	}
 }
 
