@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -53,9 +54,6 @@ type Journal struct {
 	Begun map[string]Begun `json:"begun,omitempty"`
 	// Left is what ran when podctl made its last pass.
 	Left *plan.Left `json:"left,omitempty"`
-	// Reserved holds attempts which turned out to be taken, by container name and
-	// under the empty name for the sandbox.
-	Reserved map[string]uint32 `json:"reservedAttempts,omitempty"`
 }
 
 // BegunPod stands for the pod itself among the names of its containers.
@@ -79,10 +77,14 @@ func (j *Journal) Settle(name string) {
 		j.Actuated.Pod = begun.Resources
 		return
 	}
-	j.Actuated.Containers[name] = *begun.Resources
+	if j.Actuated.Containers == nil {
+		j.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	}
+	j.Actuated.Containers[name] = *cmp.Or(begun.Resources, &v1.ResourceRequirements{})
 }
 
-// Observed is the journal in the planner's words.
+// Observed is the journal in the planner's words. Attempts that are taken are not in it:
+// a pass finds them out by itself.
 func (j *Journal) Observed() plan.Journal {
 	return plan.Journal{
 		Applied:     j.Applied,
@@ -94,7 +96,6 @@ func (j *Journal) Observed() plan.Journal {
 		StartErrors: j.StartErrors,
 		Actuated:    j.Actuated,
 		Left:        j.Left,
-		Reserved:    j.Reserved,
 	}
 }
 

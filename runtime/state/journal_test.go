@@ -57,7 +57,6 @@ func fullJournal() *Journal {
 		Actuated: &plan.Actuated{Containers: map[string]v1.ResourceRequirements{
 			"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
 		}},
-		Reserved: map[string]uint32{"": 1, "app": 4},
 	}
 }
 
@@ -86,7 +85,7 @@ func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
 	j := fullJournal()
 	want := plan.Journal{
 		Applied: j.Applied, Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
-		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated, Reserved: j.Reserved,
+		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated,
 	}
 	if diff := cmp.Diff(want, j.Observed(), exported); diff != "" {
 		t.Errorf("observed journal differs (-want +got):\n%s", diff)
