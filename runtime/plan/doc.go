@@ -1,10 +1,10 @@
 // Package plan decides what one sync pass would do to a pod, and why.
 //
 // It is pure: Make takes values and returns a value. It reads no clock, file,
-// socket or random number, and ranges over no map on the way to its result, so
-// that the same input gives the same bytes. Whatever a pass does to the world is
-// a Step of the plan; `podctl plan` prints the steps and `podctl apply` executes
-// the very same ones.
+// socket or random number, and where it ranges over a map the result does not
+// depend on the order, so that the same input gives the same bytes. Whatever a
+// pass does to the world is a Step of the plan; `podctl plan` prints the steps and
+// `podctl apply` executes the very same ones.
 //
 // # Where a rule is
 //
