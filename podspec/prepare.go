@@ -128,16 +128,11 @@ func quoted(value any) string {
 
 // isPlain tells that a value of that type is written the same each time, in a few words.
 func isPlain(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Slice, reflect.Array:
+	kind := t.Kind()
+	if kind == reflect.Slice || kind == reflect.Array {
 		return t.Elem().Kind() == reflect.String || isPlain(t.Elem())
-	case reflect.Bool, reflect.Float32, reflect.Float64,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return true
-	default:
-		return false
 	}
+	return kind >= reflect.Bool && kind <= reflect.Float64
 }
 
 // mergeStringData puts a secret's stringData into its data, where it wins, as

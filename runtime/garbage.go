@@ -38,20 +38,12 @@ func (e *Engine) Garbage(ctx context.Context) ([]Garbage, error) {
 	var found []Garbage
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		l := pods[uid]
-		if l.foreign() {
-			continue
-		}
-		if err = e.lookOnDisk(l); err != nil {
-			return nil, err
-		}
 		l.shared = kubelet
-		garbage := l.garbage()
-		e.addSizes(ctx, l, garbage)
-		full, err := e.fullLogs(ctx, l)
-		if err != nil {
-			return nil, err
+		garbage, lookErr := e.garbageOf(ctx, l)
+		if lookErr != nil {
+			return nil, lookErr
 		}
-		found = slices.Concat(found, garbage, full)
+		found = append(found, garbage...)
 	}
 	logs, err := e.oldLogs()
 	if err != nil {
@@ -59,6 +51,20 @@ func (e *Engine) Garbage(ctx context.Context) ([]Garbage, error) {
 	}
 	events, err := e.oldEvents()
 	return slices.Concat(found, logs, events), err
+}
+
+// garbageOf lists what one pod has left, and its logs that are full.
+func (e *Engine) garbageOf(ctx context.Context, l *litter) ([]Garbage, error) {
+	if l.foreign() {
+		return nil, nil
+	}
+	if err := e.lookOnDisk(l); err != nil {
+		return nil, err
+	}
+	garbage := l.garbage()
+	e.addSizes(ctx, l, garbage)
+	full, err := e.fullLogs(ctx, l)
+	return append(garbage, full...), err
 }
 
 // litter reads what the runtime has, by pod. A selector leaves one pod.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -41,21 +42,18 @@ func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
 // `logs --previous` shows.
 func (x *execution) removeLogs(s *plan.Step) error {
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	switch s.Reason {
-	case plan.RemovedFromSpec, plan.SandboxReplaced, plan.NeverStarted:
-	case plan.Superseded:
-		if x.logIsShared(s) {
-			return nil
-		}
-		if err := x.removeOlderLogs(pod, s.Container); err != nil {
-			return err
-		}
-	case plan.RestartAllContainers:
+	remove := func() error {
+		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
+	}
+	switch {
+	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
+		return remove()
+	case s.Reason == plan.RestartAllContainers:
 		return x.removeOlderLogs(pod, s.Container)
-	default:
+	case s.Reason != plan.Superseded || x.logIsShared(s):
 		return nil
 	}
-	return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
+	return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
 }
 
 // logIsShared tells that the log of a record that goes is also that of one that stays, or
