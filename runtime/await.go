@@ -48,7 +48,7 @@ func (w *waiter) glance(ctx context.Context, ref plan.PodRef) (bool, error) {
 		return s.Journal.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
 	}
 	status := plan.Status(in)
-	w.waiting = unready(&status)
+	w.waiting = unready(in, &status)
 	switch {
 	case w.reached(&status):
 		return true, nil

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -123,13 +124,32 @@ func isReady(status *v1.PodStatus) bool {
 	})
 }
 
-func unready(status *v1.PodStatus) []string {
+// unready says what a pod lacks, and what its probes said last.
+func unready(in *plan.Input, status *v1.PodStatus) []string {
 	for _, c := range status.Conditions {
 		if c.Type == v1.PodReady && c.Message != "" {
-			return []string{c.Message}
+			return append([]string{c.Message}, unpassed(in)...)
 		}
 	}
 	return []string{"phase " + string(status.Phase)}
+}
+
+// unpassed are the probes that have not passed, with what was said.
+func unpassed(in *plan.Input) []string {
+	var texts []string
+	for _, ref := range podspec.Containers(in.Desired.Pod) {
+		newest := in.Observed.Newest(func(c *plan.Container) bool { return c.Name == ref.Name })
+		if newest == nil {
+			continue
+		}
+		for _, t := range plan.ProbeTypes() {
+			record, asked := in.Observed.Journal.Probes[newest.ID][t]
+			if asked && record.Result != plan.ProbeSuccess && record.Message != "" {
+				texts = append(texts, fmt.Sprintf("%s probe of %s: %s", t, ref.Name, record.Message))
+			}
+		}
+	}
+	return texts
 }
 
 // hasCondition tells that the pod has the condition that a goal names.

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -219,5 +221,17 @@ func TestStaleFailureIsActedOn(t *testing.T) {
 		if p := l.plan(); len(p.Holds) > 0 || (len(p.Steps) == 0) != recovers {
 			t.Errorf("recovered %t: holds %v, %d steps", recovers, p.Holds, len(p.Steps))
 		}
+	}
+}
+
+// TestTimeoutTellsWhatProbesSaid: who waits in vain for a pod is told why it is not ready.
+func TestTimeoutTellsWhatProbesSaid(t *testing.T) {
+	l := newProbeLab(t, plan.Readiness, "1")
+	l.fails = true
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := l.engine.Wait(ctx, l.desired, Ready, Options{})
+	if timeout := (*TimeoutError)(nil); !errors.As(err, &timeout) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: no") {
+		t.Errorf("%v", err)
 	}
 }

@@ -120,7 +120,7 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	}
 	status := plan.Status(in)
 	p := plan.Make(in)
-	done, err := w.judge(&status, p)
+	done, err := w.judge(in, &status, p)
 	w.seen = fingerprint(s)
 	return outcome, done, err
 }
@@ -216,7 +216,7 @@ func mayPass(reason string) bool {
 }
 
 // judge compares the pod's status with the goal.
-func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
+func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
 	w.until = w.retryAt
 	if hold := blocking(p); hold != nil {
@@ -242,7 +242,7 @@ func (w *waiter) judge(status *v1.PodStatus, p *plan.Plan) (bool, error) {
 		}
 	}
 	if len(w.waiting) == 0 {
-		w.waiting = unready(status)
+		w.waiting = unready(in, status)
 	}
 	return false, nil
 }
