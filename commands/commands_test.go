@@ -93,10 +93,12 @@ func TestUsageErrors(t *testing.T) {
 		"a wrong word for a flag":  {"plan", "-o", "xml", "pod.yaml"},
 		"delete without a pod":     {"delete"},
 		"version with arguments":   {"version", "x"},
+		"export without a pod":     {"export"},
+		"a wrong policy":           {"plan", "--pull", "sometimes", "pod.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, stderr := call(t, "", args...)
-			if code != exitError || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") {
+			if code != exitError || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") || strings.Contains(stderr, ", \n") {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 		})

@@ -21,7 +21,7 @@ func newExport(g *globals) *cobra.Command {
 			exitCodes("0 printed", "1 error", "3 printed, and a kubelet could not take the pod over without a restart", "5 refused manifest",
 				"130 interrupted"),
 		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
-		Args:              cobra.ExactArgs(1),
+		Args:              onePodArg,
 		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := g.onePod(cmd.Context(), args[0])

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -179,5 +180,8 @@ func (p *pathOutput) Set(text string) error {
 		*p.value = text
 		return nil
 	}
-	return p.choice.Set(text)
+	if err := p.choice.Set(text); err != nil {
+		return fmt.Errorf("%w, jsonpath=TEMPLATE", err)
+	}
+	return nil
 }

@@ -89,3 +89,10 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+func onePodArg(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s takes one pod or its manifest; this is %d", cmd.CommandPath(), len(args))
+	}
+	return nil
+}

@@ -194,7 +194,8 @@ func (c *choice) Set(text string) error {
 		*c.value = text
 		return nil
 	}
-	return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+	words := slices.DeleteFunc(slices.Clone(c.allowed), func(word string) bool { return word == "" })
+	return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
 }
 
 // Type names the flag's kind of value in the help.

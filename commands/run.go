@@ -46,12 +46,15 @@ func newRun(g *globals) *cobra.Command {
 }
 
 func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error {
+	if n := len(args) + len(o.files); n != 1 {
+		return &codeError{code: exitRunFailed, err: usagef("podctl run takes one manifest; this is %d", n)}
+	}
 	pods, err := g.desired(ctx, o.selection, args)
 	switch {
 	case err != nil:
 		return &codeError{code: exitRunFailed, err: err}
-	case len(args)+len(o.files) != 1 || len(pods) != 1:
-		return fmt.Errorf("run takes one manifest of one pod; this is %d", len(pods))
+	case len(pods) != 1:
+		return fmt.Errorf("run takes a manifest of one pod; this is %d", len(pods))
 	}
 	engine, err := g.connect()
 	if err == nil && !o.kubelet {
