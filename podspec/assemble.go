@@ -107,6 +107,7 @@ func (a *assembly) addDocument(d *document) {
 		d.decodeInto(o.claim)
 		checkClaim(d, o.claim)
 	case "v1/List", "v1/PodList":
+		d.decodeInto(&v1.List{})
 		a.addItems(d, meta.Items)
 		return
 	default:
