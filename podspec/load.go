@@ -42,8 +42,8 @@ type source struct {
 }
 
 // IsManifest tells whether a command's argument names a manifest and not a pod:
-// "-", an http(s) URL, a path beginning with ./, ../ or /, or a name ending in
-// .yaml, .yml or .json.
+// "-", an http(s) URL, a path beginning with ./, ../ or / or ending in /, or a name ending
+// in .yaml, .yml or .json.
 func IsManifest(arg string) bool {
 	if arg == "-" || isURL(arg) {
 		return true
@@ -53,7 +53,7 @@ func IsManifest(arg string) bool {
 			return true
 		}
 	}
-	return arg == "." || arg == ".." || isManifestFile(arg)
+	return arg == "." || arg == ".." || strings.HasSuffix(arg, "/") || isManifestFile(arg)
 }
 
 func isURL(name string) bool {

@@ -227,7 +227,7 @@ func TestURL(t *testing.T) {
 func TestIsManifest(t *testing.T) {
 	for arg, want := range map[string]bool{
 		"-": true, "pod.yaml": true, "pod.yml": true, "pod.json": true, "./dir": true, "../dir": true, "/dir": true,
-		"https://x/y": true, "http://x/y": true, ".": true,
+		"https://x/y": true, "http://x/y": true, ".": true, "dir/": true,
 		"web": false, "default/web": false, "pod.txt": false, "91f3cae3": false,
 	} {
 		if got := IsManifest(arg); got != want {
