@@ -55,7 +55,7 @@ func (b *builder) noteLiveChanges() {
 		paths = append(paths, c.Path)
 	}
 	if len(paths) > 0 {
-		b.note("apply takes over without a step: " + strings.Join(paths, ", "))
+		b.note("takes effect without a step: " + strings.Join(paths, ", "))
 	}
 }
 

@@ -528,7 +528,7 @@ func TestLiveChangesAreNoted(t *testing.T) {
 	before := load(t, strings.Replace(webPod, "{name: app, image: i:1}", probed, 1))
 	after := load(t, strings.Replace(webPod, "{name: app, image: i:1}", strings.Replace(probed, "Threshold: 1", "Threshold: 9", 1), 1))
 	for d, want := range map[*podspec.Desired][]string{
-		before: nil, after: {"apply takes over without a step: spec.containers[app].readinessProbe.failureThreshold"},
+		before: nil, after: {"takes effect without a step: spec.containers[app].readinessProbe.failureThreshold"},
 	} {
 		w := running(d)
 		w.Journal.Applied = before
