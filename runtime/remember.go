@@ -138,12 +138,12 @@ func (x *execution) forget() error {
 // noteTry keeps the restart delay that one more start brings, whatever comes of it
 // (kubelet: doBackOff).
 func (x *execution) noteTry(ref podspec.ContainerRef) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	exited := x.newestExited(ref.Name)
 	if exited == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if x.journal.Backoffs == nil {
 		x.journal.Backoffs = map[string]plan.Backoff{}
 	}
