@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -94,8 +95,9 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 	if err := group.Wait(); err != nil {
 		return runtimeFacts{}, err
 	}
-	f.systemdCgroup = usesSystemdCgroup(config, f.Status)
-	f.Status.RuntimeHandlers = handlers(f.Status)
+	info := sync.OnceValue(func() runtimeInfo { return readInfo(f.Status.GetInfo()) })
+	f.systemdCgroup = usesSystemdCgroup(config, info)
+	f.Status.RuntimeHandlers = handlers(f.Status, info)
 	// It is long, and more than a snapshot may tell of a machine.
 	f.Status.Info = nil
 	e.facts = &f
@@ -105,19 +107,22 @@ func (e *Engine) runtimeFacts(ctx context.Context) (runtimeFacts, error) {
 // usesSystemdCgroup tells which cgroup driver the runtime uses. One that is too old
 // to say it (containerd before 2.0) may have it in its configuration; else it is taken
 // to use cgroupfs, as the kubelet takes it.
-func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, status *runtimeapi.StatusResponse) bool {
+func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, info func() runtimeInfo) bool {
 	if config != nil {
 		return config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
 	}
-	return readInfo(status.GetInfo()).systemdCgroup()
+	return info().systemdCgroup()
 }
 
 // handlers are the runtime's handlers. One that is too old to say them (containerd before
 // 1.7) has them in its configuration; of another that does not, none are known.
-func handlers(status *runtimeapi.StatusResponse) []*runtimeapi.RuntimeHandler {
-	configured := readInfo(status.GetInfo()).config.Containerd.Runtimes
-	if len(status.GetRuntimeHandlers()) > 0 || len(configured) == 0 {
-		return status.GetRuntimeHandlers()
+func handlers(status *runtimeapi.StatusResponse, info func() runtimeInfo) []*runtimeapi.RuntimeHandler {
+	if listed := status.GetRuntimeHandlers(); len(listed) > 0 {
+		return listed
+	}
+	configured := info().config.Containerd.Runtimes
+	if len(configured) == 0 {
+		return nil
 	}
 	found := []*runtimeapi.RuntimeHandler{{}}
 	for _, name := range slices.Sorted(maps.Keys(configured)) {

@@ -231,10 +231,8 @@ func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	}
 }
 
-// fold puts this run onto a record of the probe. One that is decided stays as it is, unless
-// nobody acted on it in time.
+// fold puts this run onto a record of the probe. One that is decided stays as it is.
 func (r *ProbeReport) fold(record plan.ProbeRecord, at time.Time) {
-	record = record.Reopened(r.probe, at)
 	r.Record, r.Counted = record, record.Counts(r.probe, at)
 	if r.Counted {
 		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)
@@ -257,7 +255,7 @@ func (r *ProbeReport) settle(now, before ProbeMemory, at time.Time) {
 		r.Record, r.Counted = record, false
 		return
 	}
-	r.fold(record, at)
+	r.fold(record.Reopened(r.probe, at), at)
 }
 
 func (q *inquiry) podIP() string {

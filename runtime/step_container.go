@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -164,58 +161,10 @@ func (x *execution) postStart(ctx context.Context, ref podspec.ContainerRef, id 
 	if own := x.desired.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = *own
 	}
-	s := &stopping{ref: ref, id: id, grace: max(grace, shortestStop)}
+	s := &stopping{ref: ref, id: id, grace: max(grace, plan.ShortestStop)}
 	if grace > 0 {
 		s.preStop = preStop(ref.Container)
 	}
 	_, stopErr := x.stop(ctx, s)
 	return because("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
-}
-
-// A start that was cut off keeps its container busy for some seconds: containerd
-// cleans up after it and refuses to remove it meanwhile.
-const (
-	busyTimeout = 15 * time.Second
-	busyPause   = 100 * time.Millisecond
-)
-
-func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
-	// Its files first: without the record nobody would know that they are there.
-	if err := errors.Join(x.removeLogs(s), x.removeLastWords(s)); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
-	defer cancel()
-	if err := ignoreNotFound(x.e.removeRecord(ctx, s.ContainerID)); err != nil {
-		return err
-	}
-	// A start that was cut off may have opened its log meanwhile.
-	return x.removeLogs(s)
-}
-
-// isBusy tells that containerd still does what a call began that was cut off.
-func isBusy(err error) bool {
-	return strings.Contains(err.Error(), "is in starting state") || strings.Contains(err.Error(), "is already in removing state")
-}
-
-// removeRecord removes a container, and waits for one that is still starting, or being
-// removed.
-func (e *Engine) removeRecord(ctx context.Context, id string) error {
-	for {
-		_, err := e.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
-		socket := e.client.Endpoint.Socket()
-		switch {
-		case err == nil:
-			return nil
-		case node.IsStuckTask(err) && socket != "":
-			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
-				return errors.Join(err, killErr)
-			}
-		case !isBusy(err):
-			return err
-		}
-		if sleep(ctx, busyPause) != nil {
-			return err
-		}
-	}
 }

@@ -38,11 +38,6 @@ func (x *execution) stopContainer(ctx context.Context, s *plan.Step) (string, er
 	return told, because("KillContainerError", err)
 }
 
-// shortestStop is the shortest time a container gets to end after its preStop
-// hook or those it waits for have used up its grace period, in seconds (kubelet:
-// minimumGracePeriodInSeconds).
-const shortestStop = 2
-
 // stop takes the way of the kubelet's killContainer: the hook, the wait for those
 // that end before, the signal, and at the end of the grace period the kill.
 func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
@@ -133,7 +128,7 @@ func (x *execution) exitAwaited(stop *plan.Step) bool {
 // graceLeft is what is left of the grace period, in whole seconds and at least the
 // shortest.
 func (x *execution) graceLeft(s *stopping) int64 {
-	return max(s.grace-int64(x.e.now().Sub(s.began)/time.Second), shortestStop)
+	return max(s.grace-int64(x.e.now().Sub(s.began)/time.Second), plan.ShortestStop)
 }
 
 func preStop(c *v1.Container) *v1.LifecycleHandler {

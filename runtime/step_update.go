@@ -2,15 +2,12 @@ package runtime
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // updateContainer changes cpu and memory of a running container, and keeps that
@@ -33,93 +30,4 @@ func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
 	}
 	x.journal.Actuated.Containers[ref.Name] = ref.Resources
 	return nil
-}
-
-// removeLogs removes the logs of a container that left the manifest, of one that never ran
-// (a start that was cut off may have opened one), and of runs that newer ones have followed
-// (kubelet: container garbage collection). Those of the newest record of a container that
-// runs on under its name are kept: they carry its restart count and are what
-// `logs --previous` shows.
-func (x *execution) removeLogs(s *plan.Step) error {
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	remove := func() error {
-		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
-	}
-	switch {
-	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
-		return remove()
-	case s.Reason == plan.RestartAllContainers:
-		return x.removeOlderLogs(pod, s.Container)
-	case s.Reason != plan.Superseded || x.logIsShared(s):
-		return nil
-	}
-	return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
-}
-
-// logIsShared tells that the log of a record that goes is also that of one that stays, or
-// of a start of this plan: in a new sandbox attempts may begin anew.
-func (x *execution) logIsShared(s *plan.Step) bool {
-	starts := slices.ContainsFunc(x.plan.Steps, func(other plan.Step) bool {
-		return other.Kind == plan.StartContainer && other.Container == s.Container && other.Attempt == s.Attempt
-	})
-	return starts || slices.Contains(x.keptAttempts(s.Container), s.Attempt)
-}
-
-// removeOlderLogs removes the logs of runs of a container before all that have a record,
-// which nobody shows any more: records can be lost, and all of them go when a restart rule
-// restarts all containers.
-func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
-	kept := x.keptAttempts(container)
-	if len(kept) == 0 {
-		return nil
-	}
-	return pod.RemoveOlderLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, container, slices.Min(kept))
-}
-
-// keptAttempts are the attempts of a container's records that no newer one has made
-// superfluous.
-func (x *execution) keptAttempts(container string) []uint32 {
-	superseded := map[string]bool{}
-	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.Superseded {
-			superseded[s.ContainerID] = true
-		}
-	}
-	var kept []uint32
-	for _, c := range x.snapshot.Containers {
-		if meta := c.Status.GetMetadata(); meta.GetName() == container && !superseded[c.Status.GetId()] {
-			kept = append(kept, meta.GetAttempt())
-		}
-	}
-	return kept
-}
-
-// removeLastWords removes the file for the termination message of a record that goes.
-func (x *execution) removeLastWords(s *plan.Step) error {
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	goes := map[string]bool{}
-	for _, c := range x.snapshot.Containers {
-		if c.Status.GetId() == s.ContainerID {
-			mountedBy(goes, c.Status)
-		}
-	}
-	return pod.RemoveTerminationLogs(s.Container, func(path string) bool { return goes[path] })
-}
-
-// removeUnusedLastWords removes the files for termination messages of a container that no
-// record has: those of starts that were killed before there was one.
-func (x *execution) removeUnusedLastWords(container string) error {
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	used := map[string]bool{}
-	for _, c := range x.snapshot.Containers {
-		mountedBy(used, c.Status)
-	}
-	return pod.RemoveTerminationLogs(container, func(path string) bool { return !used[path] })
-}
-
-// mountedBy notes what is mounted into a container.
-func mountedBy(paths map[string]bool, status *runtimeapi.ContainerStatus) {
-	for _, m := range status.GetMounts() {
-		paths[m.GetHostPath()] = true
-	}
 }

@@ -156,7 +156,7 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 		step.PreStop = preStopOf(k)
 	}
 	if b.v.opts.GracePeriod == nil {
-		grace = max(grace, shortestStop)
+		grace = max(grace, ShortestStop)
 	}
 	grace = min(grace, longestStop)
 	step.GracePeriodSeconds = &grace
@@ -173,9 +173,9 @@ func (b *builder) grace(k kill) int64 {
 	return grace
 }
 
-// shortestStop is the shortest time the kubelet ever gives a container to stop,
+// ShortestStop is the shortest time the kubelet ever gives a container to stop,
 // in seconds (kubelet: minimumGracePeriodInSeconds).
-const shortestStop = 2
+const ShortestStop = 2
 
 // longestStop is the longest time a container gets to stop, in seconds: runtimes count in
 // nanoseconds, which do not hold all that a manifest may ask for.
@@ -200,7 +200,7 @@ func (v *view) grace(k kill) int64 {
 	case v.pod != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
 		return *v.pod.Spec.TerminationGracePeriodSeconds
 	}
-	return shortestStop
+	return ShortestStop
 }
 
 func probeGrace(k kill) *int64 {
@@ -252,7 +252,7 @@ func (b *builder) resetContainers() {
 	var last []string
 	for _, r := range b.d.resets {
 		if r.kill {
-			none := int64(shortestStop)
+			none := int64(ShortestStop)
 			last = []string{b.add(Step{
 				ID: byID("stop", r.container.ID), Kind: StopContainer, After: last, OnFailure: Abort,
 				Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
