@@ -276,6 +276,22 @@ func TestStopThatLosesItsAnswer(t *testing.T) {
 	}
 }
 
+// TestSandboxWhoseShimEnds: a shim that ends while it is asked to stop its sandbox has
+// stopped it, but network and mounts are only cleared up when the runtime is asked again.
+// Any other failure is told at once.
+func TestSandboxWhoseShimEnds(t *testing.T) {
+	const gone = `failed to stop sandbox container "1" in "SANDBOX_READY" state: failed to kill sandbox container: ttrpc: closed: unknown`
+	shape := faultShapes()["delete"]
+	for text, stops := range map[string]int{gone: 2, "failed to destroy network": 1} {
+		f := newFaultLab(t, shape)
+		f.proxy.Disturb(runtimetest.Disturbance{Method: "StopPodSandbox", Nth: 1, Fail: codes.Unknown, Text: text})
+		_, err := f.once(shape.after)
+		if ended, count := err == nil, f.proxy.Count("StopPodSandbox"); ended != (text == gone) || count != stops {
+			t.Errorf("%s: the sandbox was stopped %d times, and the deletion ended with %v", text, count, err)
+		}
+	}
+}
+
 // TestReplacementThatIsNotStarted: a replacement was created while its container was
 // asked to stop, which it did not do. It goes, and what runs goes on.
 func TestReplacementThatIsNotStarted(t *testing.T) {

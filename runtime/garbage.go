@@ -289,8 +289,8 @@ func (e *Engine) removeLostSandbox(ctx context.Context, l *litter, g *Garbage) e
 			return err
 		}
 	}
-	_, err := e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: g.ID})
-	if err = ignoreNotFound(err); err == nil {
+	err := e.stopPodSandbox(ctx, g.ID)
+	if err == nil {
 		_, err = e.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: g.ID})
 		err = ignoreNotFound(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -35,11 +34,6 @@ func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 	return x.removeLogs(s)
 }
 
-// isBusy tells that containerd still does what a call began that was cut off.
-func isBusy(err error) bool {
-	return strings.Contains(err.Error(), "is in starting state") || strings.Contains(err.Error(), "is already in removing state")
-}
-
 // removeRecord removes a container, and waits for one that is still starting, or being
 // removed.
 func (e *Engine) removeRecord(ctx context.Context, id string) error {
@@ -53,7 +47,7 @@ func (e *Engine) removeRecord(ctx context.Context, id string) error {
 			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
 				return errors.Join(err, killErr)
 			}
-		case !isBusy(err):
+		case !node.IsBusy(err):
 			return err
 		}
 		if sleep(ctx, busyPause) != nil {

@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -70,8 +71,20 @@ func (x *execution) currentSandbox() (yield, error) {
 }
 
 func (x *execution) stopSandbox(ctx context.Context, s *plan.Step) error {
-	_, err := x.e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.SandboxID})
-	return because("KillPodSandboxError", ignoreNotFound(err))
+	return because("KillPodSandboxError", x.e.stopPodSandbox(ctx, s.SandboxID))
+}
+
+// stopPodSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
+// again, as the CRI allows: only then are its network and its mounts cleared up.
+func (e *Engine) stopPodSandbox(ctx context.Context, id string) error {
+	busy, cancel := context.WithTimeout(ctx, busyTimeout)
+	defer cancel()
+	for {
+		_, err := e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+		if !node.IsBusy(err) || sleep(busy, busyPause) != nil {
+			return ignoreNotFound(err)
+		}
+	}
 }
 
 func (x *execution) removeSandbox(ctx context.Context, s *plan.Step) error {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containerd/containerd/v2/client"
@@ -26,6 +27,15 @@ func connect(ctx context.Context, socket string) (*client.Client, context.Contex
 // one behind.
 func IsStuckTask(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "cannot delete running task")
+}
+
+// IsBusy tells that containerd cannot do for a moment what it was asked for: it still does
+// what a call began that was cut off, or the shim that it asked had just ended, which it
+// learns only afterwards.
+func IsBusy(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"is in starting state", "is already in removing state", "ttrpc: closed"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
 }
 
 // KillTask ends a task that containerd's CRI has lost, through containerd's own

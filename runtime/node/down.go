@@ -86,11 +86,11 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 }
 
 func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
-	if _, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
-		return fmt.Errorf("stopping sandbox %s: %w", id, err)
-	}
 	for {
-		_, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+		if err == nil {
+			_, err = client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+		}
 		switch {
 		case err == nil:
 			return nil
@@ -98,10 +98,9 @@ func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceC
 			if killErr := l.freeContainers(ctx, client, id); killErr != nil {
 				return errors.Join(err, killErr)
 			}
-		case !strings.Contains(err.Error(), "is in starting state") || ctx.Err() != nil:
+		case !IsBusy(err) || ctx.Err() != nil:
 			return fmt.Errorf("removing sandbox %s: %w", id, err)
 		}
-		// A start that was cut off is still being cleaned up after.
 		time.Sleep(100 * time.Millisecond)
 	}
 }

@@ -1,6 +1,7 @@
 package runtimetest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -25,6 +26,9 @@ type Disturbance struct {
 	Fail codes.Code
 	// Lose passes the call on and answers with this code, as when the answer is lost.
 	Lose codes.Code
+	// Text is what a call says that fails or whose answer is lost; empty means that it was
+	// wanted so.
+	Text string
 	// Hang passes the call on and never answers.
 	Hang bool
 }
@@ -64,8 +68,10 @@ func (d *Disturbance) meets(method string) bool {
 	return d.Nth == 0
 }
 
-// errDisturbed is the answer of a call that shall fail.
-func errDisturbed(code codes.Code) error { return status.Error(code, "failed on demand") }
+// fail is the answer of a call that shall fail.
+func (d *Disturbance) fail(code codes.Code) error {
+	return status.Error(code, cmp.Or(d.Text, "failed on demand"))
+}
 
 // before is what happens before the call is passed on.
 func (d *Disturbance) before(ctx context.Context) error {
@@ -79,10 +85,10 @@ func (d *Disturbance) before(ctx context.Context) error {
 	}
 	if d.Kill != nil {
 		d.Kill()
-		return errDisturbed(codes.Unavailable)
+		return d.fail(codes.Unavailable)
 	}
 	if d.Fail != codes.OK {
-		return errDisturbed(d.Fail)
+		return d.fail(d.Fail)
 	}
 	return nil
 }
@@ -97,14 +103,14 @@ func (d *Disturbance) after(to stream, from grpc.ServerStream) error {
 	switch {
 	case d.KillAfter != nil:
 		d.KillAfter()
-		return errDisturbed(codes.Unavailable)
+		return d.fail(codes.Unavailable)
 	case d.Hang:
 		<-from.Context().Done()
 		return from.Context().Err()
 	case err != nil:
 		return err
 	}
-	return errDisturbed(d.Lose)
+	return d.fail(d.Lose)
 }
 
 // nowhere takes messages and forgets them.
