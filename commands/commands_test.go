@@ -233,12 +233,18 @@ func TestPodView(t *testing.T) {
 		"completed": {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
 	}
 	v := &podView{now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
-	for name, c := range cases {
-		got := strings.Join(v.rows([]*v1.Pod{pod(c.status)})[0], " ")
-		if !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+	check := func(name string, p *v1.Pod, want string) {
+		t.Helper()
+		if got := strings.Join(v.rows([]*v1.Pod{p})[0], " "); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	for name, c := range cases {
+		check(name, pod(c.status), c.want)
+	}
+	going := pod(cases["running"].status)
+	going.DeletionTimestamp = &started
+	check("being deleted", going, "web 2/2 Terminating 0 2m")
 }
 
 func TestTableHasNoTrailingBlanks(t *testing.T) {

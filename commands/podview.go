@@ -86,9 +86,12 @@ func readyText(pod *v1.Pod) string {
 	return fmt.Sprintf("%d/%d", ready, total)
 }
 
-// statusText is the one word for a pod's state: what its containers wait for or
-// how they ended, else its phase (kubectl: printPod).
+// statusText is the one word for a pod's state: that it is being deleted, what its
+// containers wait for or how they ended, else its phase (kubectl: printPod).
 func statusText(pod *v1.Pod) string {
+	if pod.DeletionTimestamp != nil && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
+		return "Terminating"
+	}
 	if text := initText(pod); text != "" {
 		return text
 	}

@@ -139,10 +139,34 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 		t.Fatal("the deletion did not fail")
 	}
 	check("not finished")
+	checkDeleting(t, f, stored)
 	if err := f.converge(""); err != nil {
 		t.Fatal(err)
 	}
 	check("deleted")
+}
+
+// checkDeleting: a deletion that was cut off shows in the pod, and a plan of the stored copy
+// does nothing and says what can be done.
+func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {
+	t.Helper()
+	p, err := f.engine.Plan(t.Context(), stored, plan.Options{})
+	if err != nil || p.Complete || len(p.Steps) > 0 || len(p.Holds) != 1 || !strings.Contains(p.Holds[0].Message, "podctl delete default/web") {
+		t.Errorf("%v %+v", err, p)
+	}
+	again := *stored
+	again.Stored = false
+	if p, err = f.engine.Plan(t.Context(), &again, plan.Options{}); err != nil || len(p.Steps) == 0 {
+		t.Errorf("its manifest, given again: %v %+v", err, p)
+	}
+	pods, err := f.engine.Pods(t.Context(), []*podspec.Desired{stored})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := pods[0].DeletionTimestamp.Sub(f.clock.Now())
+	if *pods[0].DeletionGracePeriodSeconds != 2 || left != 2*time.Second {
+		t.Errorf("the pod is to be gone in %v of %d seconds", left, *pods[0].DeletionGracePeriodSeconds)
+	}
 }
 
 // TestDeletionOfOneManifest: a deletion of what this process applied spares what another

@@ -39,7 +39,7 @@ func superseded(ref plan.PodRef, desired *podspec.Desired, j *state.Journal) err
 		return nil
 	case j.Applied == nil:
 		return &SupersededError{Pod: ref, Deleted: true}
-	case j.Deleted:
+	case j.Deletion != nil:
 		return &SupersededError{Pod: ref, Deleting: true}
 	case j.Applied.Digest() != desired.Digest():
 		return &SupersededError{Pod: ref}

@@ -120,6 +120,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 			}
 			in.Desired = withDebugOf(s, d)
 			found[i] = in.Desired.Pod.DeepCopy()
+			s.Journal.Deletion.Mark(found[i])
 			found[i].Status = plan.Status(in)
 			return nil
 		})

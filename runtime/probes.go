@@ -280,7 +280,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *snapshot.
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	j, err := pod.ReadJournal()
-	if err != nil || j.Generation != s.Journal.Generation || j.Deleted {
+	if err != nil || j.Generation != s.Journal.Generation || j.Deletion != nil {
 		return err
 	}
 	for i := range reports {

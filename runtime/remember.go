@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // begin writes down what is about to be applied, before anything happens: a
@@ -23,7 +24,7 @@ func (x *execution) begin() error {
 		if len(x.plan.Steps) == 0 || j.Applied == nil {
 			return nil
 		}
-		j.Deleted = true
+		j.Deletion = &state.Deletion{At: x.e.now(), GracePeriodSeconds: x.plan.LongestGrace()}
 		if err := x.write(); err != nil {
 			// A full disk must not keep a pod from being deleted, which frees some of it.
 			x.warn("the pod is not marked as one that goes: " + err.Error())
@@ -39,7 +40,7 @@ func (x *execution) begin() error {
 		x.noteBegun(before)
 	}
 	digest := x.desired.Digest()
-	if j.Applied != nil && j.Applied.Digest() == digest && !j.Deleted {
+	if j.Applied != nil && j.Applied.Digest() == digest && j.Deletion == nil {
 		if starts {
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
@@ -49,7 +50,7 @@ func (x *execution) begin() error {
 	}
 	j.Applied, j.AppliedAt, j.Source = x.desired, x.e.now(), x.desired.Source
 	j.Generation++
-	j.Deleted = false
+	j.Deletion = nil
 	j.Endpoint = x.e.client.Endpoint.Address
 	if j.StartTime.IsZero() {
 		j.StartTime = j.AppliedAt

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/podctl/podctl/podspec"
+import (
+	"fmt"
+
+	"github.com/podctl/podctl/podspec"
+)
 
 // makeDeletion plans for a pod that shall be gone: everything stops in the right
 // order, and everything podctl made for it is removed. It is the same plan in
@@ -16,6 +20,13 @@ func makeDeletion(v *view, p *Plan) {
 	if len(p.Steps) > 0 || v.obs.Journal.Generation > 0 {
 		b.removeData()
 	}
+}
+
+// holdDeleted does nothing for podctl's own copy of a manifest whose pod is being deleted:
+// only the user can take that back, with the manifest.
+func holdDeleted(p *Plan) {
+	p.Holds = append(p.Holds, Hold{Reason: Deleted, Message: fmt.Sprintf(
+		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", p.Pod)})
 }
 
 func (b *builder) refOf(c *Container) podspec.ContainerRef {

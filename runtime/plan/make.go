@@ -22,11 +22,13 @@ func Make(in *Input) *Plan {
 		Later:      []string{},
 	}
 	v := newView(in)
-	if in.Desired == nil {
+	switch {
+	case in.Desired == nil:
 		makeDeletion(v, p)
-	} else {
-		d := decide(v)
-		newBuilder(v, d, p).build()
+	case in.Desired.Stored && in.Observed.Journal.Deleting:
+		holdDeleted(p)
+	default:
+		newBuilder(v, decide(v), p).build()
 	}
 	p.DesiredDigest = in.Desired.Digest()
 	read := v.facts()

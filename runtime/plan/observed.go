@@ -158,6 +158,8 @@ type Volume struct {
 type Journal struct {
 	// Applied is the manifest as it was applied last; nil when unknown.
 	Applied *podspec.Desired
+	// Deleting tells that the deletion of the pod has begun and is not finished.
+	Deleting bool
 	// Generation counts the manifests applied to this pod.
 	Generation uint64
 	// StartTime is when the pod was applied first; zero when unknown.

@@ -128,5 +128,16 @@ type Summary struct {
 	Hold    int `json:"hold"`
 }
 
+// LongestGrace is the longest time in seconds that a container of the plan has to stop.
+func (p *Plan) LongestGrace() int64 {
+	longest := int64(0)
+	for i := range p.Steps {
+		if grace := p.Steps[i].GracePeriodSeconds; grace != nil {
+			longest = max(longest, *grace)
+		}
+	}
+	return longest
+}
+
 // Pending tells that the plan has something to execute.
 func (p *Plan) Pending() bool { return len(p.Steps) > 0 }

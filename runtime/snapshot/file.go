@@ -84,6 +84,7 @@ type journalSection struct {
 	Completion  *plan.Completion           `json:"completion,omitempty"`
 	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
 	Left        *plan.Left                 `json:"left,omitempty"`
+	Deletion    *state.Deletion            `json:"deletion,omitempty"`
 	Applied     *podspec.Desired           `json:"applied,omitempty"`
 }
 
@@ -184,7 +185,7 @@ func (f *snapshotFile) remember(j *state.Journal) {
 		b := j.Backoffs[name]
 		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
 	}
-	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left}
+	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left, Deletion: j.Deletion}
 	if j.Applied != nil {
 		f.Journal.Applied = j.Applied.WithoutSecrets()
 	}
@@ -299,7 +300,7 @@ func (f *snapshotFile) journal() (*state.Journal, error) {
 	}
 	if m := f.Journal; m != nil {
 		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors
-		j.Left, j.Applied = m.Left, m.Applied
+		j.Left, j.Deletion, j.Applied = m.Left, m.Deletion, m.Applied
 	}
 	if j.Applied != nil {
 		if err := j.Applied.Check(); err != nil {

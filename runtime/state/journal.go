@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
@@ -32,8 +33,8 @@ type Journal struct {
 	// Generation counts the manifests that were applied. A process that waits
 	// gives up when it has changed.
 	Generation uint64 `json:"generation"`
-	// Deleted marks a pod whose deletion has begun.
-	Deleted bool `json:"deleted,omitempty"`
+	// Deletion is set once the deletion of the pod has begun.
+	Deletion *Deletion `json:"deletion,omitempty"`
 	// Endpoint is the runtime the pod lives on.
 	Endpoint string `json:"endpoint,omitempty"`
 	// StartTime is when the pod was applied first.
@@ -54,6 +55,22 @@ type Journal struct {
 	Begun map[string]Begun `json:"begun,omitempty"`
 	// Left is what ran when podctl made its last pass.
 	Left *plan.Left `json:"left,omitempty"`
+}
+
+// Deletion is a deletion that has begun: since when, and how many seconds containers have
+// to stop.
+type Deletion struct {
+	At                 time.Time `json:"at"`
+	GracePeriodSeconds int64     `json:"gracePeriodSeconds"`
+}
+
+// Mark notes in the metadata of a pod that it is being deleted, as the API has it.
+func (d *Deletion) Mark(pod *v1.Pod) {
+	if d == nil {
+		return
+	}
+	until := metav1.NewTime(d.At.Add(plan.Seconds(d.GracePeriodSeconds)))
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &until, &d.GracePeriodSeconds
 }
 
 // BegunPod stands for the pod itself among the names of its containers.
@@ -88,6 +105,7 @@ func (j *Journal) Settle(name string) {
 func (j *Journal) Observed() plan.Journal {
 	return plan.Journal{
 		Applied:     j.Applied,
+		Deleting:    j.Deletion != nil,
 		Generation:  j.Generation,
 		StartTime:   j.StartTime,
 		Completion:  j.Completion,

@@ -45,7 +45,7 @@ func fullJournal() *Journal {
 		AppliedAt:  testTime(),
 		Source:     "/srv/web.yaml",
 		Generation: 3,
-		Deleted:    true,
+		Deletion:   &Deletion{At: testTime(), GracePeriodSeconds: 30},
 		Endpoint:   "unix:///run/containerd/containerd.sock",
 		StartTime:  testTime().Add(-time.Hour),
 		Completion: &plan.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab"},
@@ -84,7 +84,8 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
 	j := fullJournal()
 	want := plan.Journal{
-		Applied: j.Applied, Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
+		Applied: j.Applied, Deleting: true,
+		Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
 		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated,
 	}
 	if diff := cmp.Diff(want, j.Observed(), exported); diff != "" {
