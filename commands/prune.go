@@ -14,8 +14,9 @@ import (
 )
 
 type pruneOptions struct {
-	dryRun bool
-	output string
+	dryRun  bool
+	volumes bool
+	output  string
 }
 
 func newPrune(g *globals) *cobra.Command {
@@ -25,9 +26,9 @@ func newPrune(g *globals) *cobra.Command {
 		Short: "Remove what pods have left behind",
 		Long: "Remove what podctl made and nobody needs any more: records of containers that ended, but for the newest of each;\n" +
 			"sandboxes that a newer one has replaced, or of which podctl has no journal and in which nothing runs; files in the\n" +
-			"state directory of pods that are gone; logs of deleted pods. What runs, what other tools made, and claims are never\n" +
-			"touched. Logs of 10 MiB of pods that podctl applied are rotated, as `apply` does: five files are kept of each.\n" +
-			"Images are removed by `podctl image prune`." +
+			"state directory of pods that are gone; logs of deleted pods; with --volumes claims that no pod has. What runs and\n" +
+			"what other tools made is never touched. Logs of 10 MiB of pods that podctl applied are rotated, as `apply` does:\n" +
+			"five files are kept of each. Images are removed by `podctl image prune`." +
 			exitCodes("0 done", "1 error, or something could not be removed", "130 interrupted"),
 		Example: "  podctl prune --dry-run\n  podctl prune\n  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
 		Args:    noArgs,
@@ -35,6 +36,7 @@ func newPrune(g *globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed and rotated")
+	f.BoolVar(&o.volumes, "volumes", false, "Also remove the persistent volume claims that no pod uses, with their data")
 	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
@@ -48,17 +50,35 @@ func (g *globals) prune(ctx context.Context, o *pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	if !o.dryRun {
-		garbage = slices.DeleteFunc(garbage, func(one runtime.Garbage) bool {
-			err := g.removeGarbage(ctx, engine, one)
-			if !errors.Is(err, runtime.ErrNeeded) {
-				errs = append(errs, err)
-			}
-			return err != nil
-		})
+	garbage, failed := g.collect(ctx, engine, o, garbage)
+	// Only now: a pod without a journal may have claims, until it is gone.
+	claims, err := o.claims(ctx, engine)
+	claims, kept := g.collect(ctx, engine, o, claims)
+	return errors.Join(failed, err, kept, g.showGarbage(o, append(garbage, claims...)))
+}
+
+// collect removes garbage, unless it is only to be shown, and returns what was removed.
+func (g *globals) collect(ctx context.Context, engine *runtime.Engine, o *pruneOptions, garbage []runtime.Garbage) ([]runtime.Garbage, error) {
+	if o.dryRun {
+		return garbage, nil
 	}
-	return errors.Join(append(errs, g.showGarbage(o, garbage))...)
+	var errs []error
+	removed := slices.DeleteFunc(garbage, func(one runtime.Garbage) bool {
+		err := g.removeGarbage(ctx, engine, one)
+		if !errors.Is(err, runtime.ErrNeeded) {
+			errs = append(errs, err)
+		}
+		return err != nil
+	})
+	return removed, errors.Join(errs...)
+}
+
+// claims are those that shall go.
+func (o *pruneOptions) claims(ctx context.Context, engine *runtime.Engine) ([]runtime.Garbage, error) {
+	if !o.volumes {
+		return nil, nil
+	}
+	return engine.UnusedClaims(ctx)
 }
 
 func (g *globals) removeGarbage(ctx context.Context, engine *runtime.Engine, one runtime.Garbage) error {
@@ -71,7 +91,7 @@ func (g *globals) removeGarbage(ctx context.Context, engine *runtime.Engine, one
 		if one.Kind == runtime.GarbageFullLog {
 			doing = "rotating"
 		}
-		return fmt.Errorf("%s %s of pod %s: %w", doing, garbageText(&one), podText(one.Pod), err)
+		return fmt.Errorf("%s %s%s: %w", doing, garbageText(&one), ofPod(&one), err)
 	}
 	return err
 }
@@ -136,12 +156,20 @@ func (o *pruneOptions) document(garbage []runtime.Garbage) any {
 	}{plan.APIVersion, "GarbageList", !o.dryRun, garbage}
 }
 
-// podText names a pod, by its uid when nobody knows its name any more.
+// podText names a pod, by its uid when nobody knows its name any more. A claim has none.
 func podText(ref plan.PodRef) string {
 	if ref.Name == "" {
-		return string(ref.UID)
+		return cmp.Or(string(ref.UID), "-")
 	}
 	return ref.String()
+}
+
+// ofPod says whose garbage it is; a claim says so itself.
+func ofPod(one *runtime.Garbage) string {
+	if one.Kind == runtime.GarbageClaim {
+		return ""
+	}
+	return " of pod " + podText(one.Pod)
 }
 
 // sizeText is a size, or nothing where it is not known.
@@ -164,6 +192,8 @@ func garbageText(one *runtime.Garbage) string {
 		return "logs"
 	case runtime.GarbageEvents:
 		return "events"
+	case runtime.GarbageClaim:
+		return fmt.Sprintf("claim %s/%s", one.Pod.Namespace, one.Claim)
 	case runtime.GarbageFullLog:
 		return fmt.Sprintf("log of container %s, attempt %d", one.Name, one.Attempt)
 	}

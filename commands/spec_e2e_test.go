@@ -156,7 +156,22 @@ func testClaim(t *testing.T, m *machine) {
 	if phase := m.pod(t, "reader").Status.Phase; phase != v1.PodFailed {
 		t.Errorf("phase %s: the claim is there in spite of --volumes", phase)
 	}
-	m.must(t, "delete", "--volumes", "reader")
+	m.must(t, "delete", "reader")
+	dir := filepath.Join(m.state, "claims", "default", "data")
+	if m.must(t, "prune"); !exists(dir) {
+		t.Error("prune removed a claim that it was not told to")
+	}
+	if r := m.must(t, "prune", "--volumes", "--dry-run"); !strings.Contains(r.stdout, "claim default/data") || !exists(dir) {
+		t.Errorf("prune --volumes --dry-run:\n%s%s", r.stdout, r.stderr)
+	}
+	if r := m.must(t, "prune", "--volumes"); !strings.Contains(r.stdout, "claim default/data") || exists(dir) {
+		t.Errorf("prune --volumes:\n%s%s", r.stdout, r.stderr)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 const everything = `apiVersion: v1

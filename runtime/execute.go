@@ -278,7 +278,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.UpdateVolume:
 		return "", x.updateVolume(ctx, s)
 	case plan.RemoveVolume:
-		return "", x.removeVolumes()
+		return "", x.removeVolumes(ctx)
 	case plan.PullImage:
 		return x.pullImage(ctx, s)
 	case plan.CheckContainer:

@@ -184,7 +184,7 @@ func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int6
 		return sum
 	case GarbageFiles:
 		return pod.DirSize()
-	case GarbageLogs, GarbageEvents, GarbageFullLog:
+	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
 	}
 	return g.Size
 }
@@ -206,6 +206,9 @@ var ErrNeeded = errors.New("it is needed again, and was kept")
 // RemoveGarbage removes one piece of garbage, if it still is: the pod is locked
 // and looked at again.
 func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
+	if g.Kind == GarbageClaim {
+		return e.removeClaim(ctx, &g)
+	}
 	waiting, cancel := context.WithTimeout(ctx, pruneWait)
 	defer cancel()
 	pod := e.layout.Pod(g.Pod.UID)
@@ -273,7 +276,7 @@ func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error
 			return err
 		}
 		return pod.RemoveJournal()
-	case GarbageLogs, GarbageEvents, GarbageFullLog:
+	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
 	}
 	return nil
 }

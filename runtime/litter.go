@@ -27,6 +27,9 @@ const (
 	GarbageFiles GarbageKind = "Files"
 	// GarbageLogs are the logs of a deleted pod.
 	GarbageLogs GarbageKind = "Logs"
+	// GarbageClaim is the data of a persistent volume claim, of which Pod has the namespace
+	// alone.
+	GarbageClaim GarbageKind = "Claim"
 	// GarbageEvents are the events of a deleted pod.
 	GarbageEvents GarbageKind = "Events"
 	// GarbageFullLog is the log of a container that runs. It is rotated, and only the oldest
@@ -43,6 +46,7 @@ type Garbage struct {
 	Name    string `json:"container,omitempty"`
 	ID      string `json:"id,omitempty"`
 	Path    string `json:"path,omitempty"`
+	Claim   string `json:"claim,omitempty"`
 	Attempt uint32 `json:"attempt,omitempty"`
 	Reason  string `json:"reason"`
 	// Size is in bytes, as far as it is known.

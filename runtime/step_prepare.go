@@ -59,40 +59,12 @@ func (x *execution) updateVolume(ctx context.Context, s *plan.Step) error {
 	return because("FailedMount", volume.Update(ctx, x.e.volumeContext(x.desired), s.Volume))
 }
 
-func (x *execution) removeVolumes() error {
+func (x *execution) removeVolumes(ctx context.Context) error {
 	err := volume.RemoveAll(x.e.layout.Pod(x.plan.Pod.UID))
 	if err != nil || !x.opts.RemoveVolumes || x.journal.Applied == nil {
 		return err
 	}
-	return volume.RemoveClaims(x.e.volumeContext(x.journal.Applied), x.claimedByOthers)
-}
-
-// claimedByOthers tells that another pod that podctl applied has the claim: it is
-// not removed with this one. Which claims the pod of an unreadable journal has nobody can
-// say, and what is removed cannot be had again.
-func (x *execution) claimedByOthers(claim string) bool {
-	applied, unreadable, err := Applied(x.e.layout)
-	if err != nil {
-		unreadable = append(unreadable, err)
-	}
-	for _, other := range applied {
-		pod := other.Desired.Pod
-		if pod.UID != x.plan.Pod.UID && pod.Namespace == x.plan.Pod.Namespace && hasClaim(pod, claim) {
-			x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", claim, plan.RefOf(pod)))
-			return true
-		}
-	}
-	if len(unreadable) > 0 {
-		x.warn(fmt.Sprintf("the claim %s is kept: a pod whose journal cannot be read may use it: %s; remove %s by hand when none does",
-			claim, journalTroubles(unreadable), x.e.layout.Pod(x.plan.Pod.UID).ClaimDir(x.plan.Pod.Namespace, claim)))
-	}
-	return len(unreadable) > 0
-}
-
-func hasClaim(pod *v1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(vol v1.Volume) bool {
-		return vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ClaimName == claim
-	})
+	return x.removeClaims(ctx)
 }
 
 func (x *execution) archiveLogs() error {

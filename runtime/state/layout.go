@@ -32,15 +32,6 @@ func Default() Layout {
 // `podctl node`.
 func (l Layout) NodeDir() string { return filepath.Join(l.Root, "node") }
 
-// claims holds the directories behind persistent volume claims. They belong to no
-// pod.
-func (l Layout) claims() string { return filepath.Join(l.Root, "claims") }
-
-// ClaimDir is the directory behind a claim.
-func (p Pod) ClaimDir(namespace, name string) string {
-	return filepath.Join(p.layout.claims(), namespace, name)
-}
-
 // Seccomp holds the seccomp profiles of type Localhost, by their relative paths,
 // as a kubelet's root directory does.
 func (l Layout) Seccomp() string { return filepath.Join(l.Root, "seccomp") }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -60,6 +61,21 @@ func (c Context) claimReady(vol *v1.Volume) (bool, error) {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	group := c.fsGroup()
 	return group == nil || (ok && int64(owner.Gid) == *group), nil
+}
+
+// RemoveClaim removes a claim's directory with all that is in it. It is set aside before
+// the last look whether it is still unused, so that no pod that comes meanwhile loses what
+// it has seen: needed tells why it must stay, and it is put back.
+func RemoveClaim(dir string, needed func() error) error {
+	parent, name := filepath.Split(dir)
+	aside := "." + name + ".removed"
+	if err := os.Rename(dir, parent+aside); err != nil {
+		return ignoreMissing(err)
+	}
+	if err := needed(); err != nil {
+		return errors.Join(err, unix.Renameat2(unix.AT_FDCWD, parent+aside, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE))
+	}
+	return removeTree(parent, aside)
 }
 
 // RemoveClaims removes the directories behind the pod's claims, with all that is
