@@ -127,6 +127,11 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, want := range map[string]string{"other": "podctl get -A", "pods": "without their kind"} {
+		if _, err := FindPod([]*podspec.Desired{stored}, "default", name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
 	if _, err := f.engine.Apply(t.Context(), stored, Options{}); err != nil {
 		t.Errorf("the stored copy, and nothing has changed: %v", err)
 	}

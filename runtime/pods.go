@@ -62,8 +62,12 @@ func journalTroubles(unreadable []error) string {
 // NotFoundError says that podctl applied no pod of that name.
 type NotFoundError struct{ Name string }
 
-// Error says what to do.
+// Error says what to do, also to those who name the kind before the pod, as for kubectl.
 func (e *NotFoundError) Error() string {
+	_, name, _ := strings.Cut(e.Name, "/")
+	if slices.Contains([]string{"po", "pod", "pods"}, name) {
+		return fmt.Sprintf("no pod %s: podctl has nothing but pods, which are named without their kind", e.Name)
+	}
 	return fmt.Sprintf("no pod %s: podctl has applied none of that name here (`podctl get -A` lists them)", e.Name)
 }
 
