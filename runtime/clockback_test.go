@@ -95,3 +95,28 @@ func (f *faultLab) only(before map[string]string, same ...string) {
 		}
 	}
 }
+
+// TestNewestAfterTheClockWasSetBack: what is shown and what goes is decided by attempts: a
+// record of the next attempt that is older by the clock is the newer one.
+func TestNewestAfterTheClockWasSetBack(t *testing.T) {
+	text := faultShapes()["two containers"].after
+	f := newFaultLab(t, faultShape{before: text})
+	f.server.Exit("a", 1)
+	f.clock.Advance(-day)
+	f.settled(text)
+	d, wanted := f.load(text), f.ids()["a"]
+	logs := &logFollower{e: f.engine, desired: d, name: "a"}
+	if c, running, err := logs.next(t.Context()); err != nil || !running || c.GetId() != wanted {
+		t.Errorf("logs are of %v (running: %v), want those of %s: %v", c, running, wanted, err)
+	}
+	containers, err := f.engine.listNewestFirst(t.Context(), plan.RefOf(d.Pod))
+	if look := (usageLook{containers: containers}); err != nil || look.newest("a").GetId() != wanted {
+		t.Errorf("top is of %s, want %s: %v", look.newest("a").GetId(), wanted, err)
+	}
+	f.server.Exit("a", 1)
+	f.clock.Advance(time.Hour)
+	f.settled(text)
+	if c, _, nextErr := logs.next(t.Context()); nextErr != nil || c.GetId() != f.ids()["a"] {
+		t.Errorf("the log that follows is of %v: %v", c, nextErr)
+	}
+}

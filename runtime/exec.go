@@ -84,19 +84,14 @@ func (e *Engine) Attach(ctx context.Context, desired *podspec.Desired, container
 // running finds the id of a container that runs, of its newest record.
 func (e *Engine) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
 	ref := plan.RefOf(desired.Pod)
-	list, err := e.listContainers(ctx, ref)
+	list, err := e.listNewestFirst(ctx, ref)
 	if err != nil {
-		return "", fmt.Errorf("looking for container %s of pod %s: %w", name, ref, err)
+		return "", fmt.Errorf("looking for container %s: %w", name, err)
 	}
-	var newest *runtimeapi.Container
 	for _, c := range list {
-		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING &&
-			(newest == nil || c.GetCreatedAt() > newest.GetCreatedAt()) {
-			newest = c
+		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			return c.GetId(), nil
 		}
-	}
-	if newest != nil {
-		return newest.GetId(), nil
 	}
 	return "", fmt.Errorf("container %s of pod %s does not run (`podctl get --containers %s` shows what it does)",
 		name, ref, desired.Pod.Name)

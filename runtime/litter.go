@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,7 +97,7 @@ func (l *litter) foreign() bool {
 
 // garbage is what of the pod nobody needs, in the order in which it is removed.
 func (l *litter) garbage() []Garbage {
-	l.sort()
+	newestFirst(l.sandboxes, l.containers)
 	if l.journal {
 		dead := l.deadContainers()
 		return append(dead, l.oldSandboxes(dead)...)
@@ -114,12 +113,6 @@ func (l *litter) garbage() []Garbage {
 		found = append(found, Garbage{Kind: GarbageFiles, Pod: l.ref(), Reason: "the pod is gone"})
 	}
 	return found
-}
-
-// sort puts the newest first.
-func (l *litter) sort() {
-	slices.SortStableFunc(l.sandboxes, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
-	slices.SortStableFunc(l.containers, func(a, b *runtimeapi.Container) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
 }
 
 func (l *litter) ref() plan.PodRef {

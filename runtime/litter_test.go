@@ -37,6 +37,7 @@ func TestGarbage(t *testing.T) {
 		created, unknown          = runtimeapi.ContainerState_CONTAINER_CREATED, runtimeapi.ContainerState_CONTAINER_UNKNOWN
 		container, sandbox, files = "Container ", "Sandbox ", "Files "
 	)
+	later := func(c *runtimeapi.Container) *runtimeapi.Container { c.CreatedAt = 9; return c }
 	foreign := func(c *runtimeapi.Container) *runtimeapi.Container { c.Annotations = nil; return c }
 	for name, c := range map[string]struct {
 		litter litter
@@ -47,6 +48,10 @@ func TestGarbage(t *testing.T) {
 			containers: []*runtimeapi.Container{
 				record("a1", "a", "s", 1, exited), record("a3", "a", "s", 3, running), record("a2", "a", "s", 2, exited), record("b1", "b", "s", 1, exited),
 			},
+		}, []string{container + "a1"}},
+		"the later attempt stays, when the clock was set back": {litter{
+			journal: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
+			containers: []*runtimeapi.Container{later(record("a1", "a", "s", 1, exited)), record("a2", "a", "s", 2, exited)},
 		}, []string{container + "a1"}},
 		"what others made stays": {litter{
 			journal: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +78,8 @@ type logFollower struct {
 	name           string
 	opts           LogOptions
 	stdout, stderr *logfile.Lines
-	// shown is the run that was shown last.
-	shown *runtimeapi.Container
+	// passed are the ids of the runs that were shown, or are older than the first of those.
+	passed map[string]bool
 }
 
 // run shows the run that was asked for, and when following every run that comes after
@@ -92,7 +91,6 @@ func (f *logFollower) run(ctx context.Context) error {
 			return err
 		}
 		if c != nil {
-			f.shown = c
 			if err := f.show(ctx, c); err != nil {
 				return err
 			}
@@ -119,25 +117,44 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 		return nil, false, err
 	}
 	running = len(runs) > 0 && runs[len(runs)-1].GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
-	if f.shown != nil {
-		for _, c := range runs {
-			if !f.opts.Previous && c.GetCreatedAt() > f.shown.GetCreatedAt() {
-				return c, running, nil
-			}
-		}
-		return nil, running, nil
+	if f.passed != nil {
+		return f.after(runs), running, nil
 	}
 	index := len(runs) - 1
 	if f.opts.Previous && !f.awaitsRestart(ctx) {
 		index--
 	}
 	if index >= 0 {
+		f.pass(runs[:index+1])
 		return runs[index], running, nil
 	}
 	if f.opts.Previous && f.opts.Container != "" {
 		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, plan.RefOf(f.desired.Pod))
 	}
 	return nil, running, nil
+}
+
+// after is the run that came after those that have been passed; nil when there is none yet.
+func (f *logFollower) after(runs []*runtimeapi.Container) *runtimeapi.Container {
+	if f.opts.Previous {
+		return nil
+	}
+	for i, c := range runs {
+		if !f.passed[c.GetId()] {
+			f.pass(runs[i : i+1])
+			return c
+		}
+	}
+	return nil
+}
+
+func (f *logFollower) pass(runs []*runtimeapi.Container) {
+	if f.passed == nil {
+		f.passed = map[string]bool{}
+	}
+	for _, c := range runs {
+		f.passed[c.GetId()] = true
+	}
 }
 
 // awaitsRestart tells that the container has ended and waits for its next run: its
@@ -161,7 +178,7 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
 	var runs []*runtimeapi.Container
 	err := f.e.Patiently(ctx, func() (err error) {
-		runs, err = f.e.listContainers(ctx, plan.RefOf(f.desired.Pod))
+		runs, err = f.e.listNewestFirst(ctx, plan.RefOf(f.desired.Pod))
 		return err
 	})
 	if err != nil {
@@ -170,7 +187,7 @@ func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error)
 	runs = slices.DeleteFunc(runs, func(c *runtimeapi.Container) bool {
 		return c.GetMetadata().GetName() != f.name || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
 	})
-	slices.SortFunc(runs, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	slices.Reverse(runs)
 	return runs, nil
 }
 

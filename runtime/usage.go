@@ -66,7 +66,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 	return found, nil
 }
 
-// usageLook is what the runtime says of a pod at one time.
+// usageLook is what the runtime says of a pod at one time, its containers the newest first.
 type usageLook struct {
 	containers []*runtimeapi.Container
 	stats      map[string]*runtimeapi.ContainerStats
@@ -76,7 +76,7 @@ func (e *Engine) lookAtUsage(ctx context.Context, ref plan.PodRef) (usageLook, e
 	look := usageLook{stats: map[string]*runtimeapi.ContainerStats{}}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		look.containers, err = e.listContainers(ctx, ref)
+		look.containers, err = e.listNewestFirst(ctx, ref)
 		return err
 	})
 	group.Go(func() error {
@@ -121,14 +121,14 @@ func (l *usageLook) one(name string, before map[string]*runtimeapi.CpuUsage) Con
 	return u
 }
 
+// newest is the newest container of that name that has run; nil when none has.
 func (l *usageLook) newest(name string) *runtimeapi.Container {
-	var newest *runtimeapi.Container
 	for _, c := range l.containers {
-		if c.GetLabels()[criconfig.LabelContainerName] == name && c.GetCreatedAt() >= newest.GetCreatedAt() {
-			newest = c
+		if c.GetMetadata().GetName() == name && c.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
+			return c
 		}
 	}
-	return newest
+	return nil
 }
 
 // nanoCores is the use of processors as the runtime gives it, or else between two

@@ -41,9 +41,9 @@ func TestNanoCores(t *testing.T) {
 	}
 }
 
-func container(id, name string, created int64, state runtimeapi.ContainerState, restarts string) *runtimeapi.Container {
+func container(id, name string, state runtimeapi.ContainerState, restarts string) *runtimeapi.Container {
 	return &runtimeapi.Container{
-		Id: id, CreatedAt: created, State: state, Labels: map[string]string{"io.kubernetes.container.name": name},
+		Id: id, State: state, Metadata: &runtimeapi.ContainerMetadata{Name: name},
 		Annotations: map[string]string{"io.kubernetes.container.restartCount": restarts},
 	}
 }
@@ -56,8 +56,9 @@ func TestUsageIsOfTheNewestContainer(t *testing.T) {
 	const running, exited = runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED
 	look := usageLook{
 		containers: []*runtimeapi.Container{
-			container("app-3", "app", 30, running, "3"), container("app-2", "app", 20, exited, "2"),
-			container("seed-0", "seed", 10, exited, "0"), container("dead-5", "dead", 50, exited, "5"),
+			container("app-4", "app", runtimeapi.ContainerState_CONTAINER_CREATED, "4"),
+			container("app-3", "app", running, "3"), container("app-2", "app", exited, "2"),
+			container("seed-0", "seed", exited, "0"), container("dead-5", "dead", exited, "5"),
 		},
 		stats: map[string]*runtimeapi.ContainerStats{
 			"app-3":  {Cpu: cpuAt(2, 9), Memory: &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: 64}}},

@@ -1,0 +1,56 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// newestFirst puts the records of a pod in the order in which a plan has them: those in
+// newer sandboxes first, and in one sandbox those of later attempts. When they were made
+// counts only where that says nothing, as a clock may have been set back.
+func newestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
+	slices.SortStableFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int {
+		return cmp.Or(cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()), cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()))
+	})
+	age := map[string]int{}
+	for i, s := range sandboxes {
+		// Those in sandboxes that are gone come last.
+		age[s.GetId()] = i - len(sandboxes)
+	}
+	slices.SortStableFunc(containers, func(a, b *runtimeapi.Container) int {
+		return cmp.Or(
+			cmp.Compare(age[a.GetPodSandboxId()], age[b.GetPodSandboxId()]),
+			cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()),
+			cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()),
+		)
+	})
+}
+
+// listNewestFirst lists the containers of a pod, in whatever state, the newest first.
+func (e *Engine) listNewestFirst(ctx context.Context, ref plan.PodRef) ([]*runtimeapi.Container, error) {
+	var containers []*runtimeapi.Container
+	var sandboxes *runtimeapi.ListPodSandboxResponse
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		containers, err = e.listContainers(ctx, ref)
+		return err
+	})
+	group.Go(func() (err error) {
+		sandboxes, err = e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+			Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(ref)},
+		})
+		return doing("listing its sandboxes", err)
+	})
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", ref, err)
+	}
+	newestFirst(sandboxes.GetItems(), containers)
+	return containers, nil
+}
