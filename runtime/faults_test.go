@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // faultShape is a pod, what was done to it before, and what is done while a call goes
@@ -272,6 +273,62 @@ func TestStopThatLosesItsAnswer(t *testing.T) {
 		_, err := f.once(shape.after)
 		if failed := err != nil; failed != (name == "not begun") {
 			t.Errorf("%s: the deletion ended with %v", name, err)
+		}
+	}
+}
+
+// TestStopThatNobodyCanJudge: the runtime does not know in which state a container is, and
+// cannot stop it. Nothing is started beside what may still run.
+func TestStopThatNobodyCanJudge(t *testing.T) {
+	f := newFaultLab(t, faultShapes()["replace"])
+	f.server.Forget("a")
+	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Fail: codes.Unknown, Text: "failed to kill task"})
+	if _, err := f.once(f.shape.before); err == nil || !strings.Contains(err.Error(), "failed to kill task") {
+		t.Errorf("the stop ended with %v", err)
+	}
+	if started := f.proxy.Count("StartContainer"); started > 0 {
+		t.Errorf("%d containers were started beside it", started)
+	}
+	if err := f.converge(f.shape.before); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPostStartHookCutOff: a pass whose time is over during a postStart hook has not
+// started the container; the next one does not take it for started.
+func TestPostStartHookCutOff(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	text := strings.Replace(faultShapes()["hooks"].after, "{exec: {command: [/demo, exit, '0']}}", "{sleep: {seconds: 30}}", 1)
+	text = strings.Replace(text, "terminationGracePeriodSeconds: 1", "terminationGracePeriodSeconds: 60", 1)
+	f.timeout = 300 * time.Millisecond
+	if _, err := f.once(text); !errors.Is(err, errTimeout) {
+		t.Errorf("the pass ended with %v", err)
+	}
+	f.patient()
+	p, err := f.engine.Plan(t.Context(), f.load(text), plan.Options{IgnoreBackoff: true})
+	if err != nil || !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer && s.Container == "a" }) {
+		t.Errorf("the container is not started again: %v %+v", err, p)
+	}
+}
+
+// TestInterruptIsNoFailure: what the user ends is not kept as a failure of the pod's.
+func TestInterruptIsNoFailure(t *testing.T) {
+	text := strings.Replace(faultShapes()["hooks"].after, "preStop: {exec: {command: [/demo, exit, '0']}}", "preStop: {sleep: {seconds: 30}}", 1)
+	text = strings.Replace(text, "terminationGracePeriodSeconds: 1", "terminationGracePeriodSeconds: 60", 1)
+	f := newFaultLab(t, faultShape{before: text})
+	d := f.load(text)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	if _, err := f.engine.Delete(ctx, plan.RefOf(d.Pod), Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the deletion ended with %v", err)
+	}
+	history, err := f.layout.Pod(d.Pod.UID).ReadHistory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range history.Events {
+		if e.Type == state.Warning {
+			t.Errorf("it is told that %s: %s", e.Reason, e.Message)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,10 +100,11 @@ func failureReasons() map[plan.Kind]string {
 	}
 }
 
-// failed names a failure as the kubelet does; surprises are none.
+// failed names a failure as the kubelet does. Surprises are none, and neither is what the
+// user ended, unless something came of it.
 func (c *chronicle) failed(ev *Event) {
 	step := (*StepError)(nil)
-	if !errors.As(ev.Err, &step) {
+	if !errors.As(ev.Err, &step) || (errors.Is(step.Err, context.Canceled) && step.Reason != "PostStartHookError") {
 		return
 	}
 	reason := cmp.Or(failureReasons()[ev.Step.Kind], "Failed")

@@ -151,7 +151,8 @@ func (x *execution) dropCreated(ctx context.Context, s *plan.Step) {
 }
 
 // postStart runs the hook after a start. When it fails the container is stopped
-// as any other would be, and its restart policy decides what comes next.
+// as any other would be, and its restart policy decides what comes next. So it is when the
+// hook is ended by who waits for it: the container would run on as if it had succeeded.
 func (x *execution) postStart(ctx context.Context, ref podspec.ContainerRef, id string) error {
 	err := x.hook(ctx, ref.Lifecycle.PostStart, ref, id)
 	if err == nil {
@@ -165,6 +166,6 @@ func (x *execution) postStart(ctx context.Context, ref podspec.ContainerRef, id 
 	if grace > 0 {
 		s.preStop = preStop(ref.Container)
 	}
-	_, stopErr := x.stop(ctx, s)
+	_, stopErr := x.stop(context.WithoutCancel(ctx), s)
 	return because("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
 }

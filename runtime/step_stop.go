@@ -60,8 +60,11 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 		return s.story(), err
 	}
 	// What counts is that it has ended: an answer can be lost, and a container ends as well
-	// when its shim dies while it is asked to.
+	// when its shim dies while it is asked to. Where nobody knows, the runtime's word counts.
 	status, lookErr := x.verifyStopped(ctx, s.id)
+	if lookErr == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+		lookErr = err
+	}
 	if lookErr != nil {
 		return s.story(), cmp.Or(err, lookErr)
 	}
@@ -139,20 +142,23 @@ func preStop(c *v1.Container) *v1.LifecycleHandler {
 }
 
 // preStop runs the hook for as long as the grace period lasts. A hook that fails
-// does not keep the container from being stopped.
+// does not keep the container from being stopped; one that the user ends has not failed.
 func (x *execution) preStop(ctx context.Context, s *stopping) {
 	x.progress(s.step, "runs its preStop hook")
 	began := x.e.now()
-	ctx, cancel := context.WithTimeout(ctx, plan.Seconds(s.grace))
+	hookCtx, cancel := context.WithTimeout(ctx, plan.Seconds(s.grace))
 	defer cancel()
-	if err := x.hook(ctx, s.preStop, s.ref, s.id); err != nil {
+	err := x.hook(hookCtx, s.preStop, s.ref, s.id)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
 		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
 		x.mu.Lock()
 		x.told.warning(x.e.now(), "FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
 		x.mu.Unlock()
-		return
+	default:
+		s.tell("preStop %.1fs", x.e.now().Sub(began).Seconds())
 	}
-	s.tell("preStop %.1fs", x.e.now().Sub(began).Seconds())
 }
 
 // awaitStops waits for the stops that come before this one, for as long as the
