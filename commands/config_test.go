@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 )
@@ -196,4 +197,17 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
+}
+
+// TestGlobalFlagsAreNotHidden: a command's own flag of the same name would not be seen by
+// what reads the global one, and a setting would win over the command line.
+func TestGlobalFlagsAreNotHidden(t *testing.T) {
+	root := newRoot(&globals{env: &Env{Getenv: func(string) string { return "" }}})
+	walk(root, func(cmd *cobra.Command) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if cmd != root && root.PersistentFlags().Lookup(f.Name) != nil {
+				t.Errorf("%s --%s hides the global flag", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
 }

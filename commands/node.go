@@ -20,7 +20,6 @@ type nodeOptions struct {
 	load         []string
 	sandboxImage string
 	output       string
-	timeout      time.Duration
 }
 
 // nodeSocket is the socket of a node that has been brought up; empty when there
@@ -31,6 +30,20 @@ func nodeSocket(layout state.Layout) string {
 		return ""
 	}
 	return socket
+}
+
+// How long bringing a node up or down may take where nobody says it.
+const (
+	upTimeout   = 2 * time.Minute
+	downTimeout = 5 * time.Minute
+)
+
+// within bounds a command that no --timeout bounds.
+func (g *globals) within(cmd *cobra.Command, fallback time.Duration) (context.Context, context.CancelFunc) {
+	if g.timeout > 0 || cmd.Flags().Changed("timeout") {
+		fallback = 0
+	}
+	return withTimeout(cmd.Context(), fallback)
 }
 
 func newNode(g *globals) *cobra.Command {
@@ -51,12 +64,13 @@ func newNodeUp(g *globals) *cobra.Command {
 		Use:   "up [flags]",
 		Short: "Start the private containerd, healthy when the command returns",
 		Long: "Start a private containerd below the state directory: own socket, own files, own bridge network.\n" +
-			"One that runs is left alone; one that died is started again and keeps its containers." +
+			"One that runs is left alone; one that died is started again and keeps its containers. Without --timeout it\n" +
+			"gives up after two minutes." +
 			exitCodes("0 up and healthy", "1 error"),
 		Example: "  podctl node up --load pause.tar --load demo.tar",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
+			ctx, cancel := g.within(cmd, upTimeout)
 			defer cancel()
 			if err := g.layout().Prepare(); err != nil {
 				return err
@@ -73,7 +87,6 @@ func newNodeUp(g *globals) *cobra.Command {
 	f.StringVar(&o.containerd, "containerd", "", "The containerd program (default: that of the node before, or the one in PATH)")
 	f.StringArrayVar(&o.load, "load", nil, "Image archive to load (repeatable)")
 	f.StringVar(&o.sandboxImage, "sandbox-image", "", "Image of the pods' sandboxes (default: that of the node before, or "+node.DefaultSandboxImage+")")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "Give up after this long")
 	return cmd
 }
 
@@ -87,13 +100,14 @@ func (o *nodeOptions) options(g *globals) node.Options {
 func newNodeDown(g *globals) *cobra.Command {
 	o := &nodeOptions{}
 	cmd := &cobra.Command{
-		Use:     "down [flags]",
-		Short:   "Stop the pods and the private containerd, and leave nothing",
-		Long:    "Delete the pods of the private containerd, stop it, and remove its mounts, network and files." + exitCodes("0 gone", "1 error"),
+		Use:   "down [flags]",
+		Short: "Stop the pods and the private containerd, and leave nothing",
+		Long: "Delete the pods of the private containerd, stop it, and remove its mounts, network and files. Without --timeout it\n" +
+			"gives up after five minutes." + exitCodes("0 gone", "1 error"),
 		Example: "  podctl node down",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := withTimeout(cmd.Context(), o.timeout)
+			ctx, cancel := g.within(cmd, downTimeout)
 			defer cancel()
 			if err := g.deleteNodePods(ctx, o.options(g)); err != nil {
 				g.note("note: %v; the node takes its pods down by itself", err)
@@ -106,7 +120,6 @@ func newNodeDown(g *globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.containerd, "containerd", "", "The containerd program, if it has to be started for the clean-up")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up after this long")
 	return cmd
 }
 

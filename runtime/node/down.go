@@ -39,6 +39,10 @@ func Down(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
+	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
+		// Another podctl has taken it down meanwhile.
+		return nil
+	}
 	if err := stopPods(ctx, l, &o); err != nil {
 		return err
 	}
@@ -198,7 +202,7 @@ func clean(l layout) error {
 	if err := os.RemoveAll(string(l)); err != nil {
 		return fmt.Errorf("removing the node's files: %w", err)
 	}
-	return os.Remove(string(l) + ".lock")
+	return nil
 }
 
 // removeBridge takes a bridge down and removes it; one that is not there is no

@@ -76,7 +76,7 @@ func (o *Options) report(format string, args ...any) {
 // is left alone; one whose containerd died is started again, and its containers
 // have survived.
 func Up(ctx context.Context, o Options) (*Status, error) {
-	l, err := prepare(&o)
+	l, err := layoutOf(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,9 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		return nil, err
 	}
 	defer unlock()
+	if err = l.prepare(); err != nil {
+		return nil, err
+	}
 	p, running, err := readProcess(l)
 	if err != nil {
 		return nil, err
@@ -123,8 +126,8 @@ func (o *Options) asBefore(p *process) *Options {
 	return &with
 }
 
-// prepare makes the node's directory, for its owner alone.
-func prepare(o *Options) (layout, error) {
+// layoutOf is where the node lies, if one can live there.
+func layoutOf(o *Options) (layout, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return "", fmt.Errorf("preparing the node: %w", err)
@@ -136,17 +139,22 @@ func prepare(o *Options) (layout, error) {
 	if os.Geteuid() != 0 {
 		return "", errors.New("preparing the node: a container runtime needs root")
 	}
+	return l, nil
+}
+
+// prepare makes the node's directory, for its owner alone.
+func (l layout) prepare() error {
 	for _, sub := range []string{"", "cni/net.d", "cni/ipam"} {
 		if err := os.MkdirAll(l.path(sub), 0o700); err != nil {
-			return "", fmt.Errorf("preparing the node: %w", err)
+			return fmt.Errorf("preparing the node: %w", err)
 		}
 	}
 	// Also where it was there before: its sockets are made a moment before they get
 	// their modes.
 	if err := os.Chmod(l.path(), 0o700); err != nil {
-		return "", fmt.Errorf("preparing the node: %w", err)
+		return fmt.Errorf("preparing the node: %w", err)
 	}
-	return l, nil
+	return nil
 }
 
 // maxSocketPath is what the kernel takes as the path of a unix socket.

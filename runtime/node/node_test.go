@@ -1,11 +1,13 @@
 package node
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -156,5 +158,36 @@ func TestNodeComesBackAsItWas(t *testing.T) {
 					got.Containerd, got.SandboxImage, reports, c.containerd, c.pause, c.reports)
 			}
 		})
+	}
+}
+
+// TestLockOutlivesTheNode: who waited while a node was taken down holds the same lock as
+// who comes later.
+func TestLockOutlivesTheNode(t *testing.T) {
+	l := layout(filepath.Join(t.TempDir(), "state", "node"))
+	unlock, err := lockDir(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	waiter := make(chan error)
+	go func() {
+		_, waitErr := lockDir(t.Context(), l)
+		waiter <- waitErr
+	}()
+	time.Sleep(50 * time.Millisecond) // It has opened the file.
+	if err = clean(l); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err = <-waiter; err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err = lockDir(ctx, l); err == nil || !strings.Contains(err.Error(), "another podctl holds the lock") {
+		t.Errorf("a second one holds the lock: %v", err)
 	}
 }

@@ -198,23 +198,31 @@ func tail(path string) string {
 	return "  " + strings.Join(lines[max(len(lines)-8, 0):], "\n  ")
 }
 
-// lockDir lets one podctl at a time bring a node up or down.
+// lockDir lets one podctl at a time bring a node up or down. The lock's file stays: who
+// waits for it would lock one that is gone, beside who makes a new one.
 func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
+	if err = os.MkdirAll(filepath.Dir(string(l)), 0o700); err != nil {
+		return nil, fmt.Errorf("locking the node: %w", err)
+	}
 	f, err := os.OpenFile(string(l)+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the node: %w", err)
 	}
+	if err = waitForLock(ctx, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the node: %w", err), f.Close())
+	}
+	return func() { f.Close() }, nil //nolint:errcheck // closing frees the lock
+}
+
+func waitForLock(ctx context.Context, f *os.File) error {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil //nolint:errcheck // closing frees the lock
-		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("locking the node: %w", err)
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("locking the node: another podctl holds the lock: %w", context.Cause(ctx))
+			return fmt.Errorf("another podctl holds the lock: %w", context.Cause(ctx))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
