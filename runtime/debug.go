@@ -65,17 +65,8 @@ func (x *execution) markDebug(config *runtimeapi.ContainerConfig) error {
 	return nil
 }
 
-// withDebugOf is the manifest together with the debug containers that were added to the
-// running pod, for looking at it.
-func withDebugOf(s *snapshot.Pod, desired *podspec.Desired) *podspec.Desired {
-	notes := make([]map[string]string, 0, len(s.Containers))
-	for _, c := range s.Containers {
-		notes = append(notes, c.Status.GetAnnotations())
-	}
-	return withDebug(desired, notes)
-}
-
-// WithDebug is the same for commands that work on one container of a pod.
+// WithDebug is the manifest together with the debug containers that were added to the
+// running pod, for commands that work on one container of it.
 func (e *Engine) WithDebug(ctx context.Context, desired *podspec.Desired) (*podspec.Desired, error) {
 	ref := plan.RefOf(desired.Pod)
 	list, err := e.listContainers(ctx, ref)
@@ -86,23 +77,5 @@ func (e *Engine) WithDebug(ctx context.Context, desired *podspec.Desired) (*pods
 	for _, c := range list {
 		notes = append(notes, c.GetAnnotations())
 	}
-	return withDebug(desired, notes), nil
-}
-
-func withDebug(desired *podspec.Desired, annotations []map[string]string) *podspec.Desired {
-	var added []v1.EphemeralContainer
-	for _, a := range annotations {
-		var definition v1.EphemeralContainer
-		text := a[criconfig.AnnotationDebug]
-		if text == "" || json.Unmarshal([]byte(text), &definition) != nil {
-			continue
-		}
-		if _, known := podspec.FindContainer(desired.Pod, definition.Name); !known {
-			added = append(added, definition)
-		}
-	}
-	if len(added) == 0 {
-		return desired
-	}
-	return desired.AlsoRunning(added)
+	return snapshot.WithDebug(desired, notes), nil
 }

@@ -90,7 +90,7 @@ func (e *SupersededError) Error() string {
 func (w *waiter) reached(status *v1.PodStatus) bool {
 	switch w.goal {
 	case Started:
-		return status.Phase == v1.PodRunning && allStarted(status)
+		return status.Phase == v1.PodRunning && allStarted(w.desired.Pod, status)
 	case Ready:
 		return status.Phase == v1.PodSucceeded || isReady(status)
 	case CompletedGoal:
@@ -106,10 +106,13 @@ func Ending(status *v1.PodStatus) string {
 	return "has ended as " + string(status.Phase) + exitCodes(status)
 }
 
-// allStarted tells that every container runs, or has run to its end before anybody looked.
-func allStarted(status *v1.PodStatus) bool {
-	for i := range status.ContainerStatuses {
-		c := &status.ContainerStatuses[i]
+// allStarted tells that every regular container and sidecar runs, or has run to its end
+// before anybody looked.
+func allStarted(pod *v1.Pod, status *v1.PodStatus) bool {
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if ref, _ := podspec.FindContainer(pod, c.Name); ref.Type == podspec.Init {
+			continue
+		}
 		over := c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 		if !over && (c.Started == nil || !*c.Started) {
 			return false

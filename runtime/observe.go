@@ -213,7 +213,7 @@ func (e *Engine) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 	}
 	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node())) && !pod.CgroupMarked()
 	s.Cgroup = &exists
-	s.Ports = e.takenPorts(desired.Pod)
+	s.Ports = e.takenPorts(desired.Pod, s)
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {
 		if n, ok := pod.LastLogAttempt(desired.Pod.Namespace, desired.Pod.Name, ref.Name); ok {

@@ -122,10 +122,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 			if err != nil {
 				return err
 			}
-			in.Desired = withDebugOf(s, d)
-			found[i] = in.Desired.Pod.DeepCopy()
-			s.Journal.Deletion.Mark(found[i])
-			found[i].Status = plan.Status(in)
+			found[i] = s.Shown(in)
 			return nil
 		})
 	}

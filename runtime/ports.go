@@ -1,21 +1,26 @@
 package runtime
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // takenPorts are those ports of the node that a pod wants to publish and that a
-// process of the node, or another pod that podctl applied, has. A pod that
-// publishes none costs nothing.
-func (e *Engine) takenPorts(pod *v1.Pod) map[string]string {
+// process of the node, or another pod that podctl applied, has. While the pod itself is on
+// the node's network such a process is taken for its own, which ends before the port is
+// wanted. A pod that publishes none costs nothing.
+func (e *Engine) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
 	wanted := plan.PublishedPorts(pod)
 	if len(wanted) == 0 {
 		return nil
 	}
-	others := e.publishedByOthers(pod)
+	others, onNode := e.publishedByOthers(pod), onNodeNetwork(s)
 	taken := map[string]string{}
 	for _, port := range wanted {
 		for _, other := range others {
@@ -23,11 +28,19 @@ func (e *Engine) takenPorts(pod *v1.Pod) map[string]string {
 				taken[port.String()] = "pod " + other.pod
 			}
 		}
-		if machine.Listens(port) {
+		if !onNode && machine.Listens(port) {
 			taken[port.String()] = "a process of this machine"
 		}
 	}
 	return taken
+}
+
+// onNodeNetwork tells that the pod runs on the node's network.
+func onNodeNetwork(s *snapshot.Pod) bool {
+	return slices.ContainsFunc(s.Sandboxes, func(box *runtimeapi.PodSandboxStatus) bool {
+		return box.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY &&
+			box.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	})
 }
 
 type foreignPort struct {

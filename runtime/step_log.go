@@ -31,6 +31,11 @@ func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
 // oldest of those that were moved aside before.
 func (e *Engine) rotate(ctx context.Context, path, containerID string) error {
 	aside := state.RotatedLog(path, e.now())
+	if _, err := os.Lstat(aside); err == nil {
+		// It was rotated in this second already, and would take the place of what was
+		// moved aside then: the next pass does it.
+		return nil
+	}
 	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("rotating the log: %w", err)
 	}

@@ -16,12 +16,12 @@ import (
 // runSandbox creates and starts the pod's sandbox. Once begun it is finished,
 // whatever the user presses: half a sandbox helps nobody.
 func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
-	ctx = context.WithoutCancel(ctx)
 	if criconfig.OwnUsers(x.desired.Pod) {
 		if _, err := x.e.layout.Pod(x.plan.Pod.UID).GiveIDs(ctx); err != nil {
 			return "", because("CreatePodSandboxError", err)
 		}
 	}
+	ctx = context.WithoutCancel(ctx)
 	config, err := x.sandboxConfig(s.Attempt)
 	if err != nil {
 		return "", because("CreatePodSandboxError", err)

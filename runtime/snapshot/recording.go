@@ -34,9 +34,7 @@ func (r Recording) Pods(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 		if err != nil {
 			return nil, err
 		}
-		pod := d.Pod.DeepCopy()
-		pod.Status = plan.Status(s.Input(ref, d, plan.Options{}))
-		found = append(found, pod)
+		found = append(found, s.Shown(s.Input(ref, d, plan.Options{})))
 	}
 	return found, nil
 }

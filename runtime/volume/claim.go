@@ -72,10 +72,14 @@ func RemoveClaim(dir string, needed func() error) error {
 	if err := os.Rename(dir, parent+aside); err != nil {
 		return ignoreMissing(err)
 	}
-	if err := needed(); err != nil {
-		return errors.Join(err, unix.Renameat2(unix.AT_FDCWD, parent+aside, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE))
+	err := needed()
+	if err == nil {
+		return removeTree(parent, aside)
 	}
-	return removeTree(parent, aside)
+	if back := unix.Renameat2(unix.AT_FDCWD, parent+aside, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE); back != nil {
+		err = errors.Join(err, fmt.Errorf("what was in %s is in %s now: %w", dir, parent+aside, back))
+	}
+	return err
 }
 
 // RemoveClaims removes the directories behind the pod's claims, with all that is

@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestSnapshotShowsWhatIsSeen: a pod in a snapshot is what it was when it was taken, with
+// debug containers and a deletion that was cut off.
+func TestSnapshotShowsWhatIsSeen(t *testing.T) {
+	text := faultShapes()["two containers"].after
+	f := newFaultLab(t, faultShape{before: text})
+	d := f.load(text)
+	debug := &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "look", Image: "i:1", ImagePullPolicy: v1.PullIfNotPresent}}
+	if outcome, err := f.engine.Debug(t.Context(), d, debug, Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome)
+	}
+	journal, err := f.layout.Pod(d.Pod.UID).ReadJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal.Deletion = &state.Deletion{At: f.clock.Now(), GracePeriodSeconds: 7}
+	if err = f.layout.Pod(d.Pod.UID).WriteJournal(journal); err != nil {
+		t.Fatal(err)
+	}
+	live, err := f.engine.Pods(t.Context(), []*podspec.Desired{d})
+	if err != nil || len(live[0].Status.EphemeralContainerStatuses) != 1 || *live[0].DeletionGracePeriodSeconds != 7 {
+		t.Fatalf("%v %+v", err, live)
+	}
+	s, err := f.engine.Snapshot(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := snapshot.Recording{s}.Pods(t.Context(), []*podspec.Desired{d})
+	if diff := cmp.Diff(live, recorded); diff != "" || err != nil {
+		t.Errorf("%v (-live +recorded)\n%s", err, diff)
+	}
+}
+
+// TestTwoRotationsInASecond: what was moved aside first is not written over.
+func TestTwoRotationsInASecond(t *testing.T) {
+	text := faultShapes()["two containers"].after
+	f := newFaultLab(t, faultShape{before: text})
+	path, id := filepath.Join(t.TempDir(), "0.log"), f.ids()["a"]
+	for _, line := range []string{"first", "second"} {
+		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.engine.rotate(t.Context(), path, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aside, err := os.ReadFile(state.RotatedLog(path, f.clock.Now()))
+	if err != nil || string(aside) != "first" {
+		t.Errorf("moved aside is %q, %v", aside, err)
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != "second" {
+		t.Errorf("the log is %q, %v", now, err)
+	}
+}
+
+// TestIDsAreNotWaitedForForever: who waits for the lock of user ids can be interrupted.
+func TestIDsAreNotWaitedForForever(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	lock, err := f.layout.Pod("_ids").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock() //nolint:errcheck // the test is over
+	d := f.load(strings.Replace(faultShapes()["two containers"].after, "spec:\n", "spec:\n  hostUsers: false\n", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x := f.engine.newExecution(&plan.Input{Desired: d}, &plan.Plan{Pod: plan.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
+	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the sandbox ended with %v", err)
+	}
+}

@@ -1,0 +1,47 @@
+package snapshot
+
+import (
+	"encoding/json"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Shown is the pod as people see it: its manifest with the debug containers that were added
+// since, its status, and whether it is being deleted.
+func (s *Pod) Shown(in *plan.Input) *v1.Pod {
+	notes := make([]map[string]string, 0, len(s.Containers))
+	for _, c := range s.Containers {
+		notes = append(notes, c.Status.GetAnnotations())
+	}
+	in.Desired = WithDebug(in.Desired, notes)
+	pod := in.Desired.Pod.DeepCopy()
+	pod.Status = plan.Status(in)
+	if s.Journal != nil {
+		s.Journal.Deletion.Mark(pod)
+	}
+	return pod
+}
+
+// WithDebug is a manifest together with the debug containers that the annotations of the
+// pod's containers define.
+func WithDebug(desired *podspec.Desired, annotations []map[string]string) *podspec.Desired {
+	var added []v1.EphemeralContainer
+	for _, a := range annotations {
+		var definition v1.EphemeralContainer
+		text := a[criconfig.AnnotationDebug]
+		if text == "" || json.Unmarshal([]byte(text), &definition) != nil {
+			continue
+		}
+		if _, known := podspec.FindContainer(desired.Pod, definition.Name); !known {
+			added = append(added, definition)
+		}
+	}
+	if len(added) == 0 {
+		return desired
+	}
+	return desired.AlsoRunning(added)
+}
