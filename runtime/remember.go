@@ -38,6 +38,7 @@ func (x *execution) begin() error {
 	starts := len(x.plan.Steps) > 0
 	if starts {
 		x.noteBegun(before)
+		x.noteOwed()
 	}
 	digest := x.desired.Digest()
 	if j.Applied != nil && j.Applied.Digest() == digest && j.Deletion == nil {
@@ -59,6 +60,18 @@ func (x *execution) begin() error {
 		j.Backoffs = map[string]plan.Backoff{}
 	}
 	return x.write()
+}
+
+// noteOwed keeps what is about to be stopped so that it runs again, until it does: if the
+// pass is cut off its end must not be taken for that of its work.
+func (x *execution) noteOwed() {
+	owes, observed := x.plan.Owes(), x.snapshot.Observed(x.plan.Pod, x.desired)
+	for name, id := range x.journal.Owed {
+		if _, anew := owes[name]; !anew && observed.Owed(name) {
+			owes[name] = id
+		}
+	}
+	x.journal.Owed = owes
 }
 
 func (x *execution) write() error {
@@ -165,6 +178,7 @@ func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 	x.yield.started[ref.Name] = id
 	x.journal.Settle(ref.Name)
 	delete(x.journal.StartErrors, ref.Name)
+	delete(x.journal.Owed, ref.Name)
 }
 
 // newestExited is the record a restart delay counts from.

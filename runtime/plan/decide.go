@@ -80,6 +80,10 @@ func (d *decision) decideNewSandbox(v *view) {
 	d.removed = v.leftovers()
 	if v.pod.Spec.RestartPolicy == v1.RestartPolicyNever && d.attempt != 0 && len(v.containers) > 0 {
 		d.createSandbox = false
+		if d.reason == SandboxConfigChanged || d.reason == NetworkModeChanged {
+			// An edit stops nothing that it cannot start again.
+			d.killPod, d.sandboxID = false, v.sandboxes[0].ID
+		}
 		d.holds = append(d.holds, Hold{
 			Reason:  d.reason,
 			Message: d.message + ", and restartPolicy Never gives the pod no other; delete it to run it again",

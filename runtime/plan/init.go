@@ -87,6 +87,10 @@ func (w *initWalk) visitPlain(i int, c *Container) {
 			w.wait(ref, c)
 		}
 	case Exited:
+		if w.v.owed(ref.Name) {
+			w.starts = append(w.starts, w.v.startOwed(ref))
+			return
+		}
 		if initFailed(c) {
 			w.retry(i, c)
 			return

@@ -177,6 +177,9 @@ type Journal struct {
 	Actuated *Actuated
 	// Left is what ran when podctl made its last pass; nil when unknown.
 	Left *Left
+	// Owed holds the ids of containers that were stopped to run again, by container name.
+	// One that has run since is not owed any more.
+	Owed map[string]string
 	// Reserved holds attempts which turned out to be taken: by container name,
 	// and under the empty name for the sandbox. The next attempt is above it.
 	Reserved map[string]uint32

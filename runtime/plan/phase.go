@@ -87,7 +87,7 @@ func (v *view) tally() *tally {
 func (t *tally) addInit(v *view, ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	ended := lastEnd(s)
 	switch {
-	case ended == nil:
+	case ended == nil, v.owed(ref.Name):
 		t.pendingInit++
 	case ended.ExitCode != 0 && !restartAfter(v.pod, ref.Container, ended.ExitCode):
 		t.failedInit++
@@ -126,6 +126,9 @@ func (t *tally) addRegular(v *view, ref podspec.ContainerRef, s *v1.ContainerSta
 	switch {
 	case s.State.Running != nil:
 		t.running++
+	case v.owed(ref.Name):
+		t.stopped++
+		t.restartable++
 	case ended != nil:
 		t.stopped++
 		if s.State.Terminated != nil && ended.ExitCode == 0 {

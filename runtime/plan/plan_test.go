@@ -155,6 +155,15 @@ func TestMake(t *testing.T) {
 				"start-app SpecChanged after check-app,stop-app-0-of-s0 created after check-app once exited stop-app-0-of-s0",
 			},
 		},
+		"a changed hostname stops nothing of a pod that runs once": {
+			world: running,
+			edit: func(d *podspec.Desired) {
+				d.Pod.Spec.Hostname, d.Pod.Spec.RestartPolicy = "other", v1.RestartPolicyNever
+			},
+			want: []string{
+				"hold  SandboxConfigChanged the pod's sandbox settings changed, and restartPolicy Never gives the pod no other; delete it to run it again",
+			},
+		},
 		"a changed hostname replaces the sandbox after everything is proven": {
 			world: running,
 			edit:  func(d *podspec.Desired) { d.Pod.Spec.Hostname = "other" },

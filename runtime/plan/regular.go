@@ -28,6 +28,10 @@ func (d *decision) decideRegular(v *view) int {
 }
 
 func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *Container) {
+	if v.owed(ref.Name) {
+		d.regularStart = append(d.regularStart, v.startOwed(ref))
+		return
+	}
 	if restartWanted(v.pod, ref.Container, c) || v.restartRequested(ref) {
 		d.regularStart = append(d.regularStart, v.startAgain(ref))
 		return

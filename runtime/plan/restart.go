@@ -92,7 +92,7 @@ func (v *view) succeededOnce(ref podspec.ContainerRef) bool {
 		once = *ref.RestartPolicy == v1.ContainerRestartPolicyOnFailure
 	}
 	c := v.newest(ref.Name)
-	return once && c != nil && c.State == Exited && c.ExitCode == 0
+	return once && c != nil && c.State == Exited && c.ExitCode == 0 && !v.owed(ref.Name)
 }
 
 // startAgain is the start of a container that has ended.

@@ -36,10 +36,11 @@ func Shapes() map[string]Shape {
 		"hooks":               {After: hooks},
 		"volumes":             {After: shapeVolumes()},
 		"a pull":              {After: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'new:1'}", 1)},
-		"completion":          {After: strings.Replace(inits, "spec:\n", "spec:\n  restartPolicy: Never\n", 1), Behave: map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}, "a": {{After: time.Second}}}},
+		"completion":          {After: never(inits), Behave: map[string][]Behaviour{"first": {{After: time.Second}}, "second": {{After: time.Second}}, "a": {{After: time.Second}}}},
 		"crashes":             {After: two, Behave: map[string][]Behaviour{"a": {{After: time.Second, ExitCode: 1}, {After: time.Second, ExitCode: 1}}}},
 		"replace":             {Before: two, After: strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1)},
 		"replace with a hook": {Before: hooks, After: strings.Replace(hooks, "postStart: {exec: {command: [/demo, exit,", "postStart: {exec: {command: [/demo, exit, --after, 1ms,", 1)},
+		"replace, Never":      {Before: never(two), After: never(strings.Replace(two, "{name: b, image: 'i:1'}", "{name: b, image: 'i:2'}", 1))},
 		"sandbox change":      {Before: two, After: strings.Replace(two, "spec:\n", "spec:\n  hostname: other\n", 1)},
 		"removed container":   {Before: two, After: strings.Replace(two, ", {name: b, image: 'i:1'}", "", 1)},
 		"added container":     {Before: two, After: strings.Replace(two, "[{name: a", "[{name: c, image: 'i:1'}, {name: a", 1)},
@@ -47,6 +48,11 @@ func Shapes() map[string]Shape {
 		"delete":              {Before: sidecars},
 		"delete with hooks":   {Before: hooks},
 	}
+}
+
+// never is a pod whose containers run once.
+func never(text string) string {
+	return strings.Replace(text, "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
 }
 
 // shapePod is the pod with the rest of its spec.

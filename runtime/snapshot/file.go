@@ -85,6 +85,7 @@ type journalSection struct {
 	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
 	Left        *plan.Left                 `json:"left,omitempty"`
 	Deletion    *state.Deletion            `json:"deletion,omitempty"`
+	Owed        map[string]string          `json:"owed,omitempty"`
 	Applied     *podspec.Desired           `json:"applied,omitempty"`
 }
 
@@ -185,7 +186,7 @@ func (f *snapshotFile) remember(j *state.Journal) {
 		b := j.Backoffs[name]
 		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
 	}
-	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left, Deletion: j.Deletion}
+	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left, Deletion: j.Deletion, Owed: j.Owed}
 	if j.Applied != nil {
 		f.Journal.Applied = j.Applied.WithoutSecrets()
 	}
@@ -300,7 +301,7 @@ func (f *snapshotFile) journal() (*state.Journal, error) {
 	}
 	if m := f.Journal; m != nil {
 		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors
-		j.Left, j.Deletion, j.Applied = m.Left, m.Deletion, m.Applied
+		j.Left, j.Deletion, j.Owed, j.Applied = m.Left, m.Deletion, m.Owed, m.Applied
 	}
 	if j.Applied != nil {
 		if err := j.Applied.Check(); err != nil {

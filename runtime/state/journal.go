@@ -53,6 +53,8 @@ type Journal struct {
 	// Begun is what was about to be made in a pass that has not come to its end, by
 	// container name and under BegunPod for the sandbox.
 	Begun map[string]Begun `json:"begun,omitempty"`
+	// Owed holds the ids of containers that were stopped to run again, by container name.
+	Owed map[string]string `json:"owed,omitempty"`
 	// Left is what ran when podctl made its last pass.
 	Left *plan.Left `json:"left,omitempty"`
 }
@@ -113,6 +115,7 @@ func (j *Journal) Observed() plan.Journal {
 		Backoffs:    j.Backoffs,
 		StartErrors: j.StartErrors,
 		Actuated:    j.Actuated,
+		Owed:        j.Owed,
 		Left:        j.Left,
 	}
 }

@@ -54,6 +54,7 @@ func fullJournal() *Journal {
 		},
 		Backoffs:    map[string]plan.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v1:x"}},
 		StartErrors: map[string]plan.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
+		Owed:        map[string]string{"app": "c0"},
 		Actuated: &plan.Actuated{Containers: map[string]v1.ResourceRequirements{
 			"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
 		}},
@@ -86,7 +87,7 @@ func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
 	want := plan.Journal{
 		Applied: j.Applied, Deleting: true,
 		Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
-		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated,
+		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated, Owed: j.Owed,
 	}
 	if diff := cmp.Diff(want, j.Observed(), exported); diff != "" {
 		t.Errorf("observed journal differs (-want +got):\n%s", diff)

@@ -1,0 +1,46 @@
+package plan
+
+import "github.com/podctl/podctl/podspec"
+
+// Owes lists by name the containers that the plan stops so that they run again, with the ids
+// of what it stops: those that it starts anew, and with a new sandbox all regular ones, which
+// may have to wait for init containers. Their end is podctl's doing and says nothing of
+// whether they have done their work.
+func (p *Plan) Owes() map[string]string {
+	starts, sandbox := map[string]bool{}, false
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		starts[s.Container] = starts[s.Container] || s.Kind == StartContainer
+		sandbox = sandbox || s.Kind == RunSandbox
+	}
+	owes := map[string]string{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Kind == StopContainer && (starts[s.Container] || (sandbox && s.ContainerType == podspec.Regular)) {
+			owes[s.Container] = s.ContainerID
+		}
+	}
+	return owes
+}
+
+// Owed tells that podctl stopped a container so that it runs again, and that it has not run
+// since: the pass was cut off, or the start waits for something.
+func (o *Observed) Owed(name string) bool { return isOwed(o.newestFirst(), name, o.Journal.Owed[name]) }
+
+func (v *view) owed(name string) bool { return isOwed(v.containers, name, v.obs.Journal.Owed[name]) }
+
+func isOwed(newestFirst []*Container, name, stopped string) bool {
+	for _, c := range newestFirst {
+		if c.Name == name && c.State != Created {
+			return c.ID == stopped && c.State != Running
+		}
+	}
+	return false
+}
+
+// startOwed is the start of a container that podctl has stopped for it.
+func (v *view) startOwed(ref podspec.ContainerRef) start {
+	s := v.startAgain(ref)
+	s.fresh, s.message = true, "it was stopped to run again, and has not been started"
+	return s
+}

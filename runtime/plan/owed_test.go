@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestOwed: a container that podctl stopped to run again does so, whatever its exit code and
+// its policy say, until it has run.
+func TestOwed(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy v1.RestartPolicy
+		// later is the state of a record that came after the one that was stopped.
+		later ContainerState
+		owed  bool
+		// starts tells that it starts, finished that the pod is over.
+		starts, finished bool
+	}{
+		"stopped, OnFailure":              {v1.RestartPolicyOnFailure, "", true, true, false},
+		"stopped, Never":                  {v1.RestartPolicyNever, "", true, true, false},
+		"created and not started":         {v1.RestartPolicyNever, Created, true, true, false},
+		"started since, and ended":        {v1.RestartPolicyNever, Exited, true, false, true},
+		"it ended by itself, OnFailure":   {v1.RestartPolicyOnFailure, "", false, false, true},
+		"it ended by itself, under Never": {v1.RestartPolicyNever, "", false, false, true},
+	} {
+		d := load(t, strings.Replace(webPod, "  - {name: log, image: i:1}\n", "", 1))
+		d.Pod.Spec.RestartPolicy = c.policy
+		w := newWorld(d).sandbox("s1", 1, SandboxReady).sandbox("s0", 0, SandboxNotReady)
+		w.container("s1", "seed", 0, Exited)
+		stopped := w.container("s0", "app", 0, Exited)
+		if c.owed {
+			w.Journal.Owed = map[string]string{"app": stopped.ID}
+		}
+		if c.later != "" {
+			w.container("s1", "app", 1, c.later)
+		}
+		p := w.make()
+		if starts := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == StartContainer && s.Container == "app" }); starts != c.starts {
+			t.Errorf("%s: starts %t:\n%s", name, starts, strings.Join(lines(p), "\n"))
+		}
+		phase := Status(&Input{Pod: RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon}).Phase
+		if finished := phase == v1.PodSucceeded || phase == v1.PodFailed; finished != c.finished {
+			t.Errorf("%s: phase %s", name, phase)
+		}
+	}
+}
+
+// TestOwes: a plan owes the containers that it stops and starts, and with a new sandbox all
+// regular ones; not what left the manifest, nor what it stops for good.
+func TestOwes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(pod *v1.Pod)
+		want map[string]string
+	}{
+		{"nothing", func(*v1.Pod) {}, map[string]string{}},
+		{"an edit", func(pod *v1.Pod) { pod.Spec.Containers[0].Args = []string{"x"} }, map[string]string{"app": "app-0-of-s0"}},
+		{"a new sandbox", func(pod *v1.Pod) { pod.Spec.Hostname = "x" }, map[string]string{"app": "app-0-of-s0", "log": "log-0-of-s0"}},
+		{"one that left", func(pod *v1.Pod) { pod.Spec.Containers = pod.Spec.Containers[1:] }, map[string]string{}},
+		{"both", func(pod *v1.Pod) {
+			pod.Spec.Hostname, pod.Spec.Containers = "x", pod.Spec.Containers[1:]
+		}, map[string]string{"log": "log-0-of-s0"}},
+	} {
+		w := running(load(t, webPod))
+		w.d = load(t, webPod)
+		c.edit(w.d.Pod)
+		if diff := cmp.Diff(c.want, w.make().Owes()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
+		}
+	}
+}
