@@ -57,7 +57,7 @@ func (d *document) strictProblem(err error, into any) {
 	}
 	d.setAside(path, fmt.Sprintf("unknown field; did you mean %s?", near))
 	meant := splitPath(joinPath(parent(path), near))
-	if resolvedChild(d.root, meant...).Kind == 0 {
+	if valueAt(d.root, meant...).Kind == 0 {
 		d.missNothing(meant)
 	}
 }

@@ -118,12 +118,12 @@ func (d *document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 	case yamlv3.MappingNode:
 		seen := map[string]*yamlv3.Node{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			at := joinPath(path, key.Value)
-			if first := seen[key.Value]; first != nil {
+			key, name := n.Content[i], keyName(n.Content[i])
+			at := joinPath(path, name)
+			if first := seen[name]; first != nil {
 				found = append(found, d.problem(key, at, fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
 			}
-			seen[key.Value] = key
+			seen[name] = key
 			found = d.duplicateKeys(n.Content[i+1], at, found)
 		}
 	case yamlv3.SequenceNode:

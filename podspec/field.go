@@ -1,11 +1,12 @@
 package podspec
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -119,11 +120,16 @@ func withoutIndices(parts []string) []string {
 // classifyWritten looks at every field that the user wrote: what is refused is a
 // problem, what has no effect is noted, each once.
 func classifyWritten(o *decoded) ([]Problem, []Note) {
+	var written any
+	if err := json.Unmarshal(o.doc.json, &written); err != nil {
+		return []Problem{o.doc.at(ClassInvalid, "", err.Error())}, nil
+	}
 	c := &classifier{o: o, table: newFieldTable(), seen: map[string]bool{}}
-	walkLeaves(o.doc.root, "", c.visit)
+	walkLeaves(written, "", c.visit)
 	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
 		c.problems = append(c.problems, o.doc.at(ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
 	}
+	slices.SortStableFunc(c.notes, func(a, b Note) int { return byPlace(a.problem(), b.problem()) })
 	return c.problems, c.notes
 }
 
@@ -135,7 +141,7 @@ type classifier struct {
 	notes    []Note
 }
 
-func (c *classifier) visit(path string, _ *yamlv3.Node) {
+func (c *classifier) visit(path string) {
 	f, ok := c.table.classify(path)
 	if !ok || f.Support == Honoured {
 		return
@@ -159,23 +165,7 @@ func (c *classifier) droppedToken(path string) bool {
 	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
 		return false
 	}
-	_, node := child(resolvedChild(c.o.doc.root, "spec", "volumes"), fmt.Sprint(i))
-	if node == nil {
-		return false
-	}
-	_, name := child(resolved(node), "name")
-	return name != nil && c.o.tokens[name.Value]
-}
-
-func resolvedChild(n *yamlv3.Node, parts ...string) *yamlv3.Node {
-	for _, part := range parts {
-		_, value := child(resolved(n), part)
-		if value == nil {
-			return &yamlv3.Node{}
-		}
-		n = value
-	}
-	return resolved(n)
+	return c.o.tokens[scalarAt(c.o.doc.root, "spec", "volumes", strconv.Itoa(i), "name")]
 }
 
 // reportedPath cuts a leaf's path to the field that the table names, and below a

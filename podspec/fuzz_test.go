@@ -12,6 +12,7 @@ import (
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		minimal, "a: &a [*a]\n", "a: [b, {c: &x d}, *x]\n", "? {a: b}\n: c\n", "{<<: [a, b], a: !!binary x}\n---\n...\n",
+		minimal + "  <<: &m {schedulerName: zz}\n  volumes: [{name: &n hostname, <<: {emptyDir: {}}}]\n  *n : h\n",
 		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\ndata: {c: ZA==}\n---\n" +
 			strings.Replace(minimal, "    image:", "    envFrom: [{secretRef: {name: a}}]\n    resources: {limits: {cpu: 1}}\n    image:", 1),

@@ -73,7 +73,7 @@ func (p *pinning) rename(n *yamlv3.Node, key string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		value := n.Content[i+1]
 		pin := p.pins[resolved(value).Value]
-		if n.Content[i].Value != key || pin == "" {
+		if keyName(n.Content[i]) != key || pin == "" {
 			continue
 		}
 		n.Content[i+1] = &yamlv3.Node{
@@ -96,17 +96,3 @@ func (p *pinning) check(text []byte) error {
 	}
 	return nil
 }
-
-// valueAt follows keys down a tree; an empty node when they do not lead anywhere.
-func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
-	for _, key := range keys {
-		_, value := child(resolved(n), key)
-		if value == nil {
-			return &yamlv3.Node{}
-		}
-		n = value
-	}
-	return resolved(n)
-}
-
-func scalarAt(n *yamlv3.Node, keys ...string) string { return valueAt(n, keys...).Value }

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,11 +78,7 @@ func resolved(n *yamlv3.Node) *yamlv3.Node {
 func child(n *yamlv3.Node, part string) (at, value *yamlv3.Node) {
 	switch n.Kind {
 	case yamlv3.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == part {
-				return n.Content[i], n.Content[i+1]
-			}
-		}
+		return entry(n, part)
 	case yamlv3.SequenceNode:
 		i, err := strconv.Atoi(part)
 		if err == nil && i >= 0 && i < len(n.Content) {
@@ -91,25 +89,79 @@ func child(n *yamlv3.Node, part string) (at, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// walkLeaves calls visit for every value of a tree that has no parts of its own,
-// empty maps and lists included.
-func walkLeaves(n *yamlv3.Node, path string, visit func(path string, n *yamlv3.Node)) {
-	n = resolved(n)
-	if len(n.Content) == 0 {
-		if n.Tag != "!!null" {
-			visit(path, n)
+// entry returns a key of a mapping and its value, also one that a merge brings in. No
+// key is there twice: decoding refuses a merge that brings one which is there already.
+func entry(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value = n.Content[i], n.Content[i+1]
+		if isMerge(key) {
+			if key, value = merged(value, name); value != nil {
+				return key, value
+			}
+		} else if keyName(key) == name {
+			return key, value
 		}
-		return
 	}
-	switch n.Kind {
-	case yamlv3.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			walkLeaves(n.Content[i+1], joinPath(path, n.Content[i].Value), visit)
+	return nil, nil
+}
+
+// isMerge tells the key whose value is merged into its mapping from a text "<<".
+func isMerge(key *yamlv3.Node) bool {
+	return key.Kind == yamlv3.ScalarNode && key.Value == "<<" && key.ShortTag() == "!!merge"
+}
+
+// merged finds a key in what a merge brings: a mapping, or a sequence of them.
+func merged(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
+	n = resolved(n)
+	if n.Kind == yamlv3.MappingNode {
+		return entry(n, name)
+	}
+	for _, one := range n.Content {
+		if key, value = entry(resolved(one), name); value != nil {
+			return key, value
 		}
-	case yamlv3.SequenceNode:
-		for i, item := range n.Content {
+	}
+	return nil, nil
+}
+
+// keyName is what a key says. An alias says what it stands for.
+func keyName(key *yamlv3.Node) string { return resolved(key).Value }
+
+// valueAt follows keys down a tree; an empty node when they do not lead anywhere.
+func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
+	for _, key := range keys {
+		_, value := child(resolved(n), key)
+		if value == nil {
+			return &yamlv3.Node{}
+		}
+		n = value
+	}
+	return resolved(n)
+}
+
+func scalarAt(n *yamlv3.Node, keys ...string) string { return valueAt(n, keys...).Value }
+
+// walkLeaves calls visit for the path of every value that has no parts of its own,
+// empty maps and lists included. It goes through what was decoded and not through the
+// tree of positions: merges and aliases have been replaced there as the decoder does it.
+func walkLeaves(value any, path string, visit func(path string)) {
+	switch value := value.(type) {
+	case nil:
+		return
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			walkLeaves(value[key], joinPath(path, key), visit)
+		}
+		if len(value) > 0 {
+			return
+		}
+	case []any:
+		for i, item := range value {
 			walkLeaves(item, indexed(path, i), visit)
 		}
-	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
+		if len(value) > 0 {
+			return
+		}
 	}
+	visit(path)
 }

@@ -78,8 +78,10 @@ type Note struct {
 }
 
 // String writes a note as a problem is written.
-func (n Note) String() string {
-	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
+func (n Note) String() string { return n.problem().String() }
+
+func (n Note) problem() Problem {
+	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}
 }
 
 // Manifest is what a set of sources says.
