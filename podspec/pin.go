@@ -83,14 +83,22 @@ func (p *pinning) rename(n *yamlv3.Node, key string) {
 }
 
 // check reads what was made: an image that a YAML merge brings in has not been
-// renamed, and nobody may believe that it was.
+// renamed, and nobody may believe that it was; and an alias may have lost what it
+// stands for with a Secret.
 func (p *pinning) check(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
 	a := &assembly{}
 	a.addSource(source{name: "-", text: text})
-	for _, d := range a.manifest().Pods {
-		for _, ref := range Containers(d.Pod) {
-			if pin, known := p.pins[ref.Image]; known && pin != ref.Image {
-				return fmt.Errorf("%s.image: the image %s comes in by a YAML merge (<<): write it out, and pin again", ref.Path, ref.Image)
+	m := a.manifest()
+	if err := m.Err(); err != nil {
+		return fmt.Errorf("what pinning makes of it is refused, write out what it has by aliases (*) and pin again: %w", err)
+	}
+	for _, d := range m.Pods {
+		for _, name := range ImageNames(d.Pod) {
+			if pin, known := p.pins[name]; known && pin != name {
+				return fmt.Errorf("pod %s/%s: the image %s comes in by a YAML merge (<<): write it out, and pin again", d.Pod.Namespace, d.Pod.Name, name)
 			}
 		}
 	}

@@ -101,15 +101,43 @@ items:
 // TestPinMerge: an image that is not where it can be renamed is not passed off as
 // pinned.
 func TestPinMerge(t *testing.T) {
-	text := `apiVersion: v1
+	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
+	for name, spec := range map[string]string{
+		"of a container": `  containers: [{<<: {image: "a:1"}, name: a}]`,
+		"of a volume": `  volumes: [{name: v, image: {<<: {reference: "a:1"}}}]
+  containers: [{name: a, image: "b:1"}]`,
+	} {
+		_, _, err := loadText(t, head+spec+"\n").Pin(map[string]string{"a:1": "a@sha256:1"})
+		if err == nil || !strings.Contains(err.Error(), "pod default/web: the image a:1 comes in by a YAML merge") {
+			t.Errorf("an image %s that comes in by a merge: %v", name, err)
+		}
+	}
+}
+
+// TestPinFollowsMerges: what a merge brings in is pinned and left out as what is written
+// out, and a manifest that leaving a Secret out would damage is not printed.
+func TestPinFollowsMerges(t *testing.T) {
+	pins := map[string]string{"a:1": "a@sha256:1"}
+	text, left, err := loadText(t, `apiVersion: v1
+<<: {kind: Secret, metadata: {name: s}}
+stringData: {key: hunter2}
+---
+apiVersion: v1
 kind: Pod
-metadata: {name: web}
+metadata: {name: web, annotations: {a: &i image}}
 spec:
-  volumes: [{name: v, emptyDir: {}}]
-  containers:
-  - {<<: {image: "a:1"}, name: a}
-`
-	if _, _, err := loadText(t, text).Pin(map[string]string{"a:1": "a@sha256:1"}); err == nil || !strings.Contains(err.Error(), "merge") {
-		t.Errorf("an image that comes in by a merge: %v", err)
+  <<: {containers: [{name: a, *i : "a:1"}]}
+`).Pin(pins)
+	if err != nil || strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "a:1") || len(left) != 1 {
+		t.Errorf("%v %v\n%s", err, left, text)
+	}
+	_, _, err = loadText(t, `apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Secret, metadata: {name: s, labels: &l {a: b}}}
+- {apiVersion: v1, kind: Pod, metadata: {name: web, labels: *l}, spec: {containers: [{name: a, image: "a:1"}]}}
+`).Pin(pins)
+	if err == nil || !strings.Contains(err.Error(), "write out what it has by aliases") {
+		t.Errorf("an alias of what was left out: %v", err)
 	}
 }
