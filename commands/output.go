@@ -45,7 +45,8 @@ func generic(value any) (any, error) {
 		return nil, fmt.Errorf("writing json: %w", err)
 	}
 	var out any
-	return out, json.Unmarshal(text, &out)
+	err = json.Unmarshal(text, &out)
+	return out, err
 }
 
 // humanSize is a size in the units of docker and crictl.
