@@ -154,7 +154,7 @@ func TestChecks(t *testing.T) {
 		"a disk nearly full":      {func(f *Facts) { f.Disks[0].Free = f.Disks[0].Size / 11 }, "disk", Warning, "22.9 GiB", "below 10 %"},
 		"no inodes":               {func(f *Facts) { f.Disks[0].InodesFree = 0 }, "disk", Failed, "no inodes", "remove"},
 		"few inodes":              {func(f *Facts) { f.Disks[0].InodesFree = 9 }, "disk", Warning, "and 9 of", "remove"},
-		"a clock that went back":  {func(f *Facts) { f.State.NewestWrite = f.Time.Add(time.Hour) }, "clock", Warning, "1h0m0s before podctl wrote", "set the clock"},
+		"a clock that went back":  {func(f *Facts) { f.State.NewestWrite = f.Time.Add(time.Hour) }, "clock", Warning, "1h0m0s before podctl wrote", "restart without delay"},
 		"a clock that never went": {func(f *Facts) { f.Time, f.State.NewestWrite = time.Unix(0, 0), time.Time{} }, "clock", Warning, "1970", "certificates"},
 		"a state directory of others": {
 			func(f *Facts) { f.State.Problem = "cannot be trusted: it is another's; remove it" },

@@ -43,7 +43,8 @@ func checkClock(f *Facts) Check {
 	const advice = "set the clock, for example with timedatectl set-ntp true"
 	if behind := f.State.NewestWrite.Sub(f.Time); behind > time.Second {
 		return warning(fmt.Sprintf("%s is %s before podctl wrote last", now, behind.Round(time.Second)),
-			advice+"; until it has caught up, restart delays last too long and probes do not count")
+			advice+"; until it has caught up, containers that ended later than now restart without delay, failures of probes later "+
+				"than now are not acted on before they are confirmed, and deadlines of pods come later")
 	}
 	if f.Time.Year() < 2025 {
 		return warning(now+" is before podctl was made", advice+"; certificates of registries look as if they were not valid yet")
