@@ -34,7 +34,7 @@ func newApply(g *globals) *cobra.Command {
 		Long: "Make one sync pass over pods: exactly what plan shows, one step of the way per call.\n" +
 			"With --wait, passes are made until the pod is started, ready or completed. With --all, what was applied last is\n" +
 			"applied again; a warning says where a manifest's file has changed since." +
-			exitCodes("0 done", "1 error", "3 --wait: not there in time, or it cannot get there; --exit-code: not complete yet",
+			exitCodes("0 done", "1 error", "3 --wait: not there in time, or it cannot get there; --exit-code: there were steps, or something is held or waited for",
 				"5 refused manifest", "130 interrupted"),
 		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
 		ValidArgsFunction: completeManifests,
@@ -52,7 +52,7 @@ func newApply(g *globals) *cobra.Command {
 	f.Var(pullFlag(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.probe, "probe", false, "Ask the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Do not hold containers back after crashes")
-	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 3 when the pod is not complete yet")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 unless there was nothing to do, and nothing is held or waited for")
 	f.VarP(outputFlag(&o.output, "json"), "output", "o", "Output format: text, or json: one event per line")
 	return cmd
 }
@@ -234,7 +234,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *runtime.Outcome, err err
 		a.g.print("pod %s %s", plan.RefOf(d.Pod), a.verdict(p, began))
 		a.mu.Unlock()
 	}
-	if a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Pending()) {
+	if a.o.exitCode && a.o.wait == "" && !p.Complete {
 		return withCode(exitNotYet)
 	}
 	return nil
