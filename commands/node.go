@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 type nodeOptions struct {
@@ -20,16 +18,6 @@ type nodeOptions struct {
 	load         []string
 	sandboxImage string
 	output       string
-}
-
-// nodeSocket is the socket of a node that has been brought up; empty when there
-// is none.
-func nodeSocket(layout state.Layout) string {
-	socket := node.Socket(layout.NodeDir())
-	if _, err := os.Stat(socket); err != nil {
-		return ""
-	}
-	return socket
 }
 
 // How long bringing a node up or down may take where nobody says it.

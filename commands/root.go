@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -252,7 +253,7 @@ func (g *globals) endpointSources() runtime.EndpointSources {
 		slices.Reverse(given)
 	}
 	return runtime.EndpointSources{
-		Given: given, NodeSocket: nodeSocket(g.layout()), CrictlConfig: "/etc/crictl.yaml", WellKnown: runtime.WellKnownSockets(),
+		Given: given, NodeSocket: node.Socket(g.layout().NodeDir()), CrictlConfig: "/etc/crictl.yaml", WellKnown: runtime.WellKnownSockets(),
 	}
 }
 

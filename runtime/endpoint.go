@@ -38,7 +38,9 @@ type EndpointSources struct {
 	// flag, the environment, podctl's configuration. The first that is not empty
 	// counts.
 	Given []Endpoint
-	// NodeSocket is the socket of podctl's own node, which counts when it exists.
+	// NodeSocket is the socket of podctl's own node, which counts when it exists. It does
+	// so if nobody answers there: containers outlive their containerd, and while it is
+	// started again pods that belong beside them must not come up in another runtime.
 	NodeSocket string
 	// CrictlConfig is crictl's configuration file.
 	CrictlConfig string
@@ -58,7 +60,7 @@ func WellKnownSockets() []string {
 // ErrNoEndpoint says that no container runtime was found.
 var ErrNoEndpoint = errors.New("no container runtime found")
 
-// Discover finds the runtime to talk to: what the user set, a running podctl
+// Discover finds the runtime to talk to: what the user set, podctl's own
 // node, crictl's configuration, then the well-known sockets that exist.
 func Discover(s EndpointSources) (Endpoint, error) {
 	for _, given := range s.Given {
@@ -66,7 +68,7 @@ func Discover(s EndpointSources) (Endpoint, error) {
 			return Endpoint{Address: normalAddress(given.Address), Origin: given.Origin}, nil
 		}
 	}
-	if s.NodeSocket != "" && isSocket(s.NodeSocket) {
+	if isSocket(s.NodeSocket) {
 		return Endpoint{Address: "unix://" + s.NodeSocket, Origin: "podctl node"}, nil
 	}
 	if address, err := crictlEndpoint(s.CrictlConfig); err != nil {

@@ -36,8 +36,23 @@ func socket(t *testing.T) string {
 	return path
 }
 
+// deadSocket is what a process that was killed leaves of its socket.
+func deadSocket(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "dead.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err = l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestDiscover(t *testing.T) {
-	sock := socket(t)
+	sock, dead := socket(t), deadSocket(t)
 	config := filepath.Join(t.TempDir(), "crictl.yaml")
 	if err := os.WriteFile(config, []byte("runtime-endpoint: unix:///from/crictl.sock\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -49,6 +64,7 @@ func TestDiscover(t *testing.T) {
 		"the flag comes first":        {EndpointSources{Given: []Endpoint{{"/a.sock", "flag"}, {"/b.sock", "env"}}}, Endpoint{"unix:///a.sock", "flag"}},
 		"then the environment":        {EndpointSources{Given: []Endpoint{{"", "flag"}, {"unix:///b.sock", "env"}}, NodeSocket: sock}, Endpoint{"unix:///b.sock", "env"}},
 		"then a node that is up":      {EndpointSources{NodeSocket: sock, CrictlConfig: config}, Endpoint{"unix://" + sock, "podctl node"}},
+		"also one that died":          {EndpointSources{NodeSocket: dead, WellKnown: []string{sock}}, Endpoint{"unix://" + dead, "podctl node"}},
 		"then crictl's file":          {EndpointSources{NodeSocket: "/absent", CrictlConfig: config}, Endpoint{"unix:///from/crictl.sock", config}},
 		"then a socket that is there": {EndpointSources{CrictlConfig: "/absent", WellKnown: []string{"/absent", sock}}, Endpoint{"unix://" + sock, "well-known socket"}},
 	}
