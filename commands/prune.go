@@ -26,9 +26,9 @@ func newPrune(g *globals) *cobra.Command {
 		Short: "Remove what pods have left behind",
 		Long: "Remove what podctl made and nobody needs any more: records of containers that ended, but for the newest of each;\n" +
 			"sandboxes that a newer one has replaced, or of which podctl has no journal and in which nothing runs; files in the\n" +
-			"state directory of pods that are gone; logs of deleted pods; with --volumes claims that no pod has. What runs and\n" +
-			"what other tools made is never touched. Logs of 10 MiB of pods that podctl applied are rotated, as `apply` does:\n" +
-			"five files are kept of each. Images are removed by `podctl image prune`." +
+			"state directory of pods that are gone; logs and events of deleted pods; with --volumes claims that no pod has. What\n" +
+			"runs and what other tools made is never touched. Logs of 10 MiB of pods that podctl applied are rotated, as `apply`\n" +
+			"does: five files are kept of each. Images are removed by `podctl image prune`." +
 			exitCodes("0 done", "1 error, or something could not be removed", "130 interrupted"),
 		Example: "  podctl prune --dry-run\n  podctl prune\n  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
 		Args:    noArgs,
