@@ -54,5 +54,4 @@ const (
 	RunningAsWanted Reason = "Running"
 	InitDone        Reason = "InitDone"
 	InitRunning     Reason = "InitRunning"
-	NotStartedYet   Reason = "NotStartedYet"
 )
