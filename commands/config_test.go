@@ -211,3 +211,13 @@ func TestGlobalFlagsAreNotHidden(t *testing.T) {
 		})
 	})
 }
+
+// TestRelativeDirectories: a runtime is given paths, and does not run where the user is.
+func TestRelativeDirectories(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	g, err := configured(t, "", "", nil, "--state-dir", "s", "--log-root", "/logs/")
+	if err = errors.Join(err, g.anchor()); err != nil || g.stateDir != filepath.Join(dir, "s") || g.logRoot != "/logs" {
+		t.Errorf("%s %s %v", g.stateDir, g.logRoot, err)
+	}
+}

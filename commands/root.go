@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -156,11 +157,29 @@ func (g *globals) begin(cmd *cobra.Command, args []string) error {
 	if err := g.configure(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}
+	if err := g.anchor(); err != nil {
+		return err
+	}
 	ctx, cancel := withTimeout(cmd.Context(), g.timeout)
 	g.cancel = cancel
 	ctx, err := g.profile.begin(ctx, cmd.CommandPath(), g.env.Getenv)
 	cmd.SetContext(ctx)
 	return err
+}
+
+// anchor makes relative directories absolute: a runtime is told of them, and runs elsewhere.
+func (g *globals) anchor() error {
+	for _, dir := range []*string{&g.stateDir, &g.logRoot} {
+		if *dir == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*dir)
+		if err != nil {
+			return fmt.Errorf("%s is relative to a directory that is not there: %w", *dir, err)
+		}
+		*dir = absolute
+	}
+	return nil
 }
 
 // end ends what begin began, however the command went.
