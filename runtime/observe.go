@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -172,6 +173,10 @@ func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([
 			info, present, err := image.Status(ctx, e.client.Images, name)
 			if present {
 				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User}
+			}
+			if bad := (*image.Error)(nil); errors.As(err, &bad) && bad.Reason == image.InvalidImageName {
+				// No runtime has it. It is told when it shall be pulled, and holds up nobody else.
+				return nil
 			}
 			return err
 		})

@@ -254,28 +254,44 @@ func mounts(ref podspec.ContainerRef, volume string) bool {
 }
 
 func (b *builder) pullImage(ref podspec.ContainerRef, image string, own v1.PullPolicy, id string) {
-	if b.pulls[image] != "" {
+	reason, message := b.pullReason(image, own)
+	if reason == "" || b.pulls[image] != "" {
 		return
 	}
+	b.pulls[image] = b.add(Step{
+		ID: id, Kind: PullImage, Image: image, Container: ref.Name, ContainerType: ref.Type, OnFailure: SkipContainer,
+		Reason: reason, Message: message,
+	})
+	b.proofs = append(b.proofs, b.pulls[image])
+}
+
+// pullReason is why an image is pulled for somebody with a pull policy; empty when it need
+// not be.
+func (b *builder) pullReason(image string, own v1.PullPolicy) (Reason, string) {
 	state, known := b.v.obs.Images[image]
-	step := Step{ID: id, Kind: PullImage, Image: image, Container: ref.Name, ContainerType: ref.Type, OnFailure: SkipContainer}
 	switch policy := b.pullPolicy(own); {
 	case policy == v1.PullAlways:
-		step.Reason, step.Message = PullAlways, "the pull policy is Always"
+		return PullAlways, "the pull policy is Always"
 	case policy != v1.PullNever && known && state.ID == "":
-		step.Reason, step.Message = ImageAbsent, "absent"
-	default:
-		return
+		return ImageAbsent, "absent"
 	}
-	b.pulls[image] = b.add(step)
-	b.proofs = append(b.proofs, b.pulls[image])
+	return "", ""
+}
+
+// pullFor is the step that a container, or an image volume of its, waits for: another one
+// may pull an image again that is good enough for it.
+func (b *builder) pullFor(image string, own v1.PullPolicy) string {
+	if reason, _ := b.pullReason(image, own); reason == "" {
+		return ""
+	}
+	return b.pulls[image]
 }
 
 // check adds the proof that a container can be configured.
 func (b *builder) check(s start) {
-	pulls := []string{b.pulls[s.ref.Image]}
+	pulls := []string{b.pullFor(s.ref.Image, s.ref.ImagePullPolicy)}
 	for _, vol := range b.v.imageVolumes(s.ref) {
-		pulls = append(pulls, b.pulls[vol.Image.Reference])
+		pulls = append(pulls, b.pullFor(vol.Image.Reference, vol.Image.PullPolicy))
 	}
 	id := b.add(Step{
 		ID: "check-" + s.ref.Name, Kind: CheckContainer, After: after(b.volumes, pulls), OnFailure: SkipContainer,
