@@ -273,6 +273,7 @@ func TestE2E(t *testing.T) {
 		{"pull", testPull},
 		{"host port", testHostPort},
 		{"delete", testDelete},
+		{"delete thirty", testDeleteThirty},
 		{"contract", testContract},
 		{"snapshot", testSnapshot},
 		{"saved plan", testSavedPlan},
@@ -621,6 +622,24 @@ func testMissingImage(t *testing.T, m *machine) {
 		t.Errorf("before %v, after %v: nothing may be stopped for an image that cannot be pulled", before, after)
 	}
 	m.must(t, "delete", "two")
+	mixed := write(t, `apiVersion: v1
+kind: Pod
+metadata: {name: mixed}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: present, image: "registry.local/podctl/demo:1", args: [sleep]}
+  - {name: always, image: "registry.local/podctl/demo:1", imagePullPolicy: Always, args: [sleep]}
+  - {name: never, image: "registry.local/podctl/demo:1", imagePullPolicy: Never, args: [sleep]}
+  - {name: bad, image: "registry.local/UPPER:1", args: [sleep]}
+`)
+	if r := m.run(t, "apply", mixed); r.code != 1 || !strings.Contains(r.stderr, "UPPER:1: is not a valid image name") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	if ids := m.ids(t, "mixed"); len(ids) != 2 || ids["present"] == "" || ids["never"] == "" {
+		t.Errorf("running are %v: whose images are there start, whatever others lack", ids)
+	}
+	m.must(t, "delete", "mixed")
 }
 
 func testHooks(t *testing.T, m *machine) {
@@ -754,6 +773,17 @@ func testExamples(t *testing.T, m *machine) {
 			m.must(t, "delete", "-f", path)
 		})
 	}
+}
+
+// testDeleteThirty: a pod of many containers ends as fast as they do.
+func testDeleteThirty(t *testing.T, m *machine) {
+	var pod strings.Builder
+	pod.WriteString("apiVersion: v1\nkind: Pod\nmetadata: {name: thirty}\nspec:\n  terminationGracePeriodSeconds: 2\n  containers:\n")
+	for i := range 30 {
+		fmt.Fprintf(&pod, "  - {name: c%d, image: 'registry.local/podctl/demo:1', args: [sleep]}\n", i)
+	}
+	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, pod.String()))
+	m.must(t, "--timeout", "60s", "delete", "thirty")
 }
 
 func testDelete(t *testing.T, m *machine) {

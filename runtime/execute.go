@@ -34,6 +34,8 @@ type execution struct {
 	// as well.
 	scrub podspec.Scrubber
 	slots chan struct{}
+	// stops bounds the stops, which take no slot.
+	stops crowd
 	// debug is the container that the plan starts beside the manifest; nil as a rule.
 	debug *v1.EphemeralContainer
 	// act carries out one step.
@@ -97,7 +99,7 @@ func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opt
 	x := &execution{
 		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
 		scrub: podspec.NewScrubber(in.Desired, s.Journal.Applied),
-		slots: make(chan struct{}, maxConcurrent), turns: map[string]*turn{}, states: map[string]stepState{},
+		slots: make(chan struct{}, maxConcurrent), stops: make(crowd, maxConcurrent), turns: map[string]*turn{}, states: map[string]stepState{},
 	}
 	x.act = x.do
 	x.yield.images, x.yield.started, x.yield.created = in.Observed.Images, map[string]string{}, map[string]creation{}

@@ -333,6 +333,23 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	}
 }
 
+// TestRecordThatStays: the runtime cannot remove what it still lists, as something behind it
+// is not found. That is no deletion; what it does not list any more is gone.
+func TestRecordThatStays(t *testing.T) {
+	for _, method := range []string{"RemoveContainer", "RemovePodSandbox"} {
+		f := newFaultLab(t, faultShapes()["delete"])
+		f.proxy.Disturb(runtimetest.Disturbance{Method: method, Nth: 1, Fail: codes.NotFound, Text: "get container info: not found"})
+		if _, err := f.once(""); err == nil || !strings.Contains(err.Error(), "once it is restarted") {
+			t.Errorf("%s: the deletion ended with %v", method, err)
+		}
+		f.proxy.Disturb(runtimetest.Disturbance{Method: method, Nth: 1, Lose: codes.NotFound})
+		if err := f.converge(""); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+		f.proxy.Calm()
+	}
+}
+
 // TestSandboxWhoseShimEnds: a shim that ends while it is asked to stop its sandbox has
 // stopped it, but network and mounts are only cleared up when the runtime is asked again.
 // Any other failure is told at once.

@@ -265,7 +265,7 @@ func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error
 	pod := e.layout.Pod(g.Pod.UID)
 	switch g.Kind {
 	case GarbageContainer:
-		if err := ignoreNotFound(e.removeRecord(ctx, g.ID)); err != nil || e.sharesLog(l, g) {
+		if err := e.removeRecord(ctx, g.ID); err != nil || e.sharesLog(l, g) {
 			return err
 		}
 		return pod.RemoveLogs(g.Pod.Namespace, g.Pod.Name, g.Name, g.ID, g.Attempt)
@@ -288,14 +288,13 @@ func (e *Engine) removeLostSandbox(ctx context.Context, l *litter, g *Garbage) e
 		if c.GetPodSandboxId() != g.ID {
 			continue
 		}
-		if err := ignoreNotFound(e.removeRecord(ctx, c.GetId())); err != nil {
+		if err := e.removeRecord(ctx, c.GetId()); err != nil {
 			return err
 		}
 	}
 	err := e.stopPodSandbox(ctx, g.ID)
 	if err == nil {
-		_, err = e.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: g.ID})
-		err = ignoreNotFound(err)
+		err = e.removePodSandbox(ctx, g.ID)
 	}
 	if err != nil || l.journal || len(l.sandboxes) > 1 {
 		return err

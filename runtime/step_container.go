@@ -145,7 +145,7 @@ func (x *execution) dropCreated(ctx context.Context, s *plan.Step) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
 	defer cancel()
-	if err := ignoreNotFound(x.e.removeRecord(ctx, made.id)); err != nil {
+	if err := x.e.removeRecord(ctx, made.id); err != nil {
 		x.warn(fmt.Sprintf("container %s: what was created to replace it is left: %v", s.Container, err))
 	}
 }

@@ -88,8 +88,16 @@ func (e *Engine) stopPodSandbox(ctx context.Context, id string) error {
 }
 
 func (x *execution) removeSandbox(ctx context.Context, s *plan.Step) error {
-	_, err := x.e.client.RemovePodSandbox(context.WithoutCancel(ctx), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.SandboxID})
-	return ignoreNotFound(err)
+	return x.e.removePodSandbox(context.WithoutCancel(ctx), s.SandboxID)
+}
+
+// removePodSandbox removes a sandbox. One that is not there is no error.
+func (e *Engine) removePodSandbox(ctx context.Context, id string) error {
+	_, err := e.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+	if isNotFound(err) {
+		return e.stillListed(ctx, id, err)
+	}
+	return err
 }
 
 // reservedOr turns "this name is taken" into a surprise: the executor does not

@@ -61,7 +61,7 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 	}
 	// What counts is that it has ended: an answer can be lost, and a container ends as well
 	// when its shim dies while it is asked to. Where nobody knows, the runtime's word counts.
-	status, lookErr := x.verifyStopped(ctx, s.id)
+	status, lookErr := x.verifyStopped(ctx, s.id, err)
 	if lookErr == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
 		lookErr = err
 	}
@@ -78,10 +78,28 @@ func (x *execution) askToEnd(ctx context.Context, s *stopping, grace int64) erro
 	watching, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { x.watchExit(watching, s) })
+	leave := x.stops.enter()
 	_, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: grace})
+	leave()
 	end()
 	group.Wait()
 	return ignoreNotFound(err)
+}
+
+// crowd lets so many in at a time. containerd 2 locks up when some thirty containers of a
+// pod are asked to end at once.
+type crowd chan struct{}
+
+// crowdPause is how long one that takes its time keeps others out: a container that does not
+// obey would hold up the rest for its whole grace period.
+const crowdPause = time.Second
+
+// enter waits for room. What it returns makes room again, if time has not.
+func (c crowd) enter() (leave func()) {
+	c <- struct{}{}
+	leave = sync.OnceFunc(func() { <-c })
+	time.AfterFunc(crowdPause, leave)
+	return leave
 }
 
 // The pauses between two looks for a container's processes: each is an eighth longer than
@@ -220,17 +238,23 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 	return fmt.Sprintf("exited %d", status.GetExitCode())
 }
 
-// A runtime may report a container as running for a moment after it has said
-// that it is stopped.
+// How often a runtime is asked whether a container has ended. It may report one as running
+// for a moment after it has said that it is stopped; containerd 2 does for two seconds when
+// its shim was killed. After a stop that failed less is enough.
 const (
-	stoppedTries = 20
+	stoppedTries = 100
+	failedTries  = 20
 	stoppedPause = 50 * time.Millisecond
 )
 
-// verifyStopped makes sure that what the runtime says it stopped is stopped, and
-// returns how it ended; nil when its record is gone.
-func (x *execution) verifyStopped(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
-	for range stoppedTries {
+// verifyStopped makes sure that what the runtime was asked to stop is stopped, whatever came
+// of that, and returns how it ended; nil when its record is gone.
+func (x *execution) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
+	tries := stoppedTries
+	if stopErr != nil {
+		tries = failedTries
+	}
+	for range tries {
 		reply, err := x.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 			return reply.GetStatus(), ignoreNotFound(err)
