@@ -111,9 +111,10 @@ func TestForeignPodsAreNotLookedAt(t *testing.T) {
 // and go; those of a pod that is there stay.
 func TestEventsThatCannotBeRead(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: tripPod("web")})
-	there := f.layout.Pod(f.load(tripPod("web")).Pod.UID)
+	web := f.load(tripPod("web")).Pod
+	there := f.layout.Pod(web.UID)
 	gone := map[string]string{
-		"damaged": "garbage", "newer": `{"version":2,"pod":{"name":"x"}}`, "misnamed": `{"version":1,"pod":{"uid":"` + string(there.UID()) + `"}}`,
+		"damaged": "garbage", "newer": `{"version":2,"pod":{"name":"x"}}`, "misnamed": `{"version":1,"pod":{"uid":"` + string(web.UID) + `"}}`,
 	}
 	for uid, text := range gone {
 		if err := os.WriteFile(f.layout.Pod(types.UID(uid)).HistoryFile(), []byte(text), 0o600); err != nil {

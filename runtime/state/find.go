@@ -57,19 +57,3 @@ func (l Layout) Journals() ([]Entry, error) {
 	}
 	return entries, nil
 }
-
-// Find lists the pods of that name, in the order of their uids. There is more
-// than one when a manifest was given another metadata.uid.
-func (l Layout) Find(namespace, name string) ([]Entry, error) {
-	all, err := l.Journals()
-	if err != nil {
-		return nil, err
-	}
-	var found []Entry
-	for _, entry := range all {
-		if entry.Err == nil && name != "" && entry.Journal.Pod.Namespace == namespace && entry.Journal.Pod.Name == name {
-			found = append(found, entry)
-		}
-	}
-	return found, nil
-}

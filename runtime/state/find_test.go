@@ -35,42 +35,6 @@ func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 	}
 }
 
-func TestFindByName(t *testing.T) {
-	l := newLayout(t)
-	writeApplied(t, l, "default", "web", "u1")
-	writeApplied(t, l, "default", "web", "u2")
-	writeApplied(t, l, "other", "web", "u3")
-	writeApplied(t, l, "default", "db", "u4")
-	if err := l.Pod("u5").WriteJournal(&Journal{}); err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]struct {
-		namespace, name string
-		want            []types.UID
-	}{
-		"one of the name":               {"default", "db", []types.UID{"u4"}},
-		"two of the name":               {"default", "web", []types.UID{"u1", "u2"}},
-		"the name in another namespace": {"other", "web", []types.UID{"u3"}},
-		"nobody":                        {"default", "nobody", nil},
-		"no name finds no nameless pod": {"", "", nil},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			entries, err := l.Find(test.namespace, test.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []types.UID
-			for _, entry := range entries {
-				got = append(got, entry.UID)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("uids differ (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
 	l := newLayout(t)
 	writeApplied(t, l, "default", "web", "u1")
@@ -86,9 +50,6 @@ func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
 	if entries[1].Journal != nil || !errors.Is(entries[1].Err, ErrDamaged) || entries[1].UID != "u2" {
 		t.Errorf("the damaged journal is %+v, want an entry with ErrDamaged", entries[1])
 	}
-	if found, err := l.Find("default", "db"); err != nil || len(found) != 1 {
-		t.Errorf("Find = %v, %v; want one", found, err)
-	}
 }
 
 func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
@@ -100,7 +61,6 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	for what, list := range map[string]func() error{
 		"UIDs":     func() error { _, err := l.UIDs(); return err },
 		"Journals": func() error { _, err := l.Journals(); return err },
-		"Find":     func() error { _, err := l.Find("default", "web"); return err },
 	} {
 		if list() == nil {
 			t.Errorf("%s succeeded, want an error", what)

@@ -50,9 +50,6 @@ type Pod struct {
 	uid    types.UID
 }
 
-// UID is the pod's uid.
-func (p Pod) UID() types.UID { return p.uid }
-
 // Dir is the pod's directory.
 func (p Pod) Dir() string { return filepath.Join(p.layout.pods(), string(p.uid)) }
 

@@ -63,21 +63,6 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 	return nil
 }
 
-// LogFiles lists the logs of a container from the oldest attempt to the newest;
-// within an attempt, rotated files come before the one that is being written.
-func (p Pod) LogFiles(namespace, name, container string) ([]string, error) {
-	dir := p.ContainerLogDir(namespace, name, container)
-	files, err := readLogDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading logs: %w", err)
-	}
-	paths := make([]string, 0, len(files))
-	for _, f := range files {
-		paths = append(paths, filepath.Join(dir, f.name))
-	}
-	return paths, nil
-}
-
 // LastLogAttempt is the highest attempt of a container that has a log; false
 // when there is none, or when nobody can tell (kubelet:
 // calcRestartCountByLogDir).
@@ -94,9 +79,9 @@ func (p Pod) LastLogAttempt(namespace, name, container string) (uint32, bool) {
 type logFile struct {
 	name    string
 	attempt uint32
-	rotated string
 }
 
+// readLogDir lists the logs of one container, the lowest attempt first.
 func readLogDir(dir string) ([]logFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,15 +96,9 @@ func readLogDir(dir string) ([]logFile, error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b logFile) int {
-		return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.order(), b.order()))
-	})
+	slices.SortStableFunc(files, func(a, b logFile) int { return cmp.Compare(a.attempt, b.attempt) })
 	return files, nil
 }
-
-// order sorts the file that is being written behind the rotated ones, whose
-// names begin with a dot and the time.
-func (f logFile) order() string { return cmp.Or(f.rotated, "~") }
 
 func parseLogName(name string) (logFile, bool) {
 	number, rest, ok := strings.Cut(name, ".log")
@@ -127,5 +106,5 @@ func parseLogName(name string) (logFile, bool) {
 	if !ok || err != nil || (rest != "" && rest[0] != '.') {
 		return logFile{}, false
 	}
-	return logFile{name: name, attempt: uint32(attempt), rotated: rest}, true
+	return logFile{name: name, attempt: uint32(attempt)}, true
 }

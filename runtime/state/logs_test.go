@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestLastLogAttempt(t *testing.T) {
@@ -36,29 +34,6 @@ func TestLastLogAttempt(t *testing.T) {
 				t.Errorf("LastLogAttempt = %d, %v; want %d, %v", got, found, test.want, test.found)
 			}
 		})
-	}
-}
-
-func TestLogFilesAreInTheOrderOfTheirWriting(t *testing.T) {
-	pod := newLayout(t).Pod(testUID)
-	for _, file := range []string{
-		"10.log", "2.log", "2.log.20260301-123015", "2.log.20260228-080000.gz", "0.log.20260101-000000", "junk",
-	} {
-		write(t, filepath.Join(pod.ContainerLogDir("default", "web", "app"), file), "")
-	}
-	files, err := pod.LogFiles("default", "web", "app")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range files {
-		files[i] = strings.TrimPrefix(files[i], pod.ContainerLogDir("default", "web", "app")+"/")
-	}
-	want := []string{"0.log.20260101-000000", "2.log.20260228-080000.gz", "2.log.20260301-123015", "2.log", "10.log"}
-	if diff := cmp.Diff(want, files); diff != "" {
-		t.Errorf("files differ (-want +got):\n%s", diff)
-	}
-	if none, err := pod.LogFiles("default", "web", "other"); err != nil || len(none) != 0 {
-		t.Errorf("logs of a container without any: %v, %v", none, err)
 	}
 }
 
