@@ -119,15 +119,12 @@ func isTrue(b *bool) bool { return b != nil && *b }
 // environment, and by the volumes that some container mounts.
 func (d *Desired) Unresolved() []Reference {
 	var missing []Reference
-	mounted := map[string]bool{}
 	for _, ref := range Containers(d.Pod) {
 		for _, r := range envReferences(ref) {
 			missing = append(missing, d.missing(r, ref.Name, "")...)
 		}
-		for i := range ref.VolumeMounts {
-			mounted[ref.VolumeMounts[i].Name] = true
-		}
 	}
+	mounted := mountedNames(d.Pod)
 	for i := range d.Pod.Spec.Volumes {
 		vol := &d.Pod.Spec.Volumes[i]
 		if !mounted[vol.Name] {

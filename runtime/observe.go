@@ -213,7 +213,7 @@ func (e *Engine) Snapshot(ctx context.Context, desired *podspec.Desired) (*snaps
 func (e *Engine) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 	pod := e.layout.Pod(desired.Pod.UID)
 	s.Volumes = map[string]snapshot.Volume{}
-	for _, vol := range volume.Used(desired.Pod) {
+	for _, vol := range podspec.UsedVolumes(desired.Pod) {
 		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
 	}
 	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node())) && !pod.CgroupMarked()

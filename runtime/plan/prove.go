@@ -159,7 +159,7 @@ func (b *builder) provenStarts() []start {
 // brings content that changed up to date even when none does.
 func (b *builder) prepareVolumes(starting bool) {
 	var dirs []string
-	for _, vol := range directoriesFirst(usedVolumes(b.v.pod)) {
+	for _, vol := range directoriesFirst(podspec.UsedVolumes(b.v.pod)) {
 		state, known := b.v.obs.Volumes[vol.Name]
 		switch {
 		case known && state.Prepared && state.Digest != state.Wanted:
@@ -173,11 +173,11 @@ func (b *builder) prepareVolumes(starting bool) {
 				ID: "prepare-volume/" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
 				Reason: VolumeMissing, Message: "not prepared yet",
 			}
-			if hostPathType(vol) == v1.HostPathFileOrCreate {
+			if podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate {
 				step.After = dirs
 			}
 			b.volumes = append(b.volumes, b.add(step))
-			if hostPathType(vol) == v1.HostPathDirectoryOrCreate {
+			if podspec.HostPathType(vol.HostPath) == v1.HostPathDirectoryOrCreate {
 				dirs = append(dirs, step.ID)
 			}
 		}
@@ -190,39 +190,13 @@ func (b *builder) prepareVolumes(starting bool) {
 func directoriesFirst(volumes []*v1.Volume) []*v1.Volume {
 	var first, files []*v1.Volume
 	for _, vol := range volumes {
-		if hostPathType(vol) == v1.HostPathFileOrCreate {
+		if podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate {
 			files = append(files, vol)
 		} else {
 			first = append(first, vol)
 		}
 	}
 	return append(first, files...)
-}
-
-func hostPathType(vol *v1.Volume) v1.HostPathType {
-	if vol.HostPath == nil || vol.HostPath.Type == nil {
-		return v1.HostPathUnset
-	}
-	return *vol.HostPath.Type
-}
-
-// usedVolumes are the volumes that some container mounts, in the order of the
-// manifest. The others are not set up (kubelet: volumes in the desired state).
-func usedVolumes(pod *v1.Pod) []*v1.Volume {
-	used := map[string]bool{}
-	for _, ref := range podspec.Containers(pod) {
-		for i := range ref.VolumeMounts {
-			used[ref.VolumeMounts[i].Name] = true
-		}
-	}
-	var volumes []*v1.Volume
-	for i := range pod.Spec.Volumes {
-		vol := &pod.Spec.Volumes[i]
-		if used[vol.Name] && vol.Image == nil {
-			volumes = append(volumes, vol)
-		}
-	}
-	return volumes
 }
 
 // pull adds the pulls a container needs: its own image and those it mounts.

@@ -169,7 +169,7 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
 		c.Allocatable = s.Node.Allocatable
 	}
 	volumes := map[string]plan.Volume{}
-	for _, vol := range volume.Used(desired.Pod) {
+	for _, vol := range podspec.UsedVolumes(desired.Pod) {
 		have := s.Volumes[vol.Name]
 		wanted, err := volume.Wanted(c, vol.Name)
 		switch {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 	case "remove":
 		for {
-			for _, vol := range Used(c.Desired.Pod) {
+			for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
 				noteFailure(c, Prepare(context.Background(), c, vol.Name))
 			}
 			noteFailure(c, bindAll(c))

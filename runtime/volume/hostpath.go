@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // hostPathKind is what a type of hostPath asks for.
@@ -37,23 +39,16 @@ func hostPathKindOf(kind v1.HostPathType) (hostPathKind, bool) {
 	return found, ok
 }
 
-func hostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
-	if source.Type == nil {
-		return v1.HostPathUnset
-	}
-	return *source.Type
-}
-
 // checkHostPath looks whether a path of the host is what its type says; links
 // are followed, as the path is the machine owner's (kubelet: hostPathMounter).
 func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 	if slices.Contains(strings.Split(source.Path, "/"), "..") {
 		return fmt.Errorf("%s.hostPath.path: %q must not contain '..'", at, source.Path)
 	}
-	if hostPathType(source) == v1.HostPathUnset {
+	if podspec.HostPathType(source) == v1.HostPathUnset {
 		return nil
 	}
-	kind, ok := hostPathKindOf(hostPathType(source))
+	kind, ok := hostPathKindOf(podspec.HostPathType(source))
 	if !ok {
 		return fmt.Errorf("%s.hostPath.type: %q is no type of hostPath", at, *source.Type)
 	}
@@ -70,7 +65,7 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 // prepareHostPath creates what a type of ...OrCreate asks for, and checks it.
 // What was created stays when the pod is deleted: it is the machine's.
 func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
-	kind, _ := hostPathKindOf(hostPathType(source))
+	kind, _ := hostPathKindOf(podspec.HostPathType(source))
 	err := checkHostPath(source, at)
 	if kind.create == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err

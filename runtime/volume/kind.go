@@ -3,7 +3,6 @@ package volume
 import (
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -39,25 +38,6 @@ func (c Context) Path(vol *v1.Volume) string {
 		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
 	return ""
-}
-
-// Used lists the volumes that some container mounts, in the order of the
-// manifest. The others are not set up, and image volumes need not be (kubelet:
-// desired state of the world).
-func Used(pod *v1.Pod) []*v1.Volume {
-	mounted := map[string]bool{}
-	for _, ref := range podspec.Containers(pod) {
-		for i := range ref.VolumeMounts {
-			mounted[ref.VolumeMounts[i].Name] = true
-		}
-	}
-	var used []*v1.Volume
-	for i := range pod.Spec.Volumes {
-		if vol := &pod.Spec.Volumes[i]; mounted[vol.Name] && vol.Image == nil {
-			used = append(used, vol)
-		}
-	}
-	return used
 }
 
 // hasContent tells that podctl writes what the volume holds.

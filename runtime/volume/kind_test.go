@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -39,33 +38,6 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 				t.Errorf("Path = %q, want %q", got, test.path)
 			}
 		})
-	}
-}
-
-func TestUsedAreTheVolumesThatAreMounted(t *testing.T) {
-	mounts := func(names ...string) (list []v1.VolumeMount) {
-		for _, name := range names {
-			list = append(list, v1.VolumeMount{Name: name})
-		}
-		return list
-	}
-	image := v1.Volume{Name: "image", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}}
-	pod := &v1.Pod{Spec: v1.PodSpec{
-		Volumes: []v1.Volume{
-			emptyDirVolume("unused"), emptyDirVolume("debug"), emptyDirVolume("app"), image, emptyDirVolume("init"),
-		},
-		InitContainers: []v1.Container{{VolumeMounts: mounts("init", "image")}},
-		Containers:     []v1.Container{{VolumeMounts: mounts("app", "init", "app")}},
-		EphemeralContainers: []v1.EphemeralContainer{
-			{EphemeralContainerCommon: v1.EphemeralContainerCommon{VolumeMounts: mounts("debug")}},
-		},
-	}}
-	var got []string
-	for _, vol := range Used(pod) {
-		got = append(got, vol.Name)
-	}
-	if diff := cmp.Diff([]string{"debug", "app", "init"}, got); diff != "" {
-		t.Errorf("used volumes differ (-want +got):\n%s", diff)
 	}
 }
 

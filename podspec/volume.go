@@ -1,0 +1,39 @@
+package podspec
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// UsedVolumes lists the volumes that some container mounts, in the order of the
+// manifest. The others are not set up, and image volumes need not be (kubelet:
+// desired state of the world).
+func UsedVolumes(pod *v1.Pod) []*v1.Volume {
+	mounted := mountedNames(pod)
+	var used []*v1.Volume
+	for i := range pod.Spec.Volumes {
+		if vol := &pod.Spec.Volumes[i]; mounted[vol.Name] && vol.Image == nil {
+			used = append(used, vol)
+		}
+	}
+	return used
+}
+
+// mountedNames are the names of the volumes that some container mounts.
+func mountedNames(pod *v1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for _, ref := range Containers(pod) {
+		for i := range ref.VolumeMounts {
+			names[ref.VolumeMounts[i].Name] = true
+		}
+	}
+	return names
+}
+
+// HostPathType is what is asked of the path of a hostPath: nothing if it names no type, nor
+// for a volume of another kind, whose source is nil.
+func HostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
+	if source == nil || source.Type == nil {
+		return v1.HostPathUnset
+	}
+	return *source.Type
+}
