@@ -187,10 +187,8 @@ func (d *Desired) projectResources(tree map[string]any, c *v1.Container) {
 func (d *Desired) projectVolumes(tree map[string]any, c *v1.Container) {
 	volumes := map[string]any{}
 	for i := range c.VolumeMounts {
-		for j := range d.Pod.Spec.Volumes {
-			if vol := &d.Pod.Spec.Volumes[j]; vol.Name == c.VolumeMounts[i].Name {
-				volumes[vol.Name] = projectVolume(vol)
-			}
+		if vol, _ := FindVolume(d.Pod, c.VolumeMounts[i].Name); vol != nil {
+			volumes[vol.Name] = projectVolume(vol)
 		}
 	}
 	if len(volumes) > 0 {

@@ -4,6 +4,17 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// FindVolume returns the volume of that name and its field path; nil when the pod has
+// none.
+func FindVolume(pod *v1.Pod, name string) (vol *v1.Volume, path string) {
+	for i := range pod.Spec.Volumes {
+		if vol = &pod.Spec.Volumes[i]; vol.Name == name {
+			return vol, indexed("spec.volumes", i)
+		}
+	}
+	return nil, ""
+}
+
 // UsedVolumes lists the volumes that some container mounts, in the order of the
 // manifest. The others are not set up, and image volumes need not be (kubelet:
 // desired state of the world).

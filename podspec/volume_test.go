@@ -34,3 +34,13 @@ func TestUsedAreTheVolumesThatAreMounted(t *testing.T) {
 		t.Errorf("used volumes differ (-want +got):\n%s", diff)
 	}
 }
+
+func TestFindVolume(t *testing.T) {
+	pod := &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{{Name: "a"}, {Name: "b"}}}}
+	if vol, path := FindVolume(pod, "b"); vol != &pod.Spec.Volumes[1] || path != "spec.volumes[1]" {
+		t.Errorf("found %v at %q", vol, path)
+	}
+	if vol, path := FindVolume(pod, "c"); vol != nil || path != "" {
+		t.Errorf("found %v at %q, want nothing", vol, path)
+	}
+}

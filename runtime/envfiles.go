@@ -42,29 +42,26 @@ func (x *execution) envFiles(ref podspec.ContainerRef, mode mountMode) (map[cric
 
 // envFile reads one file of a volume. Links in it that lead out are refused.
 func (x *execution) envFile(ref *v1.FileKeySelector) (text []byte, err error) {
-	for i := range x.desired.Pod.Spec.Volumes {
-		vol := &x.desired.Pod.Spec.Volumes[i]
-		if vol.Name != ref.VolumeName {
-			continue
-		}
-		root, err := os.OpenRoot(x.volumePath(vol))
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, root.Close()) }()
-		f, err := root.OpenFile(ref.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
-			return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
-		}
-		text, err := podspec.ReadAtMost(f, envFileMax)
-		if err != nil {
-			return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
-		}
-		return text, nil
+	vol, _ := podspec.FindVolume(x.desired.Pod, ref.VolumeName)
+	if vol == nil {
+		return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
 	}
-	return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
+	root, err := os.OpenRoot(x.volumePath(vol))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	f, err := root.OpenFile(ref.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
+	}
+	text, err = podspec.ReadAtMost(f, envFileMax)
+	if err != nil {
+		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
+	}
+	return text, nil
 }

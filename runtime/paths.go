@@ -107,12 +107,8 @@ func (x *execution) subPaths(in *criconfig.ContainerInput, mode mountMode, paths
 }
 
 func (x *execution) isImageVolume(name string) bool {
-	for i := range x.desired.Pod.Spec.Volumes {
-		if vol := &x.desired.Pod.Spec.Volumes[i]; vol.Name == name {
-			return vol.Image != nil
-		}
-	}
-	return false
+	vol, _ := podspec.FindVolume(x.desired.Pod, name)
+	return vol != nil && vol.Image != nil
 }
 
 // runtimeHandler is the handler a pod asks for. A RuntimeClass is an object of a

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // etcHosts is where the pod's hosts file is mounted, unless the container mounts
@@ -45,7 +47,7 @@ func mounts(in *ContainerInput) ([]*runtimeapi.Mount, error) {
 }
 
 func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.Mount, error) {
-	vol := findVolume(in.Desired.Pod, m.Name)
+	vol, _ := podspec.FindVolume(in.Desired.Pod, m.Name)
 	if vol == nil {
 		return nil, fmt.Errorf("the pod has no volume %q", m.Name)
 	}
@@ -82,15 +84,6 @@ func mountImage(in *ContainerInput, m *v1.VolumeMount, vol *v1.Volume, mount *ru
 	mount.Image = &runtimeapi.ImageSpec{Image: id, UserSpecifiedImage: vol.Image.Reference, Annotations: in.Desired.Pod.Annotations}
 	mount.ImageSubPath, err = subPath(in, m)
 	return err
-}
-
-func findVolume(pod *v1.Pod, name string) *v1.Volume {
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].Name == name {
-			return &pod.Spec.Volumes[i]
-		}
-	}
-	return nil
 }
 
 func absolute(p string) string {

@@ -22,12 +22,11 @@ type Context struct {
 
 // find returns the volume of that name and its field path.
 func (c Context) find(name string) (*v1.Volume, string, error) {
-	for i := range c.Desired.Pod.Spec.Volumes {
-		if vol := &c.Desired.Pod.Spec.Volumes[i]; vol.Name == name {
-			return vol, fmt.Sprintf("spec.volumes[%d]", i), nil
-		}
+	vol, at := podspec.FindVolume(c.Desired.Pod, name)
+	if vol == nil {
+		return nil, "", fmt.Errorf("pod %s/%s has no volume %q", c.Desired.Pod.Namespace, c.Desired.Pod.Name, name)
 	}
-	return nil, "", fmt.Errorf("pod %s/%s has no volume %q", c.Desired.Pod.Namespace, c.Desired.Pod.Name, name)
+	return vol, at, nil
 }
 
 // fsGroup is the group that the pod's volumes belong to; nil when it names none.
