@@ -184,3 +184,12 @@ func ImageNames(pod *v1.Pod) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// RuntimeHandler is the runtime's handler that a pod asks for; empty for the default one.
+// A RuntimeClass is an object of a cluster; here its name is the handler's.
+func RuntimeHandler(pod *v1.Pod) string {
+	if name := pod.Spec.RuntimeClassName; name != nil {
+		return *name
+	}
+	return ""
+}

@@ -55,7 +55,7 @@ func (o *obstacles) pod(pod *v1.Pod) {
 	for i := range pod.Spec.EphemeralContainers {
 		o.list = append(o.list, Obstacle{indexed("spec.ephemeralContainers", i), "a static pod may not have ephemeral containers", true})
 	}
-	if name := pod.Spec.RuntimeClassName; name != nil && *name != "" {
+	if RuntimeHandler(pod) != "" {
 		o.restart("spec.runtimeClassName", "a kubelet without an API server knows no RuntimeClass")
 	}
 	if pod.Spec.ActiveDeadlineSeconds != nil {

@@ -110,12 +110,3 @@ func (x *execution) isImageVolume(name string) bool {
 	vol, _ := podspec.FindVolume(x.desired.Pod, name)
 	return vol != nil && vol.Image != nil
 }
-
-// runtimeHandler is the handler a pod asks for. A RuntimeClass is an object of a
-// cluster; here its name is the handler's.
-func runtimeHandler(pod *v1.Pod) string {
-	if name := pod.Spec.RuntimeClassName; name != nil {
-		return *name
-	}
-	return ""
-}

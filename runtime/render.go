@@ -38,7 +38,7 @@ const (
 func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messages, error) {
 	r := &renderer{desired: renderable(d), pod: layout.Pod(d.Pod.UID), node: machine.Node("/")}
 	r.node.CgroupRoot, r.node.SeccompRoot = cgroupRoot, layout.Seccomp()
-	r.node.Handlers = map[string]criconfig.Handler{runtimeHandler(d.Pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
+	r.node.Handlers = map[string]criconfig.Handler{podspec.RuntimeHandler(d.Pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
 	if criconfig.OwnUsers(d.Pod) {
 		r.users = &criconfig.IDMapping{HostID: 65536, Length: 65536}
 	}

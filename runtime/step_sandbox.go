@@ -6,6 +6,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
@@ -30,7 +31,7 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 		return "", because("CreatePodSandboxError", err)
 	}
 	reply, err := x.e.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
-		Config: config, RuntimeHandler: runtimeHandler(x.desired.Pod),
+		Config: config, RuntimeHandler: podspec.RuntimeHandler(x.desired.Pod),
 	})
 	if err != nil {
 		return "", because("CreatePodSandboxError", x.reservedOr(err, "", s.Attempt))

@@ -122,10 +122,7 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
-	handler := ""
-	if name := in.Desired.Pod.Spec.RuntimeClassName; name != nil {
-		handler = *name
-	}
+	handler := podspec.RuntimeHandler(in.Desired.Pod)
 	able := in.Node.Handlers[handler].RecursiveReadOnlyMounts
 	switch *m.RecursiveReadOnly {
 	case v1.RecursiveReadOnlyIfPossible:

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // namespaces says which namespaces a pod shares with whom (kubelet:
@@ -53,10 +55,7 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 	if !OwnUsers(pod) {
 		return nil
 	}
-	handler := ""
-	if pod.Spec.RuntimeClassName != nil {
-		handler = *pod.Spec.RuntimeClassName
-	}
+	handler := podspec.RuntimeHandler(pod)
 	if !node.Handlers[handler].UserNamespaces {
 		return fmt.Errorf("spec.hostUsers: the runtime does not support user namespaces with its handler %q (containerd 2.0 and newer do, with runc 1.2)", handler)
 	}

@@ -34,15 +34,14 @@ func (b *builder) sandboxHeld() bool {
 }
 
 // handlerFault says that the runtime does not have the handler the pod asks for.
-// A RuntimeClass is an object of a cluster; here its name is the handler's.
 func (v *view) handlerFault() string {
-	name, has := v.pod.Spec.RuntimeClassName, v.obs.Runtime.Handlers
-	if name == nil || *name == "" || has == nil || slices.Contains(has, *name) {
+	name, has := podspec.RuntimeHandler(v.pod), v.obs.Runtime.Handlers
+	if name == "" || has == nil || slices.Contains(has, name) {
 		return ""
 	}
 	named := slices.DeleteFunc(slices.Clone(has), func(h string) bool { return h == "" })
 	return fmt.Sprintf("spec.runtimeClassName: the runtime has no handler %q; it has %s",
-		*name, firstOf(strings.Join(named, ", "), "only its default one, which needs no runtimeClassName"))
+		name, firstOf(strings.Join(named, ", "), "only its default one, which needs no runtimeClassName"))
 }
 
 // Port is a port of the node that a pod publishes.
