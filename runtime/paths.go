@@ -28,9 +28,13 @@ func (e *Engine) userNamespace(pod *v1.Pod) (*criconfig.IDMapping, error) {
 		return nil, err
 	}
 	if !given {
-		ids = state.IDRange{First: 65536, Length: 65536}
+		ids = state.AnyIDs()
 	}
-	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
+	return idMapping(ids), nil
+}
+
+func idMapping(ids state.IDRange) *criconfig.IDMapping {
+	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}
 }
 
 // containerPaths are the paths a container's configuration names. For a proof

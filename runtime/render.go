@@ -40,7 +40,7 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 	r.node.CgroupRoot, r.node.SeccompRoot = cgroupRoot, layout.Seccomp()
 	r.node.Handlers = map[string]criconfig.Handler{podspec.RuntimeHandler(d.Pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
 	if criconfig.OwnUsers(d.Pod) {
-		r.users = &criconfig.IDMapping{HostID: 65536, Length: 65536}
+		r.users = idMapping(state.AnyIDs())
 	}
 	out := &Messages{Pod: plan.RefOf(d.Pod)}
 	paths := criconfig.Paths{LogDir: r.pod.LogDir(d.Pod.Namespace, d.Pod.Name), UserNS: r.users}

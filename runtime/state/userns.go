@@ -26,6 +26,9 @@ const (
 	idRangeLast   = 1<<32 - idRangeLength
 )
 
+// AnyIDs is a range as pods are given them: it stands for that of a pod that has none yet.
+func AnyIDs() IDRange { return IDRange{First: idRangeFirst, Length: idRangeLength} }
+
 // usernsMode is the mode of the file, in which there is no secret.
 const usernsMode = 0o644
 
