@@ -49,9 +49,14 @@ func (e *Engine) PullImage(ctx context.Context, r image.Request, report func(Pul
 	if err != nil {
 		return image.Info{}, err
 	}
-	info, present, err := image.Status(ctx, e.client.Images, r.Image)
+	return e.pulledImage(ctx, r.Image)
+}
+
+// pulledImage is what the runtime knows of an image that it says it pulled.
+func (e *Engine) pulledImage(ctx context.Context, name string) (image.Info, error) {
+	info, present, err := image.Status(ctx, e.client.Images, name)
 	if err == nil && !present {
-		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", r.Image)
+		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", name)
 	}
 	return info, err
 }

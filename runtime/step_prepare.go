@@ -92,10 +92,7 @@ func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error)
 		x.noteFailure(s.Container, err)
 		return "", err
 	}
-	info, present, err := image.Status(ctx, x.e.client.Images, s.Image)
-	if err == nil && !present {
-		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", s.Image)
-	}
+	info, err := x.e.pulledImage(ctx, s.Image)
 	if err != nil {
 		return "", because("ImageInspectError", err)
 	}
