@@ -68,8 +68,9 @@ func unusableEndpoint(err error) doctor.Endpoint {
 // left alone: credentials of registries may be there.
 type runtimeInfo struct {
 	config struct {
-		Root       string `json:"containerdRootDir"`
-		Containerd struct {
+		Root         string `json:"containerdRootDir"`
+		SandboxImage string `json:"sandboxImage"`
+		Containerd   struct {
 			Default  string `json:"defaultRuntimeName"`
 			Runtimes map[string]struct {
 				Options struct{ SystemdCgroup bool } `json:"options"`

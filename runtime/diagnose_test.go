@@ -23,12 +23,12 @@ func TestRuntimeInfo(t *testing.T) {
 	}
 	info := readInfo(map[string]string{
 		"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"old":{"options":null},"runc":{"options":{"SystemdCgroup":true}}}},` +
-			`"registry":{"configs":{"x":{"auth":{"password":"hidden"}}}},"containerdRootDir":"/var/lib/containerd"}`,
+			`"registry":{"configs":{"x":{"auth":{"password":"hidden"}}}},"containerdRootDir":"/var/lib/containerd","sandboxImage":"registry.local/pause:1"}`,
 		"cniconfig": `{"PluginDirs":["` + dir + `"],"PluginConfDir":"` + dir + `","Networks":[` +
 			`{"Config":{"Name":"cni-loopback","Plugins":[{"Network":{"type":"loopback","ipam":{}}}]}},` +
 			`{"Config":{"Name":"net","Plugins":[{"Network":{"type":"bridge","ipam":{"type":"host-local"}}},{"Network":{"type":"portmap"}}]}}]}`,
 	})
-	if !info.config.Containerd.Runtimes["runc"].Options.SystemdCgroup || info.config.Root != "/var/lib/containerd" {
+	if !info.config.Containerd.Runtimes["runc"].Options.SystemdCgroup || info.config.Root != "/var/lib/containerd" || info.config.SandboxImage != "registry.local/pause:1" {
 		t.Errorf("%+v", info.config)
 	}
 	want := &doctor.CNI{

@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,13 +177,7 @@ func (e *Engine) sandboxImage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking the runtime for its sandbox image: %w", err)
 	}
-	var config struct {
-		SandboxImage string `json:"sandboxImage"`
-	}
-	if err := json.Unmarshal([]byte(reply.GetInfo()["config"]), &config); err != nil {
-		return "", nil //nolint:nilerr // what another runtime says there is its own business
-	}
-	return config.SandboxImage, nil
+	return readInfo(reply.GetInfo()).config.SandboxImage, nil
 }
 
 // addUsers notes at each image the containers that need it. Those of others count
