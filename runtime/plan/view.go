@@ -3,10 +3,10 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -196,35 +196,10 @@ func ShortID(id string) string {
 	return id[:min(len(id), 12)]
 }
 
-// ago says how long before now a moment was, in the two largest units.
+// ago says how long before now a moment was, as kubectl writes it.
 func (v *view) ago(t time.Time) string {
 	if t.IsZero() || t.UnixNano() == 0 || v.now.Before(t) {
 		return "just now"
 	}
-	return duration(v.now.Sub(t)) + " ago"
-}
-
-// duration writes a length of time as kubectl does: 40s, 3m, 2h5m, 4d.
-func duration(d time.Duration) string {
-	s := int64(d / time.Second)
-	switch {
-	case s < 120:
-		return strconv.FormatInt(s, 10) + "s"
-	case s < 600:
-		return twoUnits(s/60, "m", s%60, "s")
-	case s < 3*3600:
-		return strconv.FormatInt(s/60, 10) + "m"
-	case s < 48*3600:
-		return twoUnits(s/3600, "h", s%3600/60, "m")
-	default:
-		return twoUnits(s/86400, "d", s%86400/3600, "h")
-	}
-}
-
-func twoUnits(a int64, unitA string, b int64, unitB string) string {
-	text := strconv.FormatInt(a, 10) + unitA
-	if b > 0 {
-		text += strconv.FormatInt(b, 10) + unitB
-	}
-	return text
+	return duration.HumanDuration(v.now.Sub(t)) + " ago"
 }
