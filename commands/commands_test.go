@@ -165,7 +165,7 @@ func TestExitCodes(t *testing.T) {
 func TestPlanView(t *testing.T) {
 	until := time.Date(2026, 5, 4, 12, 4, 40, 0, time.Local)
 	p := &plan.Plan{
-		Pod: plan.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99",
+		Pod: plan.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99bbcccc",
 		Steps: []plan.Step{
 			{ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5", Message: "absent"},
 			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},
@@ -188,7 +188,7 @@ func TestPlanView(t *testing.T) {
 		Later:   []string{"something (when it is time)"},
 		Summary: plan.Summary{Start: 1, Replace: 1, Update: 1, Hold: 1, Keep: 2},
 	}
-	want := `Pod default/web · containerd 2.4.2 · sandbox 7b2c1e0a, 10.88.0.7
+	want := `Pod default/web · containerd 2.4.2 · sandbox 7b2c1e0a99bb, 10.88.0.7
 
   = init migrate  done, exited 0 3m ago
 -/+ app           replace                # image: a:1.4 -> a:1.5

@@ -84,7 +84,7 @@ func (v *podView) stateAge(s *v1.ContainerStatus) string {
 	return "<unknown>"
 }
 
-// shortContainerID is an id as crictl and nerdctl show it.
+// shortContainerID is the id of a status, which names the runtime, as people read it.
 func shortContainerID(id string) string {
 	_, id, _ = strings.Cut(id, "://")
 	return plan.ShortID(id)

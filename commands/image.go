@@ -129,7 +129,7 @@ func (g *globals) pullImage(ctx context.Context, engine *runtime.Engine, r image
 	if err != nil {
 		return err
 	}
-	g.print("pulled %s  %s  %s  %.1fs", r.Image, shortID(digestOf(&info)), humanSize(int64(info.Size)), g.env.Now().Sub(began).Seconds())
+	g.print("pulled %s  %s  %s  %.1fs", r.Image, shortDigest(digestOf(&info)), humanSize(int64(info.Size)), g.env.Now().Sub(began).Seconds())
 	return nil
 }
 

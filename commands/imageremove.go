@@ -79,7 +79,7 @@ func inUse(img *runtime.Image, name string) error {
 func hasOthers(img *runtime.Image, name string) error {
 	if others := img.OtherNames(name); len(others) > 0 {
 		return fmt.Errorf("image %s has other names, which would go with it: %s; remove it by its id %s, or use --force",
-			name, strings.Join(others, ", "), shortID(img.ID))
+			name, strings.Join(others, ", "), shortDigest(img.ID))
 	}
 	return nil
 }

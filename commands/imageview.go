@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // imageView writes images: a line for each name of each.
@@ -80,9 +81,9 @@ func (v *imageView) rows(img *runtime.Image) [][]string {
 
 func (v *imageView) row(img *runtime.Image, repository, tag, digest string) []string {
 	if !v.digests {
-		digest = shortID(digest)
+		digest = shortDigest(digest)
 	}
-	id := shortID(strings.TrimPrefix(img.ID, "sha256:"))
+	id := plan.ShortID(strings.TrimPrefix(img.ID, "sha256:"))
 	return []string{
 		cmp.Or(repository, noValue), cmp.Or(tag, noValue), cmp.Or(digest, noValue), id, humanSize(int64(img.Size)), usersText(img),
 	}
@@ -112,14 +113,11 @@ func usersText(img *runtime.Image) string {
 	return fmt.Sprintf("%s +%d", users[0], len(users)-1)
 }
 
-// shortLength is how many digits of an id are shown.
-const shortLength = 12
-
-// shortID is the beginning of an id or a digest.
-func shortID(id string) string {
-	algorithm, digits, found := strings.Cut(id, ":")
+// shortDigest is the beginning of a digest, behind the name of its algorithm if it has one.
+func shortDigest(digest string) string {
+	algorithm, digits, found := strings.Cut(digest, ":")
 	if !found {
-		return id[:min(len(id), shortLength)]
+		return plan.ShortID(digest)
 	}
-	return algorithm + ":" + digits[:min(len(digits), shortLength)]
+	return algorithm + ":" + plan.ShortID(digits)
 }

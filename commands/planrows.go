@@ -38,7 +38,7 @@ func (v *planView) sandboxRows(p *plan.Plan) []planRow {
 		return []planRow{{symbol: symbolStop, name: "sandbox", action: action, comment: p.Steps[stop].Message}}
 	}
 	if old := find(p, plan.RemoveSandbox, ""); old != nil {
-		return []planRow{{symbol: symbolStop, name: "sandbox " + short(old.SandboxID), action: "remove", comment: old.Message}}
+		return []planRow{{symbol: symbolStop, name: "sandbox " + plan.ShortID(old.SandboxID), action: "remove", comment: old.Message}}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (v *planView) write(p *plan.Plan) error {
 func (v *planView) header(p *plan.Plan) string {
 	parts := []string{"Pod " + p.Pod.String(), strings.TrimSpace(p.Runtime.Name + " " + strings.TrimPrefix(p.Runtime.Version, "v"))}
 	if p.SandboxID != "" && !p.CreateSandbox {
-		parts = append(parts, "sandbox "+short(p.SandboxID)+sandboxIPs(p))
+		parts = append(parts, "sandbox "+plan.ShortID(p.SandboxID)+sandboxIPs(p))
 	}
 	return v.paint.bold(printable(strings.Join(parts, " · ")))
 }
@@ -71,8 +71,6 @@ func sandboxIPs(p *plan.Plan) string {
 	}
 	return ""
 }
-
-func short(id string) string { return id[:min(len(id), 8)] }
 
 func (v *planView) writeRows(b *strings.Builder, rows []planRow) {
 	nameWidth, actionWidth := 8, 8

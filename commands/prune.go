@@ -185,7 +185,7 @@ func garbageText(one *runtime.Garbage) string {
 	case runtime.GarbageContainer:
 		return fmt.Sprintf("container %s, attempt %d", one.Name, one.Attempt)
 	case runtime.GarbageSandbox:
-		return "sandbox " + shortID(one.ID)
+		return "sandbox " + plan.ShortID(one.ID)
 	case runtime.GarbageFiles:
 		return "volumes and files"
 	case runtime.GarbageLogs:

@@ -190,8 +190,7 @@ func (v *view) probe(c *Container, t ProbeType) (ProbeRecord, bool) {
 	return r, ok
 }
 
-// ShortID is an id as people read it, as crictl and nerdctl show it: its first twelve
-// digits.
+// ShortID is an id as people read it, and as nerdctl shows it: its first twelve digits.
 func ShortID(id string) string {
 	return id[:min(len(id), 12)]
 }
