@@ -275,10 +275,8 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 		return "", x.applyCgroup()
 	case plan.RemoveCgroup:
 		return "", x.removeCgroup()
-	case plan.PrepareVolume:
+	case plan.PrepareVolume, plan.UpdateVolume:
 		return "", x.prepareVolume(ctx, s)
-	case plan.UpdateVolume:
-		return "", x.updateVolume(ctx, s)
 	case plan.RemoveVolume:
 		return "", x.removeVolumes(ctx)
 	case plan.PullImage:

@@ -55,10 +55,6 @@ func (x *execution) prepareVolume(ctx context.Context, s *plan.Step) error {
 	return because("FailedMount", volume.Prepare(ctx, x.e.volumeContext(x.desired), s.Volume))
 }
 
-func (x *execution) updateVolume(ctx context.Context, s *plan.Step) error {
-	return because("FailedMount", volume.Update(ctx, x.e.volumeContext(x.desired), s.Volume))
-}
-
 func (x *execution) removeVolumes(ctx context.Context) error {
 	err := volume.RemoveAll(x.e.layout.Pod(x.plan.Pod.UID))
 	if err != nil || !x.opts.RemoveVolumes || x.journal.Applied == nil {

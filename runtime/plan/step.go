@@ -12,7 +12,9 @@ const (
 	CreateCgroup Kind = "CreateCgroup"
 	// PrepareVolume makes a volume ready to be mounted, or checks a host path.
 	PrepareVolume Kind = "PrepareVolume"
-	// UpdateVolume writes new content into a volume that is in use.
+	// UpdateVolume writes new content into a volume that is in use, all files at
+	// once. Containers that mount a subPath of it keep what they have, as they do
+	// under a kubelet.
 	UpdateVolume Kind = "UpdateVolume"
 	// RemoveVolume unmounts and removes the pod's volumes.
 	RemoveVolume Kind = "RemoveVolume"

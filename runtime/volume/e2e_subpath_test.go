@@ -95,7 +95,7 @@ func TestSubPathOfAConfigMap(t *testing.T) {
 	target := subPath(t, c, 0, "a")
 	wantText(t, target, "1")
 	c.Desired.Objects.ConfigMaps["conf"].Data["a"] = "2"
-	if err := Update(t.Context(), c, "conf"); err != nil {
+	if err := Prepare(t.Context(), c, "conf"); err != nil {
 		t.Fatal(err)
 	}
 	wantText(t, target, "1") // A container that runs keeps what it has.

@@ -189,7 +189,7 @@ func TestEverythingButConfigMapsLiesInMemory(t *testing.T) {
 		t.Errorf("on the configMap is mounted %+v", m)
 	}
 	c.Desired.Pod.Labels = map[string]string{"tier": "back"}
-	if err := Update(t.Context(), c, "all"); err != nil {
+	if err := Prepare(t.Context(), c, "all"); err != nil {
 		t.Fatal(err)
 	}
 	wantPrepared(t, c, "all")
@@ -220,7 +220,7 @@ func TestUpdateThatDoesNotFitKeepsTheOld(t *testing.T) {
 	old := c.Desired.Objects.Secrets["tls"].Data["key"]
 	c.Desired.Objects.Secrets["tls"].Data["key"] = make([]byte, 1<<20)
 	for range 2 {
-		if err := Update(t.Context(), c, "tls"); err == nil {
+		if err := Prepare(t.Context(), c, "tls"); err == nil {
 			t.Fatal("1 MiB fits into 128 KiB")
 		}
 	}

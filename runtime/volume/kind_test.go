@@ -60,7 +60,7 @@ func TestVolumeThatIsNotThePods(t *testing.T) {
 	_, _, diskErr := OnDisk(c, "other")
 	_, wantedErr := Wanted(c, "other")
 	for what, err := range map[string]error{
-		"Prepare": Prepare(t.Context(), c, "other"), "Update": Update(t.Context(), c, "other"), "OnDisk": diskErr, "Wanted": wantedErr,
+		"Prepare": Prepare(t.Context(), c, "other"), "OnDisk": diskErr, "Wanted": wantedErr,
 	} {
 		if err == nil || !strings.Contains(err.Error(), `default/web has no volume "other"`) {
 			t.Errorf("%s: error %v, want one that names pod and volume", what, err)

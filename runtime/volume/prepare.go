@@ -12,9 +12,10 @@ import (
 
 // Prepare makes a volume ready to be mounted: it creates and mounts what is
 // missing, writes content, and checks a hostPath. It may be called again at any
-// time; what is complete stays as it is. When it fails, a volume of the pod's own
-// that was not there before is not there after. What was made on the host stays,
-// and so does the directory of a claim: other pods may have found it.
+// time: content is brought up to date, also while it is in use, and what is
+// complete stays as it is. When it fails, a volume of the pod's own that was not
+// there before is not there after. What was made on the host stays, and so does
+// the directory of a claim: other pods may have found it.
 func Prepare(ctx context.Context, c Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -27,13 +28,6 @@ func Prepare(ctx context.Context, c Context, name string) error {
 		return fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err)
 	}
 	return nil
-}
-
-// Update brings the content of a volume that is in use up to date, all files at
-// once. Containers that mount a subPath of it keep what they have, as they do
-// under a kubelet.
-func Update(ctx context.Context, c Context, name string) error {
-	return Prepare(ctx, c, name)
 }
 
 func (c Context) prepare(vol *v1.Volume, at string) error {

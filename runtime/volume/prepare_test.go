@@ -122,7 +122,7 @@ func TestConfigMapIsPreparedAndUpdated(t *testing.T) {
 	if wanted, wantedErr := Wanted(c, "conf"); err != nil || wantedErr != nil || !prepared || digest == wanted {
 		t.Fatalf("after a change: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
 	}
-	if err := Update(t.Context(), c, "conf"); err != nil {
+	if err := Prepare(t.Context(), c, "conf"); err != nil {
 		t.Fatal(err)
 	}
 	wantPrepared(t, c, "conf")
@@ -161,7 +161,7 @@ func TestLostLinkIsADifference(t *testing.T) {
 		if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
 			t.Errorf("%s: OnDisk = %q, %v, %v; want a difference", name, digest, prepared, err)
 		}
-		if err := Update(t.Context(), c, "conf"); err != nil {
+		if err := Prepare(t.Context(), c, "conf"); err != nil {
 			t.Fatal(err)
 		}
 		wantPrepared(t, c, "conf")
@@ -195,7 +195,7 @@ func TestUnresolvedUpdateKeepsWhatIsThere(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"))
 	prepare(t, c, "conf")
 	delete(c.Desired.Objects.ConfigMaps, "conf")
-	if err := Update(t.Context(), c, "conf"); err == nil {
+	if err := Prepare(t.Context(), c, "conf"); err == nil {
 		t.Error("no error")
 	}
 	wantText(t, filepath.Join(c.dir(t, "conf"), "a"), "1")
@@ -233,7 +233,7 @@ func TestFailedUpdateKeepsTheVolume(t *testing.T) {
 	c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "x"}))
 	prepare(t, c, "conf")
 	c.Desired.Pod.Spec.Volumes[0].ConfigMap.Items = []v1.KeyToPath{{Key: "a", Path: "x"}, {Key: "b", Path: "x/y"}}
-	if err := Update(t.Context(), c, "conf"); err == nil {
+	if err := Prepare(t.Context(), c, "conf"); err == nil {
 		t.Fatal("a file that is a directory as well: no error")
 	}
 	wantText(t, filepath.Join(c.dir(t, "conf"), "x"), "1")
