@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,7 +39,7 @@ func (v *podView) containerRows(pods []*v1.Pod) [][]string {
 				row = append([]string{pod.Namespace}, row...)
 			}
 			if v.wide {
-				row = append(row, dash(shortContainerID(s.ContainerID)))
+				row = append(row, cmp.Or(shortContainerID(s.ContainerID), noValue))
 			}
 			rows = append(rows, row)
 		}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -132,7 +133,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.field(0, "Name", "%s", pod.Name)
 	v.field(0, "Namespace", "%s", pod.Namespace)
 	v.field(0, "UID", "%s", pod.UID)
-	v.field(0, "Source", "%s", dash(d.Source))
+	v.field(0, "Source", "%s", cmp.Or(d.Source, noValue))
 	if pod.Status.StartTime != nil {
 		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))
 	}
@@ -143,7 +144,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	for _, ip := range pod.Status.PodIPs {
 		ips = append(ips, ip.IP)
 	}
-	v.field(0, "IPs", "%s", dash(strings.Join(ips, ", ")))
+	v.field(0, "IPs", "%s", cmp.Or(strings.Join(ips, ", "), noValue))
 	v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
 	v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
 	v.containers("Init Containers", podspec.InitContainers(pod), pod)
@@ -223,9 +224,9 @@ func (v *description) containers(title string, refs []podspec.ContainerRef, pod 
 
 func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	v.heading(1, ref.Name)
-	v.field(2, "Container ID", "%s", dash(s.ContainerID))
+	v.field(2, "Container ID", "%s", cmp.Or(s.ContainerID, noValue))
 	v.field(2, "Image", "%s", ref.Image)
-	v.field(2, "Image ID", "%s", dash(s.ImageID))
+	v.field(2, "Image ID", "%s", cmp.Or(s.ImageID, noValue))
 	var ports []string
 	for _, p := range ref.Ports {
 		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s %d/%s", p.Name, p.ContainerPort, p.Protocol), " "))

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,7 +44,7 @@ func (v *description) optional(name, value string) {
 
 func (v *description) pairs(name string, values map[string]string) {
 	if len(values) == 0 {
-		v.field(0, name, "<none>")
+		v.field(0, name, noValue)
 		return
 	}
 	for i, key := range slices.Sorted(maps.Keys(values)) {
@@ -69,7 +70,7 @@ func (v *description) state(name string, s *v1.ContainerState) {
 		v.field(2, name, "Terminated: %s, exit code %d, %s", endText(t, ""), t.ExitCode, v.when(t.FinishedAt.Time))
 		v.message(t.Message)
 	case s.Waiting != nil:
-		v.field(2, name, "Waiting: %s", dash(s.Waiting.Reason))
+		v.field(2, name, "Waiting: %s", cmp.Or(s.Waiting.Reason, noValue))
 		v.message(s.Waiting.Message)
 	}
 }
@@ -124,7 +125,7 @@ func (v *description) events(h *state.History, pod *v1.Pod) {
 		lines = append(lines, fmt.Sprintf("%-8s %-22s %-20s %-12s %s", e.Type, e.Reason, seenText(v.now, e), object, e.Message))
 	}
 	if len(lines) == 0 {
-		v.field(0, "Events", "<none>")
+		v.field(0, "Events", noValue)
 		return
 	}
 	v.heading(0, "Events")

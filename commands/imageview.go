@@ -19,8 +19,6 @@ type imageView struct {
 	quiet   bool
 }
 
-const noValue = "<none>"
-
 func (v *imageView) write(w io.Writer, images []*runtime.Image) error {
 	switch {
 	case isDocument(v.output):

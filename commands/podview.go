@@ -45,7 +45,7 @@ func (v *podView) rows(pods []*v1.Pod) [][]string {
 			row = append([]string{pod.Namespace}, row...)
 		}
 		if v.wide {
-			row = append(row, dash(pod.Status.PodIP), string(pod.UID))
+			row = append(row, cmp.Or(pod.Status.PodIP, noValue), string(pod.UID))
 		}
 		if v.owners {
 			row = append(row, ownerText(pod))
@@ -58,13 +58,6 @@ func (v *podView) rows(pods []*v1.Pod) [][]string {
 // ownerText says who made a pod.
 func ownerText(pod *v1.Pod) string {
 	return cmp.Or(pod.Annotations[runtime.AnnotationOwner], "podctl")
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "<none>"
-	}
-	return text
 }
 
 // readyText counts the containers that are ready, sidecars included.

@@ -10,6 +10,9 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
+// noValue stands where there is nothing to tell, as in kubectl.
+const noValue = "<none>"
+
 // table prints rows under upper-case headers: no borders, left aligned, three
 // blanks between columns, as kubectl and nerdctl do.
 func table(w io.Writer, header []string, rows [][]string) error {
