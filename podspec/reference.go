@@ -26,7 +26,7 @@ const (
 	kindClaim     = "PersistentVolumeClaim"
 )
 
-// referredObjects lists the ConfigMaps and Secrets a pod names anywhere.
+// referredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere.
 func referredObjects(pod *v1.Pod) []objectName {
 	var names []objectName
 	for _, ref := range pod.Spec.ImagePullSecrets {

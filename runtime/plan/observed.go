@@ -17,7 +17,7 @@ type Observed struct {
 	Sandboxes  []Sandbox
 	Containers []Container
 	// Ports are the ports of the node that the pod wants and somebody else has, as
-	// protocol/port, with who has them. Nil when nobody looked.
+	// Port.String writes them, with who has them. Nil when nobody looked.
 	Ports map[string]string
 	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
 	Capacity v1.ResourceList
@@ -47,7 +47,7 @@ type Runtime struct {
 	// NetworkMessage is the runtime's own word on a network that is not ready.
 	NetworkMessage string
 	// Handlers are the runtime handlers it has, "" being the default one; nil
-	// when the runtime does not tell (containerd before 2.0).
+	// when neither its status nor its configuration tells them.
 	Handlers []string
 }
 
