@@ -11,7 +11,7 @@ import (
 // CreateContainerConfigError: they name the field.
 func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
-	if err := CheckRunAsNonRoot(pod, c, in.Image); err != nil {
+	if err := checkRunAsNonRoot(pod, c, in.Image); err != nil {
 		return nil, fmt.Errorf("%s.%w", in.Container.Path, err)
 	}
 	env, err := environment(&in)

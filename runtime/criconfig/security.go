@@ -69,9 +69,9 @@ func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.Security
 	}
 }
 
-// CheckRunAsNonRoot refuses a container that must not run as root and would, or
+// checkRunAsNonRoot refuses a container that must not run as root and would, or
 // of which nobody can tell (kubelet: verifyRunAsNonRoot).
-func CheckRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
+func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
 	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
 	if !isTrue(effective.RunAsNonRoot) {
 		return nil

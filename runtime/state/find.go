@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UIDs lists the pods that have a journal, in order. A state directory that does
+// uids lists the pods that have a journal, in order. A state directory that does
 // not exist has none.
-func (l Layout) UIDs() ([]types.UID, error) {
+func (l Layout) uids() ([]types.UID, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ type Entry struct {
 // Journals reads every journal there is, in the order of the uids. One that
 // cannot be read is an entry with an error and does not hide the others.
 func (l Layout) Journals() ([]Entry, error) {
-	uids, err := l.UIDs()
+	uids, err := l.uids()
 	if err != nil {
 		return nil, err
 	}

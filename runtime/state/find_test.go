@@ -19,9 +19,9 @@ func writeApplied(t *testing.T, l Layout, namespace, name string, uid types.UID)
 
 func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 	l := newLayout(t)
-	uids, err := l.UIDs()
+	uids, err := l.uids()
 	if err != nil || len(uids) != 0 {
-		t.Fatalf("UIDs without a state directory = %v, %v; want none", uids, err)
+		t.Fatalf("uids without a state directory = %v, %v; want none", uids, err)
 	}
 	writeApplied(t, l, "default", "web", "u2")
 	writeApplied(t, l, "default", "db", "u1")
@@ -29,9 +29,9 @@ func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 		write(t, filepath.Join(l.pods(), path), "")
 	}
 	write(t, filepath.Join(l.pods(), "file"), "")
-	uids, err = l.UIDs()
+	uids, err = l.uids()
 	if diff := cmp.Diff([]types.UID{"u1", "u2"}, uids); diff != "" || err != nil {
-		t.Errorf("UIDs differ (-want +got), error %v:\n%s", err, diff)
+		t.Errorf("uids differ (-want +got), error %v:\n%s", err, diff)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	}
 	write(t, l.pods(), "a file where the directory should be")
 	for what, list := range map[string]func() error{
-		"UIDs":     func() error { _, err := l.UIDs(); return err },
+		"uids":     func() error { _, err := l.uids(); return err },
 		"Journals": func() error { _, err := l.Journals(); return err },
 	} {
 		if list() == nil {

@@ -162,7 +162,7 @@ func (p Pod) removeUnfinished() error {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !strings.HasPrefix(name, "."+filepath.Base(p.JournalFile())) && !strings.HasPrefix(name, "."+filepath.Base(p.UserNamespaceFile())) {
+		if !strings.HasPrefix(name, "."+filepath.Base(p.JournalFile())) && !strings.HasPrefix(name, "."+filepath.Base(p.userNamespaceFile())) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(p.Dir(), name)); err != nil {

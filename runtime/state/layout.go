@@ -59,9 +59,9 @@ func (p Pod) JournalFile() string { return filepath.Join(p.Dir(), "journal.json"
 // EtcHosts is the hosts file that the pod's containers share.
 func (p Pod) EtcHosts() string { return filepath.Join(p.Dir(), "etc-hosts") }
 
-// UserNamespaceFile is where a kubelet keeps the id mappings of a pod with a
+// userNamespaceFile is where a kubelet keeps the id mappings of a pod with a
 // user namespace of its own.
-func (p Pod) UserNamespaceFile() string { return filepath.Join(p.Dir(), "userns") }
+func (p Pod) userNamespaceFile() string { return filepath.Join(p.Dir(), "userns") }
 
 // EmptyDir is the kubelet's name of the plugin behind emptyDir volumes, and
 // behind all volumes whose content podctl writes.

@@ -79,14 +79,14 @@ type DeletedLog struct {
 // ListDeletedLogs lists what SetAsideLogs has set aside, by name. What lies there
 // under other names is not podctl's.
 func (l Layout) ListDeletedLogs() ([]DeletedLog, error) {
-	entries, err := os.ReadDir(l.DeletedLogs())
+	entries, err := os.ReadDir(l.deletedLogs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the logs of deleted pods: %w", err)
 	}
 	var logs []DeletedLog
 	for _, entry := range entries {
 		if d, ok := parseDeletedLog(entry.Name()); ok && entry.IsDir() {
-			d.Path = filepath.Join(l.DeletedLogs(), entry.Name())
+			d.Path = filepath.Join(l.deletedLogs(), entry.Name())
 			logs = append(logs, d)
 		}
 	}
@@ -110,8 +110,8 @@ func parseDeletedLog(name string) (DeletedLog, bool) {
 // RemoveDeletedLog removes the logs of a deleted pod. The caller holds the pod's
 // lock.
 func (l Layout) RemoveDeletedLog(d DeletedLog) error {
-	if filepath.Dir(d.Path) != l.DeletedLogs() {
-		return fmt.Errorf("removing the logs of a deleted pod: %s does not lie in %s", d.Path, l.DeletedLogs())
+	if filepath.Dir(d.Path) != l.deletedLogs() {
+		return fmt.Errorf("removing the logs of a deleted pod: %s does not lie in %s", d.Path, l.deletedLogs())
 	}
 	if err := os.RemoveAll(d.Path); err != nil {
 		return fmt.Errorf("removing the logs of a deleted pod: %w", err)
@@ -137,7 +137,7 @@ func (p Pod) RemoveAllLogs(namespace, name string) error {
 
 // LogsSize is how much the logs of one attempt of a container take on disk.
 func (p Pod) LogsSize(namespace, name, container string, attempt uint32) int64 {
-	dir := p.ContainerLogDir(namespace, name, container)
+	dir := p.containerLogDir(namespace, name, container)
 	files, err := readLogDir(dir)
 	if err != nil {
 		return 0

@@ -52,7 +52,7 @@ func TestDeletedLogs(t *testing.T) {
 	if err := pod.SetAsideLogs("default", "web.a", time.Date(2026, 5, 4, 1, 2, 3, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(l.DeletedLogs(), "of-somebody"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(l.deletedLogs(), "of-somebody"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	logs, err := l.ListDeletedLogs()

@@ -13,9 +13,9 @@ import (
 // without its ending (kubelet: legacyLogSymlink).
 const linkNameMax = 251
 
-// LogLink is the link through which log shippers find the log of a container; ""
+// logLink is the link through which log shippers find the log of a container; ""
 // when there are no such links.
-func (p Pod) LogLink(namespace, name, container, containerID string) string {
+func (p Pod) logLink(namespace, name, container, containerID string) string {
 	if p.layout.ContainerLogRoot == "" {
 		return ""
 	}
@@ -27,7 +27,7 @@ func (p Pod) LogLink(namespace, name, container, containerID string) string {
 // container may write elsewhere. The link is a convenience; that it cannot be
 // made is not a failure of the container.
 func (p Pod) LinkLog(namespace, name, container, containerID string, attempt uint32) error {
-	link := p.LogLink(namespace, name, container, containerID)
+	link := p.logLink(namespace, name, container, containerID)
 	target := p.LogFile(namespace, name, container, attempt)
 	if _, err := os.Stat(target); link == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil

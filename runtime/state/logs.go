@@ -18,14 +18,14 @@ func (p Pod) LogDir(namespace, name string) string {
 	return filepath.Join(p.layout.LogRoot, fmt.Sprintf("%s_%s_%s", namespace, name, p.uid))
 }
 
-// ContainerLogDir is the directory with the logs of one container.
-func (p Pod) ContainerLogDir(namespace, name, container string) string {
+// containerLogDir is the directory with the logs of one container.
+func (p Pod) containerLogDir(namespace, name, container string) string {
 	return filepath.Join(p.LogDir(namespace, name), container)
 }
 
 // LogFile is the log of one attempt of a container.
 func (p Pod) LogFile(namespace, name, container string, attempt uint32) string {
-	return filepath.Join(p.ContainerLogDir(namespace, name, container), fmt.Sprintf("%d.log", attempt))
+	return filepath.Join(p.containerLogDir(namespace, name, container), fmt.Sprintf("%d.log", attempt))
 }
 
 // RotatedLog is the name a log gets when it is rotated at that time (kubelet:
@@ -52,10 +52,10 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 		err = p.layout.checkLogs(p.layout.LogRoot)
 	}
 	if err == nil {
-		err = makeDirs(p.ContainerLogDir(namespace, name, container), logDirMode, logDirMode)
+		err = makeDirs(p.containerLogDir(namespace, name, container), logDirMode, logDirMode)
 	}
 	if err == nil {
-		err = p.layout.checkLogs(p.layout.LogRoot, p.LogDir(namespace, name), p.ContainerLogDir(namespace, name, container))
+		err = p.layout.checkLogs(p.layout.LogRoot, p.LogDir(namespace, name), p.containerLogDir(namespace, name, container))
 	}
 	if err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
@@ -67,7 +67,7 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 // when there is none, or when nobody can tell (kubelet:
 // calcRestartCountByLogDir).
 func (p Pod) LastLogAttempt(namespace, name, container string) (uint32, bool) {
-	files, err := readLogDir(p.ContainerLogDir(namespace, name, container))
+	files, err := readLogDir(p.containerLogDir(namespace, name, container))
 	if err != nil || len(files) == 0 {
 		return 0, false
 	}

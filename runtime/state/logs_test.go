@@ -27,7 +27,7 @@ func TestLastLogAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
 			for _, file := range test.files {
-				write(t, filepath.Join(pod.ContainerLogDir("default", "web", "app"), file), "")
+				write(t, filepath.Join(pod.containerLogDir("default", "web", "app"), file), "")
 			}
 			got, found := pod.LastLogAttempt("default", "web", "app")
 			if got != test.want || found != test.found {
@@ -62,7 +62,7 @@ func TestMakeLogDirGivesExactModes(t *testing.T) {
 	}
 	wantMode(t, l.LogRoot, os.ModeDir|0o750)
 	wantMode(t, pod.LogDir("default", "web"), os.ModeDir|0o755)
-	wantMode(t, pod.ContainerLogDir("default", "web", "app"), os.ModeDir|0o755)
+	wantMode(t, pod.containerLogDir("default", "web", "app"), os.ModeDir|0o755)
 }
 
 func TestLogLinkIsTheKubelets(t *testing.T) {
@@ -72,8 +72,8 @@ func TestLogLinkIsTheKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := filepath.Join(pod.layout.ContainerLogRoot, "web_default_app-abc123.log")
-	if got := pod.LogLink("default", "web", "app", "abc123"); got != link {
-		t.Errorf("LogLink = %s, want %s", got, link)
+	if got := pod.logLink("default", "web", "app", "abc123"); got != link {
+		t.Errorf("logLink = %s, want %s", got, link)
 	}
 	if text, err := os.ReadFile(link); err != nil || string(text) != "hello\n" {
 		t.Errorf("behind the link is %q (%v)", text, err)
@@ -85,7 +85,7 @@ func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	container := strings.Repeat("c", 63)
 	name, id := strings.Repeat("n", 200), strings.Repeat("f", 64)
-	base := filepath.Base(pod.LogLink("default", name, container, id))
+	base := filepath.Base(pod.logLink("default", name, container, id))
 	if len(base) != 255 || base != (name + "_default_" + container + "-" + id)[:251]+".log" {
 		t.Errorf("link %s has %d characters, want the first 251 and .log", base, len(base))
 	}
@@ -100,7 +100,7 @@ func TestLogLinkReplacesAnOlderOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		target, err := os.Readlink(pod.LogLink("default", "web", "app", "abc"))
+		target, err := os.Readlink(pod.logLink("default", "web", "app", "abc"))
 		if err != nil || target != pod.LogFile("default", "web", "app", attempt) {
 			t.Errorf("the link leads to %s (%v)", target, err)
 		}

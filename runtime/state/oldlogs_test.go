@@ -32,7 +32,7 @@ func TestRemoveOlderLogs(t *testing.T) {
 	if err := pod.RemoveOlderLogs("default", "web", "app", 10); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, pod.ContainerLogDir("default", "web", "app")); !slices.Equal(left, []string{"10.log"}) {
+	if left := names(t, pod.containerLogDir("default", "web", "app")); !slices.Equal(left, []string{"10.log"}) {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 	if left := names(t, pod.layout.ContainerLogRoot); !slices.Equal(left, []string{"web_default_app-id-newest.log"}) {
@@ -50,14 +50,14 @@ func TestRemoveLogsRemovesOneAttempt(t *testing.T) {
 		}
 	}
 	want := []string{"0.log", "0.log.20260301-120000", "10.log"}
-	if diff := cmp.Diff(want, names(t, pod.ContainerLogDir("default", "web", "app"))); diff != "" {
+	if diff := cmp.Diff(want, names(t, pod.containerLogDir("default", "web", "app"))); diff != "" {
 		t.Errorf("logs differ (-want +got):\n%s", diff)
 	}
-	wantGone(t, pod.LogLink("default", "web", "app", "id-web"))
+	wantGone(t, pod.logLink("default", "web", "app", "id-web"))
 	if err := pod.RemoveLogs("default", "web", "app", "id-web", 0); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, pod.ContainerLogDir("default", "web", "app")); len(left) != 1 {
+	if left := names(t, pod.containerLogDir("default", "web", "app")); len(left) != 1 {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 }
@@ -74,13 +74,13 @@ func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
 	if _, found := pod.LastLogAttempt("default", "web", "app"); found {
 		t.Error("the next pod of the name does not start at zero")
 	}
-	aside := filepath.Join(l.DeletedLogs(), "default_web_"+testUID+".20260301-123015.123456")
+	aside := filepath.Join(l.deletedLogs(), "default_web_"+testUID+".20260301-123015.123456")
 	if text, err := os.ReadFile(filepath.Join(aside, "app", "1.log")); err != nil || string(text) != "new" {
 		t.Errorf("set aside is %q (%v)", text, err)
 	}
-	wantMode(t, l.DeletedLogs(), os.ModeDir|0o750)
-	wantGone(t, pod.LogLink("default", "web", "app", "id-web"))
-	if _, err := os.Stat(other.LogLink("default", "web2", "app", "id-web2")); err != nil {
+	wantMode(t, l.deletedLogs(), os.ModeDir|0o750)
+	wantGone(t, pod.logLink("default", "web", "app", "id-web"))
+	if _, err := os.Stat(other.logLink("default", "web2", "app", "id-web2")); err != nil {
 		t.Errorf("the link of another pod: %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
 		"default_web_" + testUID + ".20260301-143015.123456",
 		"default_web_" + testUID + "0.20260301-123015.123456",
 	}
-	if diff := cmp.Diff(want, names(t, l.DeletedLogs())); diff != "" {
+	if diff := cmp.Diff(want, names(t, l.deletedLogs())); diff != "" {
 		t.Errorf("set aside differ (-want +got):\n%s", diff)
 	}
 }
@@ -129,7 +129,7 @@ func TestSettingAsideTwiceAtTheSameTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := names(t, l.DeletedLogs()); len(left) != 1 {
+	if left := names(t, l.deletedLogs()); len(left) != 1 {
 		t.Errorf("set aside are %v, want one", left)
 	}
 }

@@ -17,7 +17,7 @@ func TestTheStatePageNamesWhatLiesThere(t *testing.T) {
 	l := Layout{Root: "/"}
 	pod := l.Pod("UID")
 	for _, path := range []string{
-		pod.JournalFile(), pod.EtcHosts(), pod.UserNamespaceFile(), pod.cgroupMark(), pod.lockFile(), pod.HistoryFile(),
+		pod.JournalFile(), pod.EtcHosts(), pod.userNamespaceFile(), pod.cgroupMark(), pod.lockFile(), pod.HistoryFile(),
 		pod.VolumeDir("KIND", "NAME"), pod.SubPath("VOLUME", "CONTAINER", 0), pod.ContainerDir("NAME"), pod.Plugins(),
 		pod.ClaimDir("NS", "NAME"), l.Seccomp(), l.NodeDir() + "/", l.NodeDir() + ".lock",
 	} {

@@ -49,7 +49,7 @@ func TestRootThatOthersCanWriteToIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, readErr := pod.ReadJournal()
-			_, listErr := l.UIDs()
+			_, listErr := l.uids()
 			_, lockErr := pod.Lock(t.Context())
 			for what, err := range map[string]error{
 				"reading": readErr, "listing": listErr, "locking": lockErr,
@@ -169,9 +169,9 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 		"the root is written by all":      {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
 		"the root is written by a group":  {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
 		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, p.LogDir("default", "web"), 0o757) }, "can be written by others"},
-		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.ContainerLogDir("default", "web", "app")) }, "is not a directory"},
+		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.containerLogDir("default", "web", "app")) }, "is not a directory"},
 		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.LogDir("default", "web")) }, "is not a directory"},
-		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, p.ContainerLogDir("default", "web", "app")) }, "belongs to user 65534"},
+		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, p.containerLogDir("default", "web", "app")) }, "belongs to user 65534"},
 		"the root is another's":           {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
 		"the root is a link of one's own": {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
 		"nothing is wrong":                {func(*testing.T, Pod) {}, ""},

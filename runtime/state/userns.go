@@ -49,7 +49,7 @@ const usernsMax = 64 << 10
 
 // IDs returns the range that the pod has been given; false when it has none.
 func (p Pod) IDs() (IDRange, bool, error) {
-	r, err := readIDs(p.UserNamespaceFile())
+	r, err := readIDs(p.userNamespaceFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return IDRange{}, false, nil
 	}
@@ -57,7 +57,7 @@ func (p Pod) IDs() (IDRange, bool, error) {
 		err = fmt.Errorf("%w; delete the pod and apply it anew, or `podctl prune` if it is gone", err)
 	}
 	if err != nil {
-		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", p.UserNamespaceFile(), cause(err))
+		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", p.userNamespaceFile(), cause(err))
 	}
 	return r, true, nil
 }
@@ -108,11 +108,11 @@ func (p Pod) writeIDs(r IDRange) error {
 		err = p.MakeDir(p.Dir(), podDirMode)
 	}
 	if err == nil {
-		err = renameio.WriteFile(p.UserNamespaceFile(), text, usernsMode,
+		err = renameio.WriteFile(p.userNamespaceFile(), text, usernsMode,
 			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(usernsMode))
 	}
 	if err != nil {
-		return fmt.Errorf("writing the pod's id range %s: %w", p.UserNamespaceFile(), cause(err))
+		return fmt.Errorf("writing the pod's id range %s: %w", p.userNamespaceFile(), cause(err))
 	}
 	return nil
 }

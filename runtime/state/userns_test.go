@@ -102,13 +102,13 @@ func TestRangesThatCannotBeRead(t *testing.T) {
 		if _, err := damaged.GiveIDs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(damaged.UserNamespaceFile(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(damaged.userNamespaceFile(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, _, own := damaged.IDs()
 		_, others := l.Pod("b").GiveIDs(t.Context())
 		for _, err := range []error{own, others} {
-			for _, part := range []string{damaged.UserNamespaceFile(), "it is damaged", says, "delete the pod"} {
+			for _, part := range []string{damaged.userNamespaceFile(), "it is damaged", says, "delete the pod"} {
 				if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "%!") {
 					t.Errorf("%q: %v lacks %q", text, err, part)
 				}
@@ -131,7 +131,7 @@ func TestRangeFile(t *testing.T) {
 	if _, err := pod.GiveIDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(pod.UserNamespaceFile()); err != nil || info.Mode().Perm() != 0o644 {
+	if info, err := os.Stat(pod.userNamespaceFile()); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	if info, err := os.Stat(everybodys); err != nil || !info.ModTime().Equal(longAgo) {

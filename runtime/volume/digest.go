@@ -55,7 +55,7 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 	case vol.PersistentVolumeClaim != nil:
 		prepared, err = c.claimReady(vol)
 		return "", prepared, err
-	case Plugin(vol) == "":
+	case pluginOf(vol) == "":
 		return "", false, &UnsupportedError{Path: at}
 	}
 	prepared, err = c.ready(vol)

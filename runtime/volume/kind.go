@@ -6,9 +6,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Plugin is the kubelet's name of a volume's kind, which is part of its paths;
+// pluginOf is the kubelet's name of a volume's kind, which is part of its paths;
 // empty for a volume that has no directory among the pod's own.
-func Plugin(vol *v1.Volume) string {
+func pluginOf(vol *v1.Volume) string {
 	switch {
 	case vol.EmptyDir != nil:
 		return state.EmptyDir
@@ -34,7 +34,7 @@ func (c Context) Path(vol *v1.Volume) string {
 	case vol.PersistentVolumeClaim != nil:
 		return c.Pod.ClaimDir(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
 	}
-	if plugin := Plugin(vol); plugin != "" {
+	if plugin := pluginOf(vol); plugin != "" {
 		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
 	return ""
@@ -42,7 +42,7 @@ func (c Context) Path(vol *v1.Volume) string {
 
 // hasContent tells that podctl writes what the volume holds.
 func hasContent(vol *v1.Volume) bool {
-	return vol.EmptyDir == nil && Plugin(vol) != ""
+	return vol.EmptyDir == nil && pluginOf(vol) != ""
 }
 
 // medium is on what a volume lies. Everything that can hold a secret lies in

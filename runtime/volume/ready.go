@@ -33,7 +33,7 @@ func (c Context) ready(vol *v1.Volume) (bool, error) {
 
 // marker is the file that tells that a volume is complete.
 func (c Context) marker(vol *v1.Volume) string {
-	return c.Pod.VolumeMarker(Plugin(vol), vol.Name)
+	return c.Pod.VolumeMarker(pluginOf(vol), vol.Name)
 }
 
 // mark notes that a volume is complete, where a kubelet would look for it.
