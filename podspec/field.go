@@ -141,9 +141,9 @@ type classifier struct {
 	notes    []Note
 }
 
-func (c *classifier) visit(path string) {
+func (c *classifier) visit(path string, value any) {
 	f, ok := c.table.classify(path)
-	if !ok || f.Support == Honoured {
+	if !ok || f.Support == Honoured || asksNothing(value, f) {
 		return
 	}
 	at := reportedPath(path, f)

@@ -141,10 +141,10 @@ func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
 
 func scalarAt(n *yamlv3.Node, keys ...string) string { return valueAt(n, keys...).Value }
 
-// walkLeaves calls visit for the path of every value that has no parts of its own,
+// walkLeaves calls visit for every value that has no parts of its own,
 // empty maps and lists included. It goes through what was decoded and not through the
 // tree of positions: merges and aliases have been replaced there as the decoder does it.
-func walkLeaves(value any, path string, visit func(path string)) {
+func walkLeaves(value any, path string, visit func(path string, value any)) {
 	switch value := value.(type) {
 	case nil:
 		return
@@ -163,5 +163,5 @@ func walkLeaves(value any, path string, visit func(path string)) {
 			return
 		}
 	}
-	visit(path)
+	visit(path, value)
 }

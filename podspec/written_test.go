@@ -1,0 +1,32 @@
+package podspec
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEmptyAsksForNothing: an empty list or map of what podctl does not do asks it for
+// nothing, but an empty source of a volume is a volume.
+func TestEmptyAsksForNothing(t *testing.T) {
+	for text, refused := range map[string]string{
+		"    volumeDevices: []\n":                                                "",
+		"    volumeDevices: null\n":                                              "",
+		"    volumeDevices:\n":                                                   "",
+		"    securityContext: {windowsOptions: {}}\n":                            "",
+		"    resources: {claims: []}\n":                                          "",
+		"  resourceClaims: []\n  tolerations: []\n  nodeSelector: {}\n":          "",
+		"  affinity: {nodeAffinity: {}}\nstatus: {}\n":                           "",
+		"    volumeDevices: [{name: a, devicePath: /dev/a}]\n":                   "volumeDevices",
+		"  volumes: [{name: a, nfs: {}}]\n":                                      "volumes[0].nfs: This kind",
+		"  volumes: [{name: a, cephfs: {monitors: []}}]\n":                       "volumes[0].cephfs: This kind",
+		"  volumes: [{name: a, projected: {sources: [{podCertificate: {}}]}}]\n": "podCertificate: Is issued",
+	} {
+		m := load(t, minimal+text)
+		if err := m.Err(); (err != nil) != (refused != "") || (err != nil && !strings.Contains(err.Error(), refused)) {
+			t.Errorf("%s: %v, want %q", text, err, refused)
+		}
+		if len(m.NoEffect) > 0 {
+			t.Errorf("%s is noted: %v", text, m.NoEffect)
+		}
+	}
+}
