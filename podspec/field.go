@@ -45,7 +45,8 @@ type Field struct {
 	Path    string
 	Support Support
 	Change  ChangeClass
-	// Note is one sentence: why the field has no effect or is refused.
+	// Note is one sentence: why the field has no effect or is refused, or of what it is
+	// honoured only.
 	Note string
 	// Needs says what the runtime or the node must offer.
 	Needs string
@@ -143,6 +144,9 @@ type classifier struct {
 
 func (c *classifier) visit(path string, value any) {
 	f, ok := c.table.classify(path)
+	if ok && f.Path == sizeLimit && !c.inMemory(path) {
+		f.Support = NoEffect
+	}
 	if !ok || f.Support == Honoured || asksNothing(value, f) {
 		return
 	}

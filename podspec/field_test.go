@@ -32,6 +32,9 @@ func leaves(t reflect.Type, path string, visit func(string)) {
 		leaves(t.Elem(), path+"[0]", visit)
 	case kind == reflect.Map:
 		leaves(t.Elem(), path+".key", visit)
+		if t == reflect.TypeFor[v1.ResourceList]() {
+			visit(path + ".ephemeral-storage")
+		}
 	default:
 		visit(path)
 	}

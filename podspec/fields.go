@@ -82,6 +82,7 @@ func podFields() []Field {
 }
 
 func containerFields() []Field {
+	const unmeasured = "Nothing measures what a pod writes to the disk."
 	return []Field{
 		{Path: "container.name", Support: Honoured, Change: Replace},
 		{Path: "container.image", Support: Honoured, Change: Replace},
@@ -94,6 +95,9 @@ func containerFields() []Field {
 		{Path: "container.env", Support: Honoured, Change: Replace},
 		{Path: "container.envFrom", Support: Honoured, Change: Replace},
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
+		// A limit is part of the hash, so that an edit of it replaces the container all the same.
+		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
+		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: unmeasured},
 		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
 		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicy", Support: Honoured, Change: Live},
@@ -124,7 +128,7 @@ func volumeFields() []Field {
 		{Path: "volume", Support: Refused, Change: NoChange, Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, downwardAPI, projected, image and persistentVolumeClaim."},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
-		{Path: "volume.emptyDir.sizeLimit", Support: Honoured, Change: Live},
+		{Path: sizeLimit, Support: Honoured, Change: Live, Note: "Only of a volume in memory: nothing measures what a pod writes to the disk."},
 		{Path: "volume.hostPath", Support: Honoured, Change: Replace},
 		{Path: "volume.configMap", Support: Honoured, Change: Live},
 		{Path: "volume.secret", Support: Honoured, Change: Live},

@@ -30,3 +30,26 @@ func TestEmptyAsksForNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatNobodyMeasuresIsNoted: a kubelet evicts a pod that writes more than it may.
+func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
+	const measures = "othing measures what a pod writes to the disk."
+	for text, want := range map[string]string{
+		"    resources: {limits: {cpu: 1, ephemeral-storage: 1Gi}}\n":          "spec.containers[0].resources.limits.ephemeral-storage",
+		"    resources: {requests: {cpu: 1, ephemeral-storage: 1Gi}}\n":        "spec.containers[0].resources.requests.ephemeral-storage",
+		"  volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}]\n":                 "spec.volumes[0].emptyDir.sizeLimit",
+		"  volumes: [{name: a, emptyDir: {sizeLimit: 1Gi, medium: Memory}}]\n": "",
+		"    resources: {limits: {cpu: 1, memory: 1Gi}}\n":                     "",
+	} {
+		m := load(t, minimal+text)
+		var noted []string
+		for _, n := range m.NoEffect {
+			if strings.HasSuffix(n.Detail, measures) {
+				noted = append(noted, n.Path)
+			}
+		}
+		if m.Err() != nil || strings.Join(noted, " ") != want {
+			t.Errorf("%s: %v, noted %v, want %s", text, m.Err(), noted, want)
+		}
+	}
+}
