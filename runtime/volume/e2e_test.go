@@ -45,10 +45,10 @@ func secretVolume(name string) v1.Volume {
 	}}}
 }
 
-// mountOf is what is mounted exactly there; nil when nothing is.
+// mountOf is what is mounted exactly there, and seen; nil when nothing is.
 func mountOf(t *testing.T, dir string) *mountinfo.Info {
 	t.Helper()
-	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(dir))
+	mounts, err := mountinfo.GetMounts(mountedOn(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +133,55 @@ func TestMemoryIsGoneAfterAReboot(t *testing.T) {
 		wantPrepared(t, c, name)
 		wantMounted(t, c.dir(t, name), "tmpfs")
 	}
+}
+
+// TestMediumChanges: an edit takes a volume from the disk into memory and back, however
+// often, while a container that runs keeps what it has mounted.
+func TestMediumChanges(t *testing.T) {
+	for name, mode := range map[string]v1.MountPropagationMode{"private": v1.MountPropagationNone, "shared": v1.MountPropagationBidirectional} {
+		t.Run(name, func(t *testing.T) {
+			c := newMountedContext(t, memoryVolume("tmp", ""))
+			c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(2000))}
+			c.Desired.Pod.Spec.Containers[0].VolumeMounts[0].MountPropagation = &mode
+			source, dir := c.Desired.Pod.Spec.Volumes[0].EmptyDir, c.dir(t, "tmp")
+			prepare(t, c, "tmp")
+			write(t, filepath.Join(dir, "data"), "in memory")
+			container := boundElsewhere(t, dir)
+			for range 2 {
+				source.Medium = v1.StorageMediumDefault
+				wantUnprepared(t, c, "tmp")
+				prepare(t, c, "tmp")
+				wantPrepared(t, c, "tmp")
+				wantMode(t, dir, os.ModeDir|os.ModeSetgid|0o777)
+				if m := mountOf(t, dir); m != nil && m.Root == "/" {
+					t.Errorf("still mounted is %+v", m)
+				}
+				source.Medium = v1.StorageMediumMemory
+				wantUnprepared(t, c, "tmp")
+				prepare(t, c, "tmp")
+				wantPrepared(t, c, "tmp")
+				wantMounted(t, dir, "tmpfs")
+			}
+			wantText(t, filepath.Join(container, "data"), "in memory")
+			wantGone(t, filepath.Join(dir, "data"))
+			wantNothingLeft(t, c)
+		})
+	}
+}
+
+// boundElsewhere is a directory as a container has it mounted.
+func boundElsewhere(t *testing.T, dir string) string {
+	t.Helper()
+	at := t.TempDir()
+	if err := unix.Mount(dir, at, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return at
 }
 
 func TestSecretsLieInMemoryWithTheirModes(t *testing.T) {

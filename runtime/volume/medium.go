@@ -17,15 +17,17 @@ import (
 const volumeMode fs.FileMode = 0o777
 
 // makeMedium makes the directory of a volume, and mounts there what its medium
-// asks for, unless it is there already.
+// asks for, unless it is there already. Of a volume that shall lie on the disk what an
+// earlier medium mounted is taken away.
 func (c Context) makeMedium(vol *v1.Volume) error {
-	dir := c.Path(vol)
-	if err := c.makeDir(dir); err != nil {
-		return err
-	}
-	m := medium(vol)
+	dir, m := c.Path(vol), medium(vol)
 	if m == v1.StorageMediumDefault {
-		return nil
+		if err := uncover(dir); err != nil {
+			return err
+		}
+	}
+	if err := c.makeDir(dir); err != nil || m == v1.StorageMediumDefault {
+		return err
 	}
 	if m == v1.StorageMediumMemory {
 		return mountMemory(dir, c.memorySize(vol))

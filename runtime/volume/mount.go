@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -37,6 +38,44 @@ func isMounted(dir string, kind fsType) (bool, error) {
 		return false, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return fsType(st.Type) == kind, nil
+}
+
+// isCovered tells that a file system of one of the media is mounted on a directory. One that
+// is bound to itself, for mountPropagation, shows a part of the file system it lies in,
+// which may be in memory as well.
+func isCovered(dir string) (bool, error) {
+	mounted, err := mountinfo.Mounted(dir)
+	if err != nil || !mounted {
+		return false, ignoreMissing(err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false, ignoreMissing(err)
+	}
+	mounts, err := mountinfo.GetMounts(mountedOn(dir))
+	if err != nil || len(mounts) == 0 {
+		return false, err
+	}
+	top := mounts[len(mounts)-1]
+	return top.Root == "/" && (top.FSType == "tmpfs" || top.FSType == "hugetlbfs"), nil
+}
+
+// mountedOn finds what is mounted on a directory, what came later last.
+func mountedOn(dir string) mountinfo.FilterFunc {
+	return func(m *mountinfo.Info) (skip, stop bool) { return m.Mountpoint != dir, false }
+}
+
+// uncover unmounts what the media of a volume have mounted on its directory. Containers
+// that run keep what they have mounted.
+func uncover(dir string) error {
+	for range unmountRounds {
+		if covered, err := isCovered(dir); err != nil || !covered {
+			return err
+		}
+		if err := unmount(dir); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("something keeps being mounted on %s", dir)
 }
 
 // mountMemory mounts a file system in memory, unless one is there. A size of 0

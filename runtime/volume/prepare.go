@@ -53,6 +53,9 @@ func (c Context) prepareEmptyDir(vol *v1.Volume) error {
 	if err != nil || ready {
 		return err
 	}
+	if err = c.unmark(vol); err != nil {
+		return err
+	}
 	_, before := os.Lstat(c.Path(vol))
 	err = c.makeEmptyDir(vol)
 	// One that was there, though not complete, may hold what the pod wrote.

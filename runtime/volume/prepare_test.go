@@ -84,6 +84,22 @@ func TestEmptyDirWithoutAMarkerKeepsItsContent(t *testing.T) {
 	wantText(t, filepath.Join(c.dir(t, "tmp"), "data"), "kept")
 }
 
+// TestEmptyDirThatIsMadeAnewIsNotComplete: who is killed, or fails, on the way to another
+// medium may have done half of it.
+func TestEmptyDirThatIsMadeAnewIsNotComplete(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"))
+	prepare(t, c, "tmp")
+	c.Desired.Pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
+	if err := Prepare(t.Context(), c, "tmp"); err == nil {
+		t.Fatal("nobody requests huge pages")
+	}
+	wantGone(t, c.Pod.VolumeMarker("empty-dir", "tmp"))
+	c.Desired.Pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumDefault
+	wantUnprepared(t, c, "tmp")
+	prepare(t, c, "tmp")
+	wantPrepared(t, c, "tmp")
+}
+
 func TestEmptyDirBelongsToTheGroup(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(os.Getgid()))}

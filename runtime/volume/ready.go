@@ -20,15 +20,22 @@ func (c Context) ready(vol *v1.Volume) (bool, error) {
 	if err != nil || !info.IsDir() {
 		return false, ignoreMissing(err)
 	}
-	if medium(vol) != v1.StorageMediumDefault {
-		if mounted, err := isMounted(dir, fsTypeOf(medium(vol))); err != nil || !mounted {
-			return false, err
-		}
+	if right, err := onMedium(dir, medium(vol)); err != nil || !right {
+		return false, err
 	}
 	if !c.propagates(vol.Name) {
 		return true, nil
 	}
 	return isShared(dir)
+}
+
+// onMedium tells that a directory lies on its medium, which an edit may have changed.
+func onMedium(dir string, m v1.StorageMedium) (bool, error) {
+	if m != v1.StorageMediumDefault {
+		return isMounted(dir, fsTypeOf(m))
+	}
+	covered, err := isCovered(dir)
+	return !covered, err
 }
 
 // marker is the file that tells that a volume is complete.
@@ -47,6 +54,12 @@ func (c Context) mark(vol *v1.Volume) error {
 		return err
 	}
 	return errors.Join(f.Chmod(0o644), f.Close())
+}
+
+// unmark takes the word back that a volume is complete: whoever is killed while he makes it
+// anew leaves one that is not.
+func (c Context) unmark(vol *v1.Volume) error {
+	return ignoreMissing(os.Remove(c.marker(vol)))
 }
 
 // tearDown removes one volume that could not be completed.
