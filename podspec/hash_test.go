@@ -94,6 +94,28 @@ func TestSpecHashIsFrozen(t *testing.T) {
 	}
 }
 
+// TestSpecHashOfVolumes: what an edit of a mounted volume does to the hash, which stays as it
+// was of claims that are not read-only.
+func TestSpecHashOfVolumes(t *testing.T) {
+	hash := func(source string) string {
+		d := desired(t, strings.Replace(withEnv, "emptyDir: {}", source, 1))
+		return d.ContainerSpecHash(&d.Pod.Spec.Containers[0])
+	}
+	const claim, file = "persistentVolumeClaim: {claimName: c}", "hostPath: {path: /a, type: File}"
+	if got, want := hash(claim), "v1:9f75c298e7cb939fb6b371f27b960f74"; got != want {
+		t.Errorf("a claim: %s, frozen as %s", got, want)
+	}
+	if hash(strings.Replace(claim, "c}", "c, readOnly: false}", 1)) != hash(claim) {
+		t.Error("readOnly: false changed the hash")
+	}
+	if hash(strings.Replace(claim, "c}", "c, readOnly: true}", 1)) == hash(claim) {
+		t.Error("readOnly: true did not change the hash")
+	}
+	if hash(strings.Replace(file, "File", "Socket", 1)) != hash(file) {
+		t.Error("a check before the mount changed the hash")
+	}
+}
+
 func TestProjectionHidesSecrets(t *testing.T) {
 	d := desired(t, withEnv)
 	text, err := json.Marshal(d.ContainerProjection(&d.Pod.Spec.Containers[0]))

@@ -205,7 +205,7 @@ func projectVolume(vol *v1.Volume) any {
 	case vol.Image != nil:
 		return "image " + vol.Image.Reference
 	case vol.PersistentVolumeClaim != nil:
-		return "claim " + vol.PersistentVolumeClaim.ClaimName
+		return projectClaim(vol.PersistentVolumeClaim)
 	case vol.ConfigMap != nil:
 		return "configMap"
 	case vol.Secret != nil:
@@ -214,6 +214,15 @@ func projectVolume(vol *v1.Volume) any {
 		return "downwardAPI"
 	}
 	return "projected"
+}
+
+// projectClaim is as it was before readOnly belonged to it where that is not set: another
+// hash would replace what runs.
+func projectClaim(source *v1.PersistentVolumeClaimVolumeSource) string {
+	if source.ReadOnly {
+		return "claim " + source.ClaimName + ", read-only"
+	}
+	return "claim " + source.ClaimName
 }
 
 // projectSecurity adds the profiles that a container inherits from its pod.
