@@ -34,6 +34,10 @@ const (
 	// Live takes effect without touching what runs: podctl reads the field anew
 	// in each pass.
 	Live ChangeClass = "live"
+	// NextStart takes effect when a container starts next, and nothing is stopped for it.
+	NextStart ChangeClass = "next start"
+	// NewPod takes effect only once the pod has been deleted.
+	NewPod ChangeClass = "new pod"
 	// NoChange has no effect on what runs.
 	NoChange ChangeClass = "none"
 )

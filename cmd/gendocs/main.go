@@ -132,7 +132,7 @@ func fieldsPage() string {
 		"`spec.ephemeralContainers`, `volume` for `spec.volumes`.\n\n" +
 		"*Change* says what an edit does to a pod that runs: *replace* replaces the containers that have the field,\n" +
 		"*sandbox* recreates the sandbox, *in place* changes the running container, *live* takes effect without touching\n" +
-		"what runs.\n\n" +
+		"what runs, *next start* when a container starts next, and *new pod* once the pod has been deleted and applied again.\n\n" +
 		"| field | support | change | needs | why |\n|---|---|---|---|---|\n")
 	fields := podspec.Fields()
 	slices.SortFunc(fields, func(a, b podspec.Field) int { return strings.Compare(a.Path, b.Path) })

@@ -18,6 +18,9 @@ import (
 type difference struct {
 	changes   []Change
 	unchanged int
+	// divides tells of which paths the parts are listed even where only one side has any;
+	// nil means none.
+	divides func(path string) bool
 }
 
 // definitionChanged tells whether a container no longer is what the manifest
@@ -157,7 +160,7 @@ func (d *difference) compareValues(path string, before, after any) {
 	}
 	beforeMap, okBefore := before.(map[string]any)
 	afterMap, okAfter := after.(map[string]any)
-	if okBefore && okAfter {
+	if okBefore && okAfter || d.divided(path, before, after) && (okBefore || okAfter) {
 		d.compareMaps(path, beforeMap, afterMap)
 		return
 	}
@@ -168,6 +171,11 @@ func (d *difference) compareValues(path string, before, after any) {
 		return
 	}
 	d.changes = append(d.changes, leafChange(path, before, after))
+}
+
+// divided tells that a value that came or went is listed by its parts.
+func (d *difference) divided(path string, before, after any) bool {
+	return (before == nil || after == nil) && d.divides != nil && d.divides(path)
 }
 
 // compareKeyed compares two lists whose entries have names: env[A], ports[http].

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -35,28 +34,8 @@ func (b *builder) addNotes() {
 	for _, ref := range podspec.Containers(b.v.pod) {
 		b.noteNewImage(ref)
 	}
-	b.noteLiveChanges()
+	b.noteEdits()
 	b.noteCapacity()
-}
-
-// noteLiveChanges names what changed and needs no step: probes, hooks and times to stop are
-// read from the manifest when they are needed, once it has been applied.
-func (b *builder) noteLiveChanges() {
-	applied := b.v.obs.Journal.Applied
-	if applied == nil || applied.Pod == nil || b.d.terminal || len(b.p.Steps)+len(b.p.Holds) > 0 {
-		return
-	}
-	if equality.Semantic.DeepEqual(applied.Pod.Spec, b.v.pod.Spec) {
-		return
-	}
-	before, after := map[string]any{"spec": applied.Pod.Spec}, map[string]any{"spec": b.v.pod.Spec}
-	var paths []string
-	for _, c := range compareTrees(normalised(before), after).changes {
-		paths = append(paths, c.Path)
-	}
-	if len(paths) > 0 {
-		b.note("takes effect without a step: " + strings.Join(paths, ", "))
-	}
 }
 
 func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }

@@ -531,22 +531,6 @@ func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
 	}
 }
 
-// TestLiveChangesAreNoted: what takes effect without a step is not called as it was.
-func TestLiveChangesAreNoted(t *testing.T) {
-	const probed = "{name: app, image: i:1, readinessProbe: {exec: {command: [a]}, failureThreshold: 1}}"
-	before := load(t, strings.Replace(webPod, "{name: app, image: i:1}", probed, 1))
-	after := load(t, strings.Replace(webPod, "{name: app, image: i:1}", strings.Replace(probed, "Threshold: 1", "Threshold: 9", 1), 1))
-	for d, want := range map[*podspec.Desired][]string{
-		before: nil, after: {"takes effect without a step: spec.containers[app].readinessProbe.failureThreshold"},
-	} {
-		w := running(d)
-		w.Journal.Applied = before
-		if p := w.make(); len(p.Steps) > 0 || !slices.Equal(p.Notes, want) {
-			t.Errorf("%d steps, notes %q, not %q", len(p.Steps), p.Notes, want)
-		}
-	}
-}
-
 // TestNoTimeIsTooLong: a manifest may ask for more seconds than a duration holds.
 func TestNoTimeIsTooLong(t *testing.T) {
 	d := load(t, webPod)

@@ -1,0 +1,92 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+const editedPod = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 30
+  hostAliases: [{ip: 192.0.2.1, hostnames: [one.test]}]
+  nodeSelector: {disk: fast}
+  initContainers:
+  - {name: seed, image: "i:1", args: [a]}
+  containers:
+  - name: app
+    image: i:1
+    env: [{name: MODE, value: fast}]
+    readinessProbe: {exec: {command: [a]}, failureThreshold: 1}
+    volumeMounts: [{name: mem, mountPath: /m}, {name: disk, mountPath: /d}, {name: host, mountPath: /h}]
+  - {name: log, image: "i:1", args: [b]}
+  ephemeralContainers:
+  - {name: look, image: "i:1", args: [c]}
+  volumes:
+  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
+  - {name: disk, emptyDir: {sizeLimit: 1Mi}}
+  - {name: host, hostPath: {path: /h, type: File}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {mode: fast}
+`
+
+// TestEditsAreNotedByWhenTheyTakeEffect: what needs no step is not called as it was, and
+// what has no effect on what runs is not said to have one.
+func TestEditsAreNotedByWhenTheyTakeEffect(t *testing.T) {
+	const live, start, sandbox, pod = "takes effect without a step: ", "takes effect only when a container starts next: ",
+		"takes effect only in a new sandbox: ", "takes effect only in a new pod: "
+	for name, c := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"nothing":                 {"one.test", "one.test", nil},
+		"a probe":                 {"Threshold: 1", "Threshold: 9", []string{live + "spec.containers[app].readinessProbe.failureThreshold"}},
+		"a grace period":          {"Seconds: 30", "Seconds: 9", []string{live + "spec.terminationGracePeriodSeconds"}},
+		"names in /etc/hosts":     {"one.test", "two.test", []string{start + "spec.hostAliases"}},
+		"memory":                  {"Memory, sizeLimit: 1Mi", "Memory, sizeLimit: 2Mi", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
+		"memory without a limit":  {"Memory, sizeLimit: 1Mi", "Memory", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
+		"a disk":                  {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", nil},
+		"a check before a mount":  {"type: File", "type: Socket", []string{start + "spec.volumes[host].hostPath.type"}},
+		"what places pods":        {"disk: fast", "disk: slow", nil},
+		"an init container":       {"args: [a]", "args: [z]", []string{sandbox + "spec.initContainers[seed].args"}},
+		"a new init container":    {"  containers:", "  - {name: new, image: \"i:1\"}\n  containers:", []string{sandbox + "spec.initContainers[new]"}},
+		"a finished container":    {"args: [b]", "args: [z]", []string{start + "spec.containers[log].args"}},
+		"a debug container":       {"args: [c]", "args: [z]", []string{pod + "spec.ephemeralContainers[look].args"}},
+		"the same in another way": {"value: fast", "valueFrom: {configMapKeyRef: {name: settings, key: mode}}", nil},
+		"a hook and its other half": {"    env:", "    lifecycle: {postStart: {sleep: {seconds: 1}}, preStop: {sleep: {seconds: 1}}}\n    env:", []string{
+			live + "spec.containers[app].lifecycle.preStop", start + "spec.containers[app].lifecycle.postStart",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := load(t, editedPod), load(t, strings.Replace(editedPod, c.before, c.after, 1))
+			w := editedWorld(before, after)
+			p := w.make()
+			if len(p.Steps) > 0 || !slices.Equal(p.Notes, c.want) {
+				t.Errorf("%d steps, notes %q, not %q", len(p.Steps), p.Notes, c.want)
+			}
+		})
+	}
+}
+
+// editedWorld is a pod that runs as it was applied, all but log, which has ended for good.
+func editedWorld(before, after *podspec.Desired) *world {
+	for _, d := range []*podspec.Desired{before, after} {
+		d.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+	}
+	w := newWorld(before).sandbox("s", 0, SandboxReady)
+	w.container("s", "seed", 0, Exited)
+	w.container("s", "app", 0, Running)
+	w.container("s", "log", 0, Exited)
+	w.container("s", "look", 0, Running)
+	w.Journal.Applied, w.d = before, after
+	return w
+}
