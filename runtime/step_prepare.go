@@ -143,6 +143,11 @@ func checkStartable(config *runtimeapi.ContainerConfig) error {
 	if dir := config.GetWorkingDir(); dir != "" && !filepath.IsAbs(dir) {
 		return fmt.Errorf("workingDir %q is not an absolute path", dir)
 	}
+	for _, m := range config.GetMounts() {
+		if err := checkPropagation(m); err != nil {
+			return fmt.Errorf("mount at %s: %w", m.GetContainerPath(), err)
+		}
+	}
 	profile := config.GetLinux().GetSecurityContext().GetSeccomp()
 	if profile.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
 		return nil
@@ -151,6 +156,19 @@ func checkStartable(config *runtimeapi.ContainerConfig) error {
 		return fmt.Errorf("securityContext.seccompProfile: %w", err)
 	}
 	return nil
+}
+
+// checkPropagation looks at a mount whose path is known: a part of a volume is bound when
+// its container starts, and shared then.
+func checkPropagation(m *runtimeapi.Mount) error {
+	mode, asked := map[runtimeapi.MountPropagation]v1.MountPropagationMode{
+		runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER: v1.MountPropagationHostToContainer,
+		runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:     v1.MountPropagationBidirectional,
+	}[m.GetPropagation()]
+	if !asked || !filepath.IsAbs(m.GetHostPath()) {
+		return nil
+	}
+	return volume.CheckPropagation(m.GetHostPath(), mode)
 }
 
 // knownOr stands in for addresses that the sandbox will get: a proof must not

@@ -335,6 +335,44 @@ func TestMountPropagation(t *testing.T) {
 	wantNothingLeft(t, c)
 }
 
+// TestPropagationNeedsASharedMount: what a runtime refuses is told before.
+func TestPropagationNeedsASharedMount(t *testing.T) {
+	dir := privateMount(t, t.TempDir())
+	inside, link := filepath.Join(dir, "a", "b"), filepath.Join(t.TempDir(), "link")
+	write(t, filepath.Join(inside, "file"), "")
+	symlink(t, inside, link)
+	want := func(mount string, to, back bool) {
+		t.Helper()
+		for _, path := range []string{dir, inside, link, filepath.Join(inside, "absent")} {
+			for mode, passes := range map[v1.MountPropagationMode]bool{v1.MountPropagationHostToContainer: to, v1.MountPropagationBidirectional: back} {
+				err := CheckPropagation(path, mode)
+				if (err == nil) != passes || (err != nil && !strings.Contains(err.Error(), "in the mount on "+dir+",")) {
+					t.Errorf("%s, %s, %s: %v", mount, path, mode, err)
+				}
+			}
+		}
+	}
+	want("private", false, false)
+	slave := boundElsewhere(t, shared(t, dir))
+	want("shared", true, true)
+	if err := unix.Mount("", slave, "", unix.MS_SLAVE, ""); err != nil {
+		t.Fatal(err)
+	}
+	to, back := CheckPropagation(slave, v1.MountPropagationHostToContainer), CheckPropagation(slave, v1.MountPropagationBidirectional)
+	if to != nil || back == nil {
+		t.Errorf("slave: to the container %v, back %v", to, back)
+	}
+}
+
+// shared makes a mount shared.
+func shared(t *testing.T, dir string) string {
+	t.Helper()
+	if err := makeShared(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // privateMount makes a directory a mount of its own that is not shared, whatever
 // the machine's root is.
 func privateMount(t *testing.T, dir string) string {

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -61,9 +62,15 @@ func makeShared(dir string) error {
 
 // isShared tells that the mount in which a directory lies is shared.
 func isShared(dir string) (bool, error) {
-	mounts, err := mountinfo.GetMounts(mountinfo.ParentsFilter(dir))
+	m, err := mountOver(dir)
+	return m != nil && strings.Contains(m.Optional, "shared:"), err
+}
+
+// mountOver is the mount in which a path lies; nil when none is found.
+func mountOver(path string) (*mountinfo.Info, error) {
+	mounts, err := mountinfo.GetMounts(mountinfo.ParentsFilter(path))
 	if err != nil {
-		return false, fmt.Errorf("looking for mounts: %w", err)
+		return nil, fmt.Errorf("looking for mounts: %w", err)
 	}
 	var innermost *mountinfo.Info
 	for _, m := range mounts {
@@ -71,5 +78,24 @@ func isShared(dir string) (bool, error) {
 			innermost = m
 		}
 	}
-	return innermost != nil && strings.Contains(innermost.Optional, "shared:"), nil
+	return innermost, nil
+}
+
+// CheckPropagation says why mounts do not pass between a path of the machine and a
+// container, for which a runtime refuses to create it: what is mounted there reaches a
+// container only from a shared mount or a slave of one, and comes back only into one that is
+// shared.
+func CheckPropagation(path string, mode v1.MountPropagationMode) error {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
+	m, err := mountOver(path)
+	if err != nil || m == nil || strings.Contains(m.Optional, "shared:") {
+		return err
+	}
+	if mode == v1.MountPropagationHostToContainer && strings.Contains(m.Optional, "master:") {
+		return nil
+	}
+	return fmt.Errorf("mountPropagation %s: %s lies in the mount on %s, which is not shared; 'mount --make-rshared %s' shares it",
+		mode, path, m.Mountpoint, m.Mountpoint)
 }
