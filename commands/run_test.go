@@ -66,3 +66,36 @@ func (l *lab) besideKubelet() {
 	}
 	l.t.Fatal("nobody takes the process for a kubelet")
 }
+
+// TestAFailedStartCompletes: under Never it is the end of its container like any other
+// exit code, and the pod completes once the others have ended.
+func TestAFailedStartCompletes(t *testing.T) {
+	for name, spec := range map[string]string{
+		"alone":  "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}]\n",
+		"beside": "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}, {name: good, image: 'i:1'}]\n",
+		"init":   "  restartPolicy: Never\n  initContainers: [{name: bad, image: 'i:1'}]\n  containers: [{name: good, image: 'i:1'}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for goal, want := range map[string]int{"completed": exitOK, "ready": exitNotYet, "started": exitNotYet} {
+				l := newLab(t)
+				l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
+				l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
+				began := time.Now()
+				code, stdout, stderr := l.call("apply", "--wait="+goal, l.write("job", spec))
+				if code != want || !strings.Contains(stderr, "RunContainerError") || time.Since(began) > 5*time.Second {
+					t.Errorf("%s: exit code %d after %s\n%s%s", goal, code, time.Since(began), stdout, stderr)
+				}
+			}
+			l := newLab(t)
+			l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
+			l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
+			want := 128
+			if name == "init" {
+				want = exitRunFailed
+			}
+			if code, _, stderr := l.call("run", l.write("job", spec)); code != want || !strings.Contains(stderr, "RunContainerError: no such file") {
+				t.Errorf("run: exit code %d\n%s", code, stderr)
+			}
+		})
+	}
+}

@@ -94,11 +94,15 @@ func (w *waiter) reached(status *v1.PodStatus) bool {
 	case Ready:
 		return status.Phase == v1.PodSucceeded || isReady(status)
 	case CompletedGoal:
-		return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+		return isOver(status)
 	case Deleted:
 		return false
 	}
 	return hasCondition(status, w.goal)
+}
+
+func isOver(status *v1.PodStatus) bool {
+	return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
 // Ending says how a pod that is over has ended, and by which containers.

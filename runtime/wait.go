@@ -41,7 +41,7 @@ func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 			return outcome, w.translate(ctx, err)
 		}
 		probes := outcome.Plan.Pending() && hasProbes(desired.Pod)
-		if (w.pending || probes) && len(outcome.Failed) == 0 {
+		if (w.pending || probes) && (len(outcome.Failed) == 0 || w.over) {
 			// There is more to do, or what was started can be asked at once.
 			continue
 		}
@@ -67,6 +67,9 @@ type waiter struct {
 	until time.Time
 	// pending tells that the next pass has something to do.
 	pending bool
+	// over tells that the pod has come to its end: what is left is to clear up after it,
+	// which waits for nothing that failed.
+	over bool
 	// seen is what the last look at the pod's containers showed.
 	seen string
 	// tries counts the passes in a row that failed, unanswered those of them in which the
@@ -186,7 +189,7 @@ func (w *waiter) failed(outcome *Outcome) error {
 		w.trouble = []string{err.Error()}
 		return nil
 	}
-	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+	if s := (*StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.goesOn(s.Step.Container) {
 		w.trouble = []string{err.Error()}
 		return nil
 	}
@@ -215,6 +218,13 @@ func mayPass(reason string) bool {
 	return reason == "PostStartHookError" || reason == "RunContainerError"
 }
 
+// goesOn tells that a wait goes on after a failed start of a container: it is tried again,
+// or that was its end, as any exit code is for a pod that shall only complete.
+func (w *waiter) goesOn(container string) bool {
+	ref, ok := podspec.FindContainer(w.desired.Pod, container)
+	return w.goal == CompletedGoal || (ok && plan.MayRestart(w.desired.Pod, ref.Container))
+}
+
 // judge compares the pod's status with the goal.
 func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
@@ -222,7 +232,7 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 	if hold := blocking(p); hold != nil {
 		return false, w.blocked(holder(hold, ": ") + fmt.Sprintf("%s: %s", hold.Reason, hold.Message))
 	}
-	w.pending = p.Pending()
+	w.pending, w.over = p.Pending(), isOver(status)
 	if w.reached(status) {
 		// The goal counts once nothing is left to do: a finished pod's sandbox, or
 		// what an interrupted pass left.

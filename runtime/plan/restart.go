@@ -48,6 +48,12 @@ func policyWants(policy v1.ContainerRestartPolicy, exitCode int32) bool {
 	return true
 }
 
+// MayRestart tells whether a container may run again after it has failed: by its policy,
+// or by a rule for some exit code.
+func MayRestart(pod *v1.Pod, spec *v1.Container) bool {
+	return mayRestart(pod, spec) || len(spec.RestartPolicyRules) > 0
+}
+
 // mayRestart decides for a container that has no exit code yet, because it is
 // about to be stopped: only its policy counts, rules need an exit code.
 func mayRestart(pod *v1.Pod, spec *v1.Container) bool {

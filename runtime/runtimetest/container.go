@@ -77,15 +77,34 @@ func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerR
 			return nil, err
 		}
 	}
-	c.status.State, c.status.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, s.now()
-	name := c.status.GetMetadata().GetName()
-	if runs := s.behaviours[name]; len(runs) > 0 {
-		s.behaviours[name] = runs[1:]
-		if runs[0].After > 0 {
-			c.exitAt, c.exitCode = s.now()+int64(runs[0].After), runs[0].ExitCode
-		}
+	if err := c.begin(s.behaviour(c.status.GetMetadata().GetName()), s.now()); err != nil {
+		return nil, err
 	}
 	return &runtimeapi.StartContainerResponse{}, nil
+}
+
+// behaviour is what the next run of a name does.
+func (s *Server) behaviour(name string) Behaviour {
+	runs := s.behaviours[name]
+	if len(runs) == 0 {
+		return Behaviour{}
+	}
+	s.behaviours[name] = runs[1:]
+	return runs[0]
+}
+
+// begin lets a container run, unless its start fails.
+func (c *container) begin(b Behaviour, now int64) error {
+	if b.StartError != "" {
+		c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, now, 128
+		c.status.Reason, c.status.Message = "StartError", b.StartError
+		return status.Error(codes.Unknown, b.StartError)
+	}
+	c.status.State, c.status.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, now
+	if b.After > 0 {
+		c.exitAt, c.exitCode = now+int64(b.After), b.ExitCode
+	}
+	return nil
 }
 
 func makeLog(path string) error {

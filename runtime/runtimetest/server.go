@@ -43,6 +43,8 @@ type Behaviour struct {
 	// After is how long it runs; zero means until it is stopped.
 	After    time.Duration
 	ExitCode int32
+	// StartError, if it is set, is why the start fails, which is the end of the run.
+	StartError string
 }
 
 // Fault makes calls fail.
