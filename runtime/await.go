@@ -48,12 +48,14 @@ func (w *waiter) glance(ctx context.Context, ref plan.PodRef) (bool, error) {
 		return s.Journal.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
 	}
 	status := plan.Status(in)
-	w.waiting = unready(in, &status)
+	w.waiting = nil
 	switch {
 	case w.reached(&status):
 		return true, nil
 	case status.Phase == v1.PodFailed, status.Phase == v1.PodSucceeded && w.goal == Started:
 		return false, w.blocked("the pod " + Ending(&status))
 	}
-	return false, nil
+	err = w.finished(&status, plan.Make(in))
+	w.waiting = append(w.waiting, unready(in, &status)...)
+	return false, err
 }

@@ -51,7 +51,8 @@ type Settings struct {
 	// LockTimeout is how long another process that works on the same pod is waited
 	// for; zero means as long as the context lasts.
 	LockTimeout time.Duration
-	// Waiting is told when that takes long; nil tells nobody.
+	// Waiting is told when that takes long, and what else may be waited for without an end;
+	// nil tells nobody.
 	Waiting func(text string)
 }
 

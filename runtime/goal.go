@@ -159,6 +159,40 @@ func unpassed(in *plan.Input) []string {
 	return texts
 }
 
+// endedForGood says which regular containers have ended and are not started again, as a plan
+// sees it: those that failed, and those that have done their work. A rule that may
+// restart all containers brings back any of them.
+func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
+	if slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }) {
+		return nil, nil
+	}
+	for i := range status.ContainerStatuses {
+		s := &status.ContainerStatuses[i]
+		kept := slices.ContainsFunc(p.Keeps, func(k plan.Keep) bool { return k.Container == s.Name })
+		if s.State.Terminated == nil || !kept {
+			continue
+		}
+		code := s.State.Terminated.ExitCode
+		text := fmt.Sprintf("container %s has exited %d and does not run again", s.Name, code)
+		if code != 0 {
+			failed = append(failed, text)
+		} else {
+			done = append(done, text)
+		}
+	}
+	return failed, done
+}
+
+// endless tells that a pod cannot succeed, as one of its containers is always restarted.
+func endless(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
+		if c.RestartPolicy != nil {
+			return *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+		}
+		return pod.Spec.RestartPolicy == v1.RestartPolicyAlways
+	})
+}
+
 // hasCondition tells that the pod has the condition that a goal names.
 func hasCondition(status *v1.PodStatus, goal Goal) bool {
 	name, want, given := strings.Cut(strings.TrimPrefix(string(goal), conditionGoal), "=")

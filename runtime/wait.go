@@ -60,6 +60,8 @@ type waiter struct {
 	watch   *watch
 
 	waiting []string
+	// told is what the user has been told of it.
+	told string
 	// trouble is what failed last and may pass, retryAt when it is tried again.
 	trouble []string
 	retryAt time.Time
@@ -241,6 +243,9 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
 		return false, w.blocked("the pod " + Ending(status))
 	}
+	if err := w.finished(status, p); err != nil {
+		return false, err
+	}
 	w.wakeForDeadline(status)
 	for _, hold := range p.Holds {
 		switch {
@@ -255,6 +260,36 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 		w.waiting = unready(in, status)
 	}
 	return false, nil
+}
+
+// finished judges by the containers that have ended for good, which a pod that shall be started
+// or ready cannot do without. One that waits for its other containers to end may yet
+// succeed, and nobody knows how long that takes: it says what it waits for.
+func (w *waiter) finished(status *v1.PodStatus, p *plan.Plan) error {
+	if w.goal != Started && w.goal != Ready {
+		return nil
+	}
+	failed, done := endedForGood(status, p)
+	if w.goal == Ready && endless(w.desired.Pod) {
+		failed = append(failed, done...)
+	}
+	if len(failed) > 0 {
+		return w.blocked(strings.Join(failed, ", "))
+	}
+	if w.goal == Ready && len(done) > 0 {
+		text := strings.Join(done, ", ") + ": the pod is ready only once all its containers have ended"
+		w.waiting = append(w.waiting, text)
+		w.tell(text)
+	}
+	return nil
+}
+
+// tell says once what may be waited for without an end.
+func (w *waiter) tell(text string) {
+	if w.told != text {
+		w.e.waiting(fmt.Sprintf("pod %s: waiting: %s", plan.RefOf(w.desired.Pod), text))
+	}
+	w.told = text
 }
 
 // wake makes sure that the pod is looked at again at a moment at the latest.
