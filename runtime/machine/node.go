@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -27,7 +26,7 @@ func Node(root string) criconfig.Node {
 	cpus := goruntime.NumCPU()
 	return criconfig.Node{
 		Name:           strings.ToLower(name),
-		IPs:            nodeIPs(),
+		IPs:            hostIPs(func(path string) []byte { return contents(at(path)) }, addressesOf),
 		MemoryBytes:    memory,
 		CPUs:           cpus,
 		Allocatable:    allocatable(cpus, memory, hugePages(at("sys/kernel/mm/hugepages"))),
@@ -77,26 +76,6 @@ func allocatable(cpus int, memory int64, pages v1.ResourceList) v1.ResourceList 
 	}
 	maps.Copy(list, pages)
 	return list
-}
-
-// nodeIPs lists the machine's global addresses, IPv4 first.
-func nodeIPs() []string {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var v4, v6 []string
-	for _, addr := range addrs {
-		network, ok := addr.(*net.IPNet)
-		switch {
-		case !ok || !network.IP.IsGlobalUnicast():
-		case network.IP.To4() != nil:
-			v4 = append(v4, network.IP.String())
-		default:
-			v6 = append(v6, network.IP.String())
-		}
-	}
-	return append(v4, v6...)
 }
 
 // resolvConf prefers the file that names real servers where systemd-resolved
