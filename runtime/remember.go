@@ -131,10 +131,28 @@ func (x *execution) noteLeft() {
 			left.Stopped = append(left.Stopped, s.GetId())
 		}
 	}
+	left.Reset = x.resetContainers()
 	if stopped[left.Sandbox] {
-		left.Sandbox, left.Containers = "", nil
+		left.Sandbox, left.Containers, left.Reset = "", nil, nil
 	}
 	x.journal.Left = left
+}
+
+// resetContainers names those whose records a restart of all has taken away, in this pass
+// or an earlier one, and which were not started since: nothing else shows that they ran.
+func (x *execution) resetContainers() []string {
+	var names []string
+	if x.journal.Left != nil {
+		names = slices.Clone(x.journal.Left.Reset)
+	}
+	for i := range x.plan.Steps {
+		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.RestartAllContainers && !x.undone(s) {
+			names = append(names, s.Container)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return x.yield.started[name] != "" })
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // undone tells that a step failed or was not begun.

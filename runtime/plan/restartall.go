@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -44,6 +46,58 @@ func (d *decision) resetAll(v *view) {
 	for _, part := range [][]reset{regular, inits, regularSource, initSource} {
 		d.resets = append(d.resets, part...)
 	}
+}
+
+// What a container is shown with whose records a restart of all containers has taken away
+// (kubelet: RestartingAllContainers).
+const (
+	restartingAll     = "RestartingAllContainers"
+	restartingAllText = "The container is removed because RestartAllContainers in place"
+)
+
+// wasReset tells that podctl took away the records of a container to restart all, and that
+// it ran before: it has left a log.
+func (v *view) wasReset(ref podspec.ContainerRef) bool {
+	left := v.obs.Journal.Left
+	switch {
+	case left == nil || left.Sandbox != v.active || !slices.Contains(left.Reset, ref.Name):
+		return false
+	case v.newest(ref.Name) != nil, ref.Type == podspec.Init && v.anyRegularRecord():
+		return false
+	}
+	_, ran := v.obs.LogAttempts[ref.Name]
+	return ran
+}
+
+// resetting tells that a restart of all containers is under way: some are still to be
+// removed, or nothing has been started since.
+func (v *view) resetting() bool {
+	left := slices.ContainsFunc(runsInPod(v.pod), func(ref podspec.ContainerRef) bool { return v.newest(ref.Name) != nil })
+	return !left || v.restartsAll()
+}
+
+// runsAgain tells that a pod seems to be pending only because containers were reset, which
+// count as stopped and about to start again (kubelet: getPhase).
+func (v *view) runsAgain() bool {
+	t, some := v.tally(), false
+	for _, ref := range runsInPod(v.pod) {
+		if !v.wasReset(ref) {
+			continue
+		}
+		some = true
+		switch ref.Type {
+		case podspec.Init:
+			t.pendingInit--
+		case podspec.Sidecar:
+			t.pendingSidecar--
+			t.waiting--
+		case podspec.Regular:
+			t.waiting--
+		case podspec.Ephemeral:
+		}
+	}
+	initialised := t.pendingSidecar == 0 || v.initialised()
+	return some && v.phase == v1.PodPending && initialised && t.pendingInit == 0 && t.waiting+t.unknown == 0
 }
 
 func (v *view) resets(refs []podspec.ContainerRef) (targets, sources []reset) {

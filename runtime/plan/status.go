@@ -21,6 +21,9 @@ func Status(in *Input) v1.PodStatus {
 		Phase:    v.phase,
 		QOSClass: podspec.QOSClass(v.pod),
 	}
+	if v.runsAgain() {
+		s.Phase = v1.PodRunning
+	}
 	if v.deadlineExceeded() && v.phase != v1.PodSucceeded {
 		s.Phase, s.Reason = v1.PodFailed, string(DeadlineExceeded)
 		s.Message = "Pod was active on the node longer than the specified deadline"
@@ -30,10 +33,10 @@ func Status(in *Input) v1.PodStatus {
 	}
 	v.addIPs(&s)
 	for _, ref := range podspec.InitContainers(v.pod) {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, v.containerStatus(ref))
+		s.InitContainerStatuses = append(s.InitContainerStatuses, v.shownStatus(ref))
 	}
 	for _, ref := range podspec.RegularContainers(v.pod) {
-		s.ContainerStatuses = append(s.ContainerStatuses, v.containerStatus(ref))
+		s.ContainerStatuses = append(s.ContainerStatuses, v.shownStatus(ref))
 	}
 	for _, ref := range podspec.EphemeralContainers(v.pod) {
 		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, v.containerStatus(ref))
@@ -99,6 +102,19 @@ func (v *view) addIPs(s *v1.PodStatus) {
 	if len(s.PodIPs) > 0 {
 		s.PodIP = s.PodIPs[0].IP
 	}
+}
+
+// shownStatus is the status of one container together with what only podctl's memory tells
+// of its past.
+func (v *view) shownStatus(ref podspec.ContainerRef) v1.ContainerStatus {
+	s := v.containerStatus(ref)
+	if v.wasReset(ref) {
+		s.RestartCount = int32(min(v.nextAttempt(ref.Name), 1<<30))
+		s.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ExitCode: 137, Reason: restartingAll, Message: restartingAllText,
+		}}
+	}
+	return s
 }
 
 // containerStatus is the status of one container from its two newest records
@@ -172,6 +188,8 @@ func (v *view) stateWithout(ref podspec.ContainerRef) v1.ContainerState {
 			Reason:  "Completed",
 			Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
 		}}
+	case v.wasReset(ref) && v.resetting():
+		return waitingState(restartingAll, restartingAllText)
 	case len(v.pod.Spec.InitContainers) > 0:
 		return waitingState("PodInitializing", "")
 	}
