@@ -64,7 +64,7 @@ type PodResources struct {
 // ResourceConfigForPod).
 func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	limits, cpuLimited, memoryLimited := podLimits(pod)
+	limits, cpuLimited, memoryLimited := podspec.Limits(pod)
 	shares := uint64(milliToShares(milli(requests, limits)))
 	r := PodResources{HugePages: hugePages(pod, node)}
 	qos := podspec.QOSClass(pod)
@@ -92,23 +92,6 @@ func milli(requests, limits v1.ResourceList) int64 {
 		return q.MilliValue()
 	}
 	return limits.Cpu().MilliValue()
-}
-
-// podLimits totals the limits and tells for cpu and memory whether every
-// container has one.
-func podLimits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
-	cpu, memory = true, true
-	limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
-		ContainerFn: func(list v1.ResourceList, _ resourcehelper.ContainerType) {
-			cpu = cpu && !list.Cpu().IsZero()
-			memory = memory && !list.Memory().IsZero()
-		},
-	})
-	if own := pod.Spec.Resources; own != nil {
-		cpu = cpu || !own.Limits.Cpu().IsZero()
-		memory = memory || !own.Limits.Memory().IsZero()
-	}
-	return limits, cpu, memory
 }
 
 // hugePages limits every page size of the machine: what the pod asks for, and

@@ -49,6 +49,8 @@ type Runtime struct {
 	// Handlers are the runtime handlers it has, "" being the default one; nil
 	// when neither its status nor its configuration tells them.
 	Handlers []string
+	// RecursiveReadOnly are those handlers that can make all below a mount read-only.
+	RecursiveReadOnly []string
 }
 
 // SandboxState is the state of a pod sandbox.
@@ -126,6 +128,11 @@ type Container struct {
 	// PreStop tells which handler the container was created with, for a
 	// container that has left the manifest: exec, httpGet, sleep or empty.
 	PreStop string
+	// Resources are the limits of cpu and memory and the request of cpu that are in force;
+	// nil when the runtime does not tell.
+	Resources *v1.ResourceRequirements
+	// User is whom its first process was started as; nil when the runtime does not tell.
+	User *v1.ContainerUser
 	// LogFull tells that the container writes to a log that is due to be rotated.
 	LogFull bool
 	// Debug marks a container that `podctl debug` added: it belongs to the

@@ -39,11 +39,12 @@ func Status(in *Input) v1.PodStatus {
 		s.ContainerStatuses = append(s.ContainerStatuses, v.shownStatus(ref))
 	}
 	for _, ref := range podspec.EphemeralContainers(v.pod) {
-		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, v.containerStatus(ref))
+		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, v.shownStatus(ref))
 	}
 	sortByName(s.ContainerStatuses)
 	sortByName(s.EphemeralContainerStatuses)
 	v.truncateMessages(&s)
+	v.addPodResources(&s)
 	s.Conditions = v.conditions(&s)
 	return s
 }
@@ -104,10 +105,11 @@ func (v *view) addIPs(s *v1.PodStatus) {
 	}
 }
 
-// shownStatus is the status of one container together with what only podctl's memory tells
-// of its past.
+// shownStatus is the status of one container together with what no phase depends on, and
+// what only podctl's memory tells of its past.
 func (v *view) shownStatus(ref podspec.ContainerRef) v1.ContainerStatus {
 	s := v.containerStatus(ref)
+	v.addResources(&s, ref)
 	if v.wasReset(ref) {
 		s.RestartCount = int32(min(v.nextAttempt(ref.Name), 1<<30))
 		s.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{

@@ -194,6 +194,9 @@ func (s *Pod) runtime() plan.Runtime {
 	}
 	for _, h := range s.Runtime.Status.GetRuntimeHandlers() {
 		r.Handlers = append(r.Handlers, h.GetName())
+		if h.GetFeatures().GetRecursiveReadOnlyMounts() {
+			r.RecursiveReadOnly = append(r.RecursiveReadOnly, h.GetName())
+		}
 	}
 	slices.Sort(r.Handlers)
 	return r
@@ -248,6 +251,8 @@ func observedContainer(c Container) plan.Container {
 		PreStop:      plan.HandlerName(criconfig.PreStopFrom(a)),
 		Debug:        a[criconfig.AnnotationDebug] != "",
 		LogFull:      c.LogFull,
+		Resources:    resourcesInForce(s.GetResources().GetLinux()),
+		User:         userOf(s.GetUser()),
 	}
 }
 

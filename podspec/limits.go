@@ -1,0 +1,23 @@
+package podspec
+
+import (
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// Limits totals the limits of a pod and tells for cpu and memory whether the pod or every
+// container of it has one: only then the whole pod is limited.
+func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
+	cpu, memory = true, true
+	limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
+		ContainerFn: func(list v1.ResourceList, _ resourcehelper.ContainerType) {
+			cpu = cpu && !list.Cpu().IsZero()
+			memory = memory && !list.Memory().IsZero()
+		},
+	})
+	if own := pod.Spec.Resources; own != nil {
+		cpu = cpu || !own.Limits.Cpu().IsZero()
+		memory = memory || !own.Limits.Memory().IsZero()
+	}
+	return limits, cpu, memory
+}

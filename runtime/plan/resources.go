@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Below these amounts of cpu, in thousandths of a core, the kernel knows no difference: what was
+// asked for is shown then (kubelet: cm.MinShares, cm.MinMilliCPULimit).
+const (
+	minMilliRequest = 2
+	minMilliLimit   = 10
+)
+
+// addResources shows what a container may use and does use, its user and its mounts
+// (kubelet: convertToAPIContainerStatuses).
+func (v *view) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
+	s.VolumeMounts = v.volumeMounts(ref.Container)
+	c := v.newest(ref.Name)
+	if c == nil {
+		return
+	}
+	allocated := v.allocated(ref)
+	s.AllocatedResources = allocated.Requests
+	s.Resources = &allocated
+	s.User = c.User
+	if c.State == Running {
+		s.Resources = inForce(allocated, c.Resources)
+	}
+}
+
+// allocated are the resources that were last given to a container that runs, and of others
+// those that the manifest gives it.
+func (v *view) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
+	c, actuated := v.newest(ref.Name), v.obs.Journal.Actuated
+	if c != nil && c.State == Running && actuated != nil {
+		if applied, known := actuated.Containers[ref.Name]; known {
+			return *applied.DeepCopy()
+		}
+	}
+	return *ref.Resources.DeepCopy()
+}
+
+// inForce are the allocated resources with the figures of the runtime, where it has any. It
+// knows no request of memory, and no resources but cpu and memory.
+func inForce(allocated v1.ResourceRequirements, told *v1.ResourceRequirements) *v1.ResourceRequirements {
+	r := allocated.DeepCopy()
+	if told == nil {
+		return r
+	}
+	replaceCPU(r.Limits, told.Limits, minMilliLimit)
+	replaceCPU(r.Requests, told.Requests, minMilliRequest)
+	if memory, ok := told.Limits[v1.ResourceMemory]; ok && r.Limits != nil {
+		r.Limits[v1.ResourceMemory] = memory
+	}
+	return r
+}
+
+func replaceCPU(list, told v1.ResourceList, least int64) {
+	cpu, ok := told[v1.ResourceCPU]
+	if ok && list != nil && max(cpu.MilliValue(), list.Cpu().MilliValue()) > least {
+		list[v1.ResourceCPU] = cpu
+	}
+}
+
+// volumeMounts are a container's mounts as its manifest names them.
+func (v *view) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
+	var mounts []v1.VolumeMountStatus
+	for i := range spec.VolumeMounts {
+		m := &spec.VolumeMounts[i]
+		s := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			mode := v.recursiveMode(m.RecursiveReadOnly)
+			s.RecursiveReadOnly = &mode
+		}
+		mounts = append(mounts, s)
+	}
+	return mounts
+}
+
+// recursiveMode tells whether what is mounted below a read-only mount is read-only too, which
+// not every handler can do (kubelet: resolveRecursiveReadOnly).
+func (v *view) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
+	handler := podspec.RuntimeHandler(v.pod)
+	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled || !slices.Contains(v.obs.Runtime.RecursiveReadOnly, handler) {
+		return v1.RecursiveReadOnlyDisabled
+	}
+	return v1.RecursiveReadOnlyEnabled
+}
+
+// addPodResources shows what the whole pod may use (kubelet:
+// convertToAPIPodLevelResourcesStatus).
+func (v *view) addPodResources(s *v1.PodStatus) {
+	pod := v.allocatedPod()
+	s.AllocatedResources = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	s.Resources = &v1.ResourceRequirements{}
+	if own := pod.Spec.Resources; own != nil {
+		s.Resources = own.DeepCopy()
+	}
+	if s.Phase == v1.PodRunning {
+		v.addPodInForce(s.Resources, pod, s.AllocatedResources)
+		return
+	}
+	s.Resources.Requests = s.AllocatedResources.DeepCopy()
+	s.Resources.Limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+}
+
+// allocatedPod is the pod with the resources that it and its containers were given.
+func (v *view) allocatedPod() *v1.Pod {
+	pod := v.pod.DeepCopy()
+	for _, ref := range podspec.Containers(pod) {
+		ref.Resources = v.allocated(ref)
+	}
+	if actuated := v.obs.Journal.Actuated; actuated != nil && v.active != "" {
+		pod.Spec.Resources = actuated.Pod.DeepCopy()
+	}
+	return pod
+}
+
+// addPodInForce adds what is in force for a pod that runs: of cpu, and of limits, what its
+// cgroup was given, if it has one of its own.
+func (v *view) addPodInForce(r *v1.ResourceRequirements, pod *v1.Pod, requests v1.ResourceList) {
+	if r.Requests == nil {
+		r.Requests = v1.ResourceList{}
+	}
+	if r.Limits == nil {
+		r.Limits = v1.ResourceList{}
+	}
+	if memory, ok := requests[v1.ResourceMemory]; ok && r.Requests.Memory().IsZero() {
+		r.Requests[v1.ResourceMemory] = memory
+	}
+	if exists := v.obs.CgroupExists; exists == nil || !*exists {
+		return
+	}
+	replaceCPU(r.Requests, requests, minMilliRequest)
+	limits, cpu, memory := podspec.Limits(pod)
+	if cpu {
+		replaceCPU(r.Limits, limits, minMilliLimit)
+	}
+	if memory {
+		r.Limits[v1.ResourceMemory] = limits[v1.ResourceMemory]
+	}
+}
