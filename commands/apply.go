@@ -38,7 +38,9 @@ func newApply(g *globals) *cobra.Command {
 				"5 refused manifest", "130 interrupted"),
 		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
 		ValidArgsFunction: completeManifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd, g, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withUnread(cmd.Context(), runApply(cmd, g, o, args))
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
@@ -64,6 +66,7 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 }
 
 func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) error {
+	o.thorough = true
 	if o.dryRun {
 		return runPlan(cmd, g, &o.planOptions, args)
 	}

@@ -31,7 +31,9 @@ func newDelete(g *globals) *cobra.Command {
 			"Their logs are set aside." + exitCodes("0 gone", "1 error", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5",
 		ValidArgsFunction: g.completeTargets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), g, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withUnread(cmd.Context(), runDelete(cmd.Context(), g, o, args))
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
@@ -49,7 +51,7 @@ func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string)
 	if len(args)+len(o.files) == 0 && !o.all {
 		return usagef("delete needs a manifest or a pod, or --all")
 	}
-	o.quiet = true
+	o.quiet, o.thorough = true, true
 	g.warm(ctx)
 	pods, err := g.desired(ctx, o.selection, args)
 	if err != nil {

@@ -33,7 +33,9 @@ func newPlan(g *globals) *cobra.Command {
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml",
 		ValidArgsFunction: g.completeTargets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd, g, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withUnread(cmd.Context(), runPlan(cmd, g, o, args))
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
@@ -55,6 +57,7 @@ func newPlan(g *globals) *cobra.Command {
 
 func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) error {
 	ctx := cmd.Context()
+	o.thorough = true
 	if o.pin {
 		return g.pin(ctx, slices.Concat(o.files, args))
 	}

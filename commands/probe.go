@@ -33,7 +33,9 @@ func newProbe(g *globals) *cobra.Command {
 			exitCodes("0 all passed", "1 error", "3 one could not be decided", "4 a probe failed", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
 		ValidArgsFunction: g.completeTargets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), g, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withUnread(cmd.Context(), runProbe(cmd.Context(), g, o, args))
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
@@ -48,7 +50,7 @@ func newProbe(g *globals) *cobra.Command {
 }
 
 func runProbe(ctx context.Context, g *globals, o *probeOptions, args []string) error {
-	o.quiet = true
+	o.quiet, o.thorough = true, true
 	pods, err := g.desired(ctx, o.selection, args)
 	if err != nil {
 		return err

@@ -49,7 +49,10 @@ type globals struct {
 	// noted are the notes that were given once.
 	noted     map[string]bool
 	notedLock sync.Mutex
-	client    *runtime.Client
+	// unread are the journals that kept a thorough selection from pods; the command does
+	// the rest, and ends with them.
+	unread error
+	client *runtime.Client
 }
 
 // The groups of commands in the help.

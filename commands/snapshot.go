@@ -9,7 +9,7 @@ import (
 )
 
 func newSnapshot(g *globals) *cobra.Command {
-	s := &selection{quiet: true}
+	s := &selection{quiet: true, thorough: true}
 	cmd := &cobra.Command{
 		Use:   "snapshot [flags] [MANIFEST|POD...]",
 		Short: "Write what is observed of pods as one JSON document",
@@ -19,7 +19,9 @@ func newSnapshot(g *globals) *cobra.Command {
 			exitCodes("0 done", "1 error", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
 		ValidArgsFunction: g.completeTargets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), g, *s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withUnread(cmd.Context(), runSnapshot(cmd.Context(), g, *s, args))
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&s.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")

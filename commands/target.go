@@ -26,6 +26,9 @@ type selection struct {
 	labels string
 	// quiet leaves out the notes on fields without effect.
 	quiet bool
+	// thorough is for what has to reach every pod: a journal that cannot be read is no
+	// note but what the command ends with (unread).
+	thorough bool
 	// snapshot is the file that stands for the runtime, recording what is in it.
 	snapshot  string
 	recording snapshot.Recording
@@ -124,12 +127,35 @@ func (g *globals) maybeElsewhere(name string, err error) error {
 	return fmt.Errorf("%w; it may be one whose journal cannot be read (see above): give its manifest in the place of its name", err)
 }
 
+// allApplied lists what podctl applied and the selection lets through. Whose namespace it
+// was cannot be told of a journal that cannot be read, so each of them counts.
 func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
-	applied, err := g.applied(s)
+	if !s.thorough || s.recording != nil {
+		applied, err := g.applied(s)
+		if err != nil {
+			return nil, err
+		}
+		return s.filter(applied, g.namespace)
+	}
+	applied, unreadable, err := runtime.Applied(g.layout())
 	if err != nil {
 		return nil, err
 	}
-	return s.filter(applied, g.namespace)
+	g.unread = errors.Join(unreadable...)
+	return s.filter(desiredOf(applied), g.namespace)
+}
+
+// withUnread is how a command with a thorough selection ends: with what it did, and with the
+// journals that kept pods from it, which no success hides.
+func (g *globals) withUnread(ctx context.Context, err error) error {
+	if g.unread == nil {
+		return err
+	}
+	all := &codeError{code: worst(exitCode(ctx, err), exitError), err: g.unread}
+	if err != nil && err.Error() != "" {
+		all.err = errors.Join(err, g.unread)
+	}
+	return all
 }
 
 // filter leaves the pods of the namespace whose labels match.
@@ -155,11 +181,15 @@ func (g *globals) applied(s selection) ([]*podspec.Desired, error) {
 	for _, one := range unreadable {
 		g.noteOnce("note: %v", one)
 	}
+	return desiredOf(applied), nil
+}
+
+func desiredOf(applied []runtime.AppliedPod) []*podspec.Desired {
 	pods := make([]*podspec.Desired, 0, len(applied))
 	for _, p := range applied {
 		pods = append(pods, p.Desired)
 	}
-	return pods, nil
+	return pods
 }
 
 // load reads manifests, refuses what is wrong, and notes what has no effect.
