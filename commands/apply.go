@@ -87,7 +87,7 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 		a.changed = sourceChanges(ctx, pods)
 	}
 	if o.plan != "" {
-		if a.saved, err = g.readSaved(o.plan); err != nil {
+		if a.saved, err = g.readSaved(ctx, o.plan); err != nil {
 			return err
 		}
 	}

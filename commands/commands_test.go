@@ -128,6 +128,23 @@ func TestNamespaceOfAManifest(t *testing.T) {
 	}
 }
 
+// TestSilentDocuments: what nobody writes to is waited for as long as --timeout says.
+func TestSilentDocuments(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pod.json")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"validate", pipe}, {"plan", "--snapshot", pipe}} {
+		code, _, stderr := call(t, "", append(args, "--timeout", "10ms")...)
+		if code != exitError || !strings.Contains(stderr, pipe+": gave up after 10ms (--timeout)") {
+			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
+		}
+	}
+	if err := os.WriteFile(pipe, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestControlCharactersAreShown(t *testing.T) {
 	_, _, stderr := call(t, "", "plan", "/absent/\x1b[31m.yaml")
 	if strings.Contains(stderr, "\x1b") || !strings.Contains(stderr, `\x1b[31m`) {

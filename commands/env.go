@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -50,19 +53,15 @@ const (
 )
 
 // readFile reads a document that a flag names; - is standard input.
-func (e *Env) readFile(path string) ([]byte, error) {
-	in := e.In
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
+func (e *Env) readFile(ctx context.Context, path string) ([]byte, error) {
+	text, err := podspec.ReadUntil(ctx, func() ([]byte, error) {
+		if path == "-" {
+			return podspec.ReadAtMost(e.In, documentMax)
 		}
-		defer f.Close() //nolint:errcheck // a file that was only read
-		in = f
-	}
-	text, err := podspec.ReadAtMost(in, documentMax)
-	if err != nil {
+		return podspec.ReadFileAtMost(path, documentMax)
+	})
+	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return text, nil
+	return text, err
 }

@@ -27,7 +27,7 @@ func newRender(g *globals) *cobra.Command {
 		Long: "Print the pods of manifests as the API server would store them: with every default filled in.\n" +
 			"No runtime is needed, and fields that podctl cannot honour are printed as well." +
 			" With --cri:\nthe messages for the container runtime of this machine, digests standing for the values of Secrets." +
-			exitCodes("0 done", "1 error", "5 invalid"),
+			exitCodes("0 done", "1 error", "5 invalid", "130 interrupted"),
 		Example:           "  podctl render pod.yaml\n  podctl render --cri -o json pod.yaml | jq .sandbox\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
 		ValidArgsFunction: completeManifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), g, o, args) },

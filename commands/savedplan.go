@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
@@ -26,8 +27,8 @@ func savePlans(path string, plans []*plan.Plan) error {
 type savedPlans []*plan.Plan
 
 // readSaved reads what savePlans wrote.
-func (g *globals) readSaved(path string) (savedPlans, error) {
-	text, err := g.env.readFile(path)
+func (g *globals) readSaved(ctx context.Context, path string) (savedPlans, error) {
+	text, err := g.env.readFile(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the saved plan: %w", err)
 	}

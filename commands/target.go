@@ -50,7 +50,7 @@ func (g *globals) observed(ctx context.Context, s *selection, args []string) ([]
 		engine, err := g.connect()
 		return pods, engine, err
 	}
-	recording, err := g.readRecording(s.snapshot)
+	recording, err := g.readRecording(ctx, s.snapshot)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,8 +59,8 @@ func (g *globals) observed(ctx context.Context, s *selection, args []string) ([]
 	return pods, recording, err
 }
 
-func (g *globals) readRecording(path string) (snapshot.Recording, error) {
-	text, err := g.env.readFile(path)
+func (g *globals) readRecording(ctx context.Context, path string) (snapshot.Recording, error) {
+	text, err := g.env.readFile(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the snapshot: %w", err)
 	}

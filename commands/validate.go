@@ -20,7 +20,7 @@ func newValidate(g *globals) *cobra.Command {
 		Use:   "validate [flags] MANIFEST...",
 		Short: "Check manifests, all problems at once",
 		Long: "Check manifests as the API server would, and name the fields that have no effect here.\n" +
-			"No runtime is needed." + exitCodes("0 accepted", "1 error", "5 refused"),
+			"No runtime is needed." + exitCodes("0 accepted", "1 error", "5 refused", "130 interrupted"),
 		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
 		ValidArgsFunction: completeManifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), g, o, args) },

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -86,7 +87,7 @@ func (l Loader) Load(ctx context.Context, sources ...string) (*Manifest, error) 
 func (l Loader) read(ctx context.Context, name string) ([]source, error) {
 	switch {
 	case name == "-":
-		return l.readStdin()
+		return l.readStdin(ctx)
 	case isURL(name):
 		return l.readURL(ctx, name)
 	}
@@ -99,32 +100,27 @@ func (l Loader) read(ctx context.Context, name string) ([]source, error) {
 		return nil, fmt.Errorf("reading manifest: %w", err)
 	}
 	if info.IsDir() {
-		return l.readDir(path)
+		return l.readDir(ctx, path)
 	}
-	return l.readFile(path)
+	return l.readFile(ctx, path)
 }
 
-func (l Loader) readStdin() ([]source, error) {
+func (l Loader) readStdin(ctx context.Context) ([]source, error) {
 	if l.Stdin == nil {
 		return nil, errors.New("reading manifest from standard input: there is none")
 	}
-	text, err := l.readAll("standard input", l.Stdin)
+	text, err := l.readAll(ctx, "standard input", func(limit int64) ([]byte, error) { return ReadAtMost(l.Stdin, limit) })
 	return []source{{name: "-", text: text}}, err
 }
 
-func (l Loader) readFile(path string) ([]source, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading manifest: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // a file that was only read
-	text, err := l.readAll(path, f)
+func (l Loader) readFile(ctx context.Context, path string) ([]source, error) {
+	text, err := l.readAll(ctx, path, func(limit int64) ([]byte, error) { return ReadFileAtMost(path, limit) })
 	return []source{{name: path, text: text}}, err
 }
 
 // readDir reads the manifests that lie directly in a directory, by name. Backup
 // files and hidden ones are left alone.
-func (l Loader) readDir(dir string) ([]source, error) {
+func (l Loader) readDir(ctx context.Context, dir string) ([]source, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
@@ -134,7 +130,7 @@ func (l Loader) readDir(dir string) ([]source, error) {
 		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !isManifestFile(entry.Name()) {
 			continue
 		}
-		read, err := l.readFile(filepath.Join(dir, entry.Name()))
+		read, err := l.readFile(ctx, filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -227,8 +223,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-func (l Loader) readAll(name string, r io.Reader) ([]byte, error) {
-	text, err := ReadAtMost(r, cmp.Or(l.MaxBytes, DefaultMaxBytes))
+// readAll reads beside the context: what is named may be a pipe.
+func (l Loader) readAll(ctx context.Context, name string, read func(limit int64) ([]byte, error)) ([]byte, error) {
+	text, err := ReadUntil(ctx, func() ([]byte, error) { return read(cmp.Or(l.MaxBytes, DefaultMaxBytes)) })
+	if named := (*fs.PathError)(nil); errors.As(err, &named) {
+		// It has the name in it.
+		return nil, fmt.Errorf("reading manifest: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 const minimal = `apiVersion: v1
@@ -200,6 +203,39 @@ func TestSourcesAreBounded(t *testing.T) {
 	_, err := Loader{Stdin: strings.NewReader(strings.Repeat("# filler\n", 100)), MaxBytes: 100}.Load(t.Context(), "-")
 	if err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestSilentSources: a pipe that nobody writes to is waited for as long as the caller waits,
+// however it is named, and what comes late is read.
+func TestSilentSources(t *testing.T) {
+	dir := t.TempDir()
+	pipe, other := filepath.Join(dir, "pod.yaml"), filepath.Join(t.TempDir(), "pod.yaml")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), unix.Mkfifo(other, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	stdin, ended := io.Pipe()
+	late := errors.New("it took too long")
+	for _, name := range []string{pipe, dir, "-"} {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
+		_, err := Loader{Stdin: stdin}.Load(ctx, name)
+		cancel()
+		if !errors.Is(err, late) || !strings.HasPrefix(err.Error(), "reading manifest ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_ = ended.Close()
+	// What was given up still waits for a writer.
+	writeTo(t, pipe, "")
+	time.AfterFunc(10*time.Millisecond, func() { writeTo(t, other, minimal) })
+	if m, err := (Loader{}).Load(t.Context(), other); err != nil || len(m.Pods) != 1 {
+		t.Errorf("what came late was not read: %v", err)
+	}
+}
+
+func writeTo(t *testing.T, path, text string) {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Error(err)
 	}
 }
 
