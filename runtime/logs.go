@@ -85,15 +85,20 @@ type logFollower struct {
 // run shows the run that was asked for, and when following every run that comes after
 // it.
 func (f *logFollower) run(ctx context.Context) error {
+	answered := false
 	for {
 		c, running, err := f.next(ctx)
+		answered = answered || err == nil
+		if c != nil {
+			err = f.show(ctx, c)
+		}
+		if err != nil && answered && f.opts.Follow && ctx.Err() != nil {
+			return nil //nolint:nilerr // the user ended it, while the runtime was asked
+		}
 		if err != nil {
 			return err
 		}
 		if c != nil {
-			if err := f.show(ctx, c); err != nil {
-				return err
-			}
 			f.opts.Tail = nil
 			continue
 		}
