@@ -18,7 +18,7 @@ func newAttach(g *globals) *cobra.Command {
 		Short:       "Connect to the process of a container",
 		Long: "Connect to the process that a container was started with, until it ends. Without -i its output is only watched.\n" +
 			"An input that ends does not end the process unless its container has stdinOnce." +
-			exitCodes("0 the process ended, or the connection did", "126 podctl could not connect", "127 there is no such pod or container", "130 interrupted"),
+			exitCodes("0 the process ended, or the connection did", "126 podctl could not connect, or not write what the process printed", "127 there is no such pod or container", "130 interrupted"),
 		Example:           "  podctl attach web\n  podctl attach -it shell",
 		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,7 @@ func newDebug(g *globals) *cobra.Command {
 		Long: "Add a container to a running pod, to look at it from within: it shares the pod's network, and with --target the\n" +
 			"processes of one of its containers. The pod's manifest stays as it is, no other container is touched, and the\n" +
 			"debug container lives until it ends or the pod is stopped." +
-			exitCodes("0 it was started; with -i: it ended well", "1-125 with -i: its own exit code", "126 it could not be started", "127 there is no such pod or container", "130 interrupted"),
+			exitCodes("0 it was started; with -i: it ended well", "1-125 with -i: its own exit code", "126 it could not be started, or what it printed not be written", "127 there is no such pod or container", "130 interrupted"),
 		Example:           "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
 		ValidArgsFunction: g.completePod,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,7 +32,7 @@ func newExec(g *globals) *cobra.Command {
 		Use:         "exec [flags] POD [-c CONTAINER] -- COMMAND [ARG...]",
 		Short:       "Run a command in a container",
 		Long: "Run a command in a running container, and exit as it does." +
-			exitCodes("0-125 the command's own code", "126 podctl could not run it", "127 there is no such pod, container or command", "130 interrupted"),
+			exitCodes("0-125 the command's own code", "126 podctl could not run it, or not write what it printed", "127 there is no such pod, container or command", "130 interrupted"),
 		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  tar c . | podctl exec -i web -- tar x -C /data",
 		ValidArgsFunction: g.completePod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runExec(cmd, g, o, args) },

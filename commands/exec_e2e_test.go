@@ -55,6 +55,7 @@ func testExec(t *testing.T, m *machine) {
 		}
 	}
 	testExecBytes(t, m)
+	testExecFullDisk(t, m)
 	testExecTerminal(t, m)
 	testExecVanished(t, m)
 	m.must(t, "delete", "--force", "inside")
@@ -71,6 +72,21 @@ func testExecBytes(t *testing.T, m *machine) {
 	}
 	if !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
 		t.Errorf("what came out of the container is not what went in")
+	}
+}
+
+// testExecFullDisk: what a command printed is not lost without a word.
+func testExecFullDisk(t *testing.T, m *machine) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close() //nolint:errcheck // nothing was written to it
+	var said bytes.Buffer
+	cmd := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "log", "--lines", "1")
+	cmd.Stdout, cmd.Stderr = full, &said
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "no space left on device") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said.String())
 	}
 }
 

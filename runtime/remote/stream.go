@@ -35,8 +35,19 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 // Carry opens a connection to where the runtime says and carries the streams: by
 // WebSocket, or by SPDY where the runtime does not speak the protocol that can end
 // an input. The address is good for one try, so the second asks for another. How the
-// process ended is an *ExitError, unless it is zero.
+// process ended is an *ExitError, unless it is zero. What cannot be written ends it with
+// an *OutputError, whatever becomes of the process.
 func Carry(ctx context.Context, s *Streams, open func() (string, error)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := carry(ctx, s.guarded(stop), open)
+	if unwritten := (*OutputError)(nil); errors.As(context.Cause(ctx), &unwritten) {
+		return unwritten
+	}
+	return err
+}
+
+func carry(ctx context.Context, s *Streams, open func() (string, error)) error {
 	err := carryBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) {
 		return remotecommand.NewWebSocketExecutor(&restclient.Config{}, "GET", u.String())
 	})
