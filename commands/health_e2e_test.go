@@ -3,6 +3,7 @@
 package commands_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,12 +80,41 @@ func testRun(t *testing.T, m *machine) {
 	if r := m.run(t, "get", "ending"); r.code != 1 {
 		t.Errorf("the pod is there after --rm:\n%s", r.stdout)
 	}
+	testRunUnread(t, m)
 	for _, args := range [][]string{{"/absent.yaml"}, {"--absent", manifest}, {"--timeout", "1s", write(t, sick)}} {
 		if r := m.run(t, append([]string{"run"}, args...)...); r.code != 125 {
 			t.Errorf("run %v: exit code %d\n%s", args, r.code, r.stderr)
 		}
 	}
 	m.must(t, "delete", "sick")
+}
+
+const talking = `apiVersion: v1
+kind: Pod
+metadata: {name: talking}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers: [{name: talks, image: "registry.local/podctl/demo:1", args: [log, --forever, --every, 50ms]}]
+`
+
+// testRunUnread: who has seen enough ends the run, and --rm removes the pod.
+func testRunUnread(t *testing.T, m *machine) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reader.Close()
+	cmd := m.command(t.Context(), "run", "--rm", write(t, talking))
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = writer, &said
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 141 || said.Len() > 0 {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said.String())
+	}
+	_ = writer.Close()
+	if r := m.run(t, "get", "talking"); r.code != 1 {
+		t.Errorf("the pod is there after --rm:\n%s", r.stdout)
+	}
 }
 
 // testWait: wait sees what others do, and says when it cannot come any more.

@@ -32,7 +32,8 @@ func newRun(g *globals) *cobra.Command {
 		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with its exit code: that of\n" +
 			"the regular container that failed first, or zero." +
 			exitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run it, or an init container failed",
-				"130 interrupted; the pod goes on, unless --rm takes it away"),
+				"130 interrupted; the pod goes on, unless --rm takes it away",
+				"141 nobody reads what it shows any more (podctl run | head); as for 130"),
 		Example:           "  podctl run --rm job.yaml",
 		ValidArgsFunction: completeManifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), g, o, args) },
@@ -64,7 +65,8 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	code, begun, err := g.runPod(ctx, engine, o, pods[0])
+	defer keepSIGPIPE()()
+	code, begun, err := g.runWhileRead(ctx, engine, o, pods[0])
 	if superseded := (*runtime.SupersededError)(nil); o.remove && begun && !errors.As(err, &superseded) {
 		err = errors.Join(err, g.removeAfter(ctx, engine, pods[0]))
 	}
@@ -72,6 +74,18 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 		return err
 	}
 	return withCode(code)
+}
+
+// runWhileRead runs the pod until it ends, or until nobody reads its logs any more.
+func (g *globals) runWhileRead(ctx context.Context, engine *runtime.Engine, o *runOptions, d *podspec.Desired) (code int, begun bool, err error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	g.endUnread(end)
+	code, begun, err = g.runPod(ctx, engine, o, d)
+	if superseded := (*runtime.SupersededError)(nil); errors.Is(context.Cause(ctx), errUnread) && !errors.As(err, &superseded) {
+		return exitUnread, begun, nil
+	}
+	return code, begun, err
 }
 
 // runPod makes the passes and follows the logs, side by side. Until a pass has begun the

@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -99,3 +101,44 @@ func TestAFailedStartCompletes(t *testing.T) {
 		})
 	}
 }
+
+// TestRunEndsUnread: a run whose output nobody reads ends as by SIGPIPE, without a word, and
+// --rm takes the pod away.
+func TestRunEndsUnread(t *testing.T) {
+	for _, remove := range []bool{true, false} {
+		l := newLab(t)
+		job := l.write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
+		go l.talk("a")
+		var errs bytes.Buffer
+		env := &Env{In: strings.NewReader(""), Out: unreadPipe{}, Err: &errs, Now: l.clock.Now, Getenv: func(string) string { return "" }}
+		code := Main(t.Context(), env, []string{
+			"--state-dir", l.path("state"), "--log-root", l.path("logs"), "--cgroup-root", l.cgroupRoot,
+			"-r", "unix://" + l.path("cri.sock"), "--timeout", "30s", "run", "--rm=" + strconv.FormatBool(remove), job,
+		})
+		if code != exitUnread || errs.Len() > 0 {
+			t.Errorf("exit code %d\n%s", code, errs.String())
+		}
+		if stdout, _ := l.must("get", "--no-headers"); (stdout == "") != remove {
+			t.Errorf("--rm=%v leaves %q", remove, stdout)
+		}
+	}
+}
+
+// talk writes a line into the log of a container, once it has one.
+func (l *lab) talk(container string) {
+	for l.t.Context().Err() == nil {
+		time.Sleep(soon)
+		logs, err := filepath.Glob(l.path("logs/*/" + container + "/0.log"))
+		if err != nil || len(logs) == 0 {
+			continue
+		}
+		if err := os.WriteFile(logs[0], []byte("2026-05-04T12:00:00Z stdout F words\n"), 0o600); err != nil {
+			l.t.Error(err)
+		}
+		return
+	}
+}
+
+type unreadPipe struct{}
+
+func (unreadPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
