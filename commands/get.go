@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
@@ -129,11 +128,7 @@ func (l *podLook) foreign(ctx context.Context, engine *runtime.Engine) ([]*podsp
 	if err != nil {
 		return nil, err
 	}
-	known := map[types.UID]bool{}
-	for _, d := range own {
-		known[d.Pod.UID] = true
-	}
-	found, err := engine.Foreign(ctx, known)
+	found, err := engine.Foreign(ctx, uidsOf(own))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
@@ -91,6 +92,9 @@ func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*p
 		return loaded, err
 	}
 	named, err := g.namedPods(s, names)
+	if err != nil && s.recording == nil {
+		err = g.maybeLost(ctx, err)
+	}
 	return append(loaded, named...), err
 }
 
@@ -143,19 +147,6 @@ func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
 	}
 	g.unread = errors.Join(unreadable...)
 	return s.filter(desiredOf(applied), g.namespace)
-}
-
-// withUnread is how a command with a thorough selection ends: with what it did, and with the
-// journals that kept pods from it, which no success hides.
-func (g *globals) withUnread(ctx context.Context, err error) error {
-	if g.unread == nil {
-		return err
-	}
-	all := &codeError{code: worst(exitCode(ctx, err), exitError), err: g.unread}
-	if err != nil && err.Error() != "" {
-		all.err = errors.Join(err, g.unread)
-	}
-	return all
 }
 
 // filter leaves the pods of the namespace whose labels match.
@@ -225,6 +216,14 @@ func (g *globals) checkNamespace(pods []*podspec.Desired) error {
 		}
 	}
 	return nil
+}
+
+func uidsOf(pods []*podspec.Desired) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, d := range pods {
+		uids[d.Pod.UID] = true
+	}
+	return uids
 }
 
 // refs names the pods of a selection; a pod is found by its journal also when

@@ -79,3 +79,26 @@ func TestWithUnread(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLostPodIsNamed: a pod that get shows although its journal is gone is not said to be
+// nowhere; what is in nobody's runtime is.
+func TestLostPodIsNamed(t *testing.T) {
+	l := newLab(t)
+	manifest := l.write("web", "  containers: [{name: a, image: 'i:1'}]\n")
+	l.must("apply", manifest)
+	if err := os.RemoveAll(l.path("state/pods")); err != nil {
+		t.Fatal(err)
+	}
+	const hint = "whose journal is gone or elsewhere: give its manifest in the place of its name"
+	for name, lost := range map[string]bool{"web": true, "absent": false} {
+		for _, verb := range []string{"delete", "plan", "describe"} {
+			code, _, stderr := l.call(verb, name)
+			if code != exitError || !strings.Contains(stderr, "no pod default/"+name) || strings.Contains(stderr, hint) != lost {
+				t.Errorf("%s %s: exit code %d\n%s", verb, name, code, stderr)
+			}
+		}
+	}
+	if stdout, _ := l.must("delete", manifest); stdout != "pod default/web deleted\n" {
+		t.Errorf("what the hint says does not help: %s", stdout)
+	}
+}
