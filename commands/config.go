@@ -64,7 +64,8 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	files, named := g.configFiles()
 	for _, file := range files {
 		text, err := readConfigFile(file, named)
-		if errors.Is(err, fs.ErrNotExist) && !named {
+		if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)) {
+			// Accounts of services have files as homes, so that nothing lies there.
 			continue
 		}
 		if err != nil {

@@ -102,6 +102,22 @@ func TestAConfigThatIsNamedReplacesTheOthers(t *testing.T) {
 	}
 }
 
+// TestAHomeThatIsNoDirectory: where no configuration can lie, none does. One that is named
+// has to be there.
+func TestAHomeThatIsNoDirectory(t *testing.T) {
+	for _, args := range [][]string{nil, {"--config", "/dev/null/config.yaml"}} {
+		g := &globals{env: &Env{Getenv: func(name string) string { return map[string]string{"HOME": "/dev/null"}[name] }}}
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		g.addFlags(flags)
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.configure(flags); (err != nil) != (args != nil) {
+			t.Errorf("%v: error %v", args, err)
+		}
+	}
+}
+
 func TestWhereTheEndpointComesFrom(t *testing.T) {
 	const file = "runtime-endpoint: /file.sock\n"
 	for name, c := range map[string]struct {
