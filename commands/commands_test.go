@@ -94,6 +94,9 @@ func TestUsageErrors(t *testing.T) {
 		"delete without a pod":     {"delete"},
 		"version with arguments":   {"version", "x"},
 		"export without a pod":     {"export"},
+		"a time gone by":           {"get", "--timeout", "-1s"},
+		"a wait that ended before": {"get", "--lock-timeout", "-1ns"},
+		"no time for an answer":    {"get", "--request-timeout", "0"},
 		"a wrong policy":           {"plan", "--pull", "sometimes", "pod.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,6 +74,7 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		"an unknown key":     {"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; there are `, nil},
 		"config in a config": {"config: /other\n", `config.yaml:1: unknown key "config"`, nil},
 		"a bad value":        {"\nrequest-timeout: soon\n", `config.yaml:2: request-timeout: time: invalid duration`, nil},
+		"a time gone by":     {"timeout: -1s\n", `config.yaml:1: timeout: must not be negative`, nil},
 		"a bad word":         {"color: blue\n", `config.yaml:1: color: must be one of auto, always, never`, nil},
 		"a key twice":        {"color: never\ncolor: auto\n", `config.yaml:2: color is set already at`, nil},
 		"a list":             {"namespace: [a]\n", `config.yaml:1: namespace takes one value`, nil},

@@ -139,9 +139,10 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.stateDir, "state-dir", state.Default().Root, "Where podctl keeps what the runtime cannot")
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
-	f.DurationVar(&g.requestTimeout, "request-timeout", runtime.DefaultRequestTimeout, "How long the runtime may take for an answer")
-	f.DurationVar(&g.lockTimeout, "lock-timeout", 0, "How long to wait for another podctl that works on the same pod (0: as long as --timeout)")
-	f.DurationVar(&g.timeout, "timeout", 0, "Give up after this long (0: never)")
+	g.requestTimeout = runtime.DefaultRequestTimeout
+	f.Var(&limit{value: &g.requestTimeout, always: true}, "request-timeout", "How long the runtime may take for an answer")
+	f.Var(&limit{value: &g.lockTimeout}, "lock-timeout", "How long to wait for another podctl that works on the same pod (0: as long as --timeout)")
+	f.Var(&limit{value: &g.timeout}, "timeout", "Give up after this long (0: never)")
 	f.StringVar(&g.config, configFlag, "", "Configuration file (default: /etc/podctl/config.yaml, then ~/.config/podctl/config.yaml)")
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "Log each call to the runtime to stderr: method, duration, code")
 	f.Var(&choice{value: &g.logFormat, allowed: []string{"text", "json"}, start: "text"}, "log-format", "Form of the log: text or json")
@@ -223,6 +224,39 @@ func (c *choice) Set(text string) error {
 
 // Type names the flag's kind of value in the help.
 func (c *choice) Type() string { return "string" }
+
+// limit is a flag that bounds how long something takes.
+type limit struct {
+	value *time.Duration
+	// always tells that there has to be a bound; else zero means none.
+	always bool
+}
+
+// String is the flag's value, zero as the help takes it for no default.
+func (l *limit) String() string {
+	if l.value == nil || *l.value == 0 {
+		return "0"
+	}
+	return l.value.String()
+}
+
+// Set takes a duration that can pass.
+func (l *limit) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return err
+	case d < 0:
+		return errors.New("must not be negative")
+	case d == 0 && l.always:
+		return errors.New("must be longer than nothing")
+	}
+	*l.value = d
+	return nil
+}
+
+// Type names the flag's kind of value in the help.
+func (l *limit) Type() string { return "duration" }
 
 // layout is where podctl keeps things, by the flags.
 func (g *globals) layout() state.Layout {
