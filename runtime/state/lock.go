@@ -89,7 +89,7 @@ type waiting struct {
 // try makes one attempt; nil without an error when somebody else is first.
 func (w *waiting) try() (*Lock, error) {
 	if w.file == nil {
-		f, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		f, err := openLock(w.path)
 		if err != nil {
 			return nil, fmt.Errorf("opening the lock: %w", err)
 		}
@@ -112,6 +112,23 @@ func (w *waiting) try() (*Lock, error) {
 	lock.writeHolder()
 	w.file = nil
 	return lock, nil
+}
+
+// openLock refuses what can be locked and not be written: that would be found out only when
+// all is done and the lock is given back.
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file: remove it", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (w *waiting) enterGate() (bool, error) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -289,6 +291,29 @@ func TestLockDoesNotFollowLinks(t *testing.T) {
 	}
 	if text, err := os.ReadFile(other); err != nil || string(text) != "untouched" {
 		t.Errorf("the other file is now %q (%v)", text, err)
+	}
+}
+
+// TestLockIsAFile: what cannot be given back is not taken.
+func TestLockIsAFile(t *testing.T) {
+	for name, mknod := range map[string]func(path string) error{
+		"a pipe":   mkfifo,
+		"a device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := newLayout(t).Pod(testUID)
+			if err := pod.makeLocks(); err != nil {
+				t.Fatal(err)
+			}
+			if err := mknod(pod.lockFile()); errors.Is(err, os.ErrPermission) {
+				t.Skip("devices are made by root")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pod.Lock(t.Context()); err == nil || !strings.Contains(err.Error(), pod.lockFile()+" is not a regular file: remove it") {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }
 
