@@ -131,6 +131,10 @@ func (p Pod) WriteJournal(j *Journal) error {
 	if err = p.MakeDir(p.Dir(), podDirMode); err != nil {
 		return err
 	}
+	kept := ""
+	if before, lookErr := exists(p.JournalFile()); before && lookErr == nil {
+		kept = "; the one before is kept"
+	}
 	if err = p.removeUnfinished(); err == nil {
 		err = renameio.WriteFile(p.JournalFile(), text, 0o600,
 			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(0o600))
@@ -139,7 +143,7 @@ func (p Pod) WriteJournal(j *Journal) error {
 		err = syncDir(p.Dir())
 	}
 	if err != nil {
-		return fmt.Errorf("writing the journal %s: %w; the one before is kept", p.JournalFile(), cause(err))
+		return fmt.Errorf("writing the journal %s: %w%s", p.JournalFile(), cause(err), kept)
 	}
 	return nil
 }

@@ -74,6 +74,18 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	}
 }
 
+// TestFailedFirstWriteKeepsNothing: nobody is told of a journal that never was.
+func TestFailedFirstWriteKeepsNothing(t *testing.T) {
+	l := newLayout(t)
+	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.ReadFile(report(l))
+	if err != nil || !strings.Contains(string(said), "writing the journal") || strings.Contains(string(said), "kept") {
+		t.Errorf("writing beyond the limit: %q (%v)", said, err)
+	}
+}
+
 // writeBeyondLimit writes a journal that does not fit, as on a full disk, and
 // says what came of it.
 func writeBeyondLimit(l Layout) {
