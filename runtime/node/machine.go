@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,13 +35,13 @@ func findPrograms(containerd string) (programs, error) {
 	if containerd == "" {
 		containerd = "containerd"
 	}
-	if found.containerd, err = exec.LookPath(containerd); err != nil {
+	if found.containerd, err = lookPath(containerd); err != nil {
 		errs = append(errs, &MissingError{Program: containerd, Package: "containerd"})
 	} else if found.containerd, err = filepath.Abs(found.containerd); err != nil {
 		errs = append(errs, err)
 	}
 	for _, program := range []string{"runc", "iptables"} {
-		if _, err := exec.LookPath(program); err != nil {
+		if _, err := lookPath(program); err != nil {
 			errs = append(errs, &MissingError{Program: program, Package: program})
 		}
 	}
@@ -48,6 +49,36 @@ func findPrograms(containerd string) (programs, error) {
 		errs = append(errs, &MissingError{Program: "the CNI plugin bridge", Package: "containernetworking-plugins"})
 	}
 	return found, errors.Join(errs...)
+}
+
+// adminDirs hold programs for the administrator, iptables for one. Not every root has them
+// in PATH: not one who came by su, and not a cron job.
+func adminDirs() []string { return []string{"/usr/sbin", "/sbin"} }
+
+// lookPath finds a program in PATH, or where those for the administrator are.
+func lookPath(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err == nil || strings.Contains(program, "/") {
+		return path, err
+	}
+	for _, dir := range adminDirs() {
+		if found, lookErr := exec.LookPath(filepath.Join(dir, program)); lookErr == nil {
+			return found, nil
+		}
+	}
+	return "", err
+}
+
+// searchPath is the PATH of a containerd: its shim lies beside it as a rule, and its CNI
+// plugins look for iptables.
+func searchPath(program string) string {
+	dirs := append([]string{filepath.Dir(program)}, filepath.SplitList(os.Getenv("PATH"))...)
+	for _, dir := range adminDirs() {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // cniDir is where the CNI plugins lie: a distribution's place, or the upstream

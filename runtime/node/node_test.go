@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -158,6 +159,30 @@ func TestNodeComesBackAsItWas(t *testing.T) {
 					got.Containerd, got.SandboxImage, reports, c.containerd, c.pause, c.reports)
 			}
 		})
+	}
+}
+
+// TestProgramsOfTheAdministrator: iptables is found, by podctl and by what containerd starts,
+// although the PATH of whoever calls lacks its directory.
+func TestProgramsOfTheAdministrator(t *testing.T) {
+	admin := "/usr/sbin/chroot" // It is essential in all distributions.
+	if _, err := exec.LookPath(admin); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("PATH", "/nowhere")
+	if found, err := lookPath(filepath.Base(admin)); err != nil || filepath.Base(found) != filepath.Base(admin) {
+		t.Errorf("%s was not found: %q %v", admin, found, err)
+	}
+	if _, err := lookPath("podctl-absent"); err == nil {
+		t.Error("what is nowhere was found")
+	}
+	for path, want := range map[string]string{
+		"/bin:/usr/sbin": "/opt:/bin:/usr/sbin:/sbin", "/bin": "/opt:/bin:/usr/sbin:/sbin", "": "/opt:/usr/sbin:/sbin",
+	} {
+		t.Setenv("PATH", path)
+		if got := searchPath("/opt/containerd"); got != want {
+			t.Errorf("with %q: %q, want %q", path, got, want)
+		}
 	}
 }
 

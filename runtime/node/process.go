@@ -88,8 +88,7 @@ func startTicks(pid int) (uint64, string) {
 	return ticks, fields[0]
 }
 
-// start launches containerd so that it outlives this process. Its shim is looked
-// for beside it first.
+// start launches containerd so that it outlives this process.
 func start(l layout, p process) (*process, error) {
 	err := os.Remove(l.socket())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +101,7 @@ func start(l layout, p process) (*process, error) {
 	defer log.Close()                                      //nolint:errcheck // the child has its own copy
 	cmd := exec.Command(p.Program, "--config", l.config()) //nolint:noctx // it outlives this process
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(p.Program)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+searchPath(p.Program))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err = cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
