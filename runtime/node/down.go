@@ -63,16 +63,13 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if !running {
-		if p == nil {
-			return nil
-		}
-		o.report("starting containerd again to take its pods down")
-		if p, err = launch(ctx, l, o.asBefore(p)); err != nil {
-			return err
-		}
+	if p == nil {
+		return nil
 	}
-	if err := waitHealthy(ctx, l, p); err != nil {
+	if !running {
+		o.report("starting containerd again to take its pods down")
+	}
+	if _, err := revive(ctx, l, o, p); err != nil {
 		return err
 	}
 	return withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {

@@ -94,10 +94,8 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	}
 	if running {
 		o.report("containerd runs already, pid %d", p.PID)
-	} else if p, err = launch(ctx, l, o.asBefore(p)); err != nil {
-		return nil, err
 	}
-	if err := waitHealthy(ctx, l, p); err != nil {
+	if p, err = revive(ctx, l, &o, p); err != nil {
 		return nil, err
 	}
 	for _, archive := range o.Load {
@@ -108,6 +106,22 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		o.report("loaded %v", names)
 	}
 	return status(ctx, l, p), nil
+}
+
+// revive returns the containerd of a node once it is healthy. It is started when it does not
+// run, and once more when it ends while it is waited for: one that was killed a moment ago
+// seems to run still.
+func revive(ctx context.Context, l layout, o *Options, p *process) (*process, error) {
+	if p != nil && p.alive(l) {
+		if err := waitHealthy(ctx, l, p); !errors.Is(err, errEnded) {
+			return p, err
+		}
+	}
+	p, err := launch(ctx, l, o.asBefore(p))
+	if err != nil {
+		return nil, err
+	}
+	return p, waitHealthy(ctx, l, p)
 }
 
 // asBefore fills what is not said with what the node was started with: another containerd

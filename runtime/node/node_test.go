@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -183,6 +184,36 @@ func TestProgramsOfTheAdministrator(t *testing.T) {
 		if got := searchPath("/opt/containerd"); got != want {
 			t.Errorf("with %q: %q, want %q", path, got, want)
 		}
+	}
+}
+
+// TestContainerdThatEndsMeanwhile: one that was killed a moment ago is started again, once,
+// although it seemed to run when it was looked at.
+func TestContainerdThatEndsMeanwhile(t *testing.T) {
+	l := layout(filepath.Join(t.TempDir(), "node"))
+	if err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	program := l.path("containerd")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho containerd c 2.4.2 x\n"), 0o700); err != nil { //nolint:gosec // it is executed
+		t.Fatal(err)
+	}
+	dying := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 0.3; exit 1", "--config", l.config())
+	if err := dying.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go dying.Wait() //nolint:errcheck // it is to end
+	p := &process{PID: dying.Process.Pid, Program: program}
+	p.StartTicks, _ = startTicks(p.PID)
+	var reports []string
+	o := &Options{Report: func(text string) { reports = append(reports, text) }}
+	_, err := revive(t.Context(), l, o, p)
+	if missing := (*MissingError)(nil); errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	// The program that is started is none, which is told as soon as it ends.
+	if !errors.Is(err, errEnded) || len(reports) != 1 || reports[0] != "starting containerd 2.4.2" {
+		t.Errorf("error %v after %q", err, reports)
 	}
 }
 

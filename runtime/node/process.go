@@ -125,6 +125,9 @@ func (p *process) remember(l layout) error {
 	return errors.Join(renameio.WriteFile(l.processFile(), text, 0o600), renameio.WriteFile(l.pidFile(), append(pid, '\n'), 0o600))
 }
 
+// errEnded says that a containerd ended while it was waited for.
+var errEnded = errors.New("containerd ended soon after its start")
+
 // waitHealthy waits until the CRI answers and says that it is ready.
 func waitHealthy(ctx context.Context, l layout, p *process) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -132,7 +135,7 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 	var last error
 	for {
 		if !p.alive(l) {
-			return fmt.Errorf("containerd ended soon after its start; the end of its log %s:\n%s", l.log(), tail(l.log()))
+			return fmt.Errorf("%w; the end of its log %s:\n%s", errEnded, l.log(), tail(l.log()))
 		}
 		if last = healthy(ctx, l); last == nil {
 			return errors.Join(os.Chmod(l.socket(), 0o600), os.Chmod(l.shimSocket(), 0o600))
