@@ -3,25 +3,22 @@
 package runtime
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // TestNothingIsStoppedForAMountThatIsNotShared: a runtime refuses to create a container for
 // which mounts are to pass to and from a private one.
 func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 	dir := t.TempDir()
-	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	mountAnew(t, dir)
 	for flag, word := range map[uintptr]string{unix.MS_PRIVATE: "is not shared", unix.MS_SHARED: ""} {
 		if err := unix.Mount("", dir, "", flag, ""); err != nil {
 			t.Fatal(err)
@@ -36,6 +33,41 @@ func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, f.state()); (diff == "") != (word != "") {
 			t.Errorf("(-before +after)\n%s", diff)
+		}
+	}
+}
+
+// mountAnew gives a directory a mount of its own until the test is over.
+func mountAnew(t *testing.T, dir string) {
+	t.Helper()
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// shareHostPaths makes the directories shared into which or out of which a pod's mounts pass.
+// The machine of the recording had them so.
+func shareHostPaths(t *testing.T, pod *v1.Pod) {
+	t.Helper()
+	for _, ref := range podspec.Containers(pod) {
+		for i := range ref.VolumeMounts {
+			m := &ref.VolumeMounts[i]
+			vol, _ := podspec.FindVolume(pod, m.Name)
+			if m.MountPropagation == nil || vol == nil || vol.HostPath == nil {
+				continue
+			}
+			if err := os.MkdirAll(vol.HostPath.Path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			mountAnew(t, vol.HostPath.Path)
+			if err := unix.Mount("", vol.HostPath.Path, "", unix.MS_SHARED, ""); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

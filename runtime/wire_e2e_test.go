@@ -64,6 +64,7 @@ func (r *wireRow) compare(t *testing.T) {
 	l := newLab(t, imagesOf(r.Manifest)...)
 	l.engine.nodeOnce.Do(func() { l.engine.nodeFacts = recordedNode() })
 	d := l.manifest(r.Manifest)
+	shareHostPaths(t, d.Pod)
 	l.complete(d)
 	t.Cleanup(func() {
 		if _, err := l.engine.Delete(context.Background(), plan.RefOf(d.Pod), Options{}); err != nil {
