@@ -1,6 +1,7 @@
 package main
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,11 +44,7 @@ func TestForbiddenPackages(t *testing.T) {
 // TestEarlyPackagesAreEarly: what prepares the initialisation of a library comes before
 // it. Go's order depends on what each package imports.
 func TestEarlyPackagesAreEarly(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "podctl")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "version", "--client")
+	cmd := exec.CommandContext(t.Context(), build(t), "version", "--client")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -55,7 +52,7 @@ func TestEarlyPackagesAreEarly(t *testing.T) {
 	}
 	const own = "github.com/podctl/podctl/cmd/podctl/early"
 	for early, late := range map[string]string{
-		own + "/heap":     "github.com/distribution/reference",
+		own + "/memory":   "github.com/distribution/reference",
 		own + "/podtypes": "k8s.io/kubernetes/pkg/features",
 		own:               "k8s.io/kubernetes/pkg/features",
 	} {
@@ -64,4 +61,43 @@ func TestEarlyPackagesAreEarly(t *testing.T) {
 			t.Errorf("%s is not initialised before %s", early, late)
 		}
 	}
+}
+
+// TestVariablesAreWhereTheyAreLookedFor: package memory asks for as many pages as the
+// variables take, from one of its own on, which the linker has to put first.
+func TestVariablesAreWhereTheyAreLookedFor(t *testing.T) {
+	f, err := elf.Open(build(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(symbols, func(s elf.Symbol) bool {
+		return s.Name == "github.com/podctl/podctl/cmd/podctl/early/memory.anchor"
+	})
+	if i < 0 {
+		t.Fatal("there is no anchor")
+	}
+	first, last, anchor := f.Section(".noptrdata"), f.Section(".bss"), symbols[i].Value
+	if into := anchor - first.Addr; into > 64<<10 {
+		t.Errorf("the anchor lies %d KiB into the variables", into>>10)
+	}
+	// As in memory.go.
+	const ahead = 896 << 10
+	if left := int64(last.Addr+last.Size) - int64(anchor+ahead); left > 128<<10 || left < -128<<10 {
+		t.Errorf("the variables end %d KiB after what is asked for", left>>10)
+	}
+}
+
+// build builds podctl as it is released, but with its symbols.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "podctl")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
 }
