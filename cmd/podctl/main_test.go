@@ -70,7 +70,7 @@ func TestVariablesAreWhereTheyAreLookedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	symbols, err := f.Symbols()
 	if err != nil {
 		t.Fatal(err)
