@@ -2,11 +2,9 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,38 +124,10 @@ type applier struct {
 	saved   savedPlans
 	// changed says of pods how their source files differ from what is applied.
 	changed map[plan.PodRef]string
-
-	mu   sync.Mutex
-	code int
-	errs []error
 }
 
 func (a *applier) run(ctx context.Context, pods []*podspec.Desired) error {
-	slots := make(chan struct{}, max(a.o.parallel, 1))
-	var group sync.WaitGroup
-	for _, d := range pods {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			a.note(ctx, a.one(ctx, d))
-		})
-	}
-	group.Wait()
-	if err := errors.Join(a.errs...); err != nil {
-		return &codeError{code: a.code, err: err}
-	}
-	return withCode(a.code)
-}
-
-// note keeps the outcome of one pod: the worst of all is the command's.
-func (a *applier) note(ctx context.Context, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.code = worst(a.code, exitCode(ctx, err))
-	told := func(before error) bool { return errors.Is(before, err) } // a live kubelet is the same error for every pod
-	if err != nil && err.Error() != "" && !slices.ContainsFunc(a.errs, told) {
-		a.errs = append(a.errs, err)
-	}
+	return together(ctx, sideBySide(pods, a.o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) }))
 }
 
 func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
@@ -190,15 +160,9 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 
 func (a *applier) options() runtime.Options {
 	opts := runtime.Options{Options: a.o.planning(), AllowKubelet: a.o.kubelet}
-	show := &progress{w: a.g.env.Err, tty: a.g.env.ErrTTY && !a.several, paint: a.g.paint(a.g.env.ErrTTY), several: a.several}
-	opts.Report = func(ev runtime.Event) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.o.output == "json" {
-			writeEvent(a.g.env.Out, ev)
-			return
-		}
-		show.report(ev)
+	opts.Report = a.g.progress(a.several)
+	if a.o.output == "json" {
+		opts.Report = a.g.writeEvent
 	}
 	opts.Planned = a.remarksTo(opts.Report)
 	return opts
@@ -233,9 +197,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *runtime.Outcome, err err
 	}
 	p := outcome.Plan
 	if a.o.output != "json" {
-		a.mu.Lock()
 		a.g.print("pod %s %s", plan.RefOf(d.Pod), a.verdict(p, began))
-		a.mu.Unlock()
 	}
 	if a.o.exitCode && a.o.wait == "" && !p.Complete {
 		return withCode(exitNotYet)

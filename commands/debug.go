@@ -69,8 +69,7 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	if err != nil {
 		return err
 	}
-	show := &progress{w: g.env.Err, tty: g.env.ErrTTY, paint: g.paint(g.env.ErrTTY)}
-	opts := runtime.Options{Report: show.report, AllowKubelet: o.kubelet}
+	opts := runtime.Options{Report: g.progress(false), AllowKubelet: o.kubelet}
 	if o.quiet {
 		opts.Report = nil
 	}

@@ -18,7 +18,8 @@ type deleteOptions struct {
 	dryRun bool
 	all    bool
 	// volumes removes the pods' claims as well.
-	volumes bool
+	volumes  bool
+	parallel int
 }
 
 func newDelete(g *globals) *cobra.Command {
@@ -42,6 +43,7 @@ func newDelete(g *globals) *cobra.Command {
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds the containers have to stop (-1: the pod's own)")
 	f.BoolVar(&o.force, "force", false, "Stop at once: no hooks, no grace period")
 	f.BoolVar(&o.volumes, "volumes", false, "Also remove the persistent volume claims that no other pod uses, with their data")
+	f.IntVar(&o.parallel, "parallel", stoppedAtATime, "How many pods are stopped at a time")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be done")
 	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
 	return cmd
@@ -53,22 +55,21 @@ func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string)
 	}
 	o.quiet, o.thorough = true, true
 	g.warm(ctx)
-	pods, err := g.desired(ctx, o.selection, args)
-	if err != nil {
-		return err
+	pods, absent := g.desired(ctx, o.selection, args)
+	if len(pods) == 0 {
+		return absent
 	}
 	engine, err := g.connect()
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return g.planDeletion(ctx, engine, o, pods)
+		err = g.planDeletion(ctx, engine, o, pods)
+	} else {
+		err = newDeleter(g, engine, o, refs(pods)).run(ctx)
 	}
-	var errs []error
-	for _, ref := range refs(pods) {
-		errs = append(errs, g.deleteOne(ctx, engine, o, ref))
-	}
-	return errors.Join(errs...)
+	// One name that is not there does not keep the others, as in kubectl.
+	return errors.Join(err, absent)
 }
 
 func (o *deleteOptions) planning() plan.Options {
@@ -95,9 +96,34 @@ func (g *globals) planDeletion(ctx context.Context, engine *runtime.Engine, o *d
 	return g.showPlans(&o.planOptions, plans)
 }
 
-func (g *globals) deleteOne(ctx context.Context, engine *runtime.Engine, o *deleteOptions, ref plan.PodRef) error {
-	show := &progress{w: g.env.Err, tty: g.env.ErrTTY, paint: g.paint(g.env.ErrTTY)}
-	outcome, err := engine.Delete(ctx, ref, runtime.Options{Options: o.planning(), Report: show.report})
+// stoppedAtATime is how many pods are stopped at a time unless the user says otherwise.
+const stoppedAtATime = 10
+
+// deleter deletes several pods side by side: most of it is waiting for their containers to
+// end.
+type deleter struct {
+	g      *globals
+	o      *deleteOptions
+	engine *runtime.Engine
+	pods   []plan.PodRef
+	report func(runtime.Event)
+}
+
+func newDeleter(g *globals, engine *runtime.Engine, o *deleteOptions, pods []plan.PodRef) *deleter {
+	return &deleter{g: g, o: o, engine: engine, pods: pods, report: g.progress(len(pods) > 1)}
+}
+
+func (d *deleter) run(ctx context.Context) error {
+	atATime := d.o.parallel
+	if d.o.volumes {
+		// The last pod that uses a claim takes it along, and there has to be a last one.
+		atATime = 1
+	}
+	return together(ctx, sideBySide(d.pods, atATime, func(ref plan.PodRef) error { return d.one(ctx, ref) }))
+}
+
+func (d *deleter) one(ctx context.Context, ref plan.PodRef) error {
+	outcome, err := d.engine.Delete(ctx, ref, runtime.Options{Options: d.o.planning(), Report: d.report})
 	if err != nil {
 		return leftOver(outcome, err)
 	}
@@ -105,9 +131,9 @@ func (g *globals) deleteOne(ctx context.Context, engine *runtime.Engine, o *dele
 		return err
 	}
 	if len(outcome.Plan.Steps) == 0 {
-		g.print("pod %s is not there", ref)
+		d.g.print("pod %s is not there", ref)
 		return nil
 	}
-	g.print("pod %s deleted", ref)
+	d.g.print("pod %s deleted", ref)
 	return nil
 }

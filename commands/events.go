@@ -88,8 +88,12 @@ func (g *globals) events(o *eventsOptions, names []string) ([]eventEntry, error)
 			}
 		}
 	}
+	applied, err := g.applied(selection{})
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
-		if _, err := g.namedPods(selection{}, []string{name}); err != nil && !found[name] && !o.watch {
+		if _, err := g.namedPod(applied, name); err != nil && !found[name] && !o.watch {
 			return nil, err
 		}
 	}

@@ -135,11 +135,8 @@ func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, p := range applied {
-		errs = append(errs, g.deleteOne(ctx, engine, &deleteOptions{grace: -1}, plan.RefOf(p.Desired.Pod)))
-	}
-	return errors.Join(append(errs, g.client.Close())...)
+	d := newDeleter(g, engine, &deleteOptions{grace: -1, parallel: stoppedAtATime}, refs(desiredOf(applied)))
+	return errors.Join(d.run(ctx), g.client.Close())
 }
 
 func newNodeStatus(g *globals) *cobra.Command {

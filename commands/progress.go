@@ -21,6 +21,16 @@ type progress struct {
 	several bool
 }
 
+// progress shows what happens to one pod, or to several side by side: one event at a time.
+func (g *globals) progress(several bool) func(runtime.Event) {
+	show := &progress{w: g.env.Err, tty: g.env.ErrTTY && !several, paint: g.paint(g.env.ErrTTY), several: several}
+	return func(ev runtime.Event) {
+		g.lines.Lock()
+		defer g.lines.Unlock()
+		show.report(ev)
+	}
+}
+
 // report prints one event.
 func (p *progress) report(ev runtime.Event) {
 	if ev.Step != nil && ev.Step.Kind == plan.CheckContainer && ev.Kind != runtime.StepFailed {
@@ -102,7 +112,7 @@ type eventDocument struct {
 }
 
 // writeEvent prints an event as one line of JSON.
-func writeEvent(w io.Writer, ev runtime.Event) {
+func (g *globals) writeEvent(ev runtime.Event) {
 	doc := eventDocument{
 		APIVersion: plan.APIVersion, Kind: "Event", Time: ev.Time, Pod: ev.Pod, Type: string(ev.Kind),
 		Step: ev.Step, Millis: ev.Took.Milliseconds(), Detail: ev.Detail,
@@ -111,6 +121,8 @@ func writeEvent(w io.Writer, ev runtime.Event) {
 		doc.Error = ev.Err.Error()
 	}
 	if text, err := json.Marshal(doc); err == nil {
-		w.Write(append(text, '\n')) //nolint:errcheck // a closed pipe ends the process
+		g.lines.Lock()
+		defer g.lines.Unlock()
+		g.env.Out.Write(append(text, '\n')) //nolint:errcheck // a closed pipe ends the process
 	}
 }

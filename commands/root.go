@@ -46,6 +46,8 @@ type globals struct {
 	settings map[string]setting
 	engine   *runtime.Engine
 	profile  profiling
+	// lines lets one line be told at a time: pods are worked on side by side.
+	lines sync.Mutex
 	// noted are the notes that were given once.
 	noted     map[string]bool
 	notedLock sync.Mutex

@@ -62,7 +62,10 @@ func (l *lab) besideKubelet() {
 		_ = cmd.Wait()
 	})
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(soon) {
-		if name, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/comm"); err == nil && string(name) == "kubelet\n" {
+		// A process has its new name before its new arguments.
+		name, nameErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/comm")
+		args, argsErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cmdline")
+		if nameErr == nil && argsErr == nil && string(name) == "kubelet\n" && bytes.Contains(args, []byte(script)) {
 			return
 		}
 	}

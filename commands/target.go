@@ -73,7 +73,8 @@ func (g *globals) readRecording(ctx context.Context, path string) (snapshot.Reco
 }
 
 // desired loads what the arguments name. Without any it is every pod that podctl
-// applied in the namespace.
+// applied in the namespace. With an error there are no pods, except where of several names
+// only some are not there.
 func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*podspec.Desired, error) {
 	manifests := slices.Clone(s.files)
 	var names []string
@@ -91,28 +92,39 @@ func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*p
 	if err != nil || len(names) == 0 {
 		return loaded, err
 	}
-	named, err := g.namedPods(s, names)
-	if err != nil && s.recording == nil {
-		err = g.maybeLost(ctx, err)
+	named, err := g.namedPods(ctx, s, names)
+	if len(named) == 0 {
+		return nil, err
 	}
 	return append(loaded, named...), err
 }
 
-// namedPods finds pods by what they were applied with.
-func (g *globals) namedPods(s selection, names []string) ([]*podspec.Desired, error) {
+// namedPods finds pods by what they were applied with. Those that there are it returns
+// also when there are others that it does not find.
+func (g *globals) namedPods(ctx context.Context, s selection, names []string) ([]*podspec.Desired, error) {
 	applied, err := g.applied(s)
 	if err != nil {
 		return nil, err
 	}
 	var pods []*podspec.Desired
+	var errs []error
 	for _, name := range names {
-		d, err := runtime.FindPod(applied, g.namespace, name)
-		if err != nil {
-			return nil, g.maybeElsewhere(name, err)
+		d, err := g.namedPod(applied, name)
+		switch {
+		case err == nil:
+			pods = append(pods, d)
+		case s.recording == nil:
+			errs = append(errs, g.maybeLost(ctx, err))
+		default:
+			errs = append(errs, err)
 		}
-		pods = append(pods, d)
 	}
-	return pods, nil
+	return pods, errors.Join(errs...)
+}
+
+func (g *globals) namedPod(applied []*podspec.Desired, name string) (*podspec.Desired, error) {
+	d, err := runtime.FindPod(applied, g.namespace, name)
+	return d, g.maybeElsewhere(name, err)
 }
 
 // maybeElsewhere adds to an error about a pod that was not found where it may be: in a
@@ -203,7 +215,10 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 	if len(m.Pods) == 0 {
 		return nil, &codeError{code: exitRefused, err: fmt.Errorf("%s: holds no Pod", manifests[0])}
 	}
-	return m.Pods, g.checkNamespace(m.Pods)
+	if err := g.checkNamespace(m.Pods); err != nil {
+		return nil, err
+	}
+	return m.Pods, nil
 }
 
 // checkNamespace refuses pods of another namespace than the command line says, as kubectl
@@ -252,11 +267,15 @@ func (g *globals) noteOnce(format string, args ...any) {
 
 // note writes a line beside the result, for people.
 func (g *globals) note(format string, args ...any) {
+	g.lines.Lock()
+	defer g.lines.Unlock()
 	fmt.Fprintln(g.env.Err, printable(fmt.Sprintf(format, args...))) //nolint:errcheck // there is nowhere else to say it
 }
 
 // print writes a line of the result.
 func (g *globals) print(format string, args ...any) {
+	g.lines.Lock()
+	defer g.lines.Unlock()
 	fmt.Fprintln(g.env.Out, printable(fmt.Sprintf(format, args...))) //nolint:errcheck // a closed pipe ends the process
 }
 

@@ -1,0 +1,50 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	quickly = "  containers: [{name: a, image: 'i:1'}]\n"
+	slowly  = "  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"
+)
+
+// TestPodsAreDeletedSideBySide: a pod that takes its time to end keeps no other waiting,
+// and lines name the pod they are about.
+func TestPodsAreDeletedSideBySide(t *testing.T) {
+	l := newLab(t)
+	l.must("apply", l.write("slow", slowly), l.write("quick", quickly))
+	stdout, stderr := l.must("delete", "slow", "quick")
+	if stdout != "pod default/quick deleted\npod default/slow deleted\n" {
+		t.Errorf("deleted one after the other:\n%s", stdout)
+	}
+	if !strings.Contains(stderr, "✓ default/slow  stop    a") {
+		t.Errorf("nobody knows whose step it is:\n%s", stderr)
+	}
+	l.must("apply", l.write("slow", slowly), l.write("quick", quickly))
+	if stdout, _ = l.must("delete", "--parallel", "1", "slow", "quick"); !strings.HasPrefix(stdout, "pod default/slow") {
+		t.Errorf("deleted side by side with --parallel 1:\n%s", stdout)
+	}
+}
+
+// TestDeleteGoesOnWithoutWhatIsNotThere: as in kubectl.
+func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
+	l := newLab(t)
+	l.must("apply", l.write("here", quickly))
+	code, stdout, stderr := l.call("delete", "absent", "here", "gone", "--dry-run")
+	if code != exitError || !strings.Contains(stdout, "Plan: 2 to remove") {
+		t.Errorf("dry run: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = l.call("delete", "absent", "here", "gone")
+	if code != exitError || stdout != "pod default/here deleted\n" ||
+		!strings.Contains(stderr, "no pod default/absent") || !strings.Contains(stderr, "no pod default/gone") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	path := l.write("here", quickly)
+	l.must("apply", path)
+	if code, stdout, stderr = l.call("-n", "other", "delete", path); code == exitOK || stdout != "" {
+		t.Errorf("a pod of another namespace is deleted: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	l.must("delete", "here")
+}
