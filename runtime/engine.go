@@ -210,25 +210,38 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	reserved := map[string]uint32{}
 	for try := 0; ; try++ {
-		in, s, err := e.input(ctx, ref, desired, opts.Options)
-		if err != nil {
-			return nil, err
+		outcome, err = e.attempt(ctx, ref, desired, opts, reserved)
+		surprise := (*surpriseError)(nil)
+		if !errors.As(err, &surprise) || try == maxReplans || opts.Saved != nil {
+			return outcome, err
 		}
-		if err = superseded(ref, cmp.Or(desired, opts.Only), s.Journal); err != nil {
-			return nil, err
-		}
-		in.Observed.Journal.Reserved = reserved
-		p, err := opts.makePlan(in)
-		if err != nil {
-			return nil, err
-		}
-		outcome, err = e.newExecution(in, p, s, opts).run(ctx)
-		if surprise := (*surpriseError)(nil); errors.As(err, &surprise) && try < maxReplans && opts.Saved == nil {
-			surprise.learn(reserved)
-			continue
-		}
-		return outcome, err
+		surprise.learn(reserved)
 	}
+}
+
+// attempt observes, plans and executes once. Reserved are the attempts of containers that
+// the runtime said are taken.
+func (e *Engine) attempt(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts Options, reserved map[string]uint32) (*Outcome, error) {
+	freePorts, err := e.reservePorts(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+	defer freePorts()
+	in, s, err := e.input(ctx, ref, desired, opts.Options)
+	if err != nil {
+		return nil, err
+	}
+	if err = superseded(ref, cmp.Or(desired, opts.Only), s.Journal); err != nil {
+		return nil, err
+	}
+	in.Observed.Journal.Reserved = reserved
+	p, err := opts.makePlan(in)
+	if err != nil {
+		return nil, err
+	}
+	x := e.newExecution(in, p, s, opts)
+	x.begun = freePorts
+	return x.run(ctx)
 }
 
 func (o *Options) makePlan(in *plan.Input) (*plan.Plan, error) {

@@ -38,6 +38,8 @@ type execution struct {
 	stops crowd
 	// debug is the container that the plan starts beside the manifest; nil as a rule.
 	debug *v1.EphemeralContainer
+	// begun is told once it is written down what is about to be done; nil tells nobody.
+	begun func()
 	// act carries out one step.
 	act func(context.Context, *plan.Step) (string, error)
 
@@ -124,6 +126,9 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 		if err := x.begin(); err != nil {
 			return nil, err
 		}
+	}
+	if x.begun != nil {
+		x.begun()
 	}
 	x.walk(ctx)
 	return x.end(ctx)

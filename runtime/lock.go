@@ -12,11 +12,8 @@ import (
 
 // lock takes the pod for this process alone, once others that work on it are done.
 func (e *Engine) lock(ctx context.Context, ref plan.PodRef) (*state.Lock, error) {
-	if e.lockTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, e.lockTimeout, fmt.Errorf("gave up after %s (--lock-timeout)", e.lockTimeout))
-		defer cancel()
-	}
+	ctx, cancel := e.lockPatience(ctx)
+	defer cancel()
 	lock, err := e.layout.Pod(ref.UID).LockTelling(ctx, func(holder string) {
 		e.waiting(fmt.Sprintf("pod %s: waiting for %s", ref, holder))
 	})
@@ -28,6 +25,14 @@ func (e *Engine) lock(ctx context.Context, ref plan.PodRef) (*state.Lock, error)
 		return nil, fmt.Errorf("pod %s: %w; without the lock nothing is done", ref, err)
 	}
 	return lock, nil
+}
+
+// lockPatience bounds the wait for a lock.
+func (e *Engine) lockPatience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.lockTimeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, e.lockTimeout, fmt.Errorf("gave up after %s (--lock-timeout)", e.lockTimeout))
 }
 
 // superseded tells that podctl's own copy of a manifest is not what was applied last

@@ -1,15 +1,36 @@
 package runtime
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
+
+// reservePorts keeps others from looking for free ports of the node between this pod's look
+// and the moment in which it is written down that it takes some, when the caller frees them.
+// A pod that publishes none waits for nobody.
+func (e *Engine) reservePorts(ctx context.Context, desired *podspec.Desired) (free func(), err error) {
+	if desired == nil || len(plan.PublishedPorts(desired.Pod)) == 0 {
+		return func() {}, nil
+	}
+	ctx, cancel := e.lockPatience(ctx)
+	defer cancel()
+	lock, err := e.layout.LockPorts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", plan.RefOf(desired.Pod), err)
+	}
+	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
+}
 
 // takenPorts are those ports of the node that a pod wants to publish and that a
 // process of the node, or another pod that podctl applied, has. While the pod itself is on
@@ -49,7 +70,7 @@ type foreignPort struct {
 }
 
 // publishedByOthers lists the ports of the pods that podctl applied and that have
-// not finished. Pods whose journals cannot be read are left out: nobody can say which ports
+// not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose journals cannot be read are left out: nobody can say which ports
 // they have, and a collision destroys nothing, so that they hold no other pod.
 func (e *Engine) publishedByOthers(pod *v1.Pod) []foreignPort {
 	applied, _, err := Applied(e.layout)
@@ -58,7 +79,7 @@ func (e *Engine) publishedByOthers(pod *v1.Pod) []foreignPort {
 	}
 	var ports []foreignPort
 	for _, a := range applied {
-		if a.Desired.Pod.UID == pod.UID || a.Journal.Completion != nil || a.Journal.Left == nil || a.Journal.Left.Sandbox == "" {
+		if a.Desired.Pod.UID == pod.UID || a.Journal.Completion != nil || !hasSandbox(a.Journal) {
 			continue
 		}
 		for _, p := range plan.PublishedPorts(a.Desired.Pod) {
@@ -66,4 +87,11 @@ func (e *Engine) publishedByOthers(pod *v1.Pod) []foreignPort {
 		}
 	}
 	return ports
+}
+
+// hasSandbox tells that a pod was left with a sandbox by the last pass, or that one was about
+// to be made by a pass that has not come to its end, or not to a good one.
+func hasSandbox(j *state.Journal) bool {
+	_, begun := j.Begun[state.BegunPod]
+	return begun || (j.Left != nil && j.Left.Sandbox != "")
 }

@@ -67,6 +67,17 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, 
 	}
 }
 
+// LockPorts takes the ports of the node for this process alone: from the look at who has
+// which until it is written down who takes some. Who has a pod's lock may ask for it, and not
+// the other way round.
+func (l Layout) LockPorts(ctx context.Context) (*Lock, error) {
+	lock, err := l.Pod("ports").Lock(ctx)
+	if locked := (*LockedError)(nil); errors.As(err, &locked) {
+		locked.Pod = "the table of the node's ports"
+	}
+	return lock, err
+}
+
 func (p Pod) makeLocks() error {
 	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
 		return err
