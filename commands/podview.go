@@ -82,7 +82,7 @@ func readyText(pod *v1.Pod) string {
 // statusText is the one word for a pod's state: that it is being deleted, what its
 // containers wait for or how they ended, else its phase (kubectl: printPod).
 func statusText(pod *v1.Pod) string {
-	if pod.DeletionTimestamp != nil && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
+	if pod.DeletionTimestamp != nil && !runtime.IsOver(&pod.Status) {
 		return "Terminating"
 	}
 	if text := initText(pod); text != "" {

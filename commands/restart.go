@@ -122,8 +122,8 @@ func stillRuns(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) 
 	if !known {
 		return fmt.Errorf("pod %s has no container that was ever started; apply it first", plan.RefOf(d.Pod))
 	}
-	if phase := pods[0].Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
-		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", plan.RefOf(d.Pod), phase)
+	if status := &pods[0].Status; runtime.IsOver(status) {
+		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", plan.RefOf(d.Pod), status.Phase)
 	}
 	return nil
 }

@@ -239,9 +239,9 @@ func (x *execution) completes() bool {
 }
 
 func (x *execution) terminalPhase() v1.PodPhase {
-	phase := plan.Status(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{})).Phase
-	if phase == v1.PodSucceeded || phase == v1.PodFailed {
-		return phase
+	status := plan.Status(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}))
+	if IsOver(&status) {
+		return status.Phase
 	}
 	return ""
 }
