@@ -65,10 +65,13 @@ func (x *execution) begin() error {
 // noteOwed keeps what is about to be stopped so that it runs again, until it does: if the
 // pass is cut off its end must not be taken for that of its work.
 func (x *execution) noteOwed() {
-	owes, observed := x.plan.Owes(), x.snapshot.Observed(x.plan.Pod, x.desired)
-	for name, id := range x.journal.Owed {
-		if _, anew := owes[name]; !anew && observed.Owed(name) {
-			owes[name] = id
+	owes := x.plan.Owes()
+	if before := x.journal.Owed; len(before) > 0 {
+		observed := x.snapshot.Observed(x.plan.Pod, x.desired)
+		for name, id := range before {
+			if _, anew := owes[name]; !anew && observed.Owed(name) {
+				owes[name] = id
+			}
 		}
 	}
 	x.journal.Owed = owes
