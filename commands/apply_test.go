@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -118,5 +119,25 @@ func TestWaitNamesWhatIsHeld(t *testing.T) {
 	l.write("web", "  containers: [{name: a, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}]\n")
 	if code, _, stderr := l.call("apply", "--wait", web); code != exitNotYet || !strings.Contains(stderr, "cannot become ready: container a: CreateContainerConfigError: ") {
 		t.Errorf("a container: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestEditsAreNoCrashes: what edits of the sandbox's settings stop runs again at once, however
+// soon one follows another, init containers too.
+func TestEditsAreNoCrashes(t *testing.T) {
+	l := newLab(t)
+	done := runtimetest.Behaviour{After: soon}
+	l.Behave("first", done, done, done, done)
+	for spec, args := range map[string][]string{
+		"  hostname: %s\n  containers: [{name: a, image: 'i:1'}]\n":                                                  {"apply"},
+		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {"apply", "--wait=started", "--timeout", "5s"},
+	} {
+		for _, host := range []string{"one", "two", "three", "four"} {
+			stdout, stderr := l.must(append(args, l.write("edited", fmt.Sprintf(spec, host)))...)
+			if strings.Contains(stdout+stderr, "held") {
+				t.Errorf("%s:\n%s%s", host, stdout, stderr)
+			}
+		}
+		l.must("delete", "edited")
 	}
 }

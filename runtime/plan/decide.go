@@ -80,7 +80,7 @@ func (d *decision) decideNewSandbox(v *view) {
 	d.removed = v.leftovers()
 	if v.pod.Spec.RestartPolicy == v1.RestartPolicyNever && d.attempt != 0 && len(v.containers) > 0 {
 		d.createSandbox = false
-		if d.reason == SandboxConfigChanged || d.reason == NetworkModeChanged {
+		if d.edited() {
 			// An edit stops nothing that it cannot start again.
 			d.killPod, d.sandboxID = false, v.sandboxes[0].ID
 		}
@@ -90,10 +90,16 @@ func (d *decision) decideNewSandbox(v *view) {
 		})
 		return
 	}
+	anew := func(ref podspec.ContainerRef) start {
+		s := v.startAnew(ref)
+		// What an edit stops has not ended by itself, and runs again at once.
+		s.fresh = s.fresh || d.edited()
+		return s
+	}
 	var starts []start
 	for _, ref := range podspec.RegularContainers(v.pod) {
 		if !v.succeededOnce(ref) {
-			starts = append(starts, v.startAnew(ref))
+			starts = append(starts, anew(ref))
 		}
 	}
 	if len(starts) == 0 && v.anyRegularRecord() {
@@ -101,10 +107,16 @@ func (d *decision) decideNewSandbox(v *view) {
 		return
 	}
 	if inits := podspec.InitContainers(v.pod); len(inits) > 0 {
-		d.initStart = []start{v.startAnew(inits[0])}
+		d.initStart = []start{anew(inits[0])}
 		return
 	}
 	d.regularStart = starts
+}
+
+// edited tells that the sandbox is replaced because the manifest asks for another one, which
+// it cannot in a kubelet.
+func (d *decision) edited() bool {
+	return d.reason == SandboxConfigChanged || d.reason == NetworkModeChanged
 }
 
 // decideContainers chooses what happens in the sandbox that is there.
