@@ -336,6 +336,9 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 		if ranUnderNever(in, s) {
 			faults = append(faults, s.ID+" starts a container again that has run, under Never")
 		}
+		if stopsForLater(p, s) {
+			faults = append(faults, s.ID+" stops for an edit what is not started again")
+		}
 	}
 	return faults
 }
@@ -364,6 +367,14 @@ func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before 
 		faults = append(faults, s.ID+" is not proven")
 	}
 	return faults
+}
+
+// stopsForLater tells that a step stops a container for an edit whose new run is held. (One
+// that fails its probes is stopped without regard to that, as in a kubelet.)
+func stopsForLater(p *plan.Plan, s *plan.Step) bool {
+	edits := []plan.Reason{plan.SandboxConfigChanged, plan.NetworkModeChanged, plan.SpecChanged, plan.Resized, plan.RestartRequested}
+	return s.Kind == plan.StopContainer && slices.Contains(edits, s.Reason) &&
+		slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container == s.Container })
 }
 
 // ranUnderNever tells that a step starts a regular container that has run to its
