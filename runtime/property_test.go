@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -254,18 +255,41 @@ func (x *trial) uid() types.UID { return podspec.UID("default", x.pod.Name) }
 
 // edit changes the manifest.
 func (x *trial) edit() {
-	switch x.r.IntN(3) {
+	spec := &x.pod.Spec
+	c := &spec.Containers[x.r.IntN(len(spec.Containers))]
+	switch x.r.IntN(8) {
 	case 0:
-		i := x.r.IntN(len(x.pod.Spec.Containers))
-		x.pod.Spec.Containers[i].Image = pick(x.r, "i:1", "i:2")
-		x.note("%s has image %s", x.pod.Spec.Containers[i].Name, x.pod.Spec.Containers[i].Image)
+		c.Image = pick(x.r, "i:1", "i:2")
+		x.note("%s has image %s", c.Name, c.Image)
 	case 1:
-		x.pod.Spec.Hostname = pick(x.r, "a", "b")
-		x.note("hostname %s", x.pod.Spec.Hostname)
+		spec.Hostname = pick(x.r, "a", "b")
+		x.note("hostname %s", spec.Hostname)
 	case 2:
-		if last := len(x.pod.Spec.Containers) - 1; last > 0 {
-			x.note("%s leaves the manifest", x.pod.Spec.Containers[last].Name)
-			x.pod.Spec.Containers = x.pod.Spec.Containers[:last]
+		if last := len(spec.Containers) - 1; last > 0 {
+			x.note("%s leaves the manifest", spec.Containers[last].Name)
+			spec.Containers = spec.Containers[:last]
+		}
+	case 3:
+		added := randomContainer(x.r, len(spec.Containers))
+		x.note("%s joins the manifest", added.Name)
+		spec.Containers = append(spec.Containers, added)
+	case 4:
+		spec.HostNetwork = !spec.HostNetwork
+		x.note("hostNetwork %v", spec.HostNetwork)
+	case 5:
+		cpu := resource.MustParse(pick(x.r, "100m", "200m", "1"))
+		c.Resources.Limits = v1.ResourceList{v1.ResourceCPU: cpu}
+		x.note("%s may use %s cpu", c.Name, cpu.String())
+	case 6:
+		if len(spec.InitContainers) > 0 {
+			init := &spec.InitContainers[x.r.IntN(len(spec.InitContainers))]
+			init.Image = pick(x.r, "i:1", "i:2")
+			x.note("%s has image %s", init.Name, init.Image)
+		}
+	case 7:
+		if len(spec.InitContainers) > 0 {
+			x.note("%s leaves the manifest", spec.InitContainers[0].Name)
+			spec.InitContainers = spec.InitContainers[1:]
 		}
 	}
 }
@@ -378,11 +402,11 @@ func stopsForLater(p *plan.Plan, s *plan.Step) bool {
 }
 
 // ranUnderNever tells that a step starts a regular container that has run to its
-// end, while its manifest is the same and nobody restarts it.
+// end, while its manifest is the same and nobody restarts it, podctl neither.
 func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 	ref, ok := podspec.FindContainer(in.Desired.Pod, s.Container)
 	if !ok || s.Kind != plan.StartContainer || ref.Type != podspec.Regular || ref.RestartPolicy != nil ||
-		in.Desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+		in.Desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.Observed.Owed(s.Container) {
 		return false
 	}
 	var newest *plan.Container
