@@ -57,7 +57,7 @@ func (g *globals) attach(ctx context.Context, o *streamOptions, d *podspec.Desir
 		g.note("note: container %s has no terminal (tty: true), so -t has no effect", container)
 		o.tty = false
 	}
-	o.container = container
+	o.container, o.own = container, true
 	return g.streamed(ctx, o, d, func(ctx context.Context, e *runtime.Engine, container string, s *remote.Streams) error {
 		return e.Attach(ctx, d, container, s)
 	})

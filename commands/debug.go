@@ -65,6 +65,10 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	if err != nil {
 		return noEntry(err)
 	}
+	if o.tty && o.stdin && g.env.terminal() == nil {
+		g.noteNoTerminal()
+		o.tty = false
+	}
 	c, err := o.definition(command)
 	if err != nil {
 		return err
@@ -91,22 +95,18 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	return g.exitOf(ctx, with, c.Name)
 }
 
-// watchDebug connects to a debug container that is typed to. Of another one the log is
-// shown, which has what it wrote before anybody could connect.
+// watchDebug connects to a debug container that is typed to. Of another one, and of one that
+// has ended before anything of it was heard, the log is shown, which has what it wrote before
+// anybody could connect.
 func (g *globals) watchDebug(ctx context.Context, o *debugOptions, d *podspec.Desired, container string) error {
 	if o.stdin {
 		err := g.attach(ctx, &o.streamOptions, d, container)
-		if err == nil || !g.hasEnded(ctx, d, container) {
+		if o.heard.anything.Load() || !g.hasEnded(ctx, d, container) {
 			return err
 		}
 	}
 	opts := runtime.LogOptions{Options: logfile.Options{Follow: true}, Container: container, Once: true}
 	return g.engine.Logs(ctx, d, opts, g.env.Out, g.env.Err)
-}
-
-func (g *globals) hasEnded(ctx context.Context, d *podspec.Desired, container string) bool {
-	pods, err := g.engine.Pods(ctx, []*podspec.Desired{d})
-	return err == nil && statusOf(pods[0], container).State.Terminated != nil
 }
 
 // A runtime ends the streams of a container a moment before it says that it ended.
@@ -115,24 +115,33 @@ const (
 	exitPause = 50 * time.Millisecond
 )
 
-// exitOf is the exit code of a container whose streams have ended; none when it
-// still runs.
-func (g *globals) exitOf(ctx context.Context, d *podspec.Desired, container string) error {
+// ending is how a container ended whose streams have; nil when it still runs.
+func (g *globals) ending(ctx context.Context, d *podspec.Desired, container string) (*v1.ContainerStateTerminated, error) {
 	for range exitTries {
 		pods, err := g.engine.Pods(ctx, []*podspec.Desired{d})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		switch t := statusOf(pods[0], container).State.Terminated; {
-		case t == nil:
-			time.Sleep(exitPause)
-		case t.ExitCode != 0:
-			return &remote.ExitError{Code: int(t.ExitCode)}
-		default:
-			return nil
+		if t := statusOf(pods[0], container).State.Terminated; t != nil || !sleep(ctx, exitPause) {
+			return t, nil
 		}
 	}
-	return nil
+	return nil, nil //nolint:nilnil // it runs
+}
+
+func (g *globals) hasEnded(ctx context.Context, d *podspec.Desired, container string) bool {
+	t, err := g.ending(ctx, d, container)
+	return err == nil && t != nil
+}
+
+// exitOf is the exit code of a container whose streams have ended; none when it
+// still runs.
+func (g *globals) exitOf(ctx context.Context, d *podspec.Desired, container string) error {
+	t, err := g.ending(ctx, d, container)
+	if err == nil && t != nil && t.ExitCode != 0 {
+		return &remote.ExitError{Code: int(t.ExitCode)}
+	}
+	return err
 }
 
 func failureOf(outcome *runtime.Outcome) error {

@@ -53,6 +53,9 @@ func runDelete(ctx context.Context, g *globals, o *deleteOptions, args []string)
 	if len(args)+len(o.files) == 0 && !o.all {
 		return usagef("delete needs a manifest or a pod, or --all")
 	}
+	if !isText(o.output) && !o.dryRun {
+		return usagef("-o is the form of a plan, which --dry-run shows; a deletion has none")
+	}
 	o.quiet, o.thorough = true, true
 	g.warm(ctx)
 	pods, absent := g.desired(ctx, o.selection, args)

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -47,4 +48,29 @@ func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
 		t.Errorf("a pod of another namespace is deleted: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	l.must("delete", "here")
+}
+
+// TestNoCgroupIsLeft: an edit of its resources gives a pod another cgroup, and both go with it.
+func TestNoCgroupIsLeft(t *testing.T) {
+	l := newLab(t)
+	l.must("apply", l.write("web", "  containers: [{name: a, image: 'i:1', resources: {requests: {memory: 32Mi}}}]\n"))
+	l.must("apply", l.write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
+	pattern := "/sys/fs/cgroup/cpu/" + l.cgroupRoot + "/kubepods/*/pod*"
+	if before, err := filepath.Glob(pattern); err != nil || len(before) == 0 {
+		t.Skip("podctl cannot make cgroups on this machine, or they are of version 2")
+	}
+	l.must("delete", "web")
+	if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// TestDeletionHasNoDocument: an output format is not ignored while the pod goes.
+func TestDeletionHasNoDocument(t *testing.T) {
+	l := newLab(t)
+	l.must("apply", l.write("web", quickly))
+	if code, _, stderr := l.call("delete", "-o", "json", "web"); code != exitError || !strings.Contains(stderr, "--dry-run") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	l.must("delete", "web")
 }

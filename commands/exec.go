@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 	"errors"
+	"io"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +25,30 @@ type streamOptions struct {
 	stdin     bool
 	tty       bool
 	quiet     bool
+	// own tells that the process has a terminal of its own already, or none: its streams
+	// end only for who takes them as they are.
+	own bool
+	// heard tells whether the process has said anything.
+	heard heard
+}
+
+// heard is whether anything has been written.
+type heard struct{ anything atomic.Bool }
+
+// through passes on what is written.
+func (h *heard) through(w io.Writer) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		h.anything.Store(true)
+		return w.Write(p)
+	})
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func (g *globals) noteNoTerminal() {
+	g.note("note: the input is no terminal, so the process gets none")
 }
 
 func newExec(g *globals) *cobra.Command {
@@ -128,7 +154,7 @@ func (g *globals) streamed(ctx context.Context, o *streamOptions, d *podspec.Des
 	if err != nil {
 		return err
 	}
-	s := &remote.Streams{Out: g.env.Out, Err: g.env.Err, Terminal: o.tty}
+	s := &remote.Streams{Out: o.heard.through(g.env.Out), Err: o.heard.through(g.env.Err), Terminal: o.tty}
 	if o.stdin {
 		s.In = g.env.In
 	}
@@ -138,8 +164,10 @@ func (g *globals) streamed(ctx context.Context, o *streamOptions, d *podspec.Des
 	}
 	t := g.env.terminal()
 	if t == nil {
-		g.note("note: the input is no terminal, so the process gets none")
-		s.Terminal = false
+		if !o.own {
+			g.noteNoTerminal()
+			s.Terminal = false
+		}
 		return connect(ctx, engine, container, s)
 	}
 	return t.raw(ctx, func(ctx context.Context, sizes *sizeQueue) error {

@@ -266,6 +266,13 @@ func testDebug(t *testing.T, m *machine) {
 	if r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "exit", "--after", "500ms", "5"); r.code != 5 {
 		t.Errorf("debug -i of what ends with 5: exit code %d\n%s", r.code, r.stderr)
 	}
+	for _, flag := range []string{"-i", "-it"} {
+		// It has ended before anybody could connect, and without a terminal gets none.
+		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2")
+		if r.code != 0 || r.stdout != "line 1\nline 2\n" {
+			t.Errorf("debug %s of what ends at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
+		}
+	}
 	if r := m.run(t, "debug", "-q", "--attach", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2"); r.stdout != "line 1\nline 2\n" {
 		t.Errorf("debug --attach of what ends at once: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
 	}

@@ -30,3 +30,26 @@ func TestCountText(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingWaitsForAFailedStartup: probes that wait for a startup probe which has failed
+// are not asked any more, and nobody waits for them.
+func TestNothingWaitsForAFailedStartup(t *testing.T) {
+	failed := plan.ProbeRecord{Result: plan.ProbeFailure, Last: plan.ProbeFailure, Run: 2}
+	readiness := runtime.ProbeReport{Container: "a", ContainerID: "1", Type: plan.Readiness, Threshold: 1}
+	for name, c := range map[string]struct {
+		startup runtime.ProbeReport
+		want    bool
+	}{
+		"failed":               {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: plan.Startup, Threshold: 2, Record: failed}, true},
+		"failed once of twice": {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: plan.Startup, Threshold: 3, Record: failed}, false},
+		"another container's":  {runtime.ProbeReport{Container: "b", ContainerID: "2", Type: plan.Startup, Threshold: 2, Record: failed}, false},
+	} {
+		reports := []runtime.ProbeReport{c.startup, readiness}
+		if got := neverAsked(reports, &readiness); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if code := decidedCode(reports); c.want && code != exitProbeFailed {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+	}
+}

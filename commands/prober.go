@@ -53,7 +53,7 @@ func (p *prober) decide(ctx context.Context) error {
 		if err == nil {
 			last = merged(last, reports)
 		}
-		undecided := slices.ContainsFunc(last, func(r runtime.ProbeReport) bool { return !r.Decided() })
+		undecided := slices.ContainsFunc(last, func(r runtime.ProbeReport) bool { return !r.Decided() && !neverAsked(last, &r) })
 		if !undecided && err == nil {
 			break
 		}
@@ -71,6 +71,14 @@ func (p *prober) decide(ctx context.Context) error {
 		return err
 	}
 	return withCode(decidedCode(last))
+}
+
+// neverAsked tells that a probe waits for the startup probe of its container, which has failed.
+func neverAsked(reports []runtime.ProbeReport, r *runtime.ProbeReport) bool {
+	return slices.ContainsFunc(reports, func(other runtime.ProbeReport) bool {
+		return other.Pod == r.Pod && other.Container == r.Container && other.Type == plan.Startup &&
+			other.Decided() && other.Record.Result == plan.ProbeFailure
+	})
 }
 
 func (p *prober) due() runtime.ProbeOptions {

@@ -44,11 +44,18 @@ func (x *execution) applyCgroup() error {
 }
 
 func (x *execution) removeCgroup() error {
-	applied := x.journal.Applied
-	if applied == nil {
-		return nil
+	var errs []error
+	own := ""
+	if applied := x.journal.Applied; applied != nil {
+		own = criconfig.CgroupParent(applied.Pod, x.e.node())
 	}
-	return x.e.cgroups.Remove(criconfig.CgroupParent(applied.Pod, x.e.node()))
+	for _, name := range criconfig.CgroupParents(x.plan.Pod.UID, x.e.node()) {
+		// What was not finished does not exist in full, and goes as well.
+		if name == own || x.e.cgroups.Exists(name) {
+			errs = append(errs, x.e.cgroups.Remove(name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (x *execution) prepareVolume(ctx context.Context, s *plan.Step) error {
