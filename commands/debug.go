@@ -101,7 +101,7 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 func (g *globals) watchDebug(ctx context.Context, o *debugOptions, d *podspec.Desired, container string) error {
 	if o.stdin {
 		err := g.attach(ctx, &o.streamOptions, d, container)
-		if o.heard.anything.Load() || !g.hasEnded(ctx, d, container) {
+		if o.heard.Load() || !g.hasEnded(ctx, d, container) {
 			return err
 		}
 	}

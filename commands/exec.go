@@ -29,23 +29,19 @@ type streamOptions struct {
 	// end only for who takes them as they are.
 	own bool
 	// heard tells whether the process has said anything.
-	heard heard
+	heard atomic.Bool
 }
 
-// heard is whether anything has been written.
-type heard struct{ anything atomic.Bool }
-
-// through passes on what is written.
-func (h *heard) through(w io.Writer) io.Writer {
-	return writerFunc(func(p []byte) (int, error) {
-		h.anything.Store(true)
-		return w.Write(p)
-	})
+// listening passes on what is written, and tells that something was.
+type listening struct {
+	io.Writer
+	heard *atomic.Bool
 }
 
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+func (l listening) Write(p []byte) (int, error) {
+	l.heard.Store(true)
+	return l.Writer.Write(p)
+}
 
 func (g *globals) noteNoTerminal() {
 	g.note("note: the input is no terminal, so the process gets none")
@@ -154,7 +150,7 @@ func (g *globals) streamed(ctx context.Context, o *streamOptions, d *podspec.Des
 	if err != nil {
 		return err
 	}
-	s := &remote.Streams{Out: o.heard.through(g.env.Out), Err: o.heard.through(g.env.Err), Terminal: o.tty}
+	s := &remote.Streams{Out: listening{g.env.Out, &o.heard}, Err: listening{g.env.Err, &o.heard}, Terminal: o.tty}
 	if o.stdin {
 		s.In = g.env.In
 	}

@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // sideBySide works on several things, so many at a time, and returns what became of each.
 func sideBySide[T any](things []T, atATime int, work func(T) error) []error {
 	errs := make([]error, len(things))
-	slots := make(chan struct{}, max(atATime, 1))
-	var group sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(max(atATime, 1))
 	for i, thing := range things {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			errs[i] = work(thing)
+			return nil // What becomes of one keeps no other.
 		})
 	}
-	group.Wait()
+	_ = group.Wait()
 	return errs
 }
 

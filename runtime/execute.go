@@ -38,7 +38,7 @@ type execution struct {
 	stops crowd
 	// debug is the container that the plan starts beside the manifest; nil as a rule.
 	debug *v1.EphemeralContainer
-	// begun is told once it is written down what is about to be done; nil tells nobody.
+	// begun is told once it is written down what is about to be done.
 	begun func()
 	// act carries out one step.
 	act func(context.Context, *plan.Step) (string, error)
@@ -103,7 +103,7 @@ func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opt
 		scrub: podspec.NewScrubber(in.Desired, s.Journal.Applied),
 		slots: make(chan struct{}, maxConcurrent), stops: make(crowd, maxConcurrent), turns: map[string]*turn{}, states: map[string]stepState{},
 	}
-	x.act = x.do
+	x.act, x.begun = x.do, func() {}
 	x.yield.images, x.yield.started, x.yield.created = in.Observed.Images, map[string]string{}, map[string]creation{}
 	x.yield.sandboxID = x.plan.SandboxID
 	for i := range in.Observed.Sandboxes {
@@ -127,9 +127,7 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 			return nil, err
 		}
 	}
-	if x.begun != nil {
-		x.begun()
-	}
+	x.begun()
 	x.walk(ctx)
 	return x.end(ctx)
 }

@@ -70,8 +70,9 @@ type foreignPort struct {
 }
 
 // publishedByOthers lists the ports of the pods that podctl applied and that have
-// not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose journals cannot be read are left out: nobody can say which ports
-// they have, and a collision destroys nothing, so that they hold no other pod.
+// not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose
+// journals cannot be read are left out: nobody can say which ports they have, and a collision
+// destroys nothing, so that they hold no other pod.
 func (e *Engine) publishedByOthers(pod *v1.Pod) []foreignPort {
 	applied, _, err := Applied(e.layout)
 	if err != nil {
