@@ -14,7 +14,6 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // bundle collects the files of an archive, all without values of Secrets.
@@ -40,7 +39,7 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 	}
 	b.addDocument("version.json", versions)
 	for _, p := range applied {
-		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), withoutSecrets(p.Journal))
+		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Journal.WithoutSecrets())
 	}
 	happened, err := g.events(&eventsOptions{allNamespaces: true}, nil)
 	b.addDocument("events.json", eventsDocument(happened))
@@ -59,13 +58,6 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 		return fmt.Errorf("writing the bundle: %w", err)
 	}
 	return nil
-}
-
-// withoutSecrets is a copy of a journal that may leave the machine.
-func withoutSecrets(j *state.Journal) *state.Journal {
-	without := *j
-	without.Applied = j.Applied.WithoutSecrets()
-	return &without
 }
 
 // addPods adds what is observed of the pods and what would be done to them.

@@ -76,6 +76,12 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 			return err
 		}
 	}
+	if o.save != "" && o.snapshot == "" {
+		// The plan is compared with one that another process makes.
+		if err := g.engine.KeepDigests(); err != nil {
+			return err
+		}
+	}
 	plans := make([]*plan.Plan, 0, len(pods))
 	for _, d := range pods {
 		p, err := world.Plan(ctx, d, o.planning())

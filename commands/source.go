@@ -69,7 +69,7 @@ func changeOf(applied, now *podspec.Desired) string {
 		ConfigMaps: filled(now.Objects.ConfigMaps, applied.Objects.ConfigMaps),
 		Secrets:    filled(now.Objects.Secrets, applied.Objects.Secrets),
 	}}
-	if with.Digest() == applied.Digest() {
+	if with.SameAs(applied) {
 		return ""
 	}
 	return "has changed since it was applied"

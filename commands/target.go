@@ -218,7 +218,22 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 	if err := g.checkNamespace(m.Pods); err != nil {
 		return nil, err
 	}
+	if s.recording != nil {
+		g.keyDigests(m.Pods)
+	}
 	return m.Pods, nil
+}
+
+// keyDigests lets pods be compared with what this machine has recorded. On another one,
+// or for a user who may not read the key, the values of Secrets are not compared.
+func (g *globals) keyDigests(pods []*podspec.Desired) {
+	key, err := g.layout().StoredDigestKey()
+	if err != nil {
+		return
+	}
+	for _, d := range pods {
+		d.UseKey(key)
+	}
 }
 
 // checkNamespace refuses pods of another namespace than the command line says, as kubectl

@@ -30,6 +30,9 @@ type Desired struct {
 
 	// written is the metadata's identity as the manifest has it.
 	written identity
+	// key is that of the digests which stand for values of Secrets; nil when nobody has
+	// set one.
+	key *DigestKey
 	// memo holds hashes of what was loaded, which nobody changes.
 	memo *memo
 }

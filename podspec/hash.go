@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,40 +33,69 @@ func ContainerHash(c *v1.Container) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// specHashVersion begins a spec hash; a change of the projection changes it.
-const specHashVersion = "v1:"
+// The versions of spec hashes. A change of the projection needs another one. The second
+// has the values of Secrets apart, keyed; the hash of a container whose environment has
+// none is the first, as ever.
+const (
+	specHashVersion   = "v1:"
+	sealedHashVersion = "v2:"
+)
+
+// KnownSpecHash reports whether a spec hash is of a version that can be compared. What
+// another version says is not known, and not knowing is no reason to kill.
+func KnownSpecHash(hash string) bool {
+	return strings.HasPrefix(hash, specHashVersion) || strings.HasPrefix(hash, sealedHashVersion)
+}
 
 // ContainerSpecHash is podctl's hash of everything in a container's definition
 // that only a new container can bring into force. Writing out an API default
-// does not change it.
+// does not change it. Compare tells whether two of them mean the same.
 func (d *Desired) ContainerSpecHash(c *v1.Container) string {
-	return d.memo.get("container "+c.Name, func() string { return hashTree(d.ContainerProjection(c)) })
+	return d.memo.get("container "+c.Name, func() string { return d.containerSpecHash(c) })
+}
+
+func (d *Desired) containerSpecHash(c *v1.Container) string {
+	var digests []namedDigest
+	tree := d.containerProjection(c, func(e EnvVar) string {
+		digests = append(digests, namedDigest{name: e.Name, digest: d.secretDigest([]byte(e.Value))})
+		return hidden
+	})
+	if len(digests) == 0 {
+		return specHashVersion + hashTree(tree)
+	}
+	return sealDigests(sealedHashVersion+hashTree(tree), digests)
 }
 
 // SandboxSpecHash is podctl's hash of everything in a pod's definition that only
 // a new sandbox can bring into force.
 func (d *Desired) SandboxSpecHash() string {
-	return d.memo.get("sandbox", func() string { return hashTree(d.SandboxProjection()) })
+	return d.memo.get("sandbox", func() string { return specHashVersion + hashTree(d.SandboxProjection()) })
 }
 
 // Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
-// and Secrets it uses. Two manifests with the same digest ask for the same pod.
-// It is empty when nothing is wanted.
+// and Secrets it uses. Two manifests with the same digest ask for the same pod; Compare
+// tells whether they do where keys differ. It is empty when nothing is wanted.
 func (d *Desired) Digest() string {
 	if d == nil {
 		return ""
 	}
 	return d.memo.get("digest", func() string {
-		text, err := json.Marshal(struct {
-			Pod     *v1.Pod
-			Objects Objects
-		}{d.Pod, d.Objects.withoutSecrets()})
-		if err != nil {
-			return ""
-		}
-		sum := sha256.Sum256(text)
-		return "sha256:" + hex.EncodeToString(sum[:])
+		open := d.text(func([]byte) string { return "" })
+		sum := sha256.Sum256([]byte(open))
+		return sealDigests("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
 	})
+}
+
+// secretDigests are the digests of all secret values, by the names of Secret and key.
+func (d *Desired) secretDigests() []namedDigest {
+	var digests []namedDigest
+	for _, name := range slices.Sorted(maps.Keys(d.Objects.Secrets)) {
+		data := d.Objects.Secrets[name].Data
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			digests = append(digests, namedDigest{name: name + "/" + key, digest: d.secretDigest(data[key])})
+		}
+	}
+	return digests
 }
 
 // memo remembers what was computed of something that does not change any more.
@@ -93,7 +125,7 @@ func hashTree(tree map[string]any) string {
 		return ""
 	}
 	sum := sha256.Sum256(text)
-	return specHashVersion + hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:16])
 }
 
 // QOSClass is the pod's quality of service class (kubelet: qos.GetPodQOS).

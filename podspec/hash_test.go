@@ -13,8 +13,15 @@ func desired(t *testing.T, text string) *Desired {
 	if m.Err() != nil {
 		t.Fatal(m.Err())
 	}
+	m.Pods[0].UseKey(testKey)
 	return m.Pods[0]
 }
+
+// testKey is the key of one machine, otherKey that of another.
+var (
+	testKey  = NewDigestKey([]byte("0123456789abcdef0123456789abcdef"))
+	otherKey = NewDigestKey([]byte("another key, of another machine."))
+)
 
 const withEnv = `apiVersion: v1
 kind: ConfigMap
@@ -86,8 +93,16 @@ func TestSpecHash(t *testing.T) {
 // TestSpecHashIsFrozen: a hash that changes restarts everything that runs.
 func TestSpecHashIsFrozen(t *testing.T) {
 	d := desired(t, withEnv)
-	if got, want := d.ContainerSpecHash(&d.Pod.Spec.Containers[0]), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
+	c := &d.Pod.Spec.Containers[0]
+	if got, want := d.legacySpecHash(c), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
+		t.Errorf("container as an older podctl hashed it: %s, frozen as %s", got, want)
+	}
+	if got, want := d.ContainerSpecHash(c), "v2:877f2a0264f3562e390451fa916d242b:b7138fd5:b56c0e8a27bb40c012e8dbc3b4cd63f6"; got != want {
 		t.Errorf("container: %s, frozen as %s", got, want)
+	}
+	plain := desired(t, minimal)
+	if got, want := plain.ContainerSpecHash(&plain.Pod.Spec.Containers[0]), "v1:ce0f0925c13dd7193cdc77a3e4cf4d5b"; got != want {
+		t.Errorf("a container without Secrets: %s, frozen as %s", got, want)
 	}
 	if got, want := d.SandboxSpecHash(), "v1:bdd67f6b36493702cb366653819cc3da"; got != want {
 		t.Errorf("sandbox: %s, frozen as %s", got, want)
@@ -99,7 +114,7 @@ func TestSpecHashIsFrozen(t *testing.T) {
 func TestSpecHashOfVolumes(t *testing.T) {
 	hash := func(source string) string {
 		d := desired(t, strings.Replace(withEnv, "emptyDir: {}", source, 1))
-		return d.ContainerSpecHash(&d.Pod.Spec.Containers[0])
+		return d.legacySpecHash(&d.Pod.Spec.Containers[0])
 	}
 	const claim, file = "persistentVolumeClaim: {claimName: c}", "hostPath: {path: /a, type: File}"
 	if got, want := hash(claim), "v1:9f75c298e7cb939fb6b371f27b960f74"; got != want {

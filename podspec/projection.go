@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,11 +13,17 @@ import (
 // defaults dropped, the environment with the values of ConfigMaps, and digests
 // in the place of secret values.
 func (d *Desired) ContainerProjection(c *v1.Container) map[string]any {
+	return d.containerProjection(c, func(e EnvVar) string { return d.secretDigest([]byte(e.Value)) })
+}
+
+// containerProjection is the projection with something of the caller's choice in the
+// place of secret values.
+func (d *Desired) containerProjection(c *v1.Container, standIn func(EnvVar) string) map[string]any {
 	tree := jsonTree(c)
 	newFieldTable().keep(tree, "container", Replace)
 	delete(tree, "name")
 	dropContainerDefaults(tree)
-	d.projectEnv(tree, c)
+	d.projectEnv(tree, c, standIn)
 	d.projectResources(tree, c)
 	d.projectVolumes(tree, c)
 	d.projectSecurity(tree, c)
@@ -109,14 +113,14 @@ func dropContainerDefaults(tree map[string]any) {
 }
 
 // projectEnv replaces env and envFrom by the variables they come to.
-func (d *Desired) projectEnv(tree map[string]any, c *v1.Container) {
+func (d *Desired) projectEnv(tree map[string]any, c *v1.Container, standIn func(EnvVar) string) {
 	delete(tree, "envFrom")
 	delete(tree, "env")
 	env, missing := d.ResolveEnv(c)
 	last := map[string]int{}
 	var entries []any
 	for _, e := range env {
-		entry := projectVar(e)
+		entry := projectVar(e, standIn)
 		if i, again := last[e.Name]; again {
 			entries[i] = entry
 			continue
@@ -132,11 +136,11 @@ func (d *Desired) projectEnv(tree map[string]any, c *v1.Container) {
 	}
 }
 
-func projectVar(e EnvVar) map[string]any {
+func projectVar(e EnvVar, standIn func(EnvVar) string) map[string]any {
 	entry := map[string]any{"name": e.Name}
 	switch {
 	case e.Sensitive:
-		entry["value"] = secretDigest([]byte(e.Value))
+		entry["value"] = standIn(e)
 	case e.From == nil:
 		entry["value"] = e.Value
 	default:
@@ -148,23 +152,6 @@ func projectVar(e EnvVar) map[string]any {
 	}
 	return entry
 }
-
-// SecretDigestPrefix begins the digest that stands for a secret value in a
-// projection.
-const SecretDigestPrefix = "secret:sha256:"
-
-// secretDigest is short on purpose: it shows that a value changed, and is of
-// little use for guessing it.
-func secretDigest(value []byte) string {
-	if hiddenAlready(value) {
-		return string(value)
-	}
-	sum := sha256.Sum256(value)
-	return SecretDigestPrefix + hex.EncodeToString(sum[:secretDigestBytes])
-}
-
-// secretDigestBytes is how much of a secret value's digest is shown.
-const secretDigestBytes = 6
 
 // projectResources adds the resources that cannot change in place: all but cpu
 // and memory.

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"encoding/json"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,17 +13,18 @@ import (
 func (d *Desired) WithoutSecrets() *Desired {
 	without := *d
 	without.Redacted = true
-	without.Objects = d.Objects.withoutSecrets()
+	without.Objects = d.objectsWith(d.secretDigest)
 	return &without
 }
 
-func (o Objects) withoutSecrets() Objects {
-	without := Objects{ConfigMaps: o.ConfigMaps}
-	for name, s := range o.Secrets {
+// objectsWith are the objects with something else in the place of secret values.
+func (d *Desired) objectsWith(standIn func(value []byte) string) Objects {
+	without := Objects{ConfigMaps: d.Objects.ConfigMaps}
+	for name, s := range d.Objects.Secrets {
 		hidden := s.DeepCopy()
 		hidden.StringData, hidden.Annotations = nil, nil
 		for key, value := range s.Data {
-			hidden.Data[key] = []byte(secretDigest(value))
+			hidden.Data[key] = []byte(standIn(value))
 		}
 		if without.Secrets == nil {
 			without.Secrets = map[string]*v1.Secret{}
@@ -32,9 +34,52 @@ func (o Objects) withoutSecrets() Objects {
 	return without
 }
 
-// hiddenAlready tells that a value is the digest of a value that was left out.
-func hiddenAlready(value []byte) bool {
-	return strings.HasPrefix(string(value), SecretDigestPrefix) && len(value) == len(SecretDigestPrefix)+2*secretDigestBytes
+// secretDigest stands for a secret value. Of a copy without secrets it is what stands
+// there already.
+func (d *Desired) secretDigest(value []byte) string {
+	switch {
+	case !d.Redacted:
+		return d.key.secretDigest(value)
+	case strings.HasPrefix(string(value), SecretDigestPrefix):
+		return string(value)
+	}
+	// It was written by an older podctl, or by hand.
+	return (*DigestKey)(nil).secretDigest(nil)
+}
+
+// Seal makes a digest of something that holds secret values with the pod's key: open is
+// the version and digest of all that is not secret.
+func (d *Desired) Seal(open string, secrets []byte) string { return d.key.Seal(open, secrets) }
+
+// UseKey sets the key of the digests that stand for values of Secrets. Digests made
+// with another key cannot be compared with them.
+func (d *Desired) UseKey(key *DigestKey) {
+	if d == nil || d.key == key {
+		return
+	}
+	d.key = key
+	if d.memo != nil {
+		d.memo = newMemo()
+	}
+}
+
+// SameAs reports whether two manifests ask for the same pod with the same objects, the
+// values of Secrets included. Neither may be a copy without secrets.
+func (d *Desired) SameAs(other *Desired) bool {
+	plain := func(value []byte) string { return string(value) }
+	return d.text(plain) == other.text(plain)
+}
+
+// text is what is desired as JSON, with something in the place of secret values.
+func (d *Desired) text(standIn func(value []byte) string) string {
+	text, err := json.Marshal(struct {
+		Pod     *v1.Pod
+		Objects Objects
+	}{d.Pod, d.objectsWith(standIn)})
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // UsesSecret tells that a volume's content comes from a Secret.

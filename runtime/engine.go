@@ -34,6 +34,8 @@ type Engine struct {
 	nodeFacts criconfig.Node
 	factsLock sync.Mutex
 	facts     *runtimeFacts
+	keyLock sync.Mutex
+	key     *podspec.DigestKey
 	// kubelet tells whether a kubelet uses the same runtime.
 	kubelet func() error
 }
@@ -149,6 +151,31 @@ func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.De
 	return s.Input(ref, desired, opts), s, nil
 }
 
+// KeepDigests makes the machine's key of digests, if it has none: digests made from then
+// on can be compared with later ones. It is called before any are made.
+func (e *Engine) KeepDigests() error {
+	if err := e.layout.MakeDigestKey(); err != nil {
+		return err
+	}
+	e.keyLock.Lock()
+	defer e.keyLock.Unlock()
+	key, err := e.layout.DigestKey()
+	if err == nil && (e.key == nil || e.key.ID() != key.ID()) {
+		e.key = key
+	}
+	return err
+}
+
+// digestKey is the machine's key of digests, or where it has none one for this process.
+func (e *Engine) digestKey() (key *podspec.DigestKey, err error) {
+	e.keyLock.Lock()
+	defer e.keyLock.Unlock()
+	if e.key == nil {
+		e.key, err = e.layout.DigestKey()
+	}
+	return e.key, err
+}
+
 // checkEndpoint refuses a pod that was applied to another runtime: it would run
 // twice. A runtime that has records of the pod is the same one by another way.
 func (e *Engine) checkEndpoint(ref plan.PodRef, s *snapshot.Pod) error {
@@ -208,6 +235,11 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if desired != nil {
+		if err = e.KeepDigests(); err != nil {
+			return nil, fmt.Errorf("pod %s: %w", ref, err)
+		}
+	}
 	reserved := map[string]uint32{}
 	for try := 0; ; try++ {
 		outcome, err = e.attempt(ctx, ref, desired, opts, reserved)

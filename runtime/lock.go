@@ -46,7 +46,7 @@ func superseded(ref plan.PodRef, desired *podspec.Desired, j *state.Journal) err
 		return &SupersededError{Pod: ref, Deleted: true}
 	case j.Deletion != nil:
 		return &SupersededError{Pod: ref, Deleting: true}
-	case j.Applied.Digest() != desired.Digest():
+	case !j.Applied.SameAs(desired):
 		return &SupersededError{Pod: ref}
 	}
 	return nil

@@ -37,6 +37,15 @@ func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.
 func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *snapshot.Pod, err error) {
 	ctx, end := startSpan(ctx, "observe")
 	defer func() { end(err) }()
+	key, err := e.digestKey()
+	if err == nil {
+		err = checkRecord(ref, j)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+	}
+	desired.UseKey(key)
+	j.Applied.UseKey(key)
 	s = &snapshot.Pod{Journal: j, TakenAt: e.now().UTC().Round(0), Pod: ref}
 	known := ""
 	if desired != nil && j.Left != nil {
@@ -137,6 +146,9 @@ func (e *Engine) listContainers(ctx context.Context, ref plan.PodRef) ([]*runtim
 	reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
 	})
+	if err == nil {
+		err = checkAllLabels(e, ref, reply.GetContainers())
+	}
 	return reply.GetContainers(), doing("listing its containers", err)
 }
 

@@ -48,7 +48,11 @@ func (e *Engine) listNewestFirst(ctx context.Context, ref plan.PodRef) ([]*runti
 		})
 		return doing("listing its sandboxes", err)
 	})
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	if err == nil {
+		err = checkAllLabels(e, ref, sandboxes.GetItems())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", ref, err)
 	}
 	newestFirst(sandboxes.GetItems(), containers)

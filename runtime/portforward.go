@@ -72,6 +72,9 @@ func (e *Engine) readySandbox(ctx context.Context, ref plan.PodRef) (string, err
 		LabelSelector: uidSelector(ref),
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}})
+	if err == nil {
+		err = checkAllLabels(e, ref, list.GetItems())
+	}
 	if err != nil {
 		return "", fmt.Errorf("looking for pod %s: %w", ref, err)
 	}

@@ -55,6 +55,9 @@ func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *snapsho
 // listSandboxes lists the pod's sandboxes, and what is in those that are not known yet.
 func (r *records) listSandboxes(ctx context.Context, known string) error {
 	items, err := r.itsSandboxes(ctx)
+	if err == nil {
+		err = checkAllLabels(r.e, r.ref, items)
+	}
 	if err != nil {
 		return doing("listing its sandboxes", err)
 	}
@@ -82,6 +85,9 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 // listContainers lists the containers of a sandbox or, without one, of the pod.
 func (r *records) listContainers(ctx context.Context, sandbox string) error {
 	items, err := r.containersIn(ctx, sandbox)
+	if err == nil {
+		err = checkAllLabels(r.e, r.ref, items)
+	}
 	if err != nil {
 		return doing("listing its containers", err)
 	}

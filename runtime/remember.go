@@ -40,8 +40,7 @@ func (x *execution) begin() error {
 		x.noteBegun(before)
 		x.noteOwed()
 	}
-	digest := x.desired.Digest()
-	if j.Applied != nil && j.Applied.Digest() == digest && j.Deletion == nil {
+	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
 		if starts {
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
@@ -184,7 +183,7 @@ func (x *execution) noteTry(ref podspec.ContainerRef) {
 	}
 	key := x.desired.ContainerSpecHash(ref.Container)
 	b := x.journal.Backoffs[ref.Name]
-	if b.Key != key {
+	if podspec.Compare(b.Key, key) == podspec.Different {
 		b = plan.Backoff{}
 	}
 	b = b.Advance(exited.FinishedAt, x.e.now())

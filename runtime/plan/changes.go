@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -28,18 +27,14 @@ type difference struct {
 // whole definition, one that a kubelet made by the kubelet's hash: name and
 // image (kubelet: containerChanged).
 func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, difference) {
-	if !strings.HasPrefix(c.SpecHash, specHashVersion) {
+	if !podspec.KnownSpecHash(c.SpecHash) {
 		return v.kubeletHashChanged(spec, c)
 	}
-	if c.SpecHash == v.desired.ContainerSpecHash(spec) {
+	if podspec.Compare(c.SpecHash, v.desired.ContainerSpecHash(spec)) != podspec.Different {
 		return false, difference{}
 	}
 	return true, v.containerChanges(spec, c)
 }
-
-// specHashVersion is the version of the projection this podctl computes. A hash
-// of another version says nothing, and not knowing is no reason to kill.
-const specHashVersion = "v1:"
 
 func (v *view) kubeletHashChanged(spec *v1.Container, c *Container) (bool, difference) {
 	if c.Hash == podspec.ContainerHash(spec) {
@@ -154,7 +149,7 @@ func joined(path, key string) string {
 }
 
 func (d *difference) compareValues(path string, before, after any) {
-	if equalJSON(before, after) {
+	if equalJSON(before, after) || sameSecret(before, after) {
 		d.unchanged++
 		return
 	}
@@ -225,13 +220,19 @@ func keyOf(entry any) (string, bool) {
 // which is not shown.
 func leafChange(path string, before, after any) Change {
 	c := Change{Path: path, Before: valueText(before), After: valueText(after)}
-	if isDigest(c.Before) || isDigest(c.After) {
+	if podspec.IsSecretDigest(c.Before) || podspec.IsSecretDigest(c.After) {
 		c.Before, c.After, c.Sensitive = "", "", true
 	}
 	return c
 }
 
-func isDigest(text string) bool { return strings.Contains(text, podspec.SecretDigestPrefix) }
+// sameSecret reports whether two values are digests of secret values that are not known
+// to differ.
+func sameSecret(before, after any) bool {
+	a, okBefore := before.(string)
+	b, okAfter := after.(string)
+	return okBefore && okAfter && podspec.CompareSecrets(a, b) != podspec.Different
+}
 
 func valueText(value any) string {
 	switch value := value.(type) {

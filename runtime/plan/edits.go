@@ -100,7 +100,7 @@ func (b *builder) redefines(path string) bool {
 			continue
 		}
 		before, ok := podspec.FindContainer(applied.Pod, ref.Name)
-		if !ok || applied.ContainerSpecHash(before.Container) != b.v.desired.ContainerSpecHash(ref.Container) {
+		if !ok || podspec.Compare(applied.ContainerSpecHash(before.Container), b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
 			return true
 		}
 	}

@@ -86,7 +86,7 @@ func (v *view) backoff(ref podspec.ContainerRef, exited *Container) (Backoff, bo
 		return v.estimateBackoff(ref.Name, exited), true
 	}
 	b := v.obs.Journal.Backoffs[ref.Name]
-	if b.Key != "" && b.Key != v.desired.ContainerSpecHash(ref.Container) {
+	if b.Key != "" && podspec.Compare(b.Key, v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
 		return Backoff{}, false
 	}
 	return b, false

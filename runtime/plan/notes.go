@@ -33,6 +33,7 @@ func (b *builder) addNotes() {
 	}
 	for _, ref := range podspec.Containers(b.v.pod) {
 		b.noteNewImage(ref)
+		b.noteUnknownSecrets(ref)
 	}
 	b.noteEdits()
 	b.noteCapacity()
@@ -44,7 +45,7 @@ func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }
 // ran.
 func (b *builder) editedAfterEnd() bool {
 	if done := b.v.obs.Journal.Completion; done != nil && done.DesiredDigest != "" {
-		return done.DesiredDigest != b.v.desired.Digest()
+		return podspec.Compare(done.DesiredDigest, b.v.desired.Digest()) == podspec.Different
 	}
 	for _, ref := range runsInPod(b.v.pod) {
 		c := b.v.newest(ref.Name)
@@ -56,6 +57,20 @@ func (b *builder) editedAfterEnd() bool {
 		}
 	}
 	return false
+}
+
+// noteUnknownSecrets says that nobody can tell whether a running container has the values
+// of Secrets that the manifest has now: the digests that it bears were made with another
+// key than podctl has, and not knowing is no reason to stop it.
+func (b *builder) noteUnknownSecrets(ref podspec.ContainerRef) {
+	c := b.v.newest(ref.Name)
+	if c == nil || c.State != Running || b.stopsContainer(c.ID) {
+		return
+	}
+	if podspec.Compare(c.SpecHash, b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Unknown {
+		b.note(fmt.Sprintf("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
+			ref.Name, b.v.pod.Name, ref.Name))
+	}
 }
 
 // noteNewImage says when a tag names another image than the one that runs.

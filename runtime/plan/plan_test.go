@@ -23,8 +23,12 @@ func load(t *testing.T, text string) *podspec.Desired {
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
+	m.Pods[0].UseKey(testKey)
 	return m.Pods[0]
 }
+
+// testKey is the machine's key of digests.
+var testKey = podspec.NewDigestKey([]byte("0123456789abcdef0123456789abcdef"))
 
 const webPod = `apiVersion: v1
 kind: Pod
@@ -596,11 +600,11 @@ func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
 func TestChangesNameTheFields(t *testing.T) {
 	before := map[string]any{
 		"image": "a:1", "args": []any{"x"},
-		"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "aa"}},
+		"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "k:aa"}},
 	}
 	after := map[string]any{
 		"image": "a:2", "args": []any{"x", "y"},
-		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "bb"}},
+		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "k:bb"}},
 	}
 	var got []string
 	for _, c := range compareTrees(before, after).changes {

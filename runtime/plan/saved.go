@@ -116,6 +116,9 @@ func (p *Plan) desiredChanges(now *Plan) []string {
 	if p.Basis == nil || p.Basis.Desired == nil || p.Basis.Desired.Pod == nil {
 		return []string{"the manifest changed"}
 	}
+	if podspec.Compare(p.DesiredDigest, now.DesiredDigest) == podspec.Unknown {
+		return []string{"manifest: the values of its Secrets cannot be compared, as the plan was saved with another key for their digests"}
+	}
 	var texts []string
 	for _, c := range compareTrees(treeOf(p.Basis.Desired), treeOf(now.Basis.Desired)).changes {
 		texts = append(texts, "manifest: "+c.String())

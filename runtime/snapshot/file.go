@@ -134,7 +134,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
 	scrub := s.scrubber()
 	for _, c := range s.Containers {
-		text, err := Encode(scrubbed(scrub, c.Status))
+		text, err := Encode(scrubbed(scrub, s.upgraded(c.Status)))
 		if err != nil {
 			return nil, err
 		}
@@ -172,6 +172,7 @@ func scrubbed(scrub podspec.Scrubber, status *runtimeapi.ContainerStatus) *runti
 
 // remember adds what the journal knows.
 func (f *snapshotFile) remember(j *state.Journal) {
+	j = j.WithoutSecrets()
 	f.Actuated = j.Actuated
 	f.Probes = []probeSection{}
 	for _, id := range slices.Sorted(maps.Keys(j.Probes)) {
@@ -186,10 +187,7 @@ func (f *snapshotFile) remember(j *state.Journal) {
 		b := j.Backoffs[name]
 		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
 	}
-	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left, Deletion: j.Deletion, Owed: j.Owed}
-	if j.Applied != nil {
-		f.Journal.Applied = j.Applied.WithoutSecrets()
-	}
+	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left, Deletion: j.Deletion, Owed: j.Owed, Applied: j.Applied}
 }
 
 // Encode writes a message of the runtime with the names of the CRI's own fields.

@@ -93,7 +93,7 @@ func (s *Pod) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed 
 		case c.IsStranger():
 			o.Strangers = append(o.Strangers, plan.Stranger{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
 		case OwnedBy(ref, c.Status.GetLabels()):
-			o.Containers = append(o.Containers, observedContainer(c))
+			o.Containers = append(o.Containers, s.observedContainer(c, desired))
 		}
 	}
 	if s.Journal != nil {
@@ -176,7 +176,7 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
 		case err != nil:
 			volumes[vol.Name] = plan.Volume{}
 			continue
-		case desired.Redacted && podspec.UsesSecret(vol):
+		case podspec.UsesSecret(vol) && (desired.Redacted || podspec.Compare(have.Digest, wanted) == podspec.Unknown):
 			wanted = have.Digest
 		}
 		volumes[vol.Name] = plan.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}
@@ -226,12 +226,13 @@ func ObservedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	return out
 }
 
-func observedContainer(c Container) plan.Container {
+func (p *Pod) observedContainer(c Container, desired *podspec.Desired) plan.Container {
 	s, a := c.Status, c.Status.GetAnnotations()
+	hash, spec := p.specOf(c.Status, desired)
 	return plan.Container{
 		ID:           s.GetId(),
 		SandboxID:    c.SandboxID,
-		Name:         cmp.Or(s.GetLabels()[criconfig.LabelContainerName], s.GetMetadata().GetName()),
+		Name:         containerName(s),
 		Attempt:      s.GetMetadata().GetAttempt(),
 		RestartCount: ParseCount(a[criconfig.AnnotationRestartCount]),
 		State:        containerState(s.GetState()),
@@ -245,8 +246,8 @@ func observedContainer(c Container) plan.Container {
 		ImageID:      cmp.Or(s.GetImageId(), s.GetImageRef()),
 		ImageRef:     s.GetImageRef(),
 		Hash:         parseHash(a[criconfig.AnnotationContainerHash]),
-		SpecHash:     a[criconfig.AnnotationContainerSpecHash],
-		Spec:         a[criconfig.AnnotationContainerSpec],
+		SpecHash:     hash,
+		Spec:         spec,
 		GracePeriod:  parseSeconds(a[criconfig.AnnotationPodTerminationGracePeriod]),
 		PreStop:      plan.HandlerName(criconfig.PreStopFrom(a)),
 		Debug:        a[criconfig.AnnotationDebug] != "",

@@ -48,7 +48,7 @@ func fullJournal() *Journal {
 		Deletion:   &Deletion{At: testTime(), GracePeriodSeconds: 30},
 		Endpoint:   "unix:///run/containerd/containerd.sock",
 		StartTime:  testTime().Add(-time.Hour),
-		Completion: &plan.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab"},
+		Completion: &plan.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab:key:cd"},
 		Probes: map[string]map[plan.ProbeType]plan.ProbeRecord{
 			"c1": {plan.Liveness: {Result: plan.ProbeSuccess, Last: plan.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
 		},

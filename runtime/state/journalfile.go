@@ -67,6 +67,13 @@ func (p Pod) ReadJournal() (*Journal, error) {
 	if err != nil {
 		return nil, &JournalError{Path: p.JournalFile(), Err: err}
 	}
+	key, err := p.layout.StoredDigestKey()
+	if err != nil {
+		// Whoever makes digests says what is wrong with it.
+		key = nil
+	}
+	j.Applied.UseKey(key)
+	j.upgradeDigests()
 	return j, nil
 }
 

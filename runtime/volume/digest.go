@@ -8,10 +8,12 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Digest identifies content: the same digest, the same paths, modes, groups and
-// bytes.
+// bytes. Of content that comes from Secrets it must not be told: see Context.digest.
 func Digest(content map[string]File) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(content)) {
@@ -19,7 +21,23 @@ func Digest(content map[string]File) string {
 		_, _ = fmt.Fprintf(h, "%q %o %d %d\n", name, f.Mode.Perm(), f.GID, len(f.Data)) // A hash takes every write.
 		_, _ = h.Write(f.Data)
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return sha256Prefix + hex.EncodeToString(h.Sum(nil))
+}
+
+const sha256Prefix = "sha256:"
+
+// digest identifies a volume's content in a form that may be told. Whoever knows the
+// digest of a secret can try values until one fits, so what comes from Secrets is
+// digested with the machine's key, apart from the names and modes of the files.
+func (c Context) digest(vol *v1.Volume, content map[string]File) string {
+	if !podspec.UsesSecret(vol) {
+		return Digest(content)
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		_, _ = fmt.Fprintf(h, "%q %o %d\n", name, content[name].Mode.Perm(), content[name].GID)
+	}
+	return c.Desired.Seal(sha256Prefix+hex.EncodeToString(h.Sum(nil)), []byte(Digest(content)))
 }
 
 // Wanted is the digest that a volume's content should have now; empty for a
@@ -33,7 +51,7 @@ func Wanted(c Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Digest(files), nil
+	return c.digest(vol, files), nil
 }
 
 // incomplete stands for the digest of content that was not finished: its links are not as
@@ -83,5 +101,5 @@ func (c Context) read(vol *v1.Volume) (string, error) {
 	if complete, err := w.linked(current); err != nil || !complete {
 		return incomplete, err
 	}
-	return Digest(current), nil
+	return c.digest(vol, current), nil
 }

@@ -1,0 +1,285 @@
+package commands
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// pinned is a pod with a secret of six digits, in its environment and in a volume.
+const pinned = `apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {pin: "271828"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: i:1
+    env: [{name: PIN, valueFrom: {secretKeyRef: {name: login, key: pin}}}]
+    volumeMounts: [{name: v, mountPath: /v}]
+  volumes: [{name: v, secret: {secretName: login}}]
+`
+
+// What an older podctl wrote on the container of that pod.
+const (
+	pinnedOldHash = "v1:3f7d764f59a1f1620d5eccbb7f471232"
+	pinnedOldSpec = `{"env":[{"name":"PIN","value":"secret:sha256:ded787fd3ddc"}],"image":"i:1","volumeMounts":[{"mountPath":"/v","name":"v"}],"volumes":{"v":"secret"}}`
+)
+
+// pin writes the manifest with another value.
+func (l *lab) pin(value string) string {
+	l.t.Helper()
+	l.t.Cleanup(func() {
+		// The volume lies in memory, and the test's own context has ended.
+		if err := l.unmount(); err != nil {
+			l.t.Error(err)
+		}
+	})
+	path := l.path("web.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(pinned, "271828", value, 1)), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+func (l *lab) unmount() error {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(l.dir))
+	for _, m := range mounts {
+		err = errors.Join(err, unix.Unmount(m.Mountpoint, unix.MNT_DETACH))
+	}
+	return err
+}
+
+func (l *lab) writeKey(key string) {
+	l.t.Helper()
+	if err := errors.Join(os.MkdirAll(l.path("state"), 0o700), os.WriteFile(l.path("state/digest.key"), []byte(key), 0o600)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+const (
+	oneKey     = "0123456789abcdef0123456789abcdef"
+	anotherKey = "another key, of another machine."
+)
+
+// told is everything that podctl tells of the pod on a machine, and what it writes on
+// containers.
+func told(t *testing.T, value, key string) string {
+	t.Helper()
+	l := newLab(t)
+	l.writeKey(key)
+	manifest := l.pin(value)
+	var all strings.Builder
+	for _, args := range [][]string{
+		{"plan", "--save", l.path("before.plan"), manifest},
+		{"apply", "-o", "json", manifest},
+		{"plan", "--save", l.path("after.plan"), manifest}, {"plan", "-o", "json", manifest},
+		{"snapshot", "web"}, {"get", "-o", "json", "web"}, {"describe", "web"}, {"events", "-o", "json", "web"},
+		{"render", "--cri", manifest}, {"doctor", "--bundle", l.path("bundle.tgz")},
+	} {
+		code, stdout, stderr := l.call(args...)
+		if code != exitOK && args[0] != "doctor" {
+			t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+		all.WriteString(stdout + stderr)
+	}
+	for _, file := range []string{"before.plan", "after.plan"} {
+		text, err := os.ReadFile(l.path(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	all.WriteString(unpackBundle(t, l.path("bundle.tgz")))
+	for _, c := range l.Created().Containers {
+		text, err := json.Marshal(c.GetAnnotations())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+func unpackBundle(t *testing.T, path string) string {
+	t.Helper()
+	packed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for r := tar.NewReader(zipped); ; {
+		if _, err := r.Next(); errors.Is(err, io.EOF) {
+			return all.String()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&all, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNothingTellsASecretToWhoTriesValues: a word that podctl tells and that depends on a
+// secret value depends on the machine's key as well. Otherwise six digits are found by
+// trying them all.
+func TestNothingTellsASecretToWhoTriesValues(t *testing.T) {
+	words := func(text string) map[string]bool {
+		found := map[string]bool{}
+		for _, word := range regexp.MustCompile(`[0-9a-f]{8,}`).FindAllString(text, -1) {
+			found[word] = true
+		}
+		return found
+	}
+	text := told(t, "271828", oneKey)
+	here, other, there := words(text), words(told(t, "314159", oneKey)), words(told(t, "271828", anotherKey))
+	depend := 0
+	for word := range here {
+		if other[word] {
+			continue
+		}
+		depend++
+		if there[word] {
+			t.Errorf("%s depends on the secret and not on the key: …%s…", word, around(text, word))
+		}
+	}
+	if depend == 0 || len(here) < 10 {
+		t.Errorf("only %d of %d words depend on the secret: the test looks in the wrong place", depend, len(here))
+	}
+	for _, secret := range []string{"271828", "MjcxODI4", oneKey} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s is told: …%s…", secret, around(text, secret))
+		}
+	}
+}
+
+func around(text, word string) string {
+	i := strings.Index(text, word)
+	return text[max(0, i-80):min(len(text), i+len(word)+20)]
+}
+
+// TestLosingTheKeyRestartsNothing: without the key nobody can tell whether a secret has
+// changed, which is said and stops nothing. What else changed is seen as ever.
+func TestLosingTheKeyRestartsNothing(t *testing.T) {
+	l := newLab(t)
+	manifest := l.pin("271828")
+	l.must("apply", manifest)
+	before := len(l.Created().Containers)
+	if err := os.Remove(l.path("state/digest.key")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if code, stdout, stderr := l.call("plan", "--exit-code", manifest); code != exitOK || !strings.Contains(stdout, "unknown whether the Secrets in its environment have changed") {
+			t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)
+		}
+		l.must("apply", manifest)
+	}
+	if after := len(l.Created().Containers); after != before {
+		t.Errorf("%d containers were started without the key", after-before)
+	}
+	text, err := os.ReadFile(manifest)
+	if err == nil {
+		err = os.WriteFile(manifest, bytes.Replace(text, []byte("i:1"), []byte("i:2"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _ := l.must("plan", manifest); !strings.Contains(stdout, "image: i:1 -> i:2") || strings.Contains(stdout, "secret changed") {
+		t.Errorf("an edit of the image:\n%s", stdout)
+	}
+}
+
+// TestAnotherValueReplacesTheContainer: with the key a change is seen.
+func TestAnotherValueReplacesTheContainer(t *testing.T) {
+	l := newLab(t)
+	l.must("apply", l.pin("271828"))
+	stdout, _ := l.must("plan", l.pin("314159"))
+	if !strings.Contains(stdout, "env[PIN].value: (secret changed)") || !strings.Contains(stdout, "replace") {
+		t.Errorf("plan:\n%s", stdout)
+	}
+}
+
+// TestContainersOfAnOlderPodctlGoOn: a container that bears a digest without a key is
+// judged by what it was made of, is not restarted, and is in no snapshot with it.
+func TestContainersOfAnOlderPodctlGoOn(t *testing.T) {
+	l := newLab(t)
+	manifest := l.pin("271828")
+	l.must("apply", manifest)
+	l.Annotate("app", criconfig.AnnotationContainerSpecHash, pinnedOldHash)
+	l.Annotate("app", criconfig.AnnotationContainerSpec, pinnedOldSpec)
+	before := len(l.Created().Containers)
+	if code, stdout, stderr := l.call("plan", "--exit-code", manifest); code != exitOK {
+		t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	l.must("apply", manifest)
+	if after := len(l.Created().Containers); after != before {
+		t.Errorf("%d containers were started", after-before)
+	}
+	snapshot, _ := l.must("snapshot", "web")
+	live, _ := l.must("plan", "-o", "json", manifest)
+	for _, text := range []string{snapshot, live} {
+		for _, digest := range []string{"3f7d764f59a1", "ded787fd3ddc"} {
+			if strings.Contains(text, digest) {
+				t.Errorf("a digest without a key is told: …%s…", around(text, digest))
+			}
+		}
+	}
+	if err := os.WriteFile(l.path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _ := l.must("plan", "--snapshot", l.path("snapshot.json"), "--exit-code", manifest); !strings.Contains(stdout, "No changes") {
+		t.Errorf("the plan of its snapshot:\n%s", stdout)
+	}
+	if stdout, _ := l.must("plan", l.pin("314159")); !strings.Contains(stdout, "env[PIN].value: (secret changed)") {
+		t.Errorf("with another value:\n%s", stdout)
+	}
+}
+
+// TestASnapshotOnAnotherMachine: there nobody can compare the values of Secrets, which is
+// no change.
+func TestASnapshotOnAnotherMachine(t *testing.T) {
+	here, there := newLab(t), newLab(t)
+	here.must("apply", here.pin("271828"))
+	snapshot, _ := here.must("snapshot", "web")
+	if err := os.WriteFile(there.path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"", anotherKey} {
+		if key != "" {
+			there.writeKey(key)
+		}
+		for _, value := range []string{"271828", "314159"} {
+			code, stdout, stderr := there.call("plan", "--snapshot", there.path("snapshot.json"), "--exit-code", there.pin(value))
+			if code != exitOK || !strings.Contains(stdout, "unknown whether the Secrets") {
+				t.Errorf("key %q, value %s: exit code %d\n%s%s", key, value, code, stdout, stderr)
+			}
+		}
+	}
+	if err := os.WriteFile(here.path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _ := here.must("plan", "--snapshot", here.path("snapshot.json"), here.pin("314159")); !strings.Contains(stdout, "(secret changed)") {
+		t.Errorf("on its own machine:\n%s", stdout)
+	}
+}

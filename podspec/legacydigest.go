@@ -1,0 +1,121 @@
+package podspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// An older podctl wrote digests of secret values without a key: on containers, in
+// journals, snapshots and saved plans. They can be guessed. What runs with them goes on
+// running: they are compared with what they were made of where that is known, and what
+// podctl writes from now on holds none of them.
+
+// legacySecretPrefix began what stood for a secret value.
+const legacySecretPrefix = "secret:sha256:"
+
+// legacyDigestBytes is how much of a value's SHA-256 followed.
+const legacyDigestBytes = 6
+
+// otherSecret stands for a secret value that was digested without a key, and of which
+// no more is known than that it is not one of those that are.
+const otherSecret = legacySecretPrefix + "other"
+
+// legacyDigests finds digests without a key in a projection.
+var legacyDigests = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once, when it is needed
+	return regexp.MustCompile(legacySecretPrefix + `[0-9a-f]{12}`)
+})
+
+func legacySecretDigest(value []byte) string {
+	sum := sha256.Sum256(value)
+	return legacySecretPrefix + hex.EncodeToString(sum[:legacyDigestBytes])
+}
+
+// legacySpecHash is the spec hash that an older podctl wrote for a container; empty where
+// it cannot be computed, or is what it is today.
+func (d *Desired) legacySpecHash(c *v1.Container) string {
+	if d.Redacted || !d.hasSecretEnv(c) {
+		return ""
+	}
+	return specHashVersion + hashTree(d.containerProjection(c, func(e EnvVar) string { return legacySecretDigest([]byte(e.Value)) }))
+}
+
+// hasSecretEnv reports whether a value of a Secret is in the container's environment.
+func (d *Desired) hasSecretEnv(c *v1.Container) bool {
+	env, _ := d.ResolveEnv(c)
+	for i := range env {
+		if env[i].Sensitive {
+			return true
+		}
+	}
+	return false
+}
+
+// UpgradeSpec turns the spec hash and the projection of a container into what podctl
+// would write today, if an older one wrote them and they tell of secret values. Known are
+// the manifests that the container may have been made of. A hash that belongs to none of
+// them becomes one that matches nothing.
+func UpgradeSpec(container, hash, spec string, known ...*Desired) (newHash, newSpec string) {
+	if !strings.HasPrefix(hash, specHashVersion) {
+		return hash, spec
+	}
+	tells := strings.Contains(spec, legacySecretPrefix)
+	for _, d := range known {
+		if d == nil || d.Pod == nil {
+			continue
+		}
+		ref, ok := FindContainer(d.Pod, container)
+		if !ok || !d.hasSecretEnv(ref.Container) {
+			continue
+		}
+		tells = true
+		if d.legacySpecHash(ref.Container) == hash {
+			return d.ContainerSpecHash(ref.Container), d.upgradedSpec(ref.Container, spec)
+		}
+	}
+	if !tells {
+		return hash, spec
+	}
+	return specHashVersion, legacyDigests().ReplaceAllString(spec, otherSecret)
+}
+
+// upgradedSpec is the projection as it is written today, if there was one.
+func (d *Desired) upgradedSpec(c *v1.Container, spec string) string {
+	if spec == "" {
+		return ""
+	}
+	text, err := json.Marshal(d.ContainerProjection(c))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// UpgradeDigest does the same for the digest of what was desired: one that tells of secret
+// values and belongs to none of the known manifests becomes empty.
+func UpgradeDigest(digest string, known ...*Desired) string {
+	tells := false
+	for _, d := range known {
+		if d == nil || len(d.secretDigests()) == 0 {
+			continue
+		}
+		if tells = true; !d.Redacted && d.legacyDigest() == digest {
+			return d.Digest()
+		}
+	}
+	if !tells || parseSealed(digest).key != "" {
+		return digest
+	}
+	return ""
+}
+
+// legacyDigest is the digest that an older podctl made of what was desired.
+func (d *Desired) legacyDigest() string {
+	sum := sha256.Sum256([]byte(d.text(legacySecretDigest)))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

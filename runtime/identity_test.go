@@ -1,0 +1,74 @@
+package runtime
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+func podNamed(name string, uid types.UID) *v1.Pod {
+	return &v1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "i:1"}}},
+	}
+}
+
+// TestUIDOfAnotherPodIsRefused: a manifest that takes the uid of another pod, which can be
+// foreseen, gets nothing of that pod, whether podctl remembers it or only the runtime has
+// it.
+func TestUIDOfAnotherPodIsRefused(t *testing.T) {
+	for name, forget := range map[string]bool{"remembered": false, "only in the runtime": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, "i:1")
+			web := l.manifest(podNamed("web", ""))
+			if _, err := l.pass(web); err != nil {
+				t.Fatal(err)
+			}
+			if forget {
+				if err := l.layout.Pod(web.Pod.UID).RemoveJournal(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.refuses(t, l.manifest(podNamed("evil", web.Pod.UID)))
+			if l.server.Calls(); len(l.server.Created().Containers) != 1 {
+				t.Errorf("containers were made: %v", l.server.Created())
+			}
+			if p, err := l.engine.Plan(t.Context(), web, plan.Options{}); err != nil || len(p.Steps) > 0 && !forget {
+				t.Errorf("the pod itself: %v %v", p, err)
+			}
+		})
+	}
+}
+
+// refuses tries everything that is done to a pod by its manifest.
+func (l *lab) refuses(t *testing.T, evil *podspec.Desired) {
+	t.Helper()
+	ref := plan.RefOf(evil.Pod)
+	tries := map[string]func() error{
+		"plan":          func() error { _, err := l.engine.Plan(t.Context(), evil, plan.Options{}); return err },
+		"apply":         func() error { _, err := l.engine.Apply(t.Context(), evil, Options{}); return err },
+		"delete":        func() error { _, err := l.engine.Delete(t.Context(), ref, Options{}); return err },
+		"plan deletion": func() error { _, err := l.engine.PlanDeletion(t.Context(), ref, plan.Options{}); return err },
+		"get":           func() error { _, err := l.engine.Pods(t.Context(), []*podspec.Desired{evil}); return err },
+		"probe":         func() error { _, err := l.engine.Probe(t.Context(), evil, ProbeOptions{}); return err },
+		"snapshot":      func() error { _, err := l.engine.Snapshot(t.Context(), evil); return err },
+		"exec and logs": func() error { _, err := l.engine.listNewestFirst(t.Context(), ref); return err },
+		"port-forward":  func() error { _, err := l.engine.readySandbox(t.Context(), ref); return err },
+		"debug":         func() error { _, err := l.engine.WithDebug(t.Context(), evil); return err },
+	}
+	for name, try := range tries {
+		err := try()
+		taken := (*UIDTakenError)(nil)
+		if !errors.As(err, &taken) || !strings.Contains(err.Error(), "which is that of pod default/web") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package state
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestDigestKeyIsMadeOnce: whoever comes first makes it, for its owner alone; all others
+// have the same.
+func TestDigestKeyIsMadeOnce(t *testing.T) {
+	l := newLayout(t)
+	if key, err := l.StoredDigestKey(); key != nil || err != nil {
+		t.Fatalf("before it is made: %v %v", key, err)
+	}
+	ids := make([]string, 8)
+	var group sync.WaitGroup
+	for i := range ids {
+		group.Go(func() {
+			if err := l.MakeDigestKey(); err != nil {
+				t.Error(err)
+				return
+			}
+			key, err := l.DigestKey()
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = key.ID()
+		})
+	}
+	group.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Errorf("keys %v, one is expected", ids)
+		}
+	}
+	info, err := os.Stat(l.DigestKeyFile())
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != digestKeyBytes {
+		t.Errorf("the file: %v %v", info, err)
+	}
+	if left := names(t, l.Root); len(left) != 1 {
+		t.Errorf("%v is left beside it", left)
+	}
+}
+
+// TestADamagedDigestKeyIsNamed: it is not replaced without a word, since what it was made
+// for could be compared if it came back.
+func TestADamagedDigestKeyIsNamed(t *testing.T) {
+	l := newLayout(t)
+	if err := l.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func() error{
+		"short":  func() error { return os.WriteFile(l.DigestKeyFile(), []byte("short"), 0o600) },
+		"a link": func() error { return os.Symlink("/etc/hostname", l.DigestKeyFile()) },
+	} {
+		_ = os.Remove(l.DigestKeyFile())
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.MakeDigestKey(); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
