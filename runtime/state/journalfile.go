@@ -64,6 +64,9 @@ func (p Pod) ReadJournal() (*Journal, error) {
 		return nil, fmt.Errorf("reading the journal: %w", err)
 	}
 	j, err := decodeJournal(text)
+	if err == nil {
+		err = p.checkNames(j)
+	}
 	if err != nil {
 		return nil, &JournalError{Path: p.JournalFile(), Err: err}
 	}
@@ -75,6 +78,19 @@ func (p Pod) ReadJournal() (*Journal, error) {
 	j.Applied.UseKey(key)
 	j.upgradeDigests()
 	return j, nil
+}
+
+// checkNames refuses a journal that contradicts itself, or its place, on which pod it is
+// about.
+func (p Pod) checkNames(j *Journal) error {
+	if j.Applied == nil {
+		return nil
+	}
+	ref := plan.RefOf(j.Applied.Pod)
+	if ref.UID != p.uid || (j.Pod != plan.PodRef{} && j.Pod != ref) {
+		return fmt.Errorf("%w: it is about pod %s (uid %q), and its manifest about pod %s (uid %q)", ErrDamaged, j.Pod, p.uid, ref, ref.UID)
+	}
+	return nil
 }
 
 // readRegular reads a file that must be an ordinary one of at most so many bytes:
