@@ -87,16 +87,16 @@ const (
 // CompareSecrets compares what stands for two values of Secrets.
 func CompareSecrets(a, b string) Sameness {
 	if !strings.HasPrefix(a, SecretDigestPrefix) || !strings.HasPrefix(b, SecretDigestPrefix) {
-		return sameness(a == b)
+		return equality(a, b)
 	}
 	if key := keyOf(a); key != keyOf(b) || key == noKey {
 		return Unknown
 	}
-	return sameness(a == b)
+	return equality(a, b)
 }
 
-func sameness(same bool) Sameness {
-	if same {
+func equality(a, b string) Sameness {
+	if a == b {
 		return Same
 	}
 	return Different
@@ -141,7 +141,7 @@ func Compare(a, b string) Sameness {
 	case x.key != y.key, x.key == noKey:
 		return Unknown
 	}
-	return sameness(x.secrets == y.secrets)
+	return equality(x.secrets, y.secrets)
 }
 
 // Seal makes the digest of something that is made of secrets: open is the version

@@ -226,25 +226,25 @@ func ObservedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	return out
 }
 
-func (p *Pod) observedContainer(c Container, desired *podspec.Desired) plan.Container {
-	s, a := c.Status, c.Status.GetAnnotations()
-	hash, spec := p.specOf(c.Status, desired)
+func (s *Pod) observedContainer(c Container, desired *podspec.Desired) plan.Container {
+	st, a := c.Status, c.Status.GetAnnotations()
+	hash, spec := s.specOf(st, desired)
 	return plan.Container{
-		ID:           s.GetId(),
+		ID:           st.GetId(),
 		SandboxID:    c.SandboxID,
-		Name:         containerName(s),
-		Attempt:      s.GetMetadata().GetAttempt(),
+		Name:         containerName(st),
+		Attempt:      st.GetMetadata().GetAttempt(),
 		RestartCount: ParseCount(a[criconfig.AnnotationRestartCount]),
-		State:        containerState(s.GetState()),
-		CreatedAt:    unixNano(s.GetCreatedAt()),
-		StartedAt:    unixNano(s.GetStartedAt()),
-		FinishedAt:   unixNano(s.GetFinishedAt()),
-		ExitCode:     s.GetExitCode(),
-		Reason:       s.GetReason(),
-		Message:      joinMessages(s.GetMessage(), c.LastWords),
-		Image:        s.GetImage().GetImage(),
-		ImageID:      cmp.Or(s.GetImageId(), s.GetImageRef()),
-		ImageRef:     s.GetImageRef(),
+		State:        containerState(st.GetState()),
+		CreatedAt:    unixNano(st.GetCreatedAt()),
+		StartedAt:    unixNano(st.GetStartedAt()),
+		FinishedAt:   unixNano(st.GetFinishedAt()),
+		ExitCode:     st.GetExitCode(),
+		Reason:       st.GetReason(),
+		Message:      joinMessages(st.GetMessage(), c.LastWords),
+		Image:        st.GetImage().GetImage(),
+		ImageID:      cmp.Or(st.GetImageId(), st.GetImageRef()),
+		ImageRef:     st.GetImageRef(),
 		Hash:         parseHash(a[criconfig.AnnotationContainerHash]),
 		SpecHash:     hash,
 		Spec:         spec,
@@ -252,8 +252,8 @@ func (p *Pod) observedContainer(c Container, desired *podspec.Desired) plan.Cont
 		PreStop:      plan.HandlerName(criconfig.PreStopFrom(a)),
 		Debug:        a[criconfig.AnnotationDebug] != "",
 		LogFull:      c.LogFull,
-		Resources:    resourcesInForce(s.GetResources().GetLinux()),
-		User:         userOf(s.GetUser()),
+		Resources:    resourcesInForce(st.GetResources().GetLinux()),
+		User:         userOf(st.GetUser()),
 	}
 }
 

@@ -19,29 +19,29 @@ func containerName(s *runtimeapi.ContainerStatus) string {
 }
 
 // specOf is the spec hash and the projection that a container bears, in today's form.
-func (p *Pod) specOf(s *runtimeapi.ContainerStatus, desired *podspec.Desired) (hash, spec string) {
-	a := s.GetAnnotations()
-	return podspec.UpgradeSpec(containerName(s), a[criconfig.AnnotationContainerSpecHash], a[criconfig.AnnotationContainerSpec], p.applied(), desired)
+func (s *Pod) specOf(st *runtimeapi.ContainerStatus, desired *podspec.Desired) (hash, spec string) {
+	a := st.GetAnnotations()
+	return podspec.UpgradeSpec(containerName(st), a[criconfig.AnnotationContainerSpecHash], a[criconfig.AnnotationContainerSpec], s.applied(), desired)
 }
 
 // applied is the manifest that was applied last; nil when it is not known.
-func (p *Pod) applied() *podspec.Desired {
-	if p.Journal == nil {
+func (s *Pod) applied() *podspec.Desired {
+	if s.Journal == nil {
 		return nil
 	}
-	return p.Journal.Applied
+	return s.Journal.Applied
 }
 
 // upgraded is a container's status with annotations in today's form.
-func (p *Pod) upgraded(s *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
-	hash, spec := p.specOf(s, nil)
-	a := s.GetAnnotations()
+func (s *Pod) upgraded(st *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
+	hash, spec := s.specOf(st, nil)
+	a := st.GetAnnotations()
 	if hash == a[criconfig.AnnotationContainerSpecHash] && spec == a[criconfig.AnnotationContainerSpec] {
-		return s
+		return st
 	}
-	other, ok := proto.Clone(s).(*runtimeapi.ContainerStatus)
+	other, ok := proto.Clone(st).(*runtimeapi.ContainerStatus)
 	if !ok {
-		return s
+		return st
 	}
 	other.Annotations[criconfig.AnnotationContainerSpecHash] = hash
 	other.Annotations[criconfig.AnnotationContainerSpec] = spec

@@ -51,12 +51,12 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 	if err := l.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	for name, make := range map[string]func() error{
+	for name, plant := range map[string]func() error{
 		"short":  func() error { return os.WriteFile(l.DigestKeyFile(), []byte("short"), 0o600) },
 		"a link": func() error { return os.Symlink("/etc/hostname", l.DigestKeyFile()) },
 	} {
 		_ = os.Remove(l.DigestKeyFile())
-		if err := make(); err != nil {
+		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.MakeDigestKey(); err == nil || !strings.Contains(err.Error(), "remove it") {
