@@ -90,9 +90,14 @@ func told(t *testing.T, value, key string) string {
 	for _, args := range [][]string{
 		{"plan", "--save", l.path("before.plan"), manifest},
 		{"apply", "-o", "json", manifest},
-		{"plan", "--save", l.path("after.plan"), manifest}, {"plan", "-o", "json", manifest},
-		{"snapshot", "web"}, {"get", "-o", "json", "web"}, {"describe", "web"}, {"events", "-o", "json", "web"},
-		{"render", "--cri", manifest}, {"doctor", "--bundle", l.path("bundle.tgz")},
+		{"plan", "--save", l.path("after.plan"), manifest},
+		{"plan", "-o", "json", manifest},
+		{"snapshot", "web"},
+		{"get", "-o", "json", "web"},
+		{"describe", "web"},
+		{"events", "-o", "json", "web"},
+		{"render", "--cri", manifest},
+		{"doctor", "--bundle", l.path("bundle.tgz")},
 	} {
 		code, stdout, stderr := l.call(args...)
 		if code != exitOK && args[0] != "doctor" {

@@ -34,8 +34,8 @@ type Engine struct {
 	nodeFacts criconfig.Node
 	factsLock sync.Mutex
 	facts     *runtimeFacts
-	keyLock sync.Mutex
-	key     *podspec.DigestKey
+	keyLock   sync.Mutex
+	key       *podspec.DigestKey
 	// kubelet tells whether a kubelet uses the same runtime.
 	kubelet func() error
 }
