@@ -1,0 +1,346 @@
+package ownfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// nobody is another user.
+const nobody = 65534
+
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tree is a directory with files and links of root and of another user.
+func tree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t,
+		os.MkdirAll(at("own/sub"), 0o755), os.Mkdir(at("his"), 0o755), os.WriteFile(at("own/file"), []byte("own"), 0o600),
+		os.WriteFile(at("own/foreign"), nil, 0o600), os.Chown(at("own/foreign"), nobody, nobody),
+		os.WriteFile(at("own/shared"), nil, 0o600), os.Chmod(at("own/shared"), 0o620),
+		os.Symlink("file", at("own/link")), os.Symlink("sub/../link", at("own/chain")), os.Symlink("loop", at("own/loop")),
+		os.Symlink(at("own/file"), at("his/link")), os.Symlink(at("own"), at("his/dir")), os.Symlink(at("his/link"), at("own/through")),
+		os.Symlink("/proc/self/cwd", at("own/proc")), unix.Mkfifo(at("own/pipe"), 0o600), unix.Mkfifo(at("his/pipe"), 0o666),
+	)
+	for _, name := range []string{"his", "his/link", "his/dir", "his/pipe"} {
+		must(t, os.Lchown(at(name), nobody, nobody))
+	}
+	return dir
+}
+
+// TestOpenBelievesNobodyElse: a file, and each link on the way to it, is root's or one's own.
+func TestOpenBelievesNobodyElse(t *testing.T) {
+	needsRoot(t)
+	dir := tree(t)
+	t.Chdir(dir)
+	for path, want := range map[string]string{
+		dir + "/own/file":        "",
+		"own/../own//./file":     "",
+		dir + "/own/link":        "",
+		dir + "/own/chain":       "",
+		dir + "/his/../own/link": "",
+		"own/proc/own/file":      "",
+		dir + "/own/foreign":     "belongs to user 65534, and podctl runs as 0",
+		dir + "/own/shared":      "can be written by others",
+		dir + "/own/pipe":        "is not a regular file",
+		dir + "/own/sub":         "is not a regular file",
+		dir + "/his/link":        "leads through the link link of user 65534",
+		dir + "/his/dir/file":    "leads through the link dir of user 65534",
+		dir + "/own/through":     "leads through the link link of user 65534",
+	} {
+		f, err := Open(path)
+		untrusted := (*UntrustedError)(nil)
+		if (err == nil) != (want == "") || (err != nil && (!errors.As(err, &untrusted) || !strings.Contains(err.Error(), want))) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err != nil {
+			continue
+		}
+		if text, err := io.ReadAll(f); string(text) != "own" || err != nil {
+			t.Errorf("%s holds %q, %v", path, text, err)
+		}
+		must(t, f.Close())
+	}
+	for path, want := range map[string]error{"own/absent": fs.ErrNotExist, "own/file/x": unix.ENOTDIR, "own/loop": unix.ELOOP} {
+		if _, err := Open(path); !errors.Is(err, want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestOpenWhileLinksAreSwapped: who exchanges his file and a link while it is opened never
+// has root read what the link leads to.
+func TestOpenWhileLinksAreSwapped(t *testing.T) {
+	needsRoot(t)
+	dir := tree(t)
+	file, link, spare := filepath.Join(dir, "his/file"), filepath.Join(dir, "his/link"), filepath.Join(dir, "his/spare")
+	must(t, os.WriteFile(file, []byte("his"), 0o600), os.Chown(file, nobody, nobody))
+	stop := make(chan struct{})
+	swapped := make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				swapped <- nil
+				return
+			default:
+			}
+			if err := errors.Join(os.Rename(file, spare), os.Rename(link, file), os.Rename(spare, link)); err != nil {
+				swapped <- err
+				return
+			}
+		}
+	}()
+	for range 5000 {
+		if f, err := Open(file); err == nil {
+			t.Errorf("%s was opened", f.Name())
+			break
+		}
+	}
+	close(stop)
+	must(t, <-swapped)
+}
+
+// TestCreateLeadsNowhereElse: what is written lands where the caller said, for its owner
+// alone, and never behind another user's link.
+func TestCreateLeadsNowhereElse(t *testing.T) {
+	needsRoot(t)
+	dir := tree(t)
+	t.Chdir(dir)
+	must(t, os.Mkdir("tmp", 0o700), os.Chmod("tmp", 0o1777), os.Symlink(dir+"/victim", "tmp/dangling"), os.Lchown("tmp/dangling", nobody, nobody),
+		os.WriteFile("tmp/old", []byte("his"), 0o600), os.Chmod("tmp/old", 0o666), os.Chown("tmp/old", nobody, nobody))
+	for path, want := range map[string]string{
+		"new": "", "own/sub/new": "", "own/file": "", "own/link": "", "tmp/old": "", "his/new": "",
+		"tmp/dangling": "leads through the link dangling", "his/link": "leads through the link link", "his/dir/new": "leads through the link dir",
+		"his/pipe": "belongs to user 65534", "own/sub": "is a directory", "own/sub/": "is a directory", "absent/new": "no such file",
+	} {
+		err := WriteFile(path, []byte("new"))
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err != nil {
+			continue
+		}
+		info, err := os.Lstat(path)
+		must(t, err)
+		if text, err := os.ReadFile(path); string(text) != "new" || err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s holds %q with mode %v: %v", path, text, info.Mode(), err)
+		}
+	}
+	if _, err := os.Lstat("victim"); err == nil {
+		t.Error("the file behind a link was made")
+	}
+	left, err := filepath.Glob("*/.*")
+	if more, moreErr := filepath.Glob(".*"); len(left)+len(more) > 0 || errors.Join(err, moreErr) != nil {
+		t.Errorf("%v %v are left", left, more)
+	}
+}
+
+// TestCreateThatIsNotCommitted leaves what was there.
+func TestCreateThatIsNotCommitted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte("old"), 0o644))
+	f, err := Create(path)
+	must(t, err)
+	_, err = f.WriteString("half")
+	must(t, err, f.Close())
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if text, readErr := os.ReadFile(path); string(text) != "old" || len(entries) != 1 || errors.Join(err, readErr) != nil {
+		t.Errorf("%q, %v, %v %v", text, entries, err, readErr)
+	}
+}
+
+// TestCreateWritesToStreams: /dev/stdout is written to, whatever it is, and never replaced.
+func TestCreateWritesToStreams(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Symlink("/proc/self/fd", filepath.Join(dir, "fd")))
+	regular, err := os.Create(filepath.Join(dir, "regular"))
+	must(t, err)
+	reader, writer, err := os.Pipe()
+	must(t, err)
+	for _, f := range []*os.File{regular, writer} {
+		// It is another user's under sudo.
+		if os.Geteuid() == 0 {
+			must(t, f.Chown(nobody, nobody))
+		}
+		path := filepath.Join(dir, "fd", itoa(f.Fd()))
+		must(t, WriteFile(path, []byte("text")), f.Close())
+	}
+	piped, err := io.ReadAll(reader)
+	must(t, err, reader.Close())
+	if text, err := os.ReadFile(regular.Name()); string(text) != "text" || string(piped) != "text" || err != nil {
+		t.Errorf("%q %q %v", text, piped, err)
+	}
+	if target, err := os.Readlink(filepath.Join(dir, "fd")); target != "/proc/self/fd" || err != nil {
+		t.Errorf("the link became %q, %v", target, err)
+	}
+	must(t, WriteFile(os.DevNull, []byte("text")))
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the device became %v %v", info, err)
+	}
+}
+
+func itoa(n uintptr) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+// TestSockets: one that another user made is refused, also behind a link.
+func TestSockets(t *testing.T) {
+	needsRoot(t)
+	dir := tree(t)
+	listen := func(name string) string {
+		path := filepath.Join(dir, name)
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		must(t, err, unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Close(fd))
+		return path
+	}
+	own, his, link := listen("own/s"), listen("his/s"), filepath.Join(dir, "his/l")
+	must(t, os.Chown(his, nobody, nobody), os.Symlink(own, link), os.Lchown(link, nobody, nobody))
+	for path, want := range map[string]struct{ is, trusted bool }{
+		own: {true, true}, his: {true, false}, link: {false, false}, dir + "/own/file": {false, true}, "/absent": {false, true},
+	} {
+		is, err := IsSocket(path)
+		untrusted := (*UntrustedError)(nil)
+		if is != want.is || (err == nil) != want.trusted || (err != nil && !errors.As(err, &untrusted)) {
+			t.Errorf("%s: %t %v", path, is, err)
+		}
+	}
+}
+
+func TestCheckDir(t *testing.T) {
+	needsRoot(t)
+	dir := tree(t)
+	for path, want := range map[string]string{"own": "", "his": "belongs to user 65534", "his/dir": "leads through the link", "own/file": "not a directory"} {
+		if err := CheckDir(filepath.Join(dir, path)); (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestLookPath: a program is found where root or the user has put it, and nowhere below the
+// working directory.
+func TestLookPath(t *testing.T) {
+	needsRoot(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	program := func(name string, owner int, mode os.FileMode) {
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("#!/bin/sh\n"), 0o600), os.Chmod(name, mode), os.Chown(name, owner, owner))
+	}
+	program("own/tool", 0, 0o755)
+	program("own/his", nobody, 0o755)
+	program("own/shared", 0, 0o775)
+	program("own/data", 0, 0o644)
+	program("his/tool", 0, 0o755)
+	program("open/tool", 0, 0o755)
+	must(t, os.Chown("his", nobody, nobody), os.Chmod("open", 0o777), os.Symlink(dir+"/his/tool", "own/linked"))
+	at := func(names ...string) string {
+		for i := range names {
+			names[i] = filepath.Join(dir, names[i])
+		}
+		return strings.Join(names, ":")
+	}
+	for _, c := range []struct{ program, path, want string }{
+		{"tool", at("absent", "own", "his"), ""},
+		{"tool", "own:.:", "executable file not found"},
+		{"tool", at("his", "own"), "belongs to user 65534"},
+		{"tool", at("open"), "can be written by others"},
+		{"his", at("own"), "belongs to user 65534"},
+		{"shared", at("own"), "can be written by others"},
+		{"linked", at("own"), "belongs to user 65534"},
+		{"data", at("own"), "executable file not found"},
+		{"../own/tool", at("own"), "is a path"},
+		{"", at("own"), "is a path"},
+	} {
+		found, err := LookPath(c.program, c.path)
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) || (err == nil && found != at("own/tool")) {
+			t.Errorf("%s in %s: %q %v", c.program, c.path, found, err)
+		}
+	}
+	if _, err := LookPath("absent", at("own")); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEnviron: secrets of the caller, what a linker obeys, and directories that depend on
+// where the caller is are not handed on.
+func TestEnviron(t *testing.T) {
+	own, open := t.TempDir(), t.TempDir()
+	must(t, os.Chmod(open, 0o777))
+	for name, value := range map[string]string{
+		"HOME": "/h", "PATH": ".:/bin::bin:/sbin", "TMPDIR": own, "https_proxy": "p", "NO_PROXY": "n", "SSL_CERT_FILE": "c",
+		"REGISTRY_PASSWORD": "secret", "LD_PRELOAD": "/evil.so", "AWS_REGION": "r", "AWSX": "x", "GNUPGHOME": "g",
+	} {
+		t.Setenv(name, value)
+	}
+	env := Environ("AWS_", "GNUPGHOME")
+	for _, want := range []string{"HOME=/h", "PATH=/bin:/sbin", "TMPDIR=" + own, "https_proxy=p", "NO_PROXY=n", "SSL_CERT_FILE=c", "AWS_REGION=r", "GNUPGHOME=g"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is missing in %q", want, env)
+		}
+	}
+	if text := strings.Join(env, "\n"); strings.Contains(text, "secret") || strings.Contains(text, "evil") || strings.Contains(text, "AWSX") {
+		t.Errorf("%q is handed on", env)
+	}
+	for _, dir := range []string{"relative", open, filepath.Join(own, "absent"), ""} {
+		t.Setenv("TMPDIR", dir)
+		if slices.ContainsFunc(Environ(), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }) {
+			t.Errorf("TMPDIR=%q is handed on", dir)
+		}
+	}
+}
+
+// TestCreateReplacesAtOnce: who reads meanwhile sees the old content or the new one.
+func TestCreateReplacesAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	contents := [][]byte{bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<16)}
+	must(t, WriteFile(path, contents[0]))
+	done := make(chan error)
+	go func() {
+		var errs []error
+		for i := range 100 {
+			errs = append(errs, WriteFile(path, contents[i%2]))
+		}
+		done <- errors.Join(errs...)
+	}()
+	for {
+		select {
+		case err := <-done:
+			must(t, err)
+			return
+		default:
+		}
+		text, err := os.ReadFile(path)
+		must(t, err)
+		if !bytes.Equal(text, contents[0]) && !bytes.Equal(text, contents[1]) {
+			t.Fatalf("%d bytes, which are neither", len(text))
+		}
+		time.Sleep(time.Microsecond)
+	}
+}
