@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -365,7 +367,12 @@ func TestDevicesAreNotReplaced(t *testing.T) {
 		text, err := os.ReadFile(pipe)
 		read <- fmt.Sprint(string(text), err)
 	}()
-	if err := writePrivate(pipe, []byte("plan")); err != nil {
+	g := &globals{env: &Env{}}
+	write := func(w io.Writer) error {
+		_, err := io.WriteString(w, "plan")
+		return err
+	}
+	if err := g.intoFile(pipe, write); err != nil {
 		t.Fatal(err)
 	}
 	if text := <-read; text != "plan<nil>" {
@@ -373,6 +380,63 @@ func TestDevicesAreNotReplaced(t *testing.T) {
 	}
 	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
 		t.Errorf("the pipe is a %v now: %v", info.Mode(), err)
+	}
+}
+
+// TestFilesAreForTheirOwnerAlone: what is written where the caller says is readable for
+// nobody else, replaces what lay there, and never lands behind another user's link.
+func TestFilesAreForTheirOwnerAlone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a link away")
+	}
+	const nobody = 65534
+	profile := func(path string) error {
+		p := &profiling{cpu: path}
+		_, err := p.begin(t.Context(), "podctl", func(string) string { return "" })
+		return errors.Join(err, p.end())
+	}
+	for name, write := range map[string]func(string) error{
+		"plan --save": func(path string) error { return savePlans(path, nil) },
+		"image save": func(path string) error {
+			return (&globals{env: &Env{}}).intoFile(path, func(w io.Writer) error {
+				_, err := io.WriteString(w, "archive")
+				return err
+			})
+		},
+		"doctor --bundle": func(path string) error {
+			g := &globals{env: &Env{Getenv: func(string) string { return "" }}, stateDir: t.TempDir(), logRoot: t.TempDir()}
+			return g.writeBundle(t.Context(), path, nil, &doctorDocument{})
+		},
+		"--cpuprofile": profile,
+	} {
+		dir := t.TempDir()
+		at := func(name string) string { return filepath.Join(dir, name) }
+		err := errors.Join(os.Chmod(dir, 0o1777), os.Mkdir(at("dir"), 0o700), os.WriteFile(at("victim"), []byte("victim"), 0o600),
+			os.Symlink(at("victim"), at("link")), os.Lchown(at("link"), nobody, nobody), os.Symlink(at("dir"), at("way")), os.Lchown(at("way"), nobody, nobody),
+			os.WriteFile(at("old"), []byte("his"), 0o600), os.Chmod(at("old"), 0o666), os.Chown(at("old"), nobody, nobody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"new", "old"} {
+			if err = write(at(file)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			info, err := os.Stat(at(file))
+			if err != nil || info.Mode() != 0o600 || info.Sys().(*syscall.Stat_t).Uid != 0 { //nolint:errcheck // it is one on Linux
+				t.Errorf("%s: the %s file is %+v, %v", name, file, info, err)
+			}
+		}
+		for _, file := range []string{"link", "way/file"} {
+			if err = write(at(file)); err == nil || !strings.Contains(err.Error(), "of user 65534") {
+				t.Errorf("%s into %s: %v", name, file, err)
+			}
+		}
+		if text, err := os.ReadFile(at("victim")); string(text) != "victim" || err != nil {
+			t.Errorf("%s: the file behind the link holds %q, %v", name, text, err)
+		}
+		if entries, err := os.ReadDir(at("dir")); len(entries) > 0 || err != nil {
+			t.Errorf("%s: behind the link lies %v, %v", name, entries, err)
+		}
 	}
 }
 

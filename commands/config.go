@@ -3,19 +3,17 @@ package commands
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/pflag"
 	yamlv3 "go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // setting is the value of a flag that the command line did not set.
@@ -64,8 +62,7 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	files, named := g.configFiles()
 	for _, file := range files {
 		text, err := readConfigFile(file, named)
-		if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)) {
-			// Accounts of services have files as homes, so that nothing lies there.
+		if !named && ownfile.IsMissing(err) {
 			continue
 		}
 		if err != nil {
@@ -84,29 +81,19 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 }
 
 // readConfigFile reads one file. One that podctl finds by itself is only believed when
-// it is root's or the user's own, and nobody else can write to it: with sudo the home
-// directory may be another user's, and the file says which runtime root talks to.
+// it, and each link on the way to it, is root's or the user's own, and nobody else can write
+// to it: with sudo the home directory may be another user's, and the file says which runtime
+// root talks to.
 func readConfigFile(file string, named bool) ([]byte, error) {
-	// A pipe would keep everybody waiting who asks whose it is.
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	open := ownfile.Open
+	if named {
+		open = os.Open
+	}
+	f, err := open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case named:
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file: remove it, or name it by --config", file)
-	case ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
-		return nil, fmt.Errorf("%s belongs to user %d, and podctl runs as %d: remove it, or say that you want it", file, stat.Uid, os.Geteuid())
-	case info.Mode().Perm()&0o022 != 0:
-		return nil, fmt.Errorf("%s can be written by others: look at what is in it, then run chmod go-w", file)
-	}
 	text, err := podspec.ReadAtMost(f, configMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

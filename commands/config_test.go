@@ -184,6 +184,9 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 		"written by a group":    {0, 0o664, nil, "can be written by others"},
 		"a pipe":                {0, 0o600, nil, "is not a regular file"},
 		"another's, and named":  {65534, 0o644, []string{"--config", file}, ""},
+		"behind another's link": {0, 0o644, nil, "leads through the link config.yaml of user 65534"},
+		"and that one named":    {0, 0o644, []string{"--config", file}, ""},
+		"behind one's own link": {0, 0o644, nil, ""},
 		"far too long":          {0, 0o600, nil, "config.yaml: it is larger than 65536 bytes"},
 		"far too long, and not": {0, 0o600, []string{"--config", os.DevNull}, ""},
 	} {
@@ -200,6 +203,12 @@ func TestAConfigOfAnotherUserIsRefused(t *testing.T) {
 		}
 		if err := errors.Join(create(), os.Chmod(file, c.mode), os.Chown(file, c.owner, c.owner)); err != nil {
 			t.Fatal(err)
+		}
+		if linkOwner, linked := map[string]int{"behind another's link": 65534, "and that one named": 65534, "behind one's own link": 0}[name]; linked {
+			target := filepath.Join(t.TempDir(), "target")
+			if err := errors.Join(os.Rename(file, target), os.Symlink(target, file), os.Lchown(file, linkOwner, linkOwner)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		g := &globals{env: &Env{Getenv: func(name string) string {
 			return map[string]string{"XDG_CONFIG_HOME": filepath.Dir(filepath.Dir(file))}[name]

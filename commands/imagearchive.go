@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 func newImageLoad(g *globals) *cobra.Command {
@@ -98,26 +98,18 @@ func (g *globals) saveImages(ctx context.Context, names []string, path string) e
 	return nil
 }
 
-// intoFile has a file written as a whole or not at all; - is standard output. What
-// is no ordinary file, a device or a pipe, is written to and not replaced.
+// intoFile writes a file as a whole or not at all, for its owner alone; - is standard
+// output. A device or a pipe is written to and not replaced.
 func (g *globals) intoFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(g.env.Out)
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	f, err := ownfile.Create(path)
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup() //nolint:errcheck // what was not finished goes
-	if err := write(f); err != nil {
-		return err
+	if err = write(f); err == nil {
+		err = f.Commit()
 	}
-	return f.CloseAtomicallyReplace()
+	return errors.Join(err, f.Close())
 }

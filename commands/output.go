@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	units "github.com/docker/go-units"
-	"github.com/google/renameio/v2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podctl/podctl/runtime/plan"
@@ -58,15 +56,6 @@ func counted(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// writePrivate replaces a file as a whole, for its owner alone. What is there and is
-// no file, a device or a pipe, is written to and not replaced.
-func writePrivate(path string, text []byte) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, text, 0o600)
-	}
-	return renameio.WriteFile(path, text, 0o600, renameio.WithStaticPermissions(0o600))
 }
 
 // isDocument tells that an output is for programs.

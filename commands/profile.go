@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/pprof"
 	"runtime/trace"
 
@@ -15,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // profiling writes down what the process spends its time on, for those who work on
@@ -49,19 +50,20 @@ func (p *profiling) begin(ctx context.Context, command string, getenv func(strin
 	return ctx, err
 }
 
-// start opens a file and begins to write to it; empty asks for nothing.
+// start opens a file and begins to write to it; empty asks for nothing. The file takes its
+// name when the process ends.
 func (p *profiling) start(path string, start func(io.Writer) error, stop func() error) error {
 	if path == "" {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := ownfile.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing a profile: %w", err)
 	}
 	if err := start(f); err != nil {
 		return errors.Join(fmt.Errorf("writing a profile: %w", err), f.Close())
 	}
-	p.stops = append(p.stops, func() error { return errors.Join(stop(), f.Close()) })
+	p.stops = append(p.stops, func() error { return errors.Join(stop(), f.Commit(), f.Close()) })
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -17,7 +18,7 @@ func savePlans(path string, plans []*plan.Plan) error {
 	if err := writeDocument(&text, "json", planDocument(plans)); err != nil {
 		return err
 	}
-	if err := writePrivate(path, text.Bytes()); err != nil {
+	if err := ownfile.WriteFile(path, text.Bytes()); err != nil {
 		return fmt.Errorf("saving the plan: %w", err)
 	}
 	return nil

@@ -3,13 +3,12 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // Endpoint is where a container runtime listens, and who said so.
@@ -68,8 +67,8 @@ func Discover(s EndpointSources) (Endpoint, error) {
 			return Endpoint{Address: normalAddress(given.Address), Origin: given.Origin}, nil
 		}
 	}
-	if isSocket(s.NodeSocket) {
-		return Endpoint{Address: "unix://" + s.NodeSocket, Origin: "podctl node"}, nil
+	if found, err := isSocket(s.NodeSocket); found || err != nil {
+		return Endpoint{Address: "unix://" + s.NodeSocket, Origin: "podctl node"}, err
 	}
 	if address, err := crictlEndpoint(s.CrictlConfig); err != nil {
 		return Endpoint{}, err
@@ -77,8 +76,8 @@ func Discover(s EndpointSources) (Endpoint, error) {
 		return Endpoint{Address: normalAddress(address), Origin: s.CrictlConfig}, nil
 	}
 	for _, path := range s.WellKnown {
-		if isSocket(path) {
-			return Endpoint{Address: "unix://" + path, Origin: "well-known socket"}, nil
+		if found, err := isSocket(path); found || err != nil {
+			return Endpoint{Address: "unix://" + path, Origin: "well-known socket"}, err
 		}
 	}
 	return Endpoint{}, fmt.Errorf("%w: none of %s exists; start one with `podctl node up`, or name one with --runtime-endpoint",
@@ -93,26 +92,31 @@ func normalAddress(address string) string {
 	return address
 }
 
-func isSocket(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().Type() == fs.ModeSocket
+// isSocket reports whether a runtime listens, or listened, at a path. One that another user
+// made is refused and not passed over: it may stand where the right one was.
+func isSocket(path string) (bool, error) {
+	found, err := ownfile.IsSocket(path)
+	if err != nil {
+		return false, fmt.Errorf("looking for the runtime's socket: %w; --runtime-endpoint names the one to talk to", err)
+	}
+	return found, nil
 }
 
 // crictlConfigMax bounds what is read of crictl's configuration, in bytes.
 const crictlConfigMax = 64 << 10
 
 // crictlEndpoint reads runtime-endpoint from crictl's configuration; a missing
-// file has none.
+// file has none, and one that another user can write to is refused.
 func crictlEndpoint(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := ownfile.Open(path)
+	if ownfile.IsMissing(err) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading crictl's configuration: %w", err)
+		return "", fmt.Errorf("reading crictl's configuration: %w; --runtime-endpoint goes before it", err)
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
 	text, err := podspec.ReadAtMost(f, crictlConfigMax)

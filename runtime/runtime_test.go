@@ -80,6 +80,37 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+// TestDiscoverBelievesNobodyElse: a socket or a configuration of another user is refused by
+// name and not passed over; what the user names is taken.
+func TestDiscoverBelievesNobodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	sock, own, config := socket(t), socket(t), filepath.Join(t.TempDir(), "crictl.yaml")
+	link := filepath.Join(t.TempDir(), "link")
+	err := errors.Join(os.WriteFile(config, []byte("runtime-endpoint: unix:///his.sock\n"), 0o600), os.Symlink(own, link))
+	for _, path := range []string{sock, config, link} {
+		err = errors.Join(err, os.Lchown(path, 65534, 65534))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sources := range map[string]EndpointSources{
+		"the node's socket":   {NodeSocket: sock, WellKnown: []string{own}},
+		"a well-known socket": {WellKnown: []string{sock, own}},
+		"a link to a socket":  {WellKnown: []string{link}},
+		"crictl's file":       {CrictlConfig: config, WellKnown: []string{own}},
+	} {
+		if got, err := Discover(sources); err == nil || !strings.Contains(err.Error(), "user 65534") || !strings.Contains(err.Error(), "--runtime-endpoint") {
+			t.Errorf("%s: %+v %v", name, got, err)
+		}
+		sources.Given = []Endpoint{{Address: sock}}
+		if got, err := Discover(sources); err != nil || got.Socket() != sock {
+			t.Errorf("%s, and one that is named: %+v %v", name, got, err)
+		}
+	}
+}
+
 func TestRuntimeThatDoesNotAnswer(t *testing.T) {
 	client, err := Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, "", 100*time.Millisecond)
 	if err != nil {
