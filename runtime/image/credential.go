@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/distribution/reference"
-	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/credentialprovider"
@@ -15,23 +15,42 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Keychain finds credentials for a registry, as docker's and podman's log-in
-// keeps them.
-type Keychain = authn.Keychain
+// Keychain finds the credentials of the user podctl runs as.
+type Keychain interface {
+	// Find looks for the credentials of a registry, by its host. Without any, and without an
+	// error, the registry is asked anonymously.
+	Find(ctx context.Context, host string) (Found, error)
+}
+
+// Found is what a keychain has for a registry.
+type Found struct {
+	// Auth is nil where there are no credentials.
+	Auth *runtimeapi.AuthConfig
+	// LeftOut says which files were not believed, and why: a pull may fail for it.
+	LeftOut []string
+}
 
 // credentials lists what to try for an image: those of the pod's pull secrets by the
 // kubelet's matching of registry and path, then the credentials of the user
 // podctl runs as (docker's config.json, podman's auth.json, credential helpers).
-// Without any there is one anonymous try.
-func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi.AuthConfig) ([]*runtimeapi.AuthConfig, error) {
-	users, err := p.fromKeychain(ctx, name)
+// Without any there is one anonymous try. It also returns what was left out.
+func (p *Puller) credentials(ctx context.Context, name string, own []*runtimeapi.AuthConfig) ([]*runtimeapi.AuthConfig, []string, error) {
+	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, fmt.Errorf("reading image name %s: %w", name, err)
 	}
-	if len(own)+len(users) == 0 {
-		return []*runtimeapi.AuthConfig{nil}, nil
+	keychain := p.Keychain
+	if keychain == nil {
+		keychain = userKeychain{getenv: os.Getenv}
 	}
-	return slices.Concat(own, users), nil
+	users, err := keychain.Find(ctx, hostOf(ref))
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking up credentials for %s: %w", hostOf(ref), err)
+	}
+	if users.Auth != nil || len(own) == 0 {
+		own = append(slices.Clone(own), users.Auth)
+	}
+	return own, users.LeftOut, nil
 }
 
 // fromSecrets takes the credentials of pull secrets that match the image
@@ -91,44 +110,15 @@ func repositoryOf(name string) (string, error) {
 	return ref.Name(), nil
 }
 
-// registry is the host an image comes from, as go-containerregistry wants it.
-type registry string
-
-func (r registry) String() string { return string(r) }
-
-// RegistryStr is the host.
-func (r registry) RegistryStr() string { return string(r) }
-
-func (p *Puller) fromKeychain(ctx context.Context, name string) ([]*runtimeapi.AuthConfig, error) {
-	keychain := p.Keychain
-	if keychain == nil {
-		keychain = authn.DefaultKeychain
-	}
-	ref, err := reference.ParseDockerRef(name)
-	if err != nil {
-		return nil, fmt.Errorf("reading image name %s: %w", name, err)
-	}
-	found, err := authn.Resolve(ctx, keychain, registry(hostOf(ref)))
-	if err != nil {
-		return nil, fmt.Errorf("looking up credentials for %s: %w", hostOf(ref), err)
-	}
-	if found == authn.Anonymous {
-		return nil, nil
-	}
-	auth, err := authn.Authorization(ctx, found)
-	if err != nil {
-		return nil, fmt.Errorf("looking up credentials for %s: %w", hostOf(ref), err)
-	}
-	return []*runtimeapi.AuthConfig{{
-		Username: auth.Username, Password: auth.Password, Auth: auth.Auth,
-		IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
-	}}, nil
-}
+// dockerHub is the name under which docker keeps the credentials of its own registry.
+const dockerHub = "https://index.docker.io/v1/"
 
 // hostOf is the registry's host; docker's own is kept under another name.
 func hostOf(ref reference.Named) string {
-	if host := reference.Domain(ref); host != "docker.io" {
+	switch host := reference.Domain(ref); host {
+	case "docker.io", "index.docker.io":
+		return dockerHub
+	default:
 		return host
 	}
-	return authn.DefaultAuthKey
 }

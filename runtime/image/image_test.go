@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -51,7 +50,7 @@ func (c *registryClient) PullImage(_ context.Context, r *runtimeapi.PullImageReq
 // nobody is a keychain without credentials.
 type nobody struct{}
 
-func (nobody) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
+func (nobody) Find(context.Context, string) (Found, error) { return Found{}, nil }
 
 func secret(host, user string) *v1.Secret {
 	auth := base64.StdEncoding.EncodeToString([]byte(user + ":pw"))

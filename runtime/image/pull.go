@@ -109,7 +109,7 @@ type Request struct {
 type Puller struct {
 	mu      sync.Mutex
 	running map[sharing]*pulling
-	// Keychain finds the node's own credentials; nil means the usual places.
+	// Keychain finds the credentials of the user; nil means the usual places.
 	Keychain Keychain
 }
 
@@ -189,7 +189,7 @@ func (p *Puller) leave(what sharing, flight *pulling) {
 }
 
 func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
-	credentials, err := p.credentials(ctx, name, own)
+	credentials, unused, err := p.credentials(ctx, name, own)
 	if err != nil {
 		return "", noCredentials(r.Image, err)
 	}
@@ -206,21 +206,21 @@ func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 		failures = append(failures, explain(r.Image, err))
 	}
 	failure := allFailed(r.Image, failures)
-	if left := leftOut(r.Secrets); left != "" {
-		failure.Hint = cmp.Or(failure.Hint, failure.Err.Error()) + "; " + left
+	if left := append(leftOut(r.Secrets), unused...); len(left) > 0 {
+		failure.Hint = cmp.Or(failure.Hint, failure.Err.Error()) + "; " + strings.Join(left, "; ")
 	}
 	return "", failure
 }
 
 // leftOut names the pull secrets that hold no credentials: they may be why a pull fails.
-func leftOut(secrets []*v1.Secret) string {
+func leftOut(secrets []*v1.Secret) []string {
 	var texts []string
 	for _, secret := range secrets {
 		if fault := podspec.PullSecretFault(secret); fault != "" {
 			texts = append(texts, fmt.Sprintf("the pull secret %s was left out: %s", secret.Name, fault))
 		}
 	}
-	return strings.Join(texts, "; ")
+	return texts
 }
 
 // allFailed joins the failures of several credentials, which mostly say the
