@@ -141,6 +141,8 @@ func (e *Engine) LoadImages(ctx context.Context, r io.Reader) ([]string, error) 
 	if err = errors.Join(err, store.Close()); err != nil {
 		return nil, err
 	}
+	// They are loaded: who interrupts now is not told that they are not.
+	ctx = context.WithoutCancel(ctx)
 	for _, name := range names {
 		if err := e.awaitImage(ctx, name); err != nil {
 			return nil, err

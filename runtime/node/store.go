@@ -1,22 +1,16 @@
 package node
 
 import (
-	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images/archive"
-	"github.com/containerd/containerd/v2/pkg/archive/compression"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
-	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/platforms"
-	"github.com/distribution/reference"
 )
 
 // Store is what containerd's own API offers about the images of its CRI, and the
@@ -54,66 +48,6 @@ func (s *Store) explain(err error) error {
 		return &NotContainerdError{Socket: s.socket}
 	}
 	return err
-}
-
-// ErrNoNames says that an archive holds no image that can be asked for.
-var ErrNoNames = errors.New("none of its images has a name; write the archive with one (docker save NAME, skopeo copy … oci-archive:FILE:NAME:TAG)")
-
-// Import reads an archive of docker's or the OCI's form, compressed or not, and
-// returns the names of the images in it.
-func (s *Store) Import(ctx context.Context, r io.Reader) ([]string, error) {
-	ctx = namespaces.WithNamespace(ctx, criNamespace)
-	// Before the stream is read: another runtime shall not be sent gigabytes.
-	if _, err := s.client.Version(ctx); err != nil {
-		return nil, s.explain(errgrpc.ToNative(err))
-	}
-	plain, err := compression.DecompressStream(r)
-	if err != nil {
-		return nil, err
-	}
-	defer plain.Close() //nolint:errcheck // a stream that was only read
-	images, err := s.client.Import(ctx, plain, client.WithImageRefTranslator(fullName), client.WithSkipMissing())
-	if err != nil {
-		return nil, notArchive(err)
-	}
-	var names []string
-	for i := range images {
-		img := client.NewImage(s.client, images[i])
-		if err := img.Unpack(ctx, ""); err != nil {
-			return nil, fmt.Errorf("unpacking %s: %w", images[i].Name, err)
-		}
-		names = append(names, images[i].Name)
-	}
-	if len(names) == 0 {
-		return nil, ErrNoNames
-	}
-	return names, nil
-}
-
-// notArchive says in plain words that something is no image archive.
-func notArchive(err error) error {
-	for _, sign := range []error{tar.ErrHeader, io.EOF, io.ErrUnexpectedEOF} {
-		if errors.Is(err, sign) {
-			return fmt.Errorf("it is no image archive, or is cut off: %w", err)
-		}
-	}
-	if strings.Contains(err.Error(), "unrecognized image format") {
-		return fmt.Errorf("it is a tar archive, but not of docker's or the OCI's form: %w", err)
-	}
-	return err
-}
-
-// fullName is the name under which the CRI will look for an image of an OCI
-// archive; empty where the archive has only a tag, which names nothing.
-func fullName(name string) string {
-	if !strings.ContainsAny(name, "/:@") {
-		return ""
-	}
-	ref, err := reference.ParseDockerRef(name)
-	if err != nil {
-		return ""
-	}
-	return ref.String()
 }
 
 // Export writes images, by their full names, as an OCI archive that docker can

@@ -4,7 +4,6 @@ import "testing"
 
 func TestFullName(t *testing.T) {
 	for name, want := range map[string]string{
-		"latest":                  "",
 		"busybox:1":               "docker.io/library/busybox:1",
 		"registry.local/a/b:1":    "registry.local/a/b:1",
 		"registry.local/Not Good": "",
