@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // stopTimeout is how long containerd has to end by itself.
@@ -42,6 +44,9 @@ func Down(ctx context.Context, o Options) error {
 	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
 		// Another podctl has taken it down meanwhile.
 		return nil
+	}
+	if err := ownfile.CheckDir(dir); err != nil {
+		return fmt.Errorf("taking the node down: %w", err)
 	}
 	if err := stopPods(ctx, l, &o); err != nil {
 		return err
@@ -133,7 +138,7 @@ func stopContainerd(ctx context.Context, l layout) error {
 		return err
 	}
 	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
-		if err := unix.Kill(p.PID, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := signalIf(p.PID, signal, func() bool { return p.alive(l) }); err != nil {
 			return fmt.Errorf("stopping containerd: %w", err)
 		}
 		if waitGone(ctx, l, p) {
@@ -154,30 +159,40 @@ func waitGone(ctx context.Context, l layout, p *process) bool {
 
 // killShims ends shims that still serve this node's socket.
 func killShims(l layout) error {
-	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return fmt.Errorf("looking for shims: %w", err)
 	}
-	for _, path := range processes {
-		cmdline, err := os.ReadFile(path)
-		if err != nil || !isShim(cmdline, l.socket()) {
+	for _, dir := range processes {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || !isShim(pid, l.socket()) {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			continue
-		}
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := signalIf(pid, unix.SIGKILL, func() bool { return isShim(pid, l.socket()) }); err != nil {
 			return fmt.Errorf("stopping a shim: %w", err)
 		}
 	}
 	return nil
 }
 
-// isShim tells that a command line is that of a shim which serves a socket.
-func isShim(cmdline []byte, socket string) bool {
+// isShim reports whether a process is a shim that serves a socket. What a process calls itself
+// is not enough, as any process may: the process has to be ours, and its program a shim.
+func isShim(pid int, socket string) bool {
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !saysShim(cmdline, socket) {
+		return false
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && isOurs(pid) && strings.HasPrefix(filepath.Base(exe), shimPrefix)
+}
+
+// shimPrefix begins the names of containerd's shims.
+const shimPrefix = "containerd-shim"
+
+// saysShim reports whether a command line is that of a shim which serves a socket.
+func saysShim(cmdline []byte, socket string) bool {
 	args := strings.Split(string(bytes.TrimRight(cmdline, "\x00")), "\x00")
-	return strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") && slices.Contains(args, socket)
+	return strings.HasPrefix(filepath.Base(args[0]), shimPrefix) && slices.Contains(args, socket)
 }
 
 // clean removes mounts, bridge and files.
@@ -187,7 +202,7 @@ func clean(l layout) error {
 		return fmt.Errorf("looking for mounts: %w", err)
 	}
 	for _, m := range slices.Backward(mounts) {
-		if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("unmounting %s: %w", m.Mountpoint, err)
 		}
 	}

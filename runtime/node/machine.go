@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // programs are the programs of others that a node needs.
@@ -32,17 +35,12 @@ func findPrograms(containerd string) (programs, error) {
 	var errs []error
 	found := programs{cni: cniDir()}
 	var err error
-	if containerd == "" {
-		containerd = "containerd"
-	}
-	if found.containerd, err = lookPath(containerd); err != nil {
-		errs = append(errs, &MissingError{Program: containerd, Package: "containerd"})
-	} else if found.containerd, err = filepath.Abs(found.containerd); err != nil {
+	if found.containerd, err = findContainerd(cmp.Or(containerd, "containerd")); err != nil {
 		errs = append(errs, err)
 	}
 	for _, program := range []string{"runc", "iptables"} {
-		if _, err := lookPath(program); err != nil {
-			errs = append(errs, &MissingError{Program: program, Package: program})
+		if _, err := lookPath(program, program); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if found.cni == "" {
@@ -51,34 +49,67 @@ func findPrograms(containerd string) (programs, error) {
 	return found, errors.Join(errs...)
 }
 
+// findContainerd finds the program by its path, which the user gave, or by its name.
+func findContainerd(containerd string) (string, error) {
+	if !strings.Contains(containerd, "/") {
+		return lookPath(containerd, "containerd")
+	}
+	if _, err := exec.LookPath(containerd); err != nil {
+		return "", &MissingError{Program: containerd, Package: "containerd"}
+	}
+	return filepath.Abs(containerd)
+}
+
 // adminDirs hold programs for the administrator, iptables for one. Not every root has them
 // in PATH: not one who came by su, and not a cron job.
 func adminDirs() []string { return []string{"/usr/sbin", "/sbin"} }
 
-// lookPath finds a program in PATH, or where those for the administrator are.
-func lookPath(program string) (string, error) {
-	path, err := exec.LookPath(program)
-	if err == nil || strings.Contains(program, "/") {
-		return path, err
+// lookPath finds a program in PATH, or where those for the administrator are. It returns a
+// *MissingError with the package that has the program, and refuses what another user could
+// have put there.
+func lookPath(program, from string) (string, error) {
+	found, err := ownfile.LookPath(program, withAdminDirs(os.Getenv("PATH")))
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", &MissingError{Program: program, Package: from}
 	}
-	for _, dir := range adminDirs() {
-		if found, lookErr := exec.LookPath(filepath.Join(dir, program)); lookErr == nil {
-			return found, nil
-		}
+	if err != nil {
+		return "", fmt.Errorf("looking for %s in PATH: %w", program, err)
 	}
-	return "", err
+	return found, nil
 }
 
-// searchPath is the PATH of a containerd: its shim lies beside it as a rule, and its CNI
-// plugins look for iptables.
-func searchPath(program string) string {
-	dirs := append([]string{filepath.Dir(program)}, filepath.SplitList(os.Getenv("PATH"))...)
+// withAdminDirs is a PATH of absolute directories, with those for the administrator.
+func withAdminDirs(path string) string {
+	dirs := filepath.SplitList(ownfile.AbsolutePath(path))
 	for _, dir := range adminDirs() {
 		if !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// searchPath is the PATH of a containerd: its shim lies beside it as a rule, and its CNI
+// plugins look for iptables.
+func searchPath(program string) string {
+	return filepath.Dir(program) + string(filepath.ListSeparator) + withAdminDirs(os.Getenv("PATH"))
+}
+
+// containerdVariables are what containerd, its shims and runc read of the environment, beside
+// HOME, the proxies and the certificates.
+func containerdVariables() []string {
+	return []string{
+		"container",            // set in a container: AppArmor is the host's
+		"ENABLE_CRI_SANDBOXES", // which of two implementations containerd 1.7 takes
+		"SCHED_CORE",           // core scheduling for containers
+		"CONTAINERD_DISABLE_PIGZ", "CONTAINERD_DISABLE_IGZIP",
+	}
+}
+
+// environ is the environment of the node's containerd, which hands it on to shims and CNI
+// plugins. What else the caller has in his, passwords for one, is not theirs.
+func environ(program string) []string {
+	return append(ownfile.Environ(containerdVariables()...), "PATH="+searchPath(program))
 }
 
 // cniDir is where the CNI plugins lie: a distribution's place, or the upstream
@@ -101,7 +132,9 @@ type release struct {
 func (r release) String() string { return r.text }
 
 func containerdVersion(ctx context.Context, program string) (release, error) {
-	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	cmd := exec.CommandContext(ctx, program, "--version")
+	cmd.Dir, cmd.Env = "/", environ(program)
+	out, err := cmd.Output()
 	if err != nil {
 		return release{}, fmt.Errorf("asking %s for its version: %w", program, err)
 	}

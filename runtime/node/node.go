@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // DefaultSandboxImage is the image of the pods' sandboxes, which this
@@ -168,6 +168,9 @@ func (l layout) prepare() error {
 	if err := os.Chmod(l.path(), 0o700); err != nil {
 		return fmt.Errorf("preparing the node: %w", err)
 	}
+	if err := ownfile.CheckDir(l.path()); err != nil {
+		return fmt.Errorf("preparing the node: %w", err)
+	}
 	return nil
 }
 
@@ -197,7 +200,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 		l.path("cni", "net.d", "10-podctl.conflist"): network.conflist(l),
 	}
 	for path, text := range files {
-		if err := renameio.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := ownfile.WriteFile(path, []byte(text)); err != nil {
 			return nil, fmt.Errorf("preparing the node: %w", err)
 		}
 	}
@@ -211,6 +214,9 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 // Get tells how the node in a directory is.
 func Get(ctx context.Context, dir string) (*Status, error) {
 	l := layout(dir)
+	if err := ownfile.CheckDir(dir); err != nil && !ownfile.IsMissing(err) {
+		return nil, fmt.Errorf("looking at the node: %w", err)
+	}
 	p, running, err := readProcess(l)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,15 +80,153 @@ func TestHasCapability(t *testing.T) {
 	}
 }
 
-func TestIsShim(t *testing.T) {
+func TestSaysShim(t *testing.T) {
 	shim := func(socket string) []byte {
 		return []byte(strings.Join([]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address", socket, ""}, "\x00"))
 	}
-	if !isShim(shim("/a/containerd.sock"), "/a/containerd.sock") {
+	if !saysShim(shim("/a/containerd.sock"), "/a/containerd.sock") {
 		t.Error("our shim was not recognised")
 	}
-	if isShim(shim("/b/containerd.sock"), "/a/containerd.sock") || isShim([]byte("vi\x00/a/containerd.sock\x00"), "/a/containerd.sock") {
+	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") || saysShim([]byte("vi\x00/a/containerd.sock\x00"), "/a/containerd.sock") {
 		t.Error("a process of somebody else was taken for our shim")
+	}
+}
+
+// needsRoot skips a test that has to act as another user.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can act as another user")
+	}
+}
+
+const nobody = 65534
+
+// script writes a program.
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err = errors.Join(err, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o600), os.Chmod(path, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOnlyShimsAreKilled: a process that calls itself a shim of the node, and another user's,
+// is left alone.
+func TestOnlyShimsAreKilled(t *testing.T) {
+	needsRoot(t)
+	dir, err := os.MkdirTemp("/tmp", "podctl-shim-") //nolint:usetesting // another user runs what lies in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l := layout(filepath.Join(dir, "node"))
+	shell, err := os.ReadFile("/bin/sh")
+	shim := filepath.Join(dir, "containerd-shim-test-v2")
+	if err = errors.Join(err, os.WriteFile(shim, shell, 0o600), os.Chmod(shim, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, program string
+		user          uint32
+		socket        string
+		killed        bool
+	}{
+		{"a shim", shim, 0, l.socket(), true},
+		{"a shim of another node", shim, 0, l.socket() + "2", false},
+		{"another program", "/bin/sh", 0, l.socket(), false},
+		{"another user's", shim, nobody, l.socket(), false},
+	} {
+		cmd := exec.CommandContext(t.Context(), c.program)
+		cmd.Args = []string{"containerd-shim-test-v2", "-c", "echo begun; read -r line; exit 7", "-address", c.socket}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.user, Gid: c.user}}
+		in, inErr := cmd.StdinPipe()
+		out, outErr := cmd.StdoutPipe()
+		if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+			t.Fatal(c.name, err)
+		}
+		_, readErr := out.Read(make([]byte, 5))
+		if err := errors.Join(readErr, killShims(l)); err != nil {
+			t.Error(c.name, err)
+		}
+		_ = in.Close()
+		if err := cmd.Wait(); (cmd.ProcessState.ExitCode() == -1) != c.killed {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestContainerdIsGivenAList: containerd, which lives on and hands its environment on, gets
+// nothing of the caller's that it does not need, and does not depend on where the caller is.
+func TestContainerdIsGivenAList(t *testing.T) {
+	l := layout(filepath.Join(t.TempDir(), "node"))
+	if err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	program := l.path("bin", "containerd")
+	script(t, program, `{ env; echo "directory=$PWD"; } >"$0.$1.part" && mv "$0.$1.part" "$0.$1"; echo containerd c 2.4.2 x`+"\n")
+	t.Setenv("REGISTRY_PASSWORD", "s3cret")
+	t.Setenv("LD_LIBRARY_PATH", "/evil")
+	t.Setenv("PATH", ".:/bin::bin:/usr/bin")
+	t.Setenv("https_proxy", "http://proxy:1")
+	t.Setenv("TMPDIR", "relative")
+	t.Chdir(t.TempDir())
+	if _, err := containerdVersion(t.Context(), program); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(l, process{Program: program}); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--version", "--config"} {
+		var text []byte
+		for err := error(os.ErrNotExist); errors.Is(err, os.ErrNotExist) && t.Context().Err() == nil; time.Sleep(time.Millisecond) {
+			text, err = os.ReadFile(program + "." + flag)
+		}
+		lines := strings.Split(string(text), "\n")
+		for _, want := range []string{"https_proxy=http://proxy:1", "directory=/", "PATH=" + filepath.Dir(program) + ":/bin:/usr/bin:/usr/sbin:/sbin"} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("containerd %s: %s is missing in\n%s", flag, want, text)
+			}
+		}
+		for _, secret := range []string{"s3cret", "/evil", "TMPDIR"} {
+			if strings.Contains(string(text), secret) {
+				t.Errorf("containerd %s: %s is in\n%s", flag, secret, text)
+			}
+		}
+	}
+}
+
+// TestNodeOfAnotherUser: what another user wrote where a node could be is not believed: it says
+// which program is started as containerd.
+func TestNodeOfAnotherUser(t *testing.T) {
+	needsRoot(t)
+	for _, his := range []string{"state", "state/node"} {
+		for name, act := range map[string]func(Options) error{
+			"up":     func(o Options) error { _, err := Up(t.Context(), o); return err },
+			"down":   func(o Options) error { return Down(t.Context(), o) },
+			"status": func(o Options) error { _, err := Get(t.Context(), o.Dir); return err },
+		} {
+			dir := t.TempDir()
+			l := layout(filepath.Join(dir, "state", "node"))
+			if err := l.prepare(); err != nil {
+				t.Fatal(err)
+			}
+			evil := filepath.Join(dir, "evil")
+			script(t, evil, ": >"+dir+"/ran\necho containerd c 2.4.2 x\n")
+			err := (&process{PID: 1 << 30, Program: evil}).remember(l)
+			for _, path := range []string{his, "state/node"} {
+				err = errors.Join(err, os.Chown(filepath.Join(dir, path), nobody, nobody))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := act(Options{Dir: string(l)}); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+				t.Errorf("%s, %s is his: %v", name, his, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+				t.Errorf("%s, %s is his: his program was run", name, his)
+			}
+		}
 	}
 }
 
@@ -171,14 +311,15 @@ func TestProgramsOfTheAdministrator(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Setenv("PATH", "/nowhere")
-	if found, err := lookPath(filepath.Base(admin)); err != nil || filepath.Base(found) != filepath.Base(admin) {
+	if found, err := lookPath(filepath.Base(admin), "coreutils"); err != nil || filepath.Base(found) != filepath.Base(admin) {
 		t.Errorf("%s was not found: %q %v", admin, found, err)
 	}
-	if _, err := lookPath("podctl-absent"); err == nil {
-		t.Error("what is nowhere was found")
+	if _, err := lookPath("podctl-absent", "package"); !errors.As(err, new(*MissingError)) {
+		t.Errorf("what is nowhere: %v", err)
 	}
 	for path, want := range map[string]string{
 		"/bin:/usr/sbin": "/opt:/bin:/usr/sbin:/sbin", "/bin": "/opt:/bin:/usr/sbin:/sbin", "": "/opt:/usr/sbin:/sbin",
+		".:bin:/bin:": "/opt:/bin:/usr/sbin:/sbin",
 	} {
 		t.Setenv("PATH", path)
 		if got := searchPath("/opt/containerd"); got != want {

@@ -15,11 +15,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/ownfile"
 )
 
 // process is the containerd of a node, as it is remembered on disk.
@@ -57,15 +58,39 @@ func readProcess(l layout) (*process, bool, error) {
 	return &p, p.alive(l), nil
 }
 
-// alive tells that the process runs and is the one that was started for this
-// node: it has the same start time and our configuration.
+// alive reports whether the process runs and is the one that was started for this
+// node: it is ours, and has the same start time and our configuration.
 func (p *process) alive(l layout) bool {
 	ticks, state := startTicks(p.PID)
-	if ticks == 0 || ticks != p.StartTicks || state == "Z" {
+	if ticks == 0 || ticks != p.StartTicks || state == "Z" || !isOurs(p.PID) {
 		return false
 	}
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
 	return err == nil && bytes.Contains(cmdline, []byte(l.config()))
+}
+
+// isOurs reports whether a process runs as the user that podctl runs as.
+func isOurs(pid int) bool {
+	var stat unix.Stat_t
+	err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &stat)
+	return err == nil && int(stat.Uid) == os.Geteuid()
+}
+
+// signalIf sends a signal to a process that is what it is believed to be. The process is held
+// meanwhile, so that no other one has got its number when the signal arrives.
+func signalIf(pid int, signal os.Signal, believed func() bool) error {
+	held, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer held.Release() //nolint:errcheck // it frees a descriptor
+	if !believed() {
+		return nil
+	}
+	if err := held.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
 }
 
 // startTicks reads when a process started, in clock ticks since boot, and its
@@ -94,14 +119,14 @@ func start(l layout, p process) (*process, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	log, err := os.OpenFile(l.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(l.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	defer log.Close()                                      //nolint:errcheck // the child has its own copy
 	cmd := exec.Command(p.Program, "--config", l.config()) //nolint:noctx // it outlives this process
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "PATH="+searchPath(p.Program))
+	cmd.Dir, cmd.Env = "/", environ(p.Program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err = cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
@@ -122,7 +147,7 @@ func (p *process) remember(l layout) error {
 		return err
 	}
 	pid := strconv.AppendInt(nil, int64(p.PID), 10)
-	return errors.Join(renameio.WriteFile(l.processFile(), text, 0o600), renameio.WriteFile(l.pidFile(), append(pid, '\n'), 0o600))
+	return errors.Join(ownfile.WriteFile(l.processFile(), text), ownfile.WriteFile(l.pidFile(), append(pid, '\n')))
 }
 
 // errEnded says that a containerd ended while it was waited for.
@@ -206,7 +231,11 @@ func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 	if err = os.MkdirAll(filepath.Dir(string(l)), 0o700); err != nil {
 		return nil, fmt.Errorf("locking the node: %w", err)
 	}
-	f, err := os.OpenFile(string(l)+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	// Whoever can write there chooses the program that is started as containerd.
+	if err = ownfile.CheckDir(filepath.Dir(string(l))); err != nil {
+		return nil, fmt.Errorf("the state directory cannot be trusted: %w", err)
+	}
+	f, err := os.OpenFile(string(l)+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the node: %w", err)
 	}
