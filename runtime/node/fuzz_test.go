@@ -5,7 +5,10 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/containerd/containerd/v2/core/images"
 	"github.com/distribution/reference"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // FuzzFullName: whatever an archive calls its image, the name it is loaded under is one
@@ -24,6 +27,35 @@ func FuzzFullName(f *testing.F) {
 		}
 		if strings.IndexFunc(full, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }) >= 0 || strings.Contains(full, "/.") {
 			t.Errorf("%q becomes %q", name, full)
+		}
+	})
+}
+
+// FuzzArchiveName: whatever an archive calls its image, it is loaded under no digest but its
+// own and under no id, and an error about it is fit for a terminal.
+func FuzzArchiveName(f *testing.F) {
+	own := digest.FromString("own")
+	for _, seed := range []string{"web:1", "1.5", own.String(), own.Encoded(), "r.local/web@" + own.String(), "r.local/web:1@sha256:" + strings.Repeat("0", 64), "a@b@c", "@", "R/x@" + own.String(), "a\x1b[0m:1"} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, given string, containerds bool) {
+		annotation := ocispec.AnnotationRefName
+		if containerds {
+			annotation = images.AnnotationImageName
+		}
+		name, err := nameOf(ocispec.Descriptor{Digest: own, Annotations: map[string]string{annotation: given}})
+		if err != nil {
+			if strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		if name != "" && fullName(name) != name {
+			t.Errorf("%q becomes %q, which is not its full name", given, name)
+		}
+		if _, claimed, has := strings.Cut(name, "@"); (has && claimed != own.String()) || isID(name) {
+			t.Errorf("%q becomes %q", given, name)
 		}
 	})
 }
