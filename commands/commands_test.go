@@ -421,9 +421,9 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 			if err = write(at(file)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			info, err := os.Stat(at(file))
-			if err != nil || info.Mode() != 0o600 || info.Sys().(*syscall.Stat_t).Uid != 0 { //nolint:errcheck // it is one on Linux
-				t.Errorf("%s: the %s file is %+v, %v", name, file, info, err)
+			info, statErr := os.Stat(at(file))
+			if statErr != nil || info.Mode() != 0o600 || info.Sys().(*syscall.Stat_t).Uid != 0 {
+				t.Errorf("%s: the %s file is %+v, %v", name, file, info, statErr)
 			}
 		}
 		for _, file := range []string{"link", "way/file"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	yamlv3 "go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/ownfile"
@@ -87,7 +88,8 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 func readConfigFile(file string, named bool) ([]byte, error) {
 	open := ownfile.Open
 	if named {
-		open = os.Open
+		// A pipe that nobody writes to would keep the caller waiting.
+		open = func(file string) (*os.File, error) { return os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) }
 	}
 	f, err := open(file)
 	if err != nil {

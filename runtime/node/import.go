@@ -54,7 +54,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (names []string, err er
 		return nil, err
 	}
 	for i := range found {
-		if err := s.unpack(ctx, found[i]); err != nil {
+		if err = s.unpack(ctx, found[i]); err != nil {
 			return nil, err
 		}
 		names = append(names, found[i].Name)

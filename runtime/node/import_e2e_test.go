@@ -34,11 +34,11 @@ func TestImport(t *testing.T) {
 	}
 	o := Options{Dir: filepath.Join(state, "node"), Containerd: containerd}
 	t.Cleanup(func() {
-		if err := errors.Join(Down(context.Background(), o), os.RemoveAll(state)); err != nil {
-			t.Error(err)
+		if downErr := errors.Join(Down(context.WithoutCancel(t.Context()), o), os.RemoveAll(state)); downErr != nil {
+			t.Error(downErr)
 		}
 	})
-	if _, err := Up(t.Context(), o); err != nil {
+	if _, err = Up(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	store, err := OpenStore(Socket(o.Dir))

@@ -51,8 +51,8 @@ func nameImage(ctx context.Context, store images.Store, img images.Image) (func(
 	}
 	_, err = store.Update(ctx, img, "target")
 	back := func(ctx context.Context) error {
-		_, err := store.Update(ctx, before, "target")
-		return err
+		_, backErr := store.Update(ctx, before, "target")
+		return backErr
 	}
 	return back, err
 }

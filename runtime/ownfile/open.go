@@ -101,7 +101,7 @@ func Create(path string) (*File, error) {
 	case p.kind() == unix.S_IFREG:
 		return createBeside(path)
 	default:
-		if err := p.checkOwner(path); err != nil {
+		if err = p.checkOwner(path); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,7 +188,7 @@ func TestCreateWritesToStreams(t *testing.T) {
 		if os.Geteuid() == 0 {
 			must(t, f.Chown(nobody, nobody))
 		}
-		path := filepath.Join(dir, "fd", itoa(f.Fd()))
+		path := filepath.Join(dir, "fd", strconv.Itoa(int(f.Fd())))
 		must(t, WriteFile(path, []byte("text")), f.Close())
 	}
 	piped, err := io.ReadAll(reader)
@@ -202,13 +203,6 @@ func TestCreateWritesToStreams(t *testing.T) {
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("the device became %v %v", info, err)
 	}
-}
-
-func itoa(n uintptr) string {
-	if n < 10 {
-		return string(rune('0' + n))
-	}
-	return itoa(n/10) + itoa(n%10)
 }
 
 // TestSockets: one that another user made is refused, also behind a link.

@@ -41,11 +41,11 @@ func LookPath(program, path string) (string, error) {
 // checkProgram refuses a program that another user could have put there: the file, the
 // directory where it was found, and the one where it lies.
 func checkProgram(file string) error {
-	real, err := filepath.EvalSymlinks(file)
+	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{filepath.Dir(file), filepath.Dir(real)} {
+	for _, dir := range []string{filepath.Dir(file), filepath.Dir(target)} {
 		// A group may: Debian gives /usr/local/bin to the group staff. What it puts there
 		// belongs to whoever did.
 		if err := checkPlace(dir, 0o002); err != nil {
