@@ -32,6 +32,15 @@ type assembly struct {
 
 func (a *assembly) addSource(s source) {
 	a.sources = append(a.sources, s.name)
+	var err error
+	if s.text, err = inUTF8(s.text); err != nil {
+		a.refuse(s.name, 1, err.Error())
+		return
+	}
+	if hidden, found := hiddenLineEnd(s); found {
+		a.problems = append(a.problems, hidden)
+		return
+	}
 	if line := crowdedLine(s.text, maxMarks); line > 0 {
 		a.refuse(s.name, line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
 		return
@@ -84,6 +93,7 @@ func (a *assembly) count(d *document, values int64) bool {
 func (a *assembly) addDocument(d *document) {
 	a.judged = append(a.judged, d)
 	meta := d.typeMeta()
+	d.kind = meta.Kind
 	if meta.Kind == "" || meta.APIVersion == "" {
 		if !d.isAside("kind") && !d.isAside("apiVersion") {
 			d.refuse(ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod")
@@ -98,9 +108,11 @@ func (a *assembly) addDocument(d *document) {
 	case "v1/ConfigMap":
 		o.configMap = &v1.ConfigMap{}
 		d.decodeInto(o.configMap)
+		checkConfigMap(d, o.configMap)
 	case "v1/Secret":
 		o.secret = &v1.Secret{}
 		d.decodeInto(o.secret)
+		checkSecret(d, o.secret)
 		mergeStringData(o.secret)
 	case "v1/PersistentVolumeClaim":
 		o.claim = &v1.PersistentVolumeClaim{}
@@ -126,7 +138,7 @@ func (d *document) typeMeta() typeMeta {
 	}
 	meta = typeMeta{}
 	if err := json.Unmarshal(d.dropMistyped(reflect.TypeOf(meta)), &meta); err != nil {
-		d.setAside("", err.Error())
+		d.setAside("", "cannot be read as a Kubernetes object")
 	}
 	return meta
 }
@@ -159,6 +171,9 @@ func (a *assembly) add(o *decoded) {
 			o.doc.refuse(ClassInvalid, "metadata.name", "is required")
 		}
 		return
+	}
+	if o.pod == nil {
+		checkObject(o)
 	}
 	if other := a.names[o.kind()+" "+o.key()]; other != nil {
 		line, _ := other.doc.position("metadata.name")
@@ -210,7 +225,7 @@ func (a *assembly) manifest() *Manifest {
 		}
 	}
 	for _, o := range a.objects {
-		if o.pod == nil && !used[o] {
+		if o.pod == nil && !used[o] && !o.damaged {
 			line, column := o.doc.position("metadata.name")
 			a.notes = append(a.notes, Note{
 				File: o.doc.file, Line: line, Column: column, Path: "metadata.name",
@@ -254,7 +269,8 @@ func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
 	}
 }
 
-// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole.
+// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole,
+// and those that cannot be there by their names.
 func (a *assembly) notDamaged(d *Desired, missing []Problem) []Problem {
 	if len(missing) == 0 {
 		return nil
@@ -262,7 +278,7 @@ func (a *assembly) notDamaged(d *Desired, missing []Problem) []Problem {
 	damaged := map[string]bool{}
 	for _, r := range d.Unresolved() {
 		o := a.names[r.Kind+" "+d.Pod.Namespace+"/"+r.Name]
-		damaged[r.Path] = o != nil && o.damaged
+		damaged[r.Path] = o != nil && o.damaged || len(configName(r.Name)) > 0
 	}
 	return slices.DeleteFunc(missing, func(p Problem) bool { return damaged[p.Path] })
 }

@@ -156,7 +156,7 @@ func (m *measurer) measure(n *yamlv3.Node, depth int) (extent, *Problem) {
 func (m *measurer) alias(n *yamlv3.Node, depth int) (extent, *Problem) {
 	size, known := m.seen[n.Alias]
 	if size.open || n.Alias == nil {
-		p := m.d.problem(n, "", fmt.Sprintf("is not valid YAML: anchor %q stands for something that contains itself", n.Value))
+		p := m.d.problem(n, "", "is not valid YAML: an alias stands for something that contains it")
 		return extent{}, &p
 	}
 	if known {

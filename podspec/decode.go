@@ -27,7 +27,7 @@ func (d *document) decodeInto(into any) {
 		v := reflect.ValueOf(into).Elem()
 		v.SetZero()
 		if strict, err = strictly(d.dropMistyped(v.Type()), into); err != nil {
-			d.setAside("", strings.TrimPrefix(err.Error(), "json: "))
+			d.setAside("", "cannot be read as a "+v.Type().Name())
 		}
 	}
 	for _, one := range strict {

@@ -2,9 +2,9 @@ package podspec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
+	"io"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -27,89 +27,61 @@ type document struct {
 	// prefix is the path inside the document that this part of it has: the item
 	// of a List.
 	prefix string
+	// kind is the kind of object that the document was found to be; empty until then.
+	kind   string
 	faults faults
-}
-
-// splitDocuments cuts a source at its "---" lines. Documents that hold only
-// comments and blanks are left out. It stops once there are more than anybody reads.
-func splitDocuments(s source) []*document {
-	var docs []*document
-	var current bytes.Buffer
-	start, line := 0, 0
-	flush := func() {
-		if hasContent(current.Bytes()) {
-			docs = append(docs, &document{file: s.name, line: start, text: bytes.Clone(current.Bytes())})
-		}
-		current.Reset()
-		start = line
-	}
-	for text := range bytes.Lines(s.text) {
-		line++
-		if isSeparator(text) {
-			if flush(); len(docs) > maxDocuments {
-				return docs
-			}
-			continue
-		}
-		current.Write(text)
-	}
-	flush()
-	return docs
-}
-
-func isSeparator(line []byte) bool {
-	rest, ok := bytes.CutPrefix(line, []byte("---"))
-	return ok && (len(bytes.TrimSpace(rest)) == 0 || bytes.HasPrefix(bytes.TrimLeft(rest, " \t"), []byte("#")))
-}
-
-func hasContent(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		trimmed := bytes.TrimSpace(line)
-		if len(trimmed) > 0 && trimmed[0] != '#' && !bytes.Equal(trimmed, []byte("...")) {
-			return true
-		}
-	}
-	return false
 }
 
 // parse turns the document into JSON and into a tree of positions. A document
 // that is no YAML, is too large, or names a key twice, yields problems instead.
 func (d *document) parse() []Problem {
+	if problems := d.unsplit(); len(problems) > 0 {
+		return problems
+	}
 	var root yamlv3.Node
-	if err := yamlv3.Unmarshal(d.text, &root); err != nil {
+	decoder := yamlv3.NewDecoder(bytes.NewReader(d.text))
+	if err := decoder.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
 		return []Problem{d.syntaxProblem(err)}
 	}
 	if len(root.Content) == 0 || root.Content[0].Kind != yamlv3.MappingNode {
 		return []Problem{{Class: ClassInvalid, File: d.file, Line: d.line + 1, Column: 1, Detail: "is not a Kubernetes object: apiVersion and kind are expected"}}
 	}
+	d.top, d.root = &root, root.Content[0]
 	var problems []Problem
-	if d.values, problems = d.bounded(root.Content[0]); len(problems) > 0 {
+	if d.values, problems = d.bounded(d.root); len(problems) > 0 {
 		return problems
 	}
-	d.top, d.root = &root, root.Content[0]
-	if twice := d.duplicateKeys(d.root, "", nil); len(twice) > 0 {
-		return first(twice)
+	if problems = d.second(decoder); len(problems) > 0 {
+		return problems
+	}
+	if problems = d.duplicateKeys(d.root, "", nil); len(problems) > 0 {
+		return first(problems)
 	}
 	json, err := yaml.YAMLToJSONStrict(d.text)
 	if err != nil {
-		return []Problem{d.syntaxProblem(err)}
+		return []Problem{d.conversionProblem(err)}
 	}
 	d.json = json
 	return nil
 }
 
-// syntaxProblem moves the line a YAML error names to its place in the source.
-func (d *document) syntaxProblem(err error) Problem {
-	text := strings.TrimPrefix(strings.ReplaceAll(err.Error(), "error converting YAML to JSON: ", ""), "yaml: ")
-	p := Problem{Class: ClassInvalid, File: d.file, Line: d.line + 1, Column: 1}
-	if m := regexp.MustCompile(`line (\d+): `).FindStringSubmatch(text); m != nil {
-		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
-			p.Line = d.line + n
-			text = strings.Replace(text, m[0], "", 1)
+// second refuses what follows an object without a marker before it, as one JSON object does
+// another: it would not be read.
+func (d *document) second(decoder *yamlv3.Decoder) []Problem {
+	const detail = `begins a second object: put a line with "---" before it`
+	var next yamlv3.Node
+	switch err := decoder.Decode(&next); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err == nil:
+		return []Problem{d.problem(&next, "", detail)}
+	default:
+		p := d.syntaxProblem(err)
+		if strings.Contains(err.Error(), "<document start>") {
+			p.Detail = detail
 		}
+		return []Problem{p}
 	}
-	p.Detail = "is not valid YAML: " + text
-	return p
 }
 
 // duplicateKeys finds keys that a mapping names twice.
@@ -121,7 +93,7 @@ func (d *document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 			key, name := n.Content[i], keyName(n.Content[i])
 			at := joinPath(path, name)
 			if first := seen[name]; first != nil {
-				found = append(found, d.problem(key, at, fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
+				found = append(found, d.problem(key, d.shownKey(path, name), fmt.Sprintf("is given twice, first in line %d", d.line+first.Line)))
 			}
 			seen[name] = key
 			found = d.duplicateKeys(n.Content[i+1], at, found)
@@ -143,12 +115,12 @@ func joinPath(path, name string) string {
 }
 
 func (d *document) problem(n *yamlv3.Node, path, detail string) Problem {
-	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: path, Detail: detail}
+	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail}
 }
 
 // at builds a problem at a field path.
 func (d *document) at(class Class, path, detail string) Problem {
-	p := Problem{Class: class, File: d.file, Path: path, Detail: detail}
+	p := Problem{Class: class, File: d.file, Path: d.shown(path), Detail: detail}
 	p.Line, p.Column = d.position(path)
 	return p
 }

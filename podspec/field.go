@@ -147,6 +147,9 @@ type classifier struct {
 }
 
 func (c *classifier) visit(path string, value any) {
+	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
+		c.problems = append(c.problems, c.o.doc.at(ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
+	}
 	f, ok := c.table.classify(path)
 	if ok && f.Path == sizeLimit && !c.inMemory(path) {
 		f.Support = NoEffect

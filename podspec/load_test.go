@@ -48,7 +48,7 @@ func TestProblems(t *testing.T) {
 		"a list at the top":     {"- a\n- b\n", "-:1:1: is not a Kubernetes object"},
 		"no kind":               {"apiVersion: v1\n", "apiVersion and kind are required"},
 		"another kind":          {"apiVersion: apps/v1\nkind: Deployment\n", "-:2:1: kind: apps/v1 Deployment is not something podctl runs"},
-		"an unknown list field": {"apiVersion: v1\nkind: List\nitem: []\nitems: []\n", "-:3:1: item: unknown field; did you mean items?"},
+		"an unknown list field": {"apiVersion: v1\nkind: List\nitem: []\nitems: []\n", "-:3:1: unknown field; did you mean items?"},
 		"an unknown field":      {strings.Replace(minimal, "image:", "imagee:", 1), "-:8:5: spec.containers[0].imagee: unknown field; did you mean image?"},
 		"a field in wrong case": {strings.Replace(minimal, "    image:", "    Image:", 1), "-:8:5: spec.containers[0].Image: unknown field; did you mean image?"},
 		"a field twice":         {minimal + "  - name: b\n    image: a\n    image: b\n", "-:11:5: spec.containers[1].image: is given twice, first in line 10"},
@@ -126,7 +126,7 @@ data: {a.txt: "=", b: 5}
 		"14 spec.containers[1].bar: unknown field",
 		"15 spec.containers[1].securityContext.runAsUser: is a number 1.5,",
 		"20 data[a.txt]: is not base64; a",
-		"20 data.b: is a number 5,",
+		"20 data.b: is a number, base64",
 	}
 	if diff := cmp.Diff(want, told(m)); diff != "" {
 		t.Error(diff)

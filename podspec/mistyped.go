@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -59,7 +58,7 @@ func (d *document) fits(path string, value any, t reflect.Type) bool {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(text, reflect.New(t).Interface())
 	}
 	if err != nil {
-		d.setAside(path, mistyped(value, t))
+		d.setAside(path, d.mistyped(value, t))
 	}
 	return err == nil
 }
@@ -101,17 +100,25 @@ func keyPath(path, key string) string {
 	return joinPath(path, key)
 }
 
-// mistyped says what a value is and what is expected. The bytes of a Secret are not told.
-func mistyped(value any, t reflect.Type) string {
-	text, isText := value.(string)
+// mistyped says what a value is and what is expected. What may be a Secret's is not repeated.
+func (d *document) mistyped(value any, t reflect.Type) string {
+	_, isText := value.(string)
 	_, isBool := value.(bool)
 	_, isNumber := value.(json.Number)
 	isList := t.Kind() == reflect.Slice
+	said, kind := quote(fmt.Sprint(value)), kindOf(value)
+	if isNumber {
+		// It is told, as it may be one of the wrong size.
+		kind += " " + oneLine(fmt.Sprint(value))
+	}
+	if d.mayBeSecret() {
+		said, kind = "the value", kindOf(value)
+	}
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]() && (isText || isBool || isNumber):
-		return fmt.Sprintf("%q is not a quantity; write for example 500m, 2 or 64Mi", fmt.Sprint(value))
+		return said + " is not a quantity; write for example 500m, 2 or 64Mi"
 	case t == reflect.TypeFor[metav1.Time]() && isText:
-		return strconv.Quote(text) + " is not a time; write for example 2026-01-31T12:00:00Z"
+		return said + " is not a time; write for example 2026-01-31T12:00:00Z"
 	case isList && t.Elem().Kind() == reflect.Uint8 && isText:
 		return "is not base64; a text belongs into stringData of a Secret, data of a ConfigMap"
 	}
@@ -119,18 +126,18 @@ func mistyped(value any, t reflect.Type) string {
 	if t.Kind() == reflect.String && (isBool || isNumber) {
 		hint = "; put it in quotes"
 	}
-	return fmt.Sprintf("is a %s, %s is expected%s", kindOf(value), typeName(t), hint)
+	return fmt.Sprintf("is a %s, %s is expected%s", kind, typeName(t), hint)
 }
 
-// kindOf is what YAML calls a value; a number is told, as it may be one of the wrong size.
+// kindOf is what YAML calls a value.
 func kindOf(value any) string {
-	switch value := value.(type) {
+	switch value.(type) {
 	case string:
 		return "string"
 	case bool:
 		return "bool"
 	case json.Number:
-		return "number " + value.String()
+		return "number"
 	case []any:
 		return "list"
 	}

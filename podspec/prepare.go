@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,7 +49,7 @@ func validate(d *document, pod *v1.Pod) {
 	}
 	for _, err := range errs {
 		if !d.follows(err) {
-			d.refuse(ClassInvalid, err.Field, fieldDetail(err))
+			d.refuse(ClassInvalid, err.Field, d.fieldDetail(err))
 		}
 	}
 	validateIdentity(d, pod)
@@ -68,20 +67,21 @@ func validateEphemeral(pod *core.Pod, ephemeral []core.EphemeralContainer, opts 
 }
 
 // validateIdentity checks what only matters to a pod without an API server: its
-// name must be given, and its uid becomes part of cgroup and file names.
+// name must be given, and what it names must be fit for paths.
 func validateIdentity(d *document, pod *v1.Pod) {
 	if pod.Name == "" && pod.GenerateName != "" {
 		d.refuse(ClassInvalid, "metadata.generateName",
 			"a name is needed: there is no API server here to complete it")
 	}
-	if strings.ContainsAny(string(pod.UID), "_/\x00") || strings.HasPrefix(string(pod.UID), ".") {
-		d.refuse(ClassInvalid, "metadata.uid",
-			fmt.Sprintf("%q must not hold _ or / or begin with a dot: it becomes the name of a cgroup and a directory", pod.UID))
-	}
+	checkPodNames(d, pod)
 }
 
-// fieldDetail says what is wrong with a field and what is allowed.
-func fieldDetail(err *field.Error) string {
+// fieldDetail says what is wrong with a field and what is allowed. What may be a Secret's is
+// not repeated.
+func (d *document) fieldDetail(err *field.Error) string {
+	if d.mayBeSecret() {
+		err.BadValue = nil
+	}
 	switch err.Type {
 	case field.ErrorTypeRequired:
 		return withDetail("is required", err.Detail)
@@ -115,10 +115,10 @@ func quoted(value any) string {
 		v = v.Elem()
 	}
 	if v.Kind() == reflect.String {
-		return strconv.Quote(v.String())
+		return quote(v.String())
 	}
 	if text, ok := value.(fmt.Stringer); ok && v.IsValid() && v.Kind() != reflect.Pointer {
-		return strconv.Quote(text.String())
+		return quote(text.String())
 	}
 	if text := fmt.Sprint(v); v.IsValid() && isPlain(v.Type()) && len(text) <= 60 {
 		return text

@@ -42,7 +42,7 @@ func (p Problem) String() string {
 	}
 	b.WriteString(p.Detail)
 	// A key of the manifest may hold lines that look like podctl's own.
-	return strings.ReplaceAll(b.String(), "\n", `\n`)
+	return oneLine(b.String())
 }
 
 // first are the first of many problems, and how many there are besides.
