@@ -28,6 +28,8 @@ type assembly struct {
 	counted int
 	values  int64
 	full    bool
+	// made counts what pods make of objects, in bytes.
+	made int64
 }
 
 func (a *assembly) addSource(s source) {
@@ -262,6 +264,7 @@ func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
 	o.pod.ManagedFields = nil
 	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written, memo: newMemo()}
 	a.collect(desired, used)
+	a.checkMade(o, desired)
 	o.doc.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
 	if !o.damaged {

@@ -18,6 +18,10 @@ func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	command, args, err := env.Command(c.Command, c.Args)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%w", in.Container.Path, err)
+	}
 	mounted, err := mounts(&in)
 	if err != nil {
 		return nil, err
@@ -29,10 +33,10 @@ func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	config := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
 		Image:       &runtimeapi.ImageSpec{Image: in.ImageRef, UserSpecifiedImage: c.Image},
-		Command:     env.expandAll(c.Command),
-		Args:        env.expandAll(c.Args),
+		Command:     command,
+		Args:        args,
 		WorkingDir:  c.WorkingDir,
-		Envs:        env.list(),
+		Envs:        variables(env),
 		Mounts:      mounted,
 		Labels:      containerLabels(pod, c),
 		Annotations: containerAnnotations(in.Desired, c, in.Attempt),

@@ -11,68 +11,23 @@ import (
 	apiresource "k8s.io/kubernetes/pkg/api/v1/resource"
 	podapi "k8s.io/kubernetes/pkg/apis/core/pods"
 	"k8s.io/kubernetes/pkg/fieldpath"
-	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+
+	"github.com/podctl/podctl/podspec"
 )
-
-// variables is a container's environment as it grows: by name, and in the order
-// of the names' first mention.
-type variables struct {
-	values map[string]string
-	order  []string
-}
-
-func (e *variables) set(name, value string) {
-	if _, has := e.values[name]; !has {
-		e.order = append(e.order, name)
-	}
-	e.values[name] = value
-}
-
-func (e *variables) expand(text string) string {
-	return expansion.Expand(text, expansion.MappingFuncFor(e.values))
-}
-
-func (e *variables) expandAll(texts []string) []string {
-	var out []string
-	for _, text := range texts {
-		out = append(out, e.expand(text))
-	}
-	return out
-}
-
-func (e *variables) list() []*runtimeapi.KeyValue {
-	list := make([]*runtimeapi.KeyValue, 0, len(e.order))
-	for _, name := range e.order {
-		list = append(list, &runtimeapi.KeyValue{Key: name, Value: []byte(e.values[name])})
-	}
-	return list
-}
 
 // environment computes the container's variables (kubelet:
 // makeEnvironmentVariables). There are no Services here, so none are announced.
-func environment(in *ContainerInput) (*variables, error) {
-	resolved, missing := in.Desired.ResolveEnv(in.Container.Container)
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("%s: %s", missing[0].Path, missing[0].Detail)
+func environment(in *ContainerInput) (*podspec.Environment, error) {
+	return in.Desired.Environment(in.Container, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
+}
+
+// variables are an environment as the runtime is told it.
+func variables(env *podspec.Environment) []*runtimeapi.KeyValue {
+	list := []*runtimeapi.KeyValue{}
+	for name, value := range env.All() {
+		list = append(list, &runtimeapi.KeyValue{Key: name, Value: []byte(value)})
 	}
-	env := &variables{values: map[string]string{}}
-	for _, v := range resolved {
-		switch {
-		case v.From != nil:
-			value, set, err := sourced(in, v.From)
-			if err != nil {
-				return nil, fmt.Errorf("%s.env[%s]: %w", in.Container.Path, v.Name, err)
-			}
-			if set {
-				env.set(v.Name, value)
-			}
-		case v.Expand:
-			env.set(v.Name, env.expand(v.Value))
-		default:
-			env.set(v.Name, v.Value)
-		}
-	}
-	return env, nil
+	return list
 }
 
 // sourced is the value of a variable that the pod, the node or a file supplies;

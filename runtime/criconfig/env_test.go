@@ -1,8 +1,12 @@
 package criconfig
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -36,8 +40,49 @@ spec:
 				Node: Node{Name: "here", IPs: []string{"192.0.2.1", "2001:db8::1"}},
 			}
 			env, err := environment(in)
-			if err != nil || env.values["F"] != want {
+			if err != nil || env.Value("F") != want {
 				t.Errorf("%v %v, want %q", env, err, want)
+			}
+		})
+	}
+}
+
+// TestNothingIsBuiltThatLinuxCannotTake: a pod that was accepted by an older podctl, or a value
+// that is only known now, is refused by its field, without the value, and before gigabytes are
+// made of it.
+func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
+	long := strings.Repeat("s3cret", 20_000)
+	doubled := []v1.EnvVar{{Name: "A0", Value: "s3cret"}}
+	for i := range 20 {
+		doubled = append(doubled, v1.EnvVar{Name: fmt.Sprintf("A%d", i+1), Value: fmt.Sprintf("$(A%d)$(A%d)", i, i)})
+	}
+	fromFile := &v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{VolumeName: "v", Path: "f", Key: "K"}}
+	mounts := []v1.VolumeMount{{Name: "v", MountPath: "/v", SubPathExpr: "$(A)"}}
+	for name, c := range map[string]struct {
+		container v1.Container
+		want      string
+	}{
+		"doubling":           {v1.Container{Env: doubled}, "spec.containers[0].env[15]: the variable \"A15\" is too long once $(NAME) is replaced in it: with its name and a NUL it may have 131072 bytes"},
+		"a value of a file":  {v1.Container{Env: []v1.EnvVar{{Name: "F", ValueFrom: fromFile}}}, "spec.containers[0].env[0]: the variable \"F\" is too long"},
+		"a command":          {v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, Command: []string{"$(A)$(A)"}}, "spec.containers[0].command[0]: is too long once"},
+		"arguments together": {v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, Args: slices.Repeat([]string{"$(A)"}, 60)}, "spec.containers[0].args: has, with the variables, more than the 6291456 bytes"},
+		"a path":             {v1.Container{Env: []v1.EnvVar{{Name: "A", Value: long}}, VolumeMounts: mounts}, "spec.containers[0].volumeMounts[0]: subPathExpr: is longer than 4095 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.container.Name = "app"
+			pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{c.container}, Volumes: []v1.Volume{{Name: "v"}}}}
+			in := ContainerInput{
+				Desired: &podspec.Desired{Pod: pod}, Container: podspec.RegularContainers(pod)[0],
+				Files: map[FileKey][]byte{{Volume: "v", Path: "f"}: []byte("K='" + strings.Repeat("s3cret\n", 20_000) + "'\n")},
+			}
+			var err error
+			if len(c.container.VolumeMounts) > 0 {
+				_, err = SubPath(in, 0)
+			} else {
+				_, err = Container(in)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%.300v, want %q", err, c.want)
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -155,7 +154,7 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if sub, err = expandSubPath(m.SubPathExpr, env.values); err != nil {
+		if sub, err = expandSubPath(m.SubPathExpr, env); err != nil {
 			return "", fmt.Errorf("subPathExpr: %w", err)
 		}
 	}
@@ -172,16 +171,10 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 
 // expandSubPath expands $(VAR); a variable that is missing or empty is an error
 // there, because it would mount another directory than the one meant.
-func expandSubPath(text string, values map[string]string) (string, error) {
-	var missing []string
-	out := expansion.Expand(text, func(name string) string {
-		if values[name] == "" {
-			missing = append(missing, name)
-		}
-		return values[name]
-	})
-	if len(missing) > 0 {
-		return "", fmt.Errorf("missing value for %s", strings.Join(missing, ", "))
+func expandSubPath(text string, env *podspec.Environment) (string, error) {
+	out, missing, err := env.SubPath(text)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("missing value for %s", strings.Join(missing, ", "))
 	}
-	return out, nil
+	return out, err
 }

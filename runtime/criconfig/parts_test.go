@@ -87,7 +87,7 @@ func TestEnvironmentIsTheKubelets(t *testing.T) {
 			want = append(want, e.Name+"="+e.Value)
 		}
 		got := []string{}
-		for _, e := range env.list() {
+		for _, e := range variables(env) {
 			got = append(got, e.GetKey()+"="+string(e.GetValue()))
 		}
 		slices.Sort(want)
@@ -95,8 +95,9 @@ func TestEnvironmentIsTheKubelets(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("env (-kubelet +podctl)\n%s", diff)
 		}
-		if !slices.Equal(env.expandAll(in.Container.Command), r.Expect.Command) || !slices.Equal(env.expandAll(in.Container.Args), r.Expect.Args) {
-			t.Errorf("command %q %q, want %q %q", env.expandAll(in.Container.Command), env.expandAll(in.Container.Args), r.Expect.Command, r.Expect.Args)
+		command, args, err := env.Command(in.Container.Command, in.Container.Args)
+		if err != nil || !slices.Equal(command, r.Expect.Command) || !slices.Equal(args, r.Expect.Args) {
+			t.Errorf("command %q %q %v, want %q %q", command, args, err, r.Expect.Command, r.Expect.Args)
 		}
 		compareSubPaths(t, r, in)
 	})

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	kprobe "k8s.io/kubernetes/pkg/probe"
-	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // outputMax is how much of a command's output is looked at (kubelet:
@@ -20,10 +21,13 @@ const outputMax = 10 << 10
 // execAsk runs a command in the container. A command that ends with zero
 // succeeds; one that takes too long fails.
 func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
-	command := expanded(action.Command, t.Container)
+	command, wrong := podspec.StaticCommand(t.Container, action.Command)
 	return ask{
 		handler: fmt.Sprintf("exec %v", command),
 		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
+			if wrong != nil {
+				return kprobe.Unknown, "", fmt.Errorf("exec.%w", wrong)
+			}
 			got, err := r.Exec(ctx, t.ContainerID, command, timeout)
 			if status.Code(err) == codes.DeadlineExceeded {
 				return kprobe.Failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(command, " "), timeout), nil
@@ -38,19 +42,4 @@ func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
 			return kprobe.Failure, fmt.Sprintf("exit code %d: %s", got.ExitCode, output[:min(len(output), outputMax)]), nil
 		},
 	}
-}
-
-// expanded replaces $(VAR) in a probe's command by the values which the manifest
-// writes out; a variable that takes its value from elsewhere is empty there
-// (kubelet: ExpandContainerCommandOnlyStatic).
-func expanded(command []string, c *v1.Container) []string {
-	values := map[string]string{}
-	for _, e := range c.Env {
-		values[e.Name] = e.Value
-	}
-	out := make([]string, 0, len(command))
-	for _, word := range command {
-		out = append(out, expansion.Expand(word, expansion.MappingFuncFor(values)))
-	}
-	return out
 }

@@ -207,9 +207,28 @@ func TestExec(t *testing.T) {
 
 func TestExecExpandsLiteralValuesOnly(t *testing.T) {
 	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", ValueFrom: &v1.EnvVarSource{}}}}
-	got := expanded([]string{"$(A)", "$(B)", "$(C)", "$$(A)"}, c)
-	if fmt.Sprint(got) != "[1  $(C) $(A)]" {
+	var got []string
+	r := Runner{Exec: func(_ context.Context, _ string, command []string, _ time.Duration) (ExecResult, error) {
+		got = command
+		return ExecResult{}, nil
+	}}
+	p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"$(A)", "$(B)", "$(C)", "$$(A)"}}}}
+	if r.Run(t.Context(), p, local(c)); fmt.Sprint(got) != "[1  $(C) $(A)]" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestACommandThatGrowsIsNotRun: what Linux cannot take is not built, and the value not told.
+func TestACommandThatGrowsIsNotRun(t *testing.T) {
+	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: strings.Repeat("s3cret", 10_000)}}}
+	r := Runner{Exec: func(context.Context, string, []string, time.Duration) (ExecResult, error) {
+		t.Error("it is run")
+		return ExecResult{}, nil
+	}}
+	p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"a", strings.Repeat("$(A)", 100)}}}}
+	got := r.Run(t.Context(), p, local(c))
+	if got.Verdict == Success || !strings.Contains(got.Message, "exec.command[1]: is too long once $(NAME) is replaced in it") || strings.Contains(got.Message, "s3cret") {
+		t.Errorf("%s %.300q", got.Verdict, got.Message)
 	}
 }
 

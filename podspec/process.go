@@ -1,0 +1,152 @@
+package podspec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// maxMade bounds what all containers and volumes of a manifest have of ConfigMaps, Secrets
+// and the pod's metadata, in bytes: a reference of a few bytes can stand for megabytes.
+const maxMade = 256 << 20
+
+// perFile is what a file of a volume counts for beside its content.
+const perFile = 256
+
+// checkMade refuses a pod for which more would be made than a process, or this machine, can
+// take. It counts before anything is made; what only the node knows counts as empty.
+func (a *assembly) checkMade(o *decoded, d *Desired) {
+	for _, ref := range Containers(d.Pod) {
+		if !a.makes(o, ref.Path, int64(d.environmentSize(ref.Container))) {
+			return
+		}
+		checkProcesses(o.doc, d, ref)
+	}
+	for i := range d.Pod.Spec.Volumes {
+		if !a.makes(o, indexed("spec.volumes", i), d.volumeSize(&d.Pod.Spec.Volumes[i])) {
+			return
+		}
+	}
+}
+
+// makes counts what is made; false when that is too much, which is said once.
+func (a *assembly) makes(o *decoded, path string, size int64) bool {
+	if a.made > maxMade {
+		return false
+	}
+	if a.made += size; a.made > maxMade {
+		o.doc.refuse(ClassInvalid, path, fmt.Sprintf(
+			"brings what containers and volumes have of ConfigMaps, Secrets and metadata to more than %d bytes: apply fewer at once", maxMade))
+	}
+	return a.made <= maxMade
+}
+
+// checkProcesses checks whatever a container's processes are given.
+func checkProcesses(doc *document, d *Desired, ref ContainerRef) {
+	env, err := d.Environment(ref, nil)
+	if err != nil {
+		refuseArgument(doc, "", err)
+		return
+	}
+	if _, _, err = env.Command(ref.Command, ref.Args); err != nil {
+		refuseArgument(doc, ref.Path+".", err)
+	}
+	for path, action := range execActions(ref.Container) {
+		if _, err = StaticCommand(ref.Container, action.Command); err != nil {
+			refuseArgument(doc, ref.Path+"."+path+".exec.", err)
+		}
+	}
+	for i := range ref.VolumeMounts {
+		if _, _, err = env.SubPath(ref.VolumeMounts[i].SubPathExpr); err != nil {
+			doc.refuse(ClassInvalid, ref.Path+"."+indexed("volumeMounts", i)+".subPathExpr", err.Error())
+		}
+	}
+}
+
+func refuseArgument(doc *document, path string, err error) {
+	if wrong := (*argumentError)(nil); errors.As(err, &wrong) {
+		doc.refuse(ClassInvalid, path+wrong.field, wrong.err.Error())
+	}
+}
+
+// execActions are the commands that probes and hooks of a container run, by their field.
+func execActions(c *v1.Container) map[string]*v1.ExecAction {
+	actions := map[string]*v1.ExecAction{}
+	for field, probe := range map[string]*v1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+		if probe != nil && probe.Exec != nil {
+			actions[field] = probe.Exec
+		}
+	}
+	if c.Lifecycle == nil {
+		return actions
+	}
+	for field, hook := range map[string]*v1.LifecycleHandler{"lifecycle.postStart": c.Lifecycle.PostStart, "lifecycle.preStop": c.Lifecycle.PreStop} {
+		if hook != nil && hook.Exec != nil {
+			actions[field] = hook.Exec
+		}
+	}
+	return actions
+}
+
+// volumeSize is how many bytes podctl writes into a volume.
+func (d *Desired) volumeSize(vol *v1.Volume) int64 {
+	size := int64(0)
+	for _, r := range volumeReferences(vol, "") {
+		size += d.Objects.size(r)
+	}
+	if vol.DownwardAPI != nil {
+		size += d.downwardSize(vol.DownwardAPI.Items)
+	}
+	if vol.Projected != nil {
+		for i := range vol.Projected.Sources {
+			if source := vol.Projected.Sources[i].DownwardAPI; source != nil {
+				size += d.downwardSize(source.Items)
+			}
+		}
+	}
+	return size
+}
+
+// size is how many bytes the keys of an object have that a reference chooses, or all.
+func (o *Objects) size(r reference) int64 {
+	if !o.has(r.kind, r.name) {
+		return 0
+	}
+	if r.kind == kindSecret {
+		return chosenSize(o.Secrets[r.name].Data, r.keys)
+	}
+	return chosenSize(o.ConfigMaps[r.name].Data, r.keys) + chosenSize(o.ConfigMaps[r.name].BinaryData, r.keys)
+}
+
+func chosenSize[V string | []byte](values map[string]V, keys []string) int64 {
+	size := int64(0)
+	for _, key := range keys {
+		size += int64(len(values[key])) + perFile
+	}
+	if len(keys) > 0 {
+		return size
+	}
+	for _, value := range values {
+		size += int64(len(value)) + perFile
+	}
+	return size
+}
+
+// downwardSize counts each file that shows labels or annotations as if it showed all.
+func (d *Desired) downwardSize(items []v1.DownwardAPIVolumeFile) int64 {
+	all, size := int64(0), int64(0)
+	for _, list := range []map[string]string{d.Pod.Labels, d.Pod.Annotations} {
+		for key, value := range list {
+			all += int64(len(key) + len(value))
+		}
+	}
+	for i := range items {
+		size += perFile
+		if ref := items[i].FieldRef; ref != nil && (strings.HasPrefix(ref.FieldPath, "metadata.annotations") || strings.HasPrefix(ref.FieldPath, "metadata.labels")) {
+			size += all
+		}
+	}
+	return size
+}
