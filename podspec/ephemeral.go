@@ -1,11 +1,12 @@
 package podspec
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func (d *Desired) WithEphemeral(ctx context.Context, c *v1.EphemeralContainer) (
 	if err != nil {
 		return nil, fmt.Errorf("adding container %s: %w", c.Name, err)
 	}
-	m, err := Loader{Stdin: bytes.NewReader(text)}.Load(ctx, "-")
+	m, err := Loader{Stdin: strings.NewReader(forYAML(string(text)))}.Load(ctx, "-")
 	if err == nil {
 		err = m.Err()
 	}
@@ -31,6 +32,20 @@ func (d *Desired) WithEphemeral(ctx context.Context, c *v1.EphemeralContainer) (
 	with := m.Pods[0]
 	with.Objects, with.Source, with.written = d.Objects, d.Source, d.written
 	return with, nil
+}
+
+// forYAML is a JSON text in which characters that JSON may have as they are, and YAML may
+// not, are escaped.
+func forYAML(json string) string {
+	var b strings.Builder
+	for _, r := range json {
+		if unicode.IsControl(r) || r == '\uFEFF' || r == '\uFFFE' || r == '\uFFFF' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // AlsoRunning is what is desired together with ephemeral containers that run beside
