@@ -3,6 +3,7 @@ package podspec
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -198,8 +199,8 @@ func (e *Environment) add(v *EnvVar, from func(*v1.EnvVarSource) (string, bool, 
 
 // envField is the field that sets a variable last.
 func envField(c *v1.Container, name string) string {
-	for i := len(c.Env) - 1; i >= 0; i-- {
-		if c.Env[i].Name == name {
+	for i, v := range slices.Backward(c.Env) {
+		if v.Name == name {
 			return indexed("env", i)
 		}
 	}

@@ -3,7 +3,7 @@ package podspec
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -34,10 +34,10 @@ func TestExpansionIsTheKubelets(t *testing.T) {
 
 // allocated is how many bytes a function allocates.
 func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
 	f()
-	runtime.ReadMemStats(&after)
+	goruntime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
 

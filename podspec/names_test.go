@@ -60,8 +60,8 @@ func problemsOf(m *Manifest) string {
 
 // TestKeysThatArePathsAreRefused: files are made of the keys of ConfigMaps and Secrets.
 func TestKeysThatArePathsAreRefused(t *testing.T) {
-	for _, field := range []string{"ConfigMap data", "ConfigMap binaryData", "Secret data", "Secret stringData"} {
-		kind, field, _ := strings.Cut(field, " ")
+	for _, place := range []string{"ConfigMap data", "ConfigMap binaryData", "Secret data", "Secret stringData"} {
+		kind, field, _ := strings.Cut(place, " ")
 		text := "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: a}\n" + field + ":\n  %q: YQ==\n"
 		for _, key := range []string{"", ".", "..", "a]b", "..a", "../a", "a/b", "a\nb", "a\x00b", "a b", strings.Repeat("a", 254)} {
 			want := "-:5:3: " + field

@@ -72,14 +72,11 @@ func (d *document) shown(path string) string {
 
 // isTellable reports whether a part of a path has the form of what it names.
 func isTellable(t reflect.Type, part string) bool {
-	switch t.Kind() {
-	case reflect.Slice:
+	if t.Kind() == reflect.Slice {
 		_, err := strconv.Atoi(part)
 		return err == nil
-	case reflect.Map:
-		return len(validation.IsConfigMapKey(part)) == 0 || len(validation.IsQualifiedName(part)) == 0
 	}
-	return true
+	return t.Kind() != reflect.Map || len(validation.IsConfigMapKey(part)) == 0 || len(validation.IsQualifiedName(part)) == 0
 }
 
 // shownKey is the path of a key that is wrong itself, which in a Secret is not told.
@@ -135,15 +132,17 @@ func isAnchorLetter(r rune) bool {
 }
 
 // yamlWords begin what the YAML library says without repeating what it has read.
-var yamlWords = []string{
-	"did not find expected", "could not find expected", "found ", "mapping values are not allowed", "block sequence entries are not allowed",
-	"mapping keys are not allowed", "block collection entries are not allowed", "exceeded max depth", "control characters are not allowed",
-	"invalid leading UTF-8 octet", "invalid trailing UTF-8 octet", "invalid length of a UTF-8 sequence", "invalid Unicode character",
-	"incomplete UTF-8 octet sequence", "document contains excessive aliasing", "map merge requires",
+func yamlWords() []string {
+	return []string{
+		"did not find expected", "could not find expected", "found ", "mapping values are not allowed", "block sequence entries are not allowed",
+		"mapping keys are not allowed", "block collection entries are not allowed", "exceeded max depth", "control characters are not allowed",
+		"invalid leading UTF-8 octet", "invalid trailing UTF-8 octet", "invalid length of a UTF-8 sequence", "invalid Unicode character",
+		"incomplete UTF-8 octet sequence", "document contains excessive aliasing", "map merge requires",
+	}
 }
 
 func generalWords(text string) string {
-	if slices.ContainsFunc(yamlWords, func(words string) bool { return strings.HasPrefix(text, words) }) {
+	if slices.ContainsFunc(yamlWords(), func(words string) bool { return strings.HasPrefix(text, words) }) {
 		return text
 	}
 	return "it cannot be read"

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// byteOrderMark may stand at the start of a source in UTF-8.
-var byteOrderMark = []byte("\uFEFF")
+// byteOrderMark may stand at the start of a source.
+const byteOrderMark = "\uFEFF"
 
 // blanks are what YAML takes for space between words and for the end of a line.
 const blanks = " \t\r\n"
@@ -33,7 +33,11 @@ func splitDocuments(s source) []*document {
 	}
 	for text := range bytes.Lines(s.text) {
 		line++
-		rest, cuts := marker(text, line == 1)
+		marked := text
+		if line == 1 {
+			marked = bytes.TrimPrefix(text, []byte(byteOrderMark))
+		}
+		rest, cuts := marker(marked)
 		if cuts {
 			next := line
 			if hasContent(rest) {
@@ -53,10 +57,7 @@ func splitDocuments(s source) []*document {
 
 // marker reports whether a line begins with the marker of a document, and returns what
 // follows it: a marker ends with the line, a space or a tab.
-func marker(line []byte, first bool) (rest []byte, ok bool) {
-	if first {
-		line = bytes.TrimPrefix(line, byteOrderMark)
-	}
+func marker(line []byte) (rest []byte, ok bool) {
 	rest, ok = bytes.CutPrefix(line, []byte("---"))
 	if !ok {
 		rest, ok = bytes.CutPrefix(line, []byte("..."))
@@ -95,14 +96,11 @@ func (d *document) unsplit() []Problem {
 	return nil
 }
 
-// hiddenLineEnds are the characters that YAML takes for the end of a line and most editors
-// do not show as one: text after a comment would be alive and look dead.
-var hiddenLineEnds = []string{"\r", "\u0085", "\u2028", "\u2029"}
-
-// hiddenLineEnd finds the first of them in a source.
+// hiddenLineEnd finds the first character of a source that YAML takes for the end of a line
+// and most editors do not show as one: text after a comment would be alive and look dead.
 func hiddenLineEnd(s source) (Problem, bool) {
 	at, found := len(s.text), ""
-	for _, end := range hiddenLineEnds {
+	for _, end := range []string{"\r", "\u0085", "\u2028", "\u2029"} {
 		if i := indexOfEnd(s.text[:at], end, s.text); i >= 0 {
 			at, found = i, end
 		}
