@@ -25,8 +25,9 @@ func newCopy(g *globals) *cobra.Command {
 		Use:   "cp [flags] POD:PATH PATH | PATH POD:PATH",
 		Short: "Copy files into and out of a container",
 		Long: "Copy files and trees between this machine and a running container, whose image needs no tar for it. Modes are kept,\n" +
-			"links are copied as links. What is copied in belongs to the user that the container runs as. No path and no\n" +
-			"link leads out of the container, or out of what is written here." +
+			"links are copied as links, and holes stay holes. What is copied in belongs to the user that the container runs\n" +
+			"as. No path and no link leads out of the container, or out of what is written here. Pipes, sockets and devices\n" +
+			"are left out, and a tree of more than 256 directories that lie in each other is refused." +
 			exitCodes("0 copied", "1 error", "5 refused manifest", "130 interrupted"),
 		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app",
 		ValidArgsFunction: g.completeCopy,

@@ -1,15 +1,18 @@
 package runtime
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -35,19 +38,31 @@ func (e *Engine) Files(ctx context.Context, desired *podspec.Desired, container 
 	if err != nil {
 		return nil, err
 	}
-	proc := fmt.Sprintf("/proc/%d", pid)
-	root, err := filecopy.OpenRoot(proc + "/root")
+	// One descriptor stands for this process and no other, also when its number is given to
+	// another one meanwhile: nothing can be opened through it then.
+	proc, err := os.Open(fmt.Sprintf("/proc/%d", pid))
 	if err != nil {
-		return nil, fmt.Errorf("container %s: its files cannot be reached: %w; podctl has to run as root in the machine's own pid namespace", container, err)
+		return nil, unreachable(container, err)
 	}
-	// The root is held from here on; that it is the container's is checked after that,
-	// since a number is given to another process once its own has ended.
+	files, err := filesOf(proc, container, id)
+	return files, errors.Join(err, proc.Close())
+}
+
+// filesOf opens the files of a process after it was made sure that it is the container's.
+func filesOf(proc *os.File, container, id string) (*ContainerFiles, error) {
 	owner, err := ownerOf(proc, id)
 	if err != nil {
-		root.Close() //nolint:errcheck,gosec // nothing was written through it
 		return nil, fmt.Errorf("container %s: %w", container, err)
 	}
+	root, err := filecopy.OpenRoot(proc, "root")
+	if err != nil {
+		return nil, unreachable(container, err)
+	}
 	return &ContainerFiles{Root: root, Owner: owner}, nil
+}
+
+func unreachable(container string, err error) error {
+	return fmt.Errorf("container %s: its files cannot be reached: %w; podctl has to run as root in the machine's own pid namespace", container, err)
 }
 
 // processOf asks the runtime for the number of a container's first process. The CRI
@@ -69,24 +84,49 @@ func (e *Engine) processOf(ctx context.Context, id string) (int, error) {
 
 // ownerOf reads who a process runs as, and makes sure that it is the container's: its
 // cgroup bears the container's id.
-func ownerOf(proc, id string) (filecopy.Owner, error) {
-	groups, err := os.ReadFile(proc + "/cgroup")
-	if err != nil || !bytes.Contains(groups, []byte(id)) {
-		return filecopy.Owner{}, fmt.Errorf("the process that the runtime names is not the container's; does podctl run in the machine's own pid namespace? (%w)", os.ErrNotExist)
+func ownerOf(proc *os.File, id string) (filecopy.Owner, error) {
+	groups, err := readProc(proc, "cgroup")
+	if err != nil || !inCgroupOf(groups, id) {
+		return filecopy.Owner{}, errors.Join(errors.New("the process that the runtime names is not the container's; does podctl run in the machine's own pid namespace?"), err)
 	}
-	status, err := os.ReadFile(proc + "/status")
+	status, err := readProc(proc, "status")
 	if err != nil {
 		return filecopy.Owner{}, err
 	}
-	ids := map[string]int{}
-	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) > 2 && (fields[0] == "Uid:" || fields[0] == "Gid:") {
-			// Real, effective, saved, file system.
-			if ids[fields[0]], err = strconv.Atoi(fields[2]); err != nil {
-				return filecopy.Owner{}, fmt.Errorf("reading %s/status: %w", proc, err)
-			}
+	uid, uidErr := effectiveID(status, "Uid:")
+	gid, gidErr := effectiveID(status, "Gid:")
+	return filecopy.Owner{UID: uid, GID: gid}, errors.Join(uidErr, gidErr)
+}
+
+// inCgroupOf reports whether a process is in the cgroup of a container, or in one below it: an
+// element of a path is the id, or has it between the runtime's prefix and ".scope" (systemd).
+func inCgroupOf(groups, id string) bool {
+	if id == "" {
+		return false
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(groups, func(r rune) bool { return strings.ContainsRune("/:\n", r) }), func(element string) bool {
+		name := strings.TrimSuffix(element, ".scope")
+		return name == id || strings.HasSuffix(name, "-"+id)
+	})
+}
+
+// effectiveID reads the effective id from a line of a process's status: real, effective,
+// saved, file system.
+func effectiveID(status, name string) (int, error) {
+	for line := range strings.Lines(status) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == name {
+			return strconv.Atoi(fields[2])
 		}
 	}
-	return filecopy.Owner{UID: ids["Uid:"], GID: ids["Gid:"]}, nil
+	return 0, fmt.Errorf("the status of the container's process has no %q", name)
+}
+
+func readProc(proc *os.File, name string) (string, error) {
+	fd, err := unix.Openat(int(proc.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: filepath.Join(proc.Name(), name), Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	text, err := io.ReadAll(f)
+	return string(text), errors.Join(err, f.Close())
 }

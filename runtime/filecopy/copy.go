@@ -7,10 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/nofollow"
 )
 
 // Options say how a copy is made.
@@ -18,24 +19,32 @@ type Options struct {
 	// Owner owns what is created; nil leaves it to the caller's process, and takes the
 	// set-user-id and set-group-id bits off.
 	Owner *Owner
-	// Progress is told of every file and of bytes as they are copied; it may be nil.
+	// Progress is told of every file and of bytes as they are copied; it may be nil. Holes
+	// are no bytes that are copied.
 	Progress func(files, bytes int64)
-	// Skipped is told of what is neither file, directory nor link; it may be nil.
+	// Skipped is told of what is left out; it may be nil. The name is fit for one line.
 	Skipped func(name, why string)
 }
 
 // Owner is a user and a group, by the ids of this machine.
 type Owner struct{ UID, GID int }
 
+// DepthMax is how many directories may lie in each other in what is copied, the first one
+// included. Each costs two descriptors while what is in it is copied, so that a process with the
+// usual limit of 1024 has enough. Trees that people make have less than fifty levels; a path of
+// more than 4096 bytes cannot even be opened.
+const DepthMax = 256
+
 // Copy copies what src is, a file or a directory with all that is in it, to the name
-// below dir. Modes are kept, links are copied as links. A file that is there is
-// replaced, a directory is added to.
+// below dir. Modes are kept, links are copied as links, holes of files stay holes. A file that is
+// there is replaced, a directory is added to. Of a file so much is copied as it had when it was
+// opened. After an error what was copied before stays.
 func Copy(ctx context.Context, src, dir *os.File, name string, opts Options) error {
 	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
 		return fmt.Errorf("%q is no name of a file", name)
 	}
 	c := &copier{ctx: ctx, opts: opts}
-	return c.entry(src, dir, name, name)
+	return c.entry(src, dir, &place{name: name})
 }
 
 type copier struct {
@@ -43,50 +52,70 @@ type copier struct {
 	opts Options
 	// files and bytes are what was copied so far.
 	files, bytes int64
+	// made is the directory into which all is copied; nil for a file.
+	made fs.FileInfo
 }
 
-// entry copies an open file or directory. shown is its name for people.
-func (c *copier) entry(src, dir *os.File, name, shown string) error {
-	if err := c.ctx.Err(); err != nil {
+// entry copies an open file or directory to a place in dir.
+func (c *copier) entry(src, dir *os.File, at *place) error {
+	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
 	info, err := src.Stat()
 	if err != nil {
-		return err
+		return at.wrap("reading", err)
 	}
 	switch {
 	case info.IsDir():
-		return c.directory(src, dir, name, shown)
+		return c.directory(src, info, dir, at)
 	case info.Mode().IsRegular():
-		return c.file(src, info, dir, name, shown)
+		return c.file(src, info, dir, at)
 	}
-	c.skip(shown, "it is neither file, directory nor link")
+	c.skip(at, notCopied)
 	return nil
 }
 
-func (c *copier) skip(name, why string) {
+// notCopied says why pipes, sockets and devices are left out.
+const notCopied = "it is neither file, directory nor link"
+
+func (c *copier) skip(at *place, why string) {
 	if c.opts.Skipped != nil {
-		c.opts.Skipped(name, why)
+		c.opts.Skipped(at.String(), why)
 	}
 }
 
-func (c *copier) file(src *os.File, info fs.FileInfo, dir *os.File, name, shown string) (err error) {
+func (c *copier) file(src *os.File, info fs.FileInfo, dir *os.File, at *place) (err error) {
+	if isAt(dir, at.name, info) {
+		return at.wrap("copying", errSame)
+	}
 	// A new file, never one that is there: it may be a link, or a program that runs.
-	if err = unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return named("replacing", shown, err)
+	if err = unix.Unlinkat(int(dir.Fd()), at.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return at.wrap("replacing", err)
 	}
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	out, err := openat(dir, at.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
-		return named("creating", shown, err)
+		return at.wrap("creating", err)
 	}
-	out := os.NewFile(uintptr(fd), name)
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err = io.Copy(out, &counted{c: c, r: src}); err != nil {
-		return named("copying", shown, err)
+	defer func() { err = errors.Join(err, at.wrap("closing", out.Close())) }()
+	if err = c.content(src, out, info.Size()); err != nil {
+		return at.wrap("copying", err)
 	}
 	c.files++
 	c.tell()
-	return named("giving its mode to", shown, c.settle(out, info.Mode()))
+	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
+}
+
+// errSame says that a copy would take its own place.
+var errSame = errors.New("source and destination are the same")
+
+// isAt reports whether a file is what lies at a name in a directory.
+func isAt(dir *os.File, name string, info fs.FileInfo) bool {
+	handle, there, err := nofollow.Handle(dir, name)
+	if err != nil {
+		return false
+	}
+	defer handle.Close() //nolint:errcheck // nothing was written through it
+	return os.SameFile(there, info)
 }
 
 // settle gives what was created its owner and then its mode, which a change of the
@@ -106,64 +135,83 @@ func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 	return f.Chmod(mode & kept)
 }
 
-func (c *copier) directory(src, dir *os.File, name, shown string) (err error) {
-	err = unix.Mkdirat(int(dir.Fd()), name, 0o700)
-	made := err == nil
+func (c *copier) directory(src *os.File, info fs.FileInfo, dir *os.File, at *place) (err error) {
+	switch {
+	case at.depth >= DepthMax:
+		return fmt.Errorf("copying %s: more than %d directories lie in each other there; copy what is below on its own, or remove it", at, DepthMax)
+	case c.made != nil && os.SameFile(c.made, info):
+		c.skip(at, "it is where the copy is written")
+		return nil
+	}
+	err = unix.Mkdirat(int(dir.Fd()), at.name, 0o700)
+	created := err == nil
 	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return named("creating", shown, err)
+		return at.wrap("creating", err)
 	}
-	out, err := openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	out, err := openat(dir, at.name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return named("opening", shown, err)
+		return at.wrap("opening", err)
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	names, err := src.Readdirnames(-1)
-	if err != nil {
-		return named("reading", shown, err)
+	defer func() { err = errors.Join(err, at.wrap("closing", out.Close())) }()
+	if isAt(out, ".", info) {
+		return at.wrap("copying", errSame)
 	}
-	for _, child := range names {
-		if err = c.child(src, out, child, path.Join(shown, child)); err != nil {
-			return err
+	if c.made == nil {
+		if c.made, err = out.Stat(); err != nil {
+			return at.wrap("reading", err)
 		}
 	}
-	if !made {
-		return nil
+	if err = c.children(src, out, at); err != nil || !created {
+		return err
 	}
-	info, err := src.Stat()
-	if err != nil {
-		return named("reading", shown, err)
-	}
-	return named("giving its mode to", shown, c.settle(out, info.Mode()))
+	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
 }
 
-// child copies one entry of a directory, without following a link.
-func (c *copier) child(dir, out *os.File, name, shown string) (err error) {
-	var st unix.Stat_t
-	if err = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return named("reading", shown, err)
+// namesAtOnce is how many names of a directory are held in memory.
+const namesAtOnce = 256
+
+func (c *copier) children(src, out *os.File, at *place) error {
+	for {
+		names, err := src.Readdirnames(namesAtOnce)
+		for _, name := range names {
+			if failed := c.child(src, out, at.below(name)); failed != nil {
+				return failed
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return at.wrap("reading", err)
+		}
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK:
-		return named("linking", shown, link(dir, out, name))
-	case unix.S_IFREG, unix.S_IFDIR:
-	default:
-		c.skip(shown, "it is neither file, directory nor link")
-		return nil
-	}
-	src, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return named("opening", shown, err)
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	return c.entry(src, out, name, shown)
 }
 
-// linkMax is the longest content of a link, in bytes (Linux: PATH_MAX).
-const linkMax = 4096
+// child copies one entry of a directory, without following a link. What is looked at is what
+// is opened, whatever its name stands for a moment later.
+func (c *copier) child(dir, out *os.File, at *place) (err error) {
+	handle, info, err := nofollow.Handle(dir, at.name)
+	if err != nil {
+		return at.wrap("reading", err)
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return at.wrap("linking", errors.Join(link(handle, out, at.name), handle.Close()))
+	case !info.IsDir() && !info.Mode().IsRegular():
+		c.skip(at, notCopied)
+		return handle.Close()
+	}
+	src, err := nofollow.Reopen(handle, unix.O_RDONLY, plain(at.name))
+	if err = errors.Join(err, handle.Close()); err != nil {
+		return at.wrap("opening", err)
+	}
+	defer func() { err = errors.Join(err, at.wrap("closing", src.Close())) }()
+	return c.entry(src, out, at)
+}
 
-func link(dir, out *os.File, name string) error {
-	target := make([]byte, linkMax)
-	n, err := unix.Readlinkat(int(dir.Fd()), name, target)
+func link(handle, out *os.File, name string) error {
+	target := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(handle.Fd()), "", target)
 	if err != nil {
 		return err
 	}
@@ -173,40 +221,18 @@ func link(dir, out *os.File, name string) error {
 	return unix.Symlinkat(string(target[:n]), int(out.Fd()), name)
 }
 
+// openat opens or creates a file in a directory, without following a link. Errors of the file
+// bear a name that is fit for a terminal.
 func openat(dir *os.File, name string, flags int) (*os.File, error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-func named(doing, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %s: %w", doing, name, err)
+	return os.NewFile(uintptr(fd), plain(name)), nil
 }
 
 func (c *copier) tell() {
 	if c.opts.Progress != nil {
 		c.opts.Progress(c.files, c.bytes)
 	}
-}
-
-// counted counts the bytes that are read, and ends with the context.
-type counted struct {
-	c *copier
-	r io.Reader
-}
-
-// Read reads and counts.
-func (r *counted) Read(p []byte) (int, error) {
-	if r.c.ctx.Err() != nil {
-		return 0, context.Cause(r.c.ctx)
-	}
-	n, err := r.r.Read(p)
-	r.c.bytes += int64(n)
-	r.c.tell()
-	return n, err
 }

@@ -113,7 +113,7 @@ func TestRootKeepsPathsIn(t *testing.T) {
 	make1(t, base+"/root/etc/hosts", "inside", 0o600)
 	link1(t, "/etc/hosts", base+"/root/absolute")
 	link1(t, "../../secret", base+"/root/up")
-	root, err := OpenRoot(base + "/root")
+	root, err := OpenRoot(opened(t, base), "root")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,17 +7,20 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/nofollow"
 )
 
 // Root is a directory that stands for the root of a file system: no path leads out of
 // it, and absolute links in it begin at it.
 type Root struct{ dir *os.File }
 
-// OpenRoot opens a root. The caller closes it.
-func OpenRoot(name string) (*Root, error) {
-	fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// OpenRoot opens a root by its name in a directory. The caller closes it, and may close the
+// directory before.
+func OpenRoot(dir *os.File, name string) (*Root, error) {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		return nil, &os.PathError{Op: "open", Path: path.Join(dir.Name(), name), Err: err}
 	}
 	return &Root{dir: os.NewFile(uintptr(fd), name)}, nil
 }
@@ -25,9 +28,22 @@ func OpenRoot(name string) (*Root, error) {
 // Close gives the root up.
 func (r *Root) Close() error { return r.dir.Close() }
 
-// Open opens a file or directory for reading.
+// Open opens a file or directory for reading, and nothing else: opening a device may do
+// something.
 func (r *Root) Open(name string) (*os.File, error) {
-	return r.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	handle, err := r.open(name, unix.O_PATH)
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close() //nolint:errcheck // nothing was written through it
+	info, err := handle.Stat()
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		err = errors.New("it is neither a file nor a directory")
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: plain(name), Err: err}
+	}
+	return nofollow.Reopen(handle, unix.O_RDONLY, plain(path.Base(name)))
 }
 
 func (r *Root) open(name string, flags uint64) (*os.File, error) {
@@ -36,9 +52,9 @@ func (r *Root) open(name string, flags uint64) (*os.File, error) {
 	})
 	switch {
 	case errors.Is(err, unix.ENOSYS):
-		return nil, fmt.Errorf("opening %s safely needs Linux 5.6: %w", name, err)
+		return nil, fmt.Errorf("opening %s safely needs Linux 5.6: %w", plain(name), err)
 	case err != nil:
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		return nil, &os.PathError{Op: "open", Path: plain(name), Err: err}
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
