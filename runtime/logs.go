@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	internalapi "k8s.io/cri-api/pkg/apis"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -207,13 +208,13 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	defer f.stderr.Flush()
 	opts := f.opts.Options
 	opts.Follow = opts.Follow && !f.opts.Previous
-	log := logfile.Log{Path: status.GetStatus().GetLogPath(), ContainerID: c.GetId()}
-	err = log.Read(ctx, &opts, &statusOnly{e: f.e}, f.stdout, f.stderr)
+	log := logfile.Log{Path: status.GetStatus().GetLogPath()}
+	running := func(ctx context.Context) (bool, error) { return f.e.stillRuns(ctx, c.GetId()) }
+	err = log.Read(ctx, &opts, running, f.stdout, f.stderr)
 	if ctx.Err() != nil {
 		return nil
 	}
-	// A record that is gone has no more to show.
-	return ignoreNotFound(err)
+	return err
 }
 
 // finished tells that no further run of the container will come.
@@ -229,20 +230,18 @@ func (f *logFollower) finished(ctx context.Context) bool {
 	return status.Phase == "Succeeded" || status.Phase == "Failed" || len(in.Observed.Sandboxes) == 0
 }
 
-// statusOnly is the one call that the log reader makes.
-type statusOnly struct {
-	internalapi.RuntimeService
-	e *Engine
-}
-
-// ContainerStatus asks the runtime for one container.
-func (s *statusOnly) ContainerStatus(ctx context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
+// stillRuns reports whether a container runs. One whose record is gone does not; one whose
+// runtime does not answer may.
+func (e *Engine) stillRuns(ctx context.Context, id string) (bool, error) {
 	var reply *runtimeapi.ContainerStatusResponse
-	err := s.e.Patiently(ctx, func() (err error) {
-		reply, err = s.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	err := e.Patiently(ctx, func() (err error) {
+		reply, err = e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		return err
 	})
-	return reply, err
+	if status.Code(err) == codes.Unavailable {
+		return true, nil
+	}
+	return reply.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, ignoreNotFound(err)
 }
 
 // Patiently asks again, for a minute, when the runtime does not answer: it may be restarted

@@ -3,6 +3,8 @@ package logfile
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +56,7 @@ func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 func showAll(t *testing.T, path string, opts *Options, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	out := &Shared{}
-	if err := (Log{path, "c"}).Read(t.Context(), opts, nil, out.Lines(stdout, ""), out.Lines(stderr, "")); err != nil && strings.Contains(err.Error(), "panic") {
+	if err := (Log{path}).Read(t.Context(), opts, nil, out.Lines(stdout, ""), out.Lines(stderr, "")); err != nil && strings.Contains(err.Error(), "panic") {
 		t.Error(err)
 	}
 }
@@ -104,18 +106,16 @@ func TestLogsThatHurtAreRefused(t *testing.T) {
 		"lines that are long enough": {file("ok.log", []byte(line+strings.Repeat("x", 1<<20-100)+"\n"+line)), ""},
 		"one that is gone":           {filepath.Join(dir, "gone.log"), ""},
 	} {
-		p := piece{path: c.path}
-		err := p.read(func(string, *int64) error { return nil })
+		var out bytes.Buffer
+		err := Log{c.path}.Read(t.Context(), &Options{}, nil, &out, &out)
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	var out bytes.Buffer
-	if err := unpack(&out, strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "larger than 5 bytes") || out.Len() > 6 {
-		t.Errorf("a file that becomes large: %v, %d bytes are written", err, out.Len())
-	}
-	if err := unpack(&out, strings.NewReader("12345"), 5); err != nil {
-		t.Error(err)
+	for text, want := range map[string]string{"123456": "larger than", "12345": "<nil>"} {
+		if got, err := io.ReadAll(&bounded{r: strings.NewReader(text), left: 5}); !strings.Contains(fmt.Sprint(err), want) || len(got) > 5 {
+			t.Errorf("a file that becomes large: %v, %d bytes are read", err, len(got))
+		}
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("%v is left beside the temporary files (%v)", left, err)

@@ -1,18 +1,15 @@
 // Package logfile reads what a runtime has written of one run of a container: the file that
-// is being written, and those that were rotated away before, compressed ones too. A file
-// that would fill memory or the disk, or never ends, is refused.
+// is being written, and those that were rotated away before, compressed ones too. The container
+// may have the directory of its log mounted, so that no link in it is followed, only regular
+// files are read, and what is checked is what is read. A file that would fill memory or the disk,
+// or never ends, is refused.
 package logfile
 
 import (
 	"context"
+	"errors"
 	"io"
-	"sync/atomic"
 	"time"
-
-	"github.com/go-logr/logr"
-	internalapi "k8s.io/cri-api/pkg/apis"
-	crilogs "k8s.io/cri-client/pkg/logs"
-	"k8s.io/klog/v2"
 )
 
 // Options choose what of a log is shown.
@@ -30,71 +27,115 @@ type Options struct {
 
 // Log is the log of one run of a container.
 type Log struct {
-	// Path is the file that is written, or was written last.
-	Path        string
-	ContainerID string
+	// Path is the file that is written, or was written last; empty when the runtime names none.
+	Path string
 }
 
-// Read shows the log. The runtime is asked whether the container still runs; only Follow
-// needs it.
-func (l Log) Read(ctx context.Context, opts *Options, runtime internalapi.RuntimeService, stdout, stderr io.Writer) error {
-	ctx = quiet(ctx)
-	pieces, err := piecesOf(l.Path, opts)
+// Running reports whether a container still runs.
+type Running func(ctx context.Context) (bool, error)
+
+// Read shows the log. A log that is not there, or not yet, has nothing to show. Only Follow
+// asks whether the container still runs.
+func (l Log) Read(ctx context.Context, opts *Options, running Running, stdout, stderr io.Writer) (err error) {
+	if l.Path == "" {
+		return nil
+	}
+	dir, err := openDir(l.Path)
 	if err != nil {
+		return missing(err)
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	out := newOutput(opts, stdout, stderr)
+	r := &reading{dir: dir, opts: opts, out: out}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err = r.pieces(ctx); err == nil && opts.Follow {
+		err = r.follow(ctx, running)
+	}
+	if errors.Is(err, errLimit) {
+		err = nil
+	}
+	return errors.Join(err, out.flush())
+}
+
+// reading is the way through the files of one log.
+type reading struct {
+	dir  *logDir
+	opts *Options
+	out  *output
+	// current is the file that is written, or was written last; nil while there is none. It had
+	// the name when it was opened.
+	current *source
+	name    string
+}
+
+func (r *reading) close() error {
+	if r.current == nil {
+		return nil
+	}
+	return r.current.close()
+}
+
+// pieces shows what has been written, the oldest file first, and leaves current where it ends.
+func (r *reading) pieces(ctx context.Context) error {
+	pieces, err := r.chosen()
+	if err == nil && r.opts.Follow && len(pieces) > 1 {
+		// The one before the last may have been rotated just now.
+		err = sleep(ctx, handover)
+	}
+	for i := 0; err == nil && i < len(pieces); i++ {
+		err = r.show(ctx, pieces[i])
+	}
+	return err
+}
+
+// show writes a file, or its last lines. Of a file of which only the last lines are shown, a
+// rest without an end of line is shown when it is followed, or when there are fewer lines.
+func (r *reading) show(ctx context.Context, p piece) (err error) {
+	s := r.current
+	if r.current == nil || p.name != r.name {
+		// Rotated away meanwhile: it is not there any more.
+		if s, err = r.dir.open(p.name); err != nil {
+			return missing(err)
+		}
+		defer func() { err = errors.Join(err, s.close()) }()
+	}
+	follow := r.opts.Follow && s == r.current
+	if follow {
+		err = s.beginFollowing(p.tail)
+	} else {
+		err = s.begin(p.tail)
+	}
+	if err == nil {
+		err = s.copy(ctx, r.out)
+	}
+	if err != nil || follow {
 		return err
 	}
-	limit := &byteLimit{max: opts.LimitBytes}
-	for i := range pieces {
-		last := i == len(pieces)-1
-		err := pieces[i].read(func(file string, tail *int64) error {
-			return crilogs.ReadLogs(ctx, file, l.ContainerID, &crilogs.LogOptions{
-				TailLines: tail, LimitBytes: limit.left(), Since: opts.Since, Follow: opts.Follow && last, Timestamp: opts.Timestamps,
-			}, runtime, limit.counting(stdout), limit.counting(stderr))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.copyRest(r.out)
 }
 
 // End shows the last lines of the file that was written last, as long as they lie in so
 // many bytes at its end.
-func (l Log) End(ctx context.Context, lines, span int64, w io.Writer) error {
-	if err := check(l.Path, span); err != nil {
+func (l Log) End(ctx context.Context, lines, span int64, w io.Writer) (err error) {
+	if l.Path == "" {
+		return errors.New("the runtime does not say where the log is")
+	}
+	dir, err := openDir(l.Path)
+	if err != nil {
 		return err
 	}
-	return crilogs.ReadLogs(quiet(ctx), l.Path, l.ContainerID, &crilogs.LogOptions{TailLines: &lines}, nil, w, w)
-}
-
-// quiet keeps the library from writing logs of its own.
-func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
-
-// byteLimit counts what is shown of a container over all pieces of its log.
-type byteLimit struct {
-	max     *int64
-	written atomic.Int64
-}
-
-// left is what may still be shown; nil when there is no limit.
-func (l *byteLimit) left() *int64 {
-	if l.max == nil {
-		return nil
+	defer func() { err = errors.Join(err, dir.close()) }()
+	s, err := dir.open(dir.base)
+	if err != nil {
+		return err
 	}
-	n := max(*l.max-l.written.Load(), 0)
-	return &n
-}
-
-func (l *byteLimit) counting(w io.Writer) io.Writer { return &countingWriter{w: w, limit: l} }
-
-type countingWriter struct {
-	w     io.Writer
-	limit *byteLimit
-}
-
-// Write writes and counts.
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.limit.written.Add(int64(n))
-	return n, err
+	defer func() { err = errors.Join(err, s.close()) }()
+	out := newOutput(&Options{}, w, w)
+	if err = s.beginWithin(lines, span); err == nil {
+		err = s.copy(ctx, out)
+	}
+	if err == nil {
+		err = s.copyRest(out)
+	}
+	return errors.Join(err, out.flush())
 }

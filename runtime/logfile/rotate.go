@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/nofollow"
 )
 
 // The kubelet's limits for the log of one container (containerLogMaxSize,
@@ -17,50 +19,58 @@ const (
 	filesMax = 5
 )
 
-// Full tells that a log which is being written is due to be rotated.
+// Full reports whether a log which is being written is due to be rotated. One that cannot be
+// looked at safely is not.
 func Full(path string) bool {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		// Moved aside and never opened again: the runtime was not told.
-		return true
+	dir, err := openDir(path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
 	}
-	return err == nil && info.Mode().IsRegular() && info.Size() >= sizeMax
+	defer dir.close() //nolint:errcheck // nothing was written through it
+	handle, info, err := nofollow.Handle(dir.f, dir.base)
+	if err != nil {
+		// Moved aside and never opened again: the runtime was not told.
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer handle.Close() //nolint:errcheck // nothing was written through it
+	return info.Mode().IsRegular() && info.Size() >= sizeMax
 }
 
-// DropOld removes the oldest of the files into which a log was moved aside.
-func DropOld(path string) error {
-	files, err := rotated(path)
+// Move renames a log to another name in its directory, on the descriptor of that directory, and
+// never in the place of another file. The error is fs.ErrExist when there is one, and
+// fs.ErrNotExist when there is no log.
+func Move(path, to string) (err error) {
+	if filepath.Dir(path) != filepath.Dir(to) {
+		return fmt.Errorf("moving %s: %s is in another directory", path, to)
+	}
+	dir, err := openDir(path)
 	if err != nil {
 		return err
 	}
-	for _, old := range files[:max(len(files)-(filesMax-1), 0)] {
-		if err := os.Remove(old); err != nil {
-			return fmt.Errorf("removing an old log: %w", err)
-		}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	fd := int(dir.f.Fd())
+	if err = unix.Renameat2(fd, dir.base, fd, filepath.Base(to), unix.RENAME_NOREPLACE); err != nil {
+		return fmt.Errorf("moving %s to %s: %w", path, filepath.Base(to), err)
 	}
 	return nil
 }
 
-// rotated are the files into which a log was moved aside, the oldest first, by the
-// kubelet's names: the file's own, a point and the time (and .gz).
-func rotated(path string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
+// DropOld removes the oldest of the files into which a log was moved aside.
+func DropOld(path string) (err error) {
+	dir, err := openDir(path)
 	if err != nil {
-		return nil, missing(err)
+		return missing(err)
 	}
-	var files []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), filepath.Base(path)+".") {
-			files = append(files, filepath.Join(filepath.Dir(path), entry.Name()))
+	defer func() { err = errors.Join(err, dir.close()) }()
+	files, err := dir.rotated()
+	if files == nil {
+		return err
+	}
+	// If there are too many, the next call removes more.
+	for _, old := range files[:max(len(files)-(filesMax-1), 0)] {
+		if err := missing(unix.Unlinkat(int(dir.f.Fd()), old.name, 0)); err != nil {
+			return fmt.Errorf("removing an old log: %s: %w", filepath.Join(dir.path, old.name), err)
 		}
 	}
-	return files, nil
-}
-
-// missing takes away the error about a file that is not there.
-func missing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return nil
 }

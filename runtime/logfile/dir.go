@@ -1,0 +1,118 @@
+package logfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/runtime/nofollow"
+)
+
+// ownLevels are the elements at the end of a log's path that belong to one pod (kubelet:
+// BuildContainerLogsDirectory): its directory, that of the container, and the file. The path of
+// a container of podctl is made of names, and that of another one is what the runtime says; in
+// both none of these is ever a link that is followed. What is above them, the log root, may be a
+// link of root's own.
+const ownLevels = 3
+
+// rotatedMax is how many rotated files of one log are looked at: a runtime leaves five.
+const rotatedMax = 1000
+
+// logDir is the open directory of a log.
+type logDir struct {
+	f *os.File
+	// path and base are the directory's path and the name of the file that is written.
+	path, base string
+}
+
+func openDir(path string) (*logDir, error) {
+	f, err := nofollow.Dir(filepath.Dir(path), ownLevels-1)
+	if err != nil {
+		return nil, fmt.Errorf("opening the directory of a log: %w", err)
+	}
+	return &logDir{f: f, path: filepath.Dir(path), base: filepath.Base(path)}, nil
+}
+
+func (d *logDir) close() error { return d.f.Close() }
+
+// open opens a regular file of the log.
+func (d *logDir) open(name string) (*source, error) {
+	s := &source{path: filepath.Join(d.path, name), zip: strings.HasSuffix(name, ".gz"), left: -1}
+	var err error
+	if s.file, s.info, err = nofollow.Regular(d.f, name); err != nil {
+		return nil, s.wrap(err)
+	}
+	return s, nil
+}
+
+// aside is a file into which a log was moved.
+type aside struct {
+	name string
+	info fs.FileInfo
+}
+
+// rotated are the regular files into which a log was moved aside, the oldest first, by the
+// kubelet's names: the file's own, a point and the time (and .gz; .tmp is one that is being
+// compressed). Of too many only the newest
+// are returned, and errTooMany.
+func (d *logDir) rotated() ([]aside, error) {
+	if _, err := d.f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", d.path, err)
+	}
+	names, tooMany, err := d.asideNames()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", d.path, err)
+	}
+	var files []aside
+	for _, name := range names {
+		handle, info, err := nofollow.Handle(d.f, name)
+		if err == nil {
+			err = handle.Close()
+		}
+		if missing(err) != nil {
+			return nil, fmt.Errorf("reading %s: %w", filepath.Join(d.path, name), err)
+		}
+		if err == nil && info.Mode().IsRegular() {
+			files = append(files, aside{name: name, info: info})
+		}
+	}
+	if tooMany {
+		return files, fmt.Errorf("reading %s: more than %d files are named %s.…: remove those that no runtime wrote", d.path, rotatedMax, d.base)
+	}
+	return files, nil
+}
+
+// asideNames are the names, sorted; it holds few of them, however many there are.
+func (d *logDir) asideNames() (names []string, tooMany bool, err error) {
+	for {
+		some, err := d.f.Readdirnames(rotatedMax)
+		for _, name := range some {
+			if strings.HasPrefix(name, d.base+".") && !strings.HasSuffix(name, ".tmp") {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		if len(names) > rotatedMax {
+			names, tooMany = slices.Clone(names[len(names)-rotatedMax:]), true
+		}
+		if errors.Is(err, io.EOF) {
+			return names, tooMany, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// missing takes away the error about a file that is not there.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

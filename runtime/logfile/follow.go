@@ -1,0 +1,177 @@
+package logfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// followPeriod is how often a log is looked at of which no change is heard.
+	followPeriod = time.Second
+	// handover is how long a runtime may still write to a file after it has begun the next.
+	handover = 50 * time.Millisecond
+)
+
+// follow goes on with what is written, over rotations, until the container has ended and all
+// is shown.
+func (r *reading) follow(ctx context.Context, running Running) error {
+	w := watch(r.dir.f)
+	defer w.close()
+	for ended := false; ; {
+		advanced, err := r.advance(ctx)
+		switch {
+		case err != nil:
+			return err
+		case advanced:
+			continue
+		case ended:
+			return r.rest()
+		}
+		if err = r.out.flush(); err != nil {
+			return err
+		}
+		alive, err := running(ctx)
+		if err != nil {
+			return err
+		}
+		if ended = !alive; ended {
+			continue
+		}
+		if err = w.wait(ctx, followPeriod); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *reading) rest() error {
+	if r.current == nil {
+		return nil
+	}
+	return r.current.copyRest(r.out)
+}
+
+// advance shows what has come, and goes to the next file if the log was rotated.
+func (r *reading) advance(ctx context.Context) (bool, error) {
+	if err := r.drain(ctx); err != nil {
+		return false, err
+	}
+	next, err := r.successor()
+	if err != nil || next == nil {
+		return false, err
+	}
+	if r.current != nil {
+		err = errors.Join(r.out.flush(), sleep(ctx, handover))
+	}
+	if err == nil {
+		err = r.drain(ctx)
+	}
+	if err == nil {
+		err = r.rest()
+	}
+	if err = errors.Join(err, r.close()); err != nil {
+		r.current = nil
+		return false, next.closed(err)
+	}
+	r.current = next
+	return true, r.current.beginFollowing(nil)
+}
+
+func (r *reading) drain(ctx context.Context) error {
+	if r.current == nil {
+		return nil
+	}
+	return r.current.copy(ctx, r.out)
+}
+
+// successor opens the file that was begun after the current one; nil when there is none.
+func (r *reading) successor() (*source, error) {
+	next, err := r.dir.open(r.dir.base)
+	if err != nil {
+		return nil, missing(err)
+	}
+	if r.current == nil {
+		return next, nil
+	}
+	if os.SameFile(next.info, r.current.info) {
+		return nil, next.close()
+	}
+	// It may have been rotated several times: those between are read too.
+	files, err := r.dir.rotated()
+	if err != nil {
+		return nil, next.closed(err)
+	}
+	for i, f := range files[:max(len(files)-1, 0)] {
+		if os.SameFile(f.info, r.current.info) {
+			if err = next.close(); err != nil {
+				return nil, err
+			}
+			return r.dir.open(files[i+1].name)
+		}
+	}
+	return next, nil
+}
+
+// watcher hears of changes in a directory.
+type watcher struct {
+	// file is nil when nothing can be heard.
+	file   *os.File
+	buffer [4096]byte
+}
+
+// watch begins to hear. Where the system has no watch left, the log is looked at now and then.
+func watch(dir *os.File) *watcher {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return &watcher{}
+	}
+	w := &watcher{file: os.NewFile(uintptr(fd), "inotify")}
+	// By its descriptor: the name may stand for another directory by now.
+	const changes = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
+	if _, err = unix.InotifyAddWatch(fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), changes); err != nil {
+		w.close()
+		w.file = nil
+	}
+	return w
+}
+
+func (w *watcher) close() {
+	if w.file != nil {
+		w.file.Close() //nolint:errcheck,gosec // nothing was written to it
+	}
+}
+
+// wait ends with a change, or after a time.
+func (w *watcher) wait(ctx context.Context, limit time.Duration) error {
+	if w.file == nil {
+		return sleep(ctx, limit)
+	}
+	if err := w.file.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		w.file.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck,gosec // it wakes the reader
+	})
+	defer stop()
+	_, err := w.file.Read(w.buffer[:])
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil
+	}
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

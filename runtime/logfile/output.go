@@ -1,0 +1,95 @@
+package logfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// errLimit says that all bytes that were asked for are shown.
+var errLimit = errors.New("the limit is reached")
+
+// timeFormat is that of the times before lines: of one width.
+const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
+// output shows entries. What goes to one stream in a row is written at once, and the order of
+// the streams stays.
+type output struct {
+	opts    *Options
+	streams map[string]io.Writer
+	// to is the stream that the buffer belongs to.
+	to     string
+	buffer *bufio.Writer
+	// remain is how many bytes may still be shown.
+	remain int64
+	// inLine is true when the last entry was a part of a line.
+	inLine bool
+	stamp  []byte
+}
+
+func newOutput(opts *Options, stdout, stderr io.Writer) *output {
+	o := &output{
+		opts: opts, buffer: bufio.NewWriterSize(io.Discard, blockSize), remain: math.MaxInt64,
+		streams: map[string]io.Writer{string(runtimeapi.Stdout): stdout, string(runtimeapi.Stderr): stderr},
+	}
+	if opts.LimitBytes != nil {
+		o.remain = *opts.LimitBytes
+	}
+	return o
+}
+
+// put shows an entry, unless it is too old. A time stands before the first part of a line.
+func (o *output) put(e *entry) error {
+	first := !o.inLine
+	o.inLine = len(e.text) > 0 && e.text[len(e.text)-1] != '\n'
+	if e.at.Before(o.opts.Since) {
+		return nil
+	}
+	if err := o.turn(e.stream); err != nil {
+		return err
+	}
+	if o.opts.Timestamps && first {
+		o.stamp = append(e.at.AppendFormat(o.stamp[:0], timeFormat), ' ')
+		if err := o.write(o.stamp); err != nil {
+			return err
+		}
+	}
+	if err := o.write(e.text); err != nil {
+		return err
+	}
+	if o.remain <= 0 {
+		return errLimit
+	}
+	return nil
+}
+
+// turn goes on with a stream.
+func (o *output) turn(stream string) error {
+	w, known := o.streams[stream]
+	switch {
+	case !known:
+		return fmt.Errorf("the log has a line of the unknown stream %.20q", stream)
+	case stream == o.to:
+		return nil
+	}
+	if err := o.buffer.Flush(); err != nil {
+		return err
+	}
+	o.buffer.Reset(w)
+	o.to = stream
+	return nil
+}
+
+// write cuts what is longer than what may still be shown.
+func (o *output) write(text []byte) error {
+	n, err := o.buffer.Write(text[:min(int64(len(text)), o.remain)])
+	o.remain -= int64(n)
+	return err
+}
+
+// flush writes what is in the buffer.
+func (o *output) flush() error { return o.buffer.Flush() }
