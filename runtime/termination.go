@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/nofollow"
 )
 
 // How much of a container's last words is read (kubelet: kubecontainer's
@@ -62,18 +61,21 @@ func terminationFile(s *runtimeapi.ContainerStatus, path string) (string, error)
 	return "", nil
 }
 
-// endOf reads the last bytes of a file.
+// messageLevels are the elements at the end of the path of a termination message that may be no
+// links: the directory with the containers of a pod, that of one container, and the file. A
+// container can write to the file, and to the directories if it has them mounted.
+const messageLevels = 3
+
+// endOf reads the last bytes of a regular file.
 func endOf(path string, size int64) (text string, err error) {
-	// Without waiting: it may be a pipe that nobody writes to.
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, info, err := nofollow.File(path, messageLevels)
+	if errors.Is(err, nofollow.ErrNotRegular) {
+		return "", nil // Nobody's words: it may be a pipe that nobody writes to.
+	}
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return "", err
-	}
 	if _, err = f.Seek(max(info.Size()-size, 0), io.SeekStart); err != nil {
 		return "", err
 	}
@@ -84,7 +86,7 @@ func endOf(path string, size int64) (text string, err error) {
 // endOfLog is the end of a container's log.
 func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
 	var out bytes.Buffer
-	log := logfile.Log{Path: s.GetLogPath(), ContainerID: s.GetId()}
+	log := logfile.Log{Path: s.GetLogPath()}
 	if err := log.End(ctx, messageLogLines, messageLogSpan, &out); err != nil {
 		text := "Error on reading termination message from logs: " + err.Error()
 		return text[:min(len(text), messageLogBytes)]
