@@ -10,7 +10,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/plan"
@@ -19,10 +19,10 @@ import (
 
 // bundle collects the files of an archive, all without values of Secrets.
 type bundle struct {
-	scrub podspec.Scrubber
-	at    time.Time
-	names []string
-	texts map[string][]byte
+	redactor *redaction.Redactor
+	at       time.Time
+	names    []string
+	texts    map[string][]byte
 	// problems are what is not in it, and why.
 	problems []error
 }
@@ -31,7 +31,7 @@ type bundle struct {
 // and named in it: a bug report is written when something does not work.
 func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.Engine, doc *doctorDocument) error {
 	applied, unreadable, err := runtime.Applied(g.layout())
-	b := &bundle{scrub: newScrubber(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
+	b := &bundle{redactor: newRedactor(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
 	b.addDocument("doctor.json", doc)
 	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
@@ -49,7 +49,7 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 		b.addPods(ctx, engine, applied)
 	}
 	if err = errors.Join(b.problems...); err != nil {
-		b.add("problems.txt", []byte(b.scrub.Text(err.Error())+"\n"))
+		b.add("problems.txt", []byte(b.redactor.Text(err.Error())+"\n"))
 	}
 	text, err := b.archive()
 	if err == nil {
@@ -79,7 +79,7 @@ func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []
 	}
 	var text bytes.Buffer
 	b.problems = append(b.problems, recording.Write(&text))
-	b.add("snapshot.json", scrubJSON(b.scrub, text.Bytes()))
+	b.add("snapshot.json", redactJSON(b.redactor, text.Bytes()))
 	b.addDocument("plan.json", planDocument(plans))
 }
 
@@ -89,7 +89,7 @@ func (b *bundle) addDocument(name string, value any) {
 		b.problems = append(b.problems, fmt.Errorf("%s: %w", name, err))
 		return
 	}
-	b.add(name, scrubJSON(b.scrub, text.Bytes()))
+	b.add(name, redactJSON(b.redactor, text.Bytes()))
 }
 
 func (b *bundle) add(name string, text []byte) {

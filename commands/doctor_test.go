@@ -93,12 +93,12 @@ func unpacked(t *testing.T, file string) map[string]string {
 	}
 }
 
-func TestScrub(t *testing.T) {
+func TestRedactJSON(t *testing.T) {
 	secrets := map[string][]byte{
 		"word": []byte("hunter2"), "longer": []byte("hunter2-and-more"), "quoted": []byte(`pass"word` + "\n"), "bool": []byte("true"),
 		"file": []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"), "short": []byte("a"),
 	}
-	s := newScrubber([]runtime.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
+	s := newRedactor([]runtime.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
 		Secrets: map[string]*v1.Secret{"s": {Data: secrets, StringData: map[string]string{"x": "stringly"}}},
 	}}}})
 	document := map[string]any{
@@ -116,8 +116,8 @@ func TestScrub(t *testing.T) {
 		"true": true, "number": 12.0, "short": "a bad day", "quotes": `say "(secret)"`,
 	}
 	var got map[string]any
-	if err := json.Unmarshal(scrubJSON(s, text), &got); err != nil {
-		t.Fatalf("%v\n%s", err, scrubJSON(s, text))
+	if err := json.Unmarshal(redactJSON(s, text), &got); err != nil {
+		t.Fatalf("%v\n%s", err, redactJSON(s, text))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

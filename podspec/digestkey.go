@@ -70,6 +70,11 @@ func IsSecretDigest(text string) bool {
 	return strings.Contains(text, SecretDigestPrefix) || strings.Contains(text, legacySecretPrefix)
 }
 
+// isSecretDigest reports whether a text is such a digest and nothing else.
+func isSecretDigest(text string) bool {
+	return strings.HasPrefix(text, SecretDigestPrefix) || strings.HasPrefix(text, legacySecretPrefix)
+}
+
 // Sameness is what comparing two digests tells.
 type Sameness int
 

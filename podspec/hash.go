@@ -41,6 +41,9 @@ const (
 	sealedHashVersion = "v2:"
 )
 
+// secretStandIn is in the place of secret values in what the open part of a hash covers.
+const secretStandIn = "(secret)"
+
 // KnownSpecHash reports whether a spec hash is of a version that can be compared. What
 // another version says is not known, and not knowing is no reason to kill.
 func KnownSpecHash(hash string) bool {
@@ -58,7 +61,7 @@ func (d *Desired) containerSpecHash(c *v1.Container) string {
 	var digests []namedDigest
 	tree := d.containerProjection(c, func(e EnvVar) string {
 		digests = append(digests, namedDigest{name: e.Name, digest: d.secretDigest([]byte(e.Value))})
-		return hidden
+		return secretStandIn
 	})
 	if len(digests) == 0 {
 		return specHashVersion + hashTree(tree)

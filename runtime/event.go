@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -67,26 +66,6 @@ func (e *StepError) Error() string {
 
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
-
-// scrubbedError says what another says, without the values of Secrets.
-type scrubbedError struct {
-	text string
-	err  error
-}
-
-func (e *scrubbedError) Error() string { return e.text }
-
-func (e *scrubbedError) Unwrap() error { return e.err }
-
-func withoutSecrets(scrub podspec.Scrubber, err error) error {
-	if err == nil {
-		return nil
-	}
-	if text := scrub.Text(err.Error()); text != err.Error() {
-		return &scrubbedError{text: text, err: err}
-	}
-	return err
-}
 
 // surpriseError says that the world was not as observed: the pass ends, looks
 // again and makes a new plan.

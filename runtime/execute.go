@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -30,10 +31,10 @@ type execution struct {
 	snapshot *snapshot.Pod
 	journal  *state.Journal
 	opts     Options
-	// scrub takes out what runtimes, hooks and probes repeat of Secrets, of those before
+	// redactor takes out what runtimes, hooks and probes repeat of Secrets, of those before
 	// as well.
-	scrub podspec.Scrubber
-	slots chan struct{}
+	redactor *redaction.Redactor
+	slots    chan struct{}
 	// stops bounds the stops, which take no slot.
 	stops crowd
 	// debug is the container that the plan starts beside the manifest; nil as a rule.
@@ -100,8 +101,8 @@ func (t *turn) end() {
 func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
 	x := &execution{
 		e: e, plan: p, desired: in.Desired, snapshot: s, journal: s.Journal, opts: opts,
-		scrub: podspec.NewScrubber(in.Desired, s.Journal.Applied),
-		slots: make(chan struct{}, maxConcurrent), stops: make(crowd, maxConcurrent), turns: map[string]*turn{}, states: map[string]stepState{},
+		redactor: s.Journal.Redactor(in.Desired),
+		slots:    make(chan struct{}, maxConcurrent), stops: make(crowd, maxConcurrent), turns: map[string]*turn{}, states: map[string]stepState{},
 	}
 	x.act, x.begun = x.do, func() {}
 	x.yield.images, x.yield.started, x.yield.created = in.Observed.Images, map[string]string{}, map[string]creation{}
@@ -200,7 +201,7 @@ func (x *execution) perform(ctx context.Context, s *plan.Step) *Event {
 	x.report(Event{Kind: StepStarted, Step: s, Time: began})
 	detail, err := x.act(ctx, s)
 	end(err)
-	err = withoutSecrets(x.scrub, err)
+	err = x.redactor.Error(err)
 	ended := x.e.now()
 	ev := &Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
 	if err != nil {
@@ -263,7 +264,7 @@ func (x *execution) fail(s *plan.Step, err error) error {
 func (x *execution) report(ev Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	ev.Pod, ev.Detail = x.plan.Pod, x.scrub.Text(ev.Detail)
+	ev.Pod, ev.Detail = x.plan.Pod, x.redactor.Text(ev.Detail)
 	x.told.note(&ev)
 	if x.opts.Report != nil {
 		x.opts.Report(ev)
@@ -321,7 +322,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	case err != nil:
 		return outcome, err
 	case x.surprise != nil:
-		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, withoutSecrets(x.scrub, x.surprise))
+		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.redactor.Error(x.surprise))
 	case ctx.Err() != nil:
 		return outcome, x.cutOff(context.Cause(ctx))
 	}

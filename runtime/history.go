@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/state"
@@ -169,7 +169,7 @@ func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[strin
 
 // write adds what was collected to the pod's history. What cannot be written there
 // is lost, and nothing else.
-func (c *chronicle) write(pod state.Pod, ref plan.PodRef, scrub podspec.Scrubber) error {
+func (c *chronicle) write(pod state.Pod, ref plan.PodRef, redactor *redaction.Redactor) error {
 	if len(c.events)+len(c.spans) == 0 {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (c *chronicle) write(pod state.Pod, ref plan.PodRef, scrub podspec.Scrubber
 	}
 	h.Pod = ref
 	for i := range c.events {
-		c.events[i].Message = scrub.Text(c.events[i].Message)
+		c.events[i].Message = redactor.Text(c.events[i].Message)
 	}
 	h.Add(c.events...)
 	h.Mark(c.spans...)

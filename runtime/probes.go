@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -123,7 +124,7 @@ func (e *UnrecordedError) Unwrap() error { return e.Err }
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts ProbeOptions) []ProbeReport {
 	q := &inquiry{e: e, desired: desired, observed: s.Observed(plan.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
-	q.scrub = podspec.NewScrubber(desired, q.observed.Journal.Applied)
+	q.redactor = s.Journal.Redactor(desired)
 	if opts.Memory != nil {
 		for id, records := range q.observed.Journal.Probes {
 			if opts.Memory[id] == nil {
@@ -153,7 +154,7 @@ type inquiry struct {
 	observed plan.Observed
 	now      time.Time
 	opts     ProbeOptions
-	scrub    podspec.Scrubber
+	redactor *redaction.Redactor
 }
 
 // list names every probe that was asked for, with the reason for those that
@@ -219,7 +220,7 @@ func (q *inquiry) newest(name string) *plan.Container {
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
 	// It may repeat what the container was given, or the one before.
-	runner := probe.Runner{Exec: q.e.execSync, Clean: q.scrub.Text}
+	runner := probe.Runner{Exec: q.e.execSync, Clean: q.redactor.Text}
 	r.Result = runner.Run(ctx, r.probe, probe.Target{
 		ContainerID: r.ContainerID, Container: ref.Container,
 		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
@@ -291,7 +292,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *snapshot.
 	var told chronicle
 	told.probes(s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, podspec.NewScrubber(j.Applied)))
+	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, j.Redactor(nil)))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers that are

@@ -48,6 +48,7 @@ func (x *execution) begin() error {
 		}
 		return nil
 	}
+	j.KeepEarlierSecrets(x.desired)
 	j.Applied, j.AppliedAt, j.Source = x.desired, x.e.now(), x.desired.Source
 	j.Generation++
 	j.Deletion = nil
@@ -101,7 +102,7 @@ func (x *execution) remember() error {
 // chronicle writes down what happened in the pass. A pass does not fail for it.
 func (x *execution) chronicle() {
 	x.told.holds(x.e.now(), x.plan)
-	if err := x.told.write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, x.scrub); err != nil {
+	if err := x.told.write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, x.redactor); err != nil {
 		x.warn(err.Error())
 	}
 }
@@ -214,7 +215,7 @@ func (x *execution) noteFailure(container string, err error) {
 		x.journal.StartErrors = map[string]plan.StartError{}
 	}
 	x.journal.StartErrors[container] = plan.StartError{
-		Reason: reasonOf(err, "RunContainerError"), Message: x.scrub.Text(err.Error()), At: x.e.now(),
+		Reason: reasonOf(err, "RunContainerError"), Message: x.redactor.Text(err.Error()), At: x.e.now(),
 	}
 }
 

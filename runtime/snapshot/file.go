@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -132,13 +133,13 @@ func (s *Pod) file() (*snapshotFile, error) {
 	f.Sandboxes, errs[0] = encodeAll(s.Sandboxes)
 	f.Runtime.Conditions, errs[1] = encodeAll(s.Runtime.Status.GetStatus().GetConditions())
 	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
-	scrub := s.scrubber()
+	redactor := s.Journal.Redactor(nil)
 	for _, c := range s.Containers {
-		text, err := Encode(scrubbed(scrub, s.upgraded(c.Status)))
+		text, err := Encode(redacted(redactor, s.upgraded(c.Status)))
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: scrub.Text(c.LastWords), LogFull: c.LogFull})
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: redactor.Text(c.LastWords), LogFull: c.LogFull})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
@@ -148,17 +149,9 @@ func (s *Pod) file() (*snapshotFile, error) {
 	return f, errors.Join(errs[:]...)
 }
 
-// scrubber knows the Secrets of the pod, which programs may have repeated.
-func (s *Pod) scrubber() podspec.Scrubber {
-	if s.Journal == nil {
-		return podspec.NewScrubber()
-	}
-	return podspec.NewScrubber(s.Journal.Applied)
-}
-
-// scrubbed is a status without the Secrets that are in the words of others.
-func scrubbed(scrub podspec.Scrubber, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
-	clean := scrub.Text(status.GetMessage())
+// redacted is a status without the Secrets that are in the words of others.
+func redacted(redactor *redaction.Redactor, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
+	clean := redactor.Text(status.GetMessage())
 	if clean == status.GetMessage() {
 		return status
 	}

@@ -1,13 +1,16 @@
 package state
 
 import (
+	"bytes"
 	"cmp"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -57,6 +60,9 @@ type Journal struct {
 	Owed map[string]string `json:"owed,omitempty"`
 	// Left is what ran when podctl made its last pass.
 	Left *plan.Left `json:"left,omitempty"`
+	// EarlierSecrets are the values of Secrets that were applied before and are no more, by
+	// generation, the oldest first (KeepEarlierSecrets). They leave this file for nowhere.
+	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`
 }
 
 // Deletion is a deletion that has begun: since when, and how many seconds containers have
@@ -125,4 +131,71 @@ func (j *Journal) name() {
 	if j.Applied != nil && j.Applied.Pod != nil {
 		j.Pod = plan.RefOf(j.Applied.Pod)
 	}
+}
+
+// The bounds of what is kept of earlier Secrets: so many generations, and bytes together.
+const (
+	earlierGenerations = 8
+	earlierBytes       = 8 << 20
+)
+
+// KeepEarlierSecrets keeps the values of Secrets that were applied last and that another
+// manifest, which takes their place, has no more. Containers and programs from before may
+// still repeat them, so they are left out of texts until the pod is deleted. Generations that
+// differ count; the oldest are dropped.
+func (j *Journal) KeepEarlierSecrets(next *podspec.Desired) {
+	if j.Applied == nil || next == nil {
+		return
+	}
+	current := next.Objects.SecretValues()
+	var gone [][]byte
+	for _, value := range j.Applied.Objects.SecretValues() {
+		if !slices.ContainsFunc(current, func(other []byte) bool { return bytes.Equal(value, other) }) {
+			gone = append(gone, value)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	kept := append(slices.Clone(j.EarlierSecrets), gone)
+	for len(kept) > 1 && (len(kept) > earlierGenerations || bytesOf(kept) > earlierBytes) {
+		kept = kept[1:]
+	}
+	j.EarlierSecrets = kept
+}
+
+func bytesOf(generations [][][]byte) int {
+	total := 0
+	for _, values := range generations {
+		for _, value := range values {
+			total += len(value)
+		}
+	}
+	return total
+}
+
+// SecretValues lists the values of all Secrets that the journal knows, those of earlier
+// generations too.
+func (j *Journal) SecretValues() [][]byte {
+	var values [][]byte
+	if j.Applied != nil {
+		values = j.Applied.Objects.SecretValues()
+	}
+	for _, earlier := range j.EarlierSecrets {
+		values = append(values, earlier...)
+	}
+	return values
+}
+
+// Redactor returns a redactor of all Secrets that the journal knows, and of those of a
+// manifest that may be applied next; nil for none. The journal may be nil.
+func (j *Journal) Redactor(next *podspec.Desired) *redaction.Redactor {
+	var values [][]byte
+	if j != nil {
+		values = j.SecretValues()
+	}
+	if next != nil {
+		values = append(values, next.Objects.SecretValues()...)
+	}
+	return redaction.New(values...)
 }

@@ -8,6 +8,7 @@ import (
 // the values of Secrets.
 func (j *Journal) WithoutSecrets() *Journal {
 	without := *j
+	without.EarlierSecrets = nil
 	if j.Applied != nil {
 		without.Applied = j.Applied.WithoutSecrets()
 	}

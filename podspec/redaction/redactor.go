@@ -1,0 +1,114 @@
+// Package redaction takes the values of secrets out of texts that others wrote: messages
+// of programs, errors of runtimes, answers of probes. They may repeat a value as it is, in
+// quotes, escaped, encoded, wrapped or cut off.
+//
+// A text is compared as it is and as it reads once escapes and encodings are undone, so
+// that no form has to be listed. What is found is replaced in the text as it was given.
+//
+// In: values of secrets and a text. Out: the text. The package reads and writes nothing.
+package redaction
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Hidden stands where the value of a secret was.
+const Hidden = "(secret)"
+
+// Redactor takes values of secrets out of texts. A nil Redactor takes out nothing. It may
+// be used from several goroutines.
+type Redactor struct {
+	index func() *index
+}
+
+// New returns a redactor of the values; nil when none of them is long enough to be looked
+// for. The values are not copied and must not be changed. What is needed to find them is
+// computed with the first text.
+func New(values ...[]byte) *Redactor {
+	var kept [][]byte
+	for _, value := range values {
+		if len(value) >= shortest {
+			kept = append(kept, value)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return &Redactor{index: sync.OnceValue(func() *index { return newIndex(kept) })}
+}
+
+// Text returns a text without the values. It takes time in proportion to the length of the
+// text, whatever the values are.
+func (r *Redactor) Text(text string) string {
+	if r == nil || len(text) < shortest {
+		return text
+	}
+	s := &scan{index: r.index(), hidden: make([]bool, len(text))}
+	s.read(viewOf(text), maxEncodings)
+	return s.render(text)
+}
+
+// redactedError is an error in other words.
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+func (e *redactedError) Unwrap() error { return e.err }
+
+// Error returns an error that says the same without the values, and unwraps to the one
+// given. That one is returned when there is nothing to take out.
+func (r *Redactor) Error(err error) error {
+	if r == nil || err == nil {
+		return err
+	}
+	if text := r.Text(err.Error()); text != err.Error() {
+		return &redactedError{text: text, err: err}
+	}
+	return err
+}
+
+// render replaces what is hidden. A character goes as a whole, and what was replaced
+// before stays as it is: the word in it may be somebody's password.
+func (s *scan) render(text string) string {
+	if !s.found {
+		return text
+	}
+	s.keepMarkers(text)
+	var b strings.Builder
+	before := false
+	for i := 0; i < len(text); {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		now := false
+		for j := i; j < i+size; j++ {
+			now = now || s.hidden[j]
+		}
+		switch {
+		case !now:
+			b.WriteString(text[i : i+size])
+		case !before:
+			b.WriteString(Hidden)
+		}
+		before = now
+		i += size
+	}
+	return b.String()
+}
+
+func (s *scan) keepMarkers(text string) {
+	for at := 0; ; {
+		i := strings.Index(text[at:], Hidden)
+		if i < 0 {
+			return
+		}
+		at += i
+		for j := at; j < at+len(Hidden); j++ {
+			s.hidden[j] = true
+		}
+		at += len(Hidden)
+	}
+}

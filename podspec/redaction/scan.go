@@ -1,0 +1,175 @@
+package redaction
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// maxEncodings is how many encodings around each other are undone: a base64 document in
+// which credentials are base64 once more, and one around both.
+const maxEncodings = 3
+
+// scan is one search in one text.
+type scan struct {
+	index *index
+	// hidden tells of every byte of the text whether it goes.
+	hidden []bool
+	found  bool
+}
+
+// read searches a view, what it reads once its escapes are undone, and what the encodings
+// in it stand for.
+func (s *scan) read(v view, encoded int) {
+	changed := true
+	for level := 0; changed && level <= maxLevels; level++ {
+		s.search(v)
+		next := v
+		if next, changed = v.unescaped(); changed {
+			v = next
+		}
+	}
+	if encoded == 0 {
+		return
+	}
+	for _, e := range encodings() {
+		e.decoded(v.joined(), func(inner view) {
+			if inner.isText() {
+				s.read(inner, encoded-1)
+			} else {
+				s.search(inner)
+			}
+		})
+	}
+}
+
+// search looks for values, pieces and the ends of a view.
+func (s *scan) search(v view) {
+	bare := v.bare()
+	s.short(v)
+	s.pieces(v)
+	s.pieces(bare)
+	s.wholes(bare)
+	s.ends(bare)
+}
+
+func (s *scan) hide(v view, begin, end int) {
+	s.found = true
+	for i := begin; i < end; i++ {
+		for j := v.from[i]; j < v.to[i]; j++ {
+			s.hidden[j] = true
+		}
+	}
+}
+
+// short looks for values that are too short to have pieces.
+func (s *scan) short(v view) {
+	if len(s.index.short) == 0 {
+		return
+	}
+	for i := 0; i+shortest <= len(v.text); i++ {
+		for _, p := range s.index.short[binary.LittleEndian.Uint32(v.text[i:])] {
+			end := i + len(p.text)
+			if end > len(v.text) || string(v.text[i:end]) != p.text || (p.word && !standsAlone(v.text, i, end)) {
+				continue
+			}
+			for end < len(v.text) && p.padded && v.text[end] == '=' {
+				end++
+			}
+			s.hide(v, i, end)
+			break
+		}
+	}
+}
+
+// standsAlone reports whether a part of a text is no part of a longer word.
+func standsAlone(text []byte, begin, end int) bool {
+	return (begin == 0 || !isWord(text[begin-1])) && (end == len(text) || !isWord(text[end]))
+}
+
+// pieces looks for runs of at least piece bytes that a value has as well. Such a run has
+// at least one of the value's windows in it, at most reach bytes from each end.
+func (s *scan) pieces(v view) {
+	for i := 0; i+window <= len(v.text); i++ {
+		key := binary.LittleEndian.Uint64(v.text[i:])
+		if s.index.common[key] {
+			s.hide(v, i, i+window)
+			continue
+		}
+		for at := s.index.windows[key]; at != 0; at = s.index.places[at].next {
+			before, after := s.index.extent(&s.index.places[at], v.text, i)
+			if window+before+after >= piece {
+				s.hide(v, i-v.adjoining(i, -before), i+window+v.adjoining(i+window-1, after))
+			}
+		}
+	}
+}
+
+// wholes looks for structured values as a whole: only their leaves have pieces.
+func (s *scan) wholes(v view) {
+	for _, whole := range s.index.wholes {
+		for at := 0; ; {
+			i := bytes.Index(v.text[at:], whole)
+			if i < 0 {
+				break
+			}
+			s.hide(v, at+i, at+i+len(whole))
+			at += i + len(whole)
+		}
+	}
+}
+
+// ends looks for the beginning of a value where a text may have been cut off, and for the
+// end of one where a text may have been cut open: at its ends, and at an ellipsis.
+func (s *scan) ends(v view) {
+	s.tail(v, 0)
+	s.head(v, len(v.text))
+	opened := bytes.TrimLeft(v.text, openers)
+	s.tail(v, len(v.text)-len(opened))
+	s.head(v, len(bytes.TrimRight(v.text, closers)))
+	if at := bytes.LastIndexAny(v.text, `\%&`); at >= len(v.text)-longestEntity {
+		s.head(v, max(at, 0)) // It was cut within an escape.
+	}
+	for _, mark := range []string{"…", "..."} {
+		for at := 0; ; {
+			i := bytes.Index(v.text[at:], []byte(mark))
+			if i < 0 {
+				break
+			}
+			s.head(v, at+i)
+			at += i + len(mark)
+			s.tail(v, at)
+		}
+	}
+}
+
+// What may stand around a text that was cut before it was quoted.
+const (
+	openers = `"'` + "`([{<"
+	closers = `"'` + "`)]}>.,;:\\"
+)
+
+// head hides the longest part of a view up to some place that a value begins with.
+func (s *scan) head(v view, end int) {
+	for n := min(piece-1, end); n >= shortest; n-- {
+		part := v.text[end-n : end]
+		for _, head := range s.index.heads[binary.LittleEndian.Uint32(part)] {
+			if len(head) > n && head[:n] == string(part) {
+				s.hide(v, end-n, end)
+				return
+			}
+		}
+	}
+}
+
+// tail hides the longest part of a view from some place on that a value ends with.
+func (s *scan) tail(v view, begin int) {
+	for n := min(piece-1, len(v.text)-begin); n >= shortest; n-- {
+		part := v.text[begin : begin+n]
+		for _, tail := range s.index.tails[binary.LittleEndian.Uint32(part[n-shortest:])] {
+			if len(tail) > n && tail[len(tail)-n:] == string(part) {
+				s.hide(v, begin, begin+n)
+				return
+			}
+		}
+	}
+}
