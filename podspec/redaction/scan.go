@@ -52,10 +52,18 @@ func (s *scan) search(v view) {
 	s.ends(bare)
 }
 
+// widestGap is how much of what was left out within a value goes with it, in bytes.
+const widestGap = 64
+
+// hide marks the place of a part of a view, with what was left out between its bytes.
 func (s *scan) hide(v view, begin, end int) {
 	s.found = true
 	for i := begin; i < end; i++ {
-		for j := v.from[i]; j < v.to[i]; j++ {
+		until := v.to[i]
+		if i+1 < end && v.from[i+1] > until && v.from[i+1]-until <= widestGap {
+			until = v.from[i+1]
+		}
+		for j := v.from[i]; j < until; j++ {
 			s.hidden[j] = true
 		}
 	}
