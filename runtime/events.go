@@ -13,14 +13,13 @@ type PodEvents struct {
 	Events []state.PodEvent
 }
 
-// Events lists what podctl noted of pods, also of those that are gone, by pod.
+// Events lists what podctl noted of pods, also of those that are gone, by pod. Those that
+// cannot be read hide no others: their errors are returned beside the events.
 func Events(layout state.Layout) ([]PodEvents, error) {
 	histories, err := layout.Histories()
-	if err != nil {
-		return nil, err
-	}
 	var all []PodEvents
 	for _, h := range histories {
+		redact(layout, h)
 		if len(h.Events) > 0 {
 			all = append(all, PodEvents{Pod: h.Pod, Events: h.Events})
 		}
@@ -28,10 +27,27 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 	slices.SortFunc(all, func(a, b PodEvents) int {
 		return a.Events[len(a.Events)-1].Last.Compare(b.Events[len(b.Events)-1].Last)
 	})
-	return all, nil
+	return all, err
+}
+
+// redact takes out of events what an older podctl left in them.
+func redact(layout state.Layout, h *state.History) {
+	j, err := layout.Pod(h.Pod.UID).ReadJournal()
+	if err != nil {
+		return // A pod that is gone has none, and without one no value is known.
+	}
+	r := j.Redactor(nil)
+	for i := range h.Events {
+		h.Events[i].Message = r.Text(h.Events[i].Message)
+	}
 }
 
 // History is what happened to one pod.
 func (e *Engine) History(ref plan.PodRef) (*state.History, error) {
-	return e.layout.Pod(ref.UID).ReadHistory()
+	h, err := e.layout.Pod(ref.UID).ReadHistory()
+	if err == nil {
+		h.Pod.UID = ref.UID
+		redact(e.layout, h)
+	}
+	return h, err
 }

@@ -56,11 +56,13 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 	group.Go(func() (err error) { facts, err = e.runtimeFacts(groupCtx); return err })
 	group.Go(func() error { return e.observeRecords(groupCtx, ref, s, known, lists) })
 	group.Go(func() (err error) { s.Images, err = e.observeImages(groupCtx, desired); return err })
+	redactor := j.Redactor(desired)
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
 	}
 	settleBegun(s)
 	s.Runtime = facts.Runtime
+	s.Redact(redactor)
 	node := e.node()
 	s.Node = &node
 	if desired != nil {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -107,29 +108,56 @@ func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired,
 	return nil, fmt.Errorf("%q is the beginning of %d uids; give more of it", name, len(byUID))
 }
 
-// Pods observes pods and gives each its status, as a kubelet would report it.
+// StatusUnknown is the reason in the status of a pod that could not be observed.
+const StatusUnknown = "StatusUnknown"
+
+// Pods observes pods and gives each its status, as a kubelet would report it. A pod that
+// cannot be observed keeps no other from it: it has the phase Unknown, the reason
+// StatusUnknown and the error as its message, and all such errors are returned beside the
+// pods. There are no pods when the context ended or the runtime does not answer at all.
 func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	lists, err := e.listFor(ctx, len(pods))
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*v1.Pod, len(pods))
-	group, ctx := errgroup.WithContext(ctx)
+	found, errs := make([]*v1.Pod, len(pods)), make([]error, len(pods))
+	var group errgroup.Group
 	group.SetLimit(maxConcurrent)
 	for i, d := range pods {
 		group.Go(func() error {
-			in, s, err := e.statusInput(ctx, d, lists)
-			if err != nil {
-				return err
-			}
-			found[i] = s.Shown(in)
-			return nil
+			found[i], errs[i] = e.status(ctx, d, lists)
+			return nil // What becomes of one keeps no other.
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	_ = group.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case len(pods) > 0 && !slices.ContainsFunc(errs, isAnswer):
+		return nil, errs[0]
 	}
-	return found, nil
+	return found, errors.Join(errs...)
+}
+
+// isAnswer reports whether an error shows that the runtime answered; so does none.
+func isAnswer(err error) bool {
+	gone := (*UnavailableError)(nil)
+	return !errors.As(err, &gone)
+}
+
+// status observes one pod; of one that cannot be observed it returns what is known.
+func (e *Engine) status(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*v1.Pod, error) {
+	in, s, err := e.statusInput(ctx, d, lists)
+	if err == nil {
+		return s.Shown(in), nil
+	}
+	pod := d.Pod.DeepCopy()
+	pod.Status = v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
+	if j, journalErr := e.layout.Pod(pod.UID).ReadJournal(); journalErr == nil && !j.StartTime.IsZero() {
+		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
+		j.Deletion.Mark(pod)
+	}
+	return pod, err
 }
 
 // statusInput is what the status of a pod is made of. A journal that cannot be used

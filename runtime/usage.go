@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -43,16 +45,25 @@ type Meter struct {
 // NewMeter begins to measure.
 func (e *Engine) NewMeter() *Meter { return &Meter{engine: e} }
 
-// Measure looks at pods, two calls for each.
+// Measure looks at pods, two calls for each. One that cannot be measured keeps no other
+// from it: nothing is known of its containers, and its error is returned beside the others.
+// Nothing is returned when the context ended or the runtime does not answer at all.
 func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsage, error) {
-	looks := make([]usageLook, len(pods))
-	group, ctx := errgroup.WithContext(ctx)
+	looks, errs := make([]usageLook, len(pods)), make([]error, len(pods))
+	var group errgroup.Group
 	group.SetLimit(maxConcurrent)
 	for i, d := range pods {
-		group.Go(func() (err error) { looks[i], err = m.engine.lookAtUsage(ctx, plan.RefOf(d.Pod)); return err })
+		group.Go(func() error {
+			looks[i], errs[i] = m.engine.lookAtUsage(ctx, plan.RefOf(d.Pod))
+			return nil // What becomes of one keeps no other.
+		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	_ = group.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case len(pods) > 0 && !slices.ContainsFunc(errs, isAnswer):
+		return nil, errs[0]
 	}
 	before := m.last
 	m.last = map[string]*runtimeapi.CpuUsage{}
@@ -63,7 +74,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 		}
 		found = append(found, PodUsage{Pod: plan.RefOf(d.Pod), Containers: looks[i].usage(d, before)})
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // usageLook is what the runtime says of a pod at one time, its containers the newest first.

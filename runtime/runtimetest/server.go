@@ -57,6 +57,8 @@ type Fault struct {
 	// Afterwards tells that the call does its work and then fails, as when the
 	// answer is lost.
 	Afterwards bool
+	// Only picks the requests that fail; nil means all.
+	Only func(request any) bool
 }
 
 // NewServer listens on a socket. Every image in images is present.
@@ -149,7 +151,7 @@ func (s *Server) Created() Created {
 // fail.
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
-	fault := s.faultFor(method)
+	fault := s.faultFor(method, req)
 	if fault != nil && !fault.Afterwards {
 		return nil, fault.Err
 	}
@@ -163,11 +165,11 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	return reply, err
 }
 
-func (s *Server) faultFor(method string) *Fault {
+func (s *Server) faultFor(method string, req any) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
-		if f.Method == method && f.Times > 0 {
+		if f.Method == method && f.Times > 0 && (f.Only == nil || f.Only(req)) {
 			f.Times--
 			return f
 		}

@@ -16,7 +16,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -124,6 +123,7 @@ func (r Recording) Write(w io.Writer) error {
 }
 
 func (s *Pod) file() (*snapshotFile, error) {
+	s.Redact(s.Journal.Redactor(nil))
 	f := &snapshotFile{
 		APIVersion: plan.APIVersion, Kind: snapshotKind, TakenAt: s.TakenAt, Pod: s.Pod,
 		Runtime: runtimeSection{Name: s.Runtime.Name, Version: s.Runtime.Version},
@@ -133,13 +133,12 @@ func (s *Pod) file() (*snapshotFile, error) {
 	f.Sandboxes, errs[0] = encodeAll(s.Sandboxes)
 	f.Runtime.Conditions, errs[1] = encodeAll(s.Runtime.Status.GetStatus().GetConditions())
 	f.Runtime.Handlers, errs[2] = encodeAll(s.Runtime.Status.GetRuntimeHandlers())
-	redactor := s.Journal.Redactor(nil)
 	for _, c := range s.Containers {
-		text, err := Encode(redacted(redactor, s.upgraded(c.Status)))
+		text, err := Encode(s.upgraded(c.Status))
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: redactor.Text(c.LastWords), LogFull: c.LogFull})
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: c.LastWords, LogFull: c.LogFull})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
@@ -147,20 +146,6 @@ func (s *Pod) file() (*snapshotFile, error) {
 		f.remember(s.Journal)
 	}
 	return f, errors.Join(errs[:]...)
-}
-
-// redacted is a status without the Secrets that are in the words of others.
-func redacted(redactor *redaction.Redactor, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
-	clean := redactor.Text(status.GetMessage())
-	if clean == status.GetMessage() {
-		return status
-	}
-	other, ok := proto.Clone(status).(*runtimeapi.ContainerStatus)
-	if !ok {
-		return status
-	}
-	other.Message = clean
-	return other
 }
 
 // remember adds what the journal knows.

@@ -182,7 +182,8 @@ func (p Pod) RemoveHistory() error {
 }
 
 // Histories reads all histories there are, of pods that are gone too. Of one that cannot
-// be read the uid is known.
+// be read the uid is known. One whose reading fails hides no other: its error is returned
+// beside them.
 func (l Layout) Histories() ([]*History, error) {
 	entries, err := os.ReadDir(l.histories())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,6 +193,7 @@ func (l Layout) Histories() ([]*History, error) {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}
 	var all []*History
+	var errs []error
 	for _, entry := range entries {
 		uid, ok := strings.CutSuffix(entry.Name(), ".json")
 		if !ok || strings.HasPrefix(entry.Name(), ".") {
@@ -199,13 +201,14 @@ func (l Layout) Histories() ([]*History, error) {
 		}
 		h, err := l.Pod(types.UID(uid)).ReadHistory()
 		if err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
+			continue
 		}
 		// The file is the pod's by its name, whatever is in it.
 		h.Pod.UID = types.UID(uid)
 		all = append(all, h)
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // WriteHistory replaces the pod's history. It is not forced onto the disk: a crash of

@@ -1,0 +1,64 @@
+package snapshot
+
+import (
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec/redaction"
+)
+
+// Redact takes values of Secrets out of what others said of the pod: the runtime's words,
+// the containers' termination messages, and what an older podctl noted of them. All that is
+// made of a snapshot is without them: plans, status, documents.
+func (s *Pod) Redact(r *redaction.Redactor) {
+	if r == nil {
+		return
+	}
+	for i := range s.Containers {
+		c := &s.Containers[i]
+		c.Status, c.LastWords = redacted(r, c.Status), r.Text(c.LastWords)
+	}
+	s.redactConditions(r)
+	if s.Journal == nil {
+		return
+	}
+	for name, e := range s.Journal.StartErrors {
+		e.Message = r.Text(e.Message)
+		s.Journal.StartErrors[name] = e
+	}
+	for _, records := range s.Journal.Probes {
+		for kind, record := range records {
+			record.Message = r.Text(record.Message)
+			records[kind] = record
+		}
+	}
+}
+
+// redactConditions takes a copy where something is to be taken out: what a runtime says of
+// itself is shared by all pods.
+func (s *Pod) redactConditions(r *redaction.Redactor) {
+	for i, c := range s.Runtime.Status.GetStatus().GetConditions() {
+		clean := r.Text(c.GetMessage())
+		if clean == c.GetMessage() {
+			continue
+		}
+		if copied, ok := proto.Clone(s.Runtime.Status).(*runtimeapi.StatusResponse); ok {
+			copied.Status.Conditions[i].Message = clean
+			s.Runtime.Status = copied
+		}
+	}
+}
+
+// redacted is a status without the Secrets that are in the runtime's words.
+func redacted(r *redaction.Redactor, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
+	message, reason := r.Text(status.GetMessage()), r.Text(status.GetReason())
+	if message == status.GetMessage() && reason == status.GetReason() {
+		return status
+	}
+	other, ok := proto.Clone(status).(*runtimeapi.ContainerStatus)
+	if !ok {
+		return status
+	}
+	other.Message, other.Reason = message, reason
+	return other
+}
