@@ -220,7 +220,8 @@ FUZZTIME ?= 60s
 # package:test pairs; a test holds the list complete.
 FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
 	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
-	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames
+	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
+	commands:FuzzRedact
 
 .PHONY: fuzz
 fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME

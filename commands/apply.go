@@ -267,10 +267,8 @@ func leftOver(outcome *runtime.Outcome, err error) error {
 
 // probeFirst asks the probes of pods, so that the plan knows their answers.
 func probeFirst(ctx context.Context, engine *runtime.Engine, pods []*podspec.Desired) error {
-	for _, d := range pods {
-		if _, err := engine.Probe(ctx, d, runtime.ProbeOptions{Due: true}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inTurn(ctx, pods, func(d *podspec.Desired) error {
+		_, err := engine.Probe(ctx, d, runtime.ProbeOptions{Due: true})
+		return err
+	})
 }

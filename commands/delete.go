@@ -89,12 +89,15 @@ func (o *deleteOptions) planning() plan.Options {
 
 func (g *globals) planDeletion(ctx context.Context, engine *runtime.Engine, o *deleteOptions, pods []*podspec.Desired) error {
 	var plans []*plan.Plan
-	for _, ref := range refs(pods) {
+	unknown := inTurn(ctx, refs(pods), func(ref plan.PodRef) error {
 		p, err := engine.PlanDeletion(ctx, ref, o.planning())
-		if err != nil {
-			return err
+		if err == nil {
+			plans = append(plans, p)
 		}
-		plans = append(plans, p)
+		return err
+	})
+	if unknown != nil {
+		return g.showSome(ctx, &o.planOptions, plans, unknown)
 	}
 	return g.showPlans(&o.planOptions, plans)
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,19 +61,18 @@ func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []str
 	if err != nil {
 		return err
 	}
-	pods, err := engine.Pods(ctx, desired)
-	if err != nil {
-		return err
+	pods, unknown := engine.Pods(ctx, desired)
+	if pods == nil {
+		return unknown
 	}
+	outcomes := []error{unknown}
 	for i, d := range desired {
 		if i > 0 {
 			g.print("")
 		}
-		if err := g.describe(ctx, engine, o, d, pods[i]); err != nil {
-			return err
-		}
+		outcomes = append(outcomes, g.describe(ctx, engine, o, d, pods[i]))
 	}
-	return nil
+	return together(ctx, outcomes)
 }
 
 func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *describeOptions, d *podspec.Desired, pod *v1.Pod) error {
@@ -88,20 +88,24 @@ func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *descr
 		}
 		return writeTimeline(g.env.Out, t, g.paint(g.env.OutTTY))
 	}
-	next, err := engine.Plan(ctx, d, plan.Options{})
-	if err != nil {
-		return err
-	}
 	v := &description{now: g.env.Now()}
 	v.pod(d, pod)
-	v.next(next)
+	var unknown error
+	if pod.Status.Reason != runtime.StatusUnknown {
+		unknown = v.next(ctx, engine, d)
+	}
 	v.events(h, pod)
-	_, err = fmt.Fprint(g.env.Out, printable(v.text.String()))
-	return err
+	_, err = fmt.Fprint(g.env.Out, v.text.String())
+	return errors.Join(unknown, err)
 }
 
 // next says what the next apply would do.
-func (v *description) next(p *plan.Plan) {
+func (v *description) next(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
+	p, err := engine.Plan(ctx, d, plan.Options{})
+	if err != nil {
+		v.field(0, "Next apply", "not known: %v", err)
+		return err
+	}
 	v.field(0, "Next apply", "%s", summaryText(p))
 	for _, drift := range p.Drift {
 		v.field(0, "Drift", "%s", drift)
@@ -109,6 +113,7 @@ func (v *description) next(p *plan.Plan) {
 	for _, note := range p.Notes {
 		v.field(0, "Note", "%s", note)
 	}
+	return nil
 }
 
 func summaryText(p *plan.Plan) string {

@@ -15,7 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// description is a text of names and values, indented by level.
+// description is a text of names and values, indented by level. What is in it of others is
+// printable, and takes no line of its own.
 type description struct {
 	now  time.Time
 	text strings.Builder
@@ -25,7 +26,7 @@ type description struct {
 const fieldWidth = 20
 
 func (v *description) line(level int, format string, args ...any) {
-	fmt.Fprintf(&v.text, "%s%s\n", strings.Repeat("  ", level), fmt.Sprintf(format, args...))
+	fmt.Fprintf(&v.text, "%s%s\n", strings.Repeat("  ", level), printableLine(fmt.Sprintf(format, args...)))
 }
 
 func (v *description) heading(level int, name string) { v.line(level, "%s:", name) }
@@ -77,7 +78,7 @@ func (v *description) state(name string, s *v1.ContainerState) {
 
 func (v *description) message(text string) {
 	for line := range strings.Lines(text) {
-		v.line(3, "%s", strings.TrimRight(line, "\n"))
+		v.line(3, "%s", strings.TrimSuffix(line, "\n"))
 	}
 }
 

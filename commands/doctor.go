@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -79,9 +80,13 @@ func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
 
 func (g *globals) showDoctor(o *doctorOptions, doc *doctorDocument) error {
 	if isDocument(o.output) {
-		return writeDocument(g.env.Out, o.output, doc)
+		text, err := json.Marshal(doc)
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", o.output, err)
+		}
+		return writeDocument(g.env.Out, o.output, json.RawMessage(redactJSON(g.redacted(), text)))
 	}
-	_, err := fmt.Fprint(g.env.Out, doctorText(g.paint(g.env.OutTTY), doc))
+	_, err := fmt.Fprint(g.env.Out, g.redacted().Text(doctorText(g.paint(g.env.OutTTY), doc)))
 	return err
 }
 
@@ -90,9 +95,9 @@ func (g *globals) showDoctor(o *doctorOptions, doc *doctorDocument) error {
 func doctorText(p painter, doc *doctorDocument) string {
 	var b strings.Builder
 	for _, c := range doc.Checks {
-		fmt.Fprintf(&b, "%s %-13s %s\n", resultSymbol(p, c.Result), c.Name, printable(c.Found))
+		fmt.Fprintf(&b, "%s %-13s %s\n", resultSymbol(p, c.Result), c.Name, printableLine(c.Found))
 		if c.Advice != "" {
-			fmt.Fprintf(&b, "  %-13s → %s\n", "", printable(c.Advice))
+			fmt.Fprintf(&b, "  %-13s → %s\n", "", printableLine(c.Advice))
 		}
 	}
 	b.WriteString("\n" + verdict(doc) + "\n")

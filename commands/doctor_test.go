@@ -93,7 +93,7 @@ func unpacked(t *testing.T, file string) map[string]string {
 	}
 }
 
-func TestRedactJSON(t *testing.T) {
+func TestScrub(t *testing.T) {
 	secrets := map[string][]byte{
 		"word": []byte("hunter2"), "longer": []byte("hunter2-and-more"), "quoted": []byte(`pass"word` + "\n"), "bool": []byte("true"),
 		"file": []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"), "short": []byte("a"),

@@ -43,16 +43,15 @@ func newEvents(g *globals) *cobra.Command {
 }
 
 func runEvents(ctx context.Context, g *globals, o *eventsOptions, args []string) error {
-	entries, err := g.events(o, args)
-	if err != nil {
-		return err
-	}
-	if len(entries) == 0 && !o.watch && !isDocument(o.output) {
-		g.note("No events.")
-		return nil
+	entries, unread := g.events(o, args)
+	if len(entries) == 0 && !o.watch && (unread != nil || !isDocument(o.output)) {
+		if unread == nil {
+			g.note("No events.")
+		}
+		return unread
 	}
 	if err := g.showEvents(o, entries); err != nil || !o.watch {
-		return err
+		return together(ctx, []error{err, unread})
 	}
 	for sleep(ctx, watchTick) {
 		if err := g.showNewEvents(o, args); err != nil {
@@ -68,12 +67,10 @@ type eventEntry struct {
 	state.PodEvent
 }
 
-// events lists the events that the arguments pick, the oldest first.
+// events lists the events that the arguments pick, the oldest first. With an error there
+// are those that could be read.
 func (g *globals) events(o *eventsOptions, names []string) ([]eventEntry, error) {
-	all, err := runtime.Events(g.layout())
-	if err != nil {
-		return nil, err
-	}
+	all, unread := runtime.Events(g.layout())
 	var entries []eventEntry
 	found := map[string]bool{}
 	for _, pod := range all {
@@ -98,7 +95,7 @@ func (g *globals) events(o *eventsOptions, names []string) ([]eventEntry, error)
 		}
 	}
 	slices.SortStableFunc(entries, func(a, b eventEntry) int { return a.Last.Compare(b.Last) })
-	return entries, nil
+	return entries, unread
 }
 
 // picks tells whether a pod is asked for, and by which name.
@@ -137,7 +134,7 @@ func eventsDocument(entries []eventEntry) any {
 func (g *globals) showNewEvents(o *eventsOptions, args []string) error {
 	entries, err := g.events(o, args)
 	if err != nil {
-		return err
+		g.noteOnce("note: %s", g.errorText(err))
 	}
 	entries = g.rememberEvents(o, entries)
 	switch {

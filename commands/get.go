@@ -64,17 +64,18 @@ func runGet(ctx context.Context, g *globals, o *getOptions, args []string) error
 		return err
 	}
 	look := &podLook{g: g, o: o, named: len(args)+len(o.files) > 0, desired: desired, world: world}
-	pods, err := look.pods(ctx)
-	if err != nil {
-		return err
+	pods, unknown := look.pods(ctx)
+	if pods == nil && unknown != nil {
+		return unknown
 	}
 	if len(pods) == 0 && !o.watch && o.printer.isTable() {
 		g.note("No pods %s.", o.where(g.namespace))
 		return nil
 	}
 	if err := o.printer.print(pods); err != nil || !o.watch {
-		return err
+		return together(ctx, []error{err, unknown})
 	}
+	look.note(unknown)
 	return look.follow(ctx)
 }
 
@@ -99,7 +100,8 @@ type podLook struct {
 	world   observer
 }
 
-// pods observes what there is now.
+// pods observes what there is now. With an error there are the pods that it does not keep
+// from being shown; nil for none.
 func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 	desired := l.desired
 	if engine, live := l.world.(*runtime.Engine); live && !l.named {
@@ -109,16 +111,25 @@ func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 		}
 		desired = append(slices.Clone(desired), foreign...)
 	}
+	var unasked error
 	if l.o.probe {
-		if err := probeFirst(ctx, l.g.engine, desired); err != nil {
-			return nil, err
-		}
+		unasked = probeFirst(ctx, l.g.engine, desired)
 	}
-	pods, err := l.world.Pods(ctx, desired)
-	if err != nil {
+	pods, unknown := l.world.Pods(ctx, desired)
+	if pods == nil {
+		return nil, unknown
+	}
+	if err := l.o.printer.sort(pods); err != nil {
 		return nil, err
 	}
-	return pods, l.o.printer.sort(pods)
+	return pods, together(ctx, []error{unasked, unknown})
+}
+
+// note tells once why something is not known of pods.
+func (l *podLook) note(err error) {
+	if err != nil {
+		l.g.noteOnce("note: %s", l.g.errorText(err))
+	}
 }
 
 // foreign lists the pods of others that the selection lets through. A pod of
@@ -160,9 +171,10 @@ func (l *podLook) refresh(ctx context.Context) error {
 		l.desired = applied
 	}
 	pods, err := l.pods(ctx)
-	if err != nil {
+	if pods == nil && err != nil {
 		return err
 	}
+	l.note(err)
 	return l.o.printer.printChanged(pods)
 }
 

@@ -44,7 +44,7 @@ func imageDocument(images []*runtime.Image) any {
 
 func writeLines(w io.Writer, images []*runtime.Image, line func(*runtime.Image) string) error {
 	for _, img := range images {
-		if _, err := fmt.Fprintln(w, printable(line(img))); err != nil {
+		if _, err := fmt.Fprintln(w, printableLine(line(img))); err != nil {
 			return err
 		}
 	}

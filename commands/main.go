@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -29,7 +27,8 @@ func Main(ctx context.Context, env *Env, args []string) int {
 	if code == exitInterrupted {
 		err = interrupted(err)
 	}
-	fmt.Fprintf(env.Err, "podctl: %s\n", printable(err.Error())) //nolint:errcheck // there is nowhere else to say it
+	g.redactor = nil                                                       // There may be more to know by now.
+	fmt.Fprintf(env.Err, "podctl: %s\n", printableLines(g.errorText(err))) //nolint:errcheck // there is nowhere else to say it
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
 	}
@@ -60,26 +59,6 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error {
 	return &usageError{text: fmt.Sprintf(format, args...)}
-}
-
-// printable makes a text that may come from an image, a log or a manifest safe
-// for a terminal: control characters are shown, not obeyed, and so is what turns the
-// direction of the writing round.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
-		case r < 0x20 || (r >= 0x7f && r < 0xa0):
-			fmt.Fprintf(&b, "\\x%02x", r)
-		case unicode.Is(unicode.Bidi_Control, r) || r == 0x2028 || r == 0x2029:
-			fmt.Fprintf(&b, "\\u%04x", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // noArgs refuses arguments in the words of a usage error.

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	units "github.com/docker/go-units"
-	"sigs.k8s.io/yaml"
 
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -19,20 +18,20 @@ func outputFlag(value *string, allowed ...string) *choice {
 // isText tells that the output is for people.
 func isText(format string) bool { return format == "" || format == "text" }
 
-// writeDocument writes a value as JSON or YAML.
+// writeDocument writes a value as JSON or YAML. What is no visible character is escaped.
 func writeDocument(w io.Writer, format string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", format, err)
 	}
 	if format == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err != nil {
+		if text, err = visibleYAML(text); err != nil {
 			return fmt.Errorf("writing %s: %w", format, err)
 		}
 		_, err = w.Write(text)
 		return err
 	}
-	_, err = w.Write(append(text, '\n'))
+	_, err = w.Write(append(visibleJSON(text), '\n'))
 	return err
 }
 

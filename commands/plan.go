@@ -1,11 +1,13 @@
 package commands
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -71,10 +73,9 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 	if err != nil {
 		return err
 	}
+	var unasked error
 	if o.probe {
-		if err := probeFirst(ctx, g.engine, pods); err != nil {
-			return err
-		}
+		unasked = probeFirst(ctx, g.engine, pods)
 	}
 	if o.save != "" && o.snapshot == "" {
 		// The plan is compared with one that another process makes.
@@ -83,12 +84,15 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 		}
 	}
 	plans := make([]*plan.Plan, 0, len(pods))
-	for _, d := range pods {
+	unknown := inTurn(ctx, pods, func(d *podspec.Desired) error {
 		p, err := world.Plan(ctx, d, o.planning())
-		if err != nil {
-			return err
+		if err == nil {
+			plans = append(plans, p)
 		}
-		plans = append(plans, p)
+		return err
+	})
+	if err := together(ctx, []error{unasked, unknown}); err != nil {
+		return g.showSome(ctx, o, plans, err)
 	}
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
@@ -99,6 +103,19 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 		return err
 	}
 	return withCode(planCode(plans))
+}
+
+// showSome prints the plans that could be made, where others could not. They are saved
+// nowhere: who executes the file would take it for all.
+func (g *globals) showSome(ctx context.Context, o *planOptions, plans []*plan.Plan, why error) error {
+	outcomes := []error{why}
+	if o.save != "" {
+		outcomes = append(outcomes, fmt.Errorf("the plan is not saved, as it would not be complete"))
+	}
+	if len(plans) > 0 {
+		outcomes = append(outcomes, g.showPlans(o, plans))
+	}
+	return together(ctx, outcomes)
 }
 
 // showPlans prints plans in the format that was asked for. What they were made of

@@ -59,7 +59,7 @@ func (v *planView) header(p *plan.Plan) string {
 	if p.SandboxID != "" && !p.CreateSandbox {
 		parts = append(parts, "sandbox "+plan.ShortID(p.SandboxID)+sandboxIPs(p))
 	}
-	return v.paint.bold(printable(strings.Join(parts, " · ")))
+	return v.paint.bold(printableLine(strings.Join(parts, " · ")))
 }
 
 // sandboxIPs are the addresses that the plan's kept sandbox has.
@@ -99,10 +99,10 @@ func (v *planView) writeRows(b *strings.Builder, rows []planRow) {
 
 // clean makes what comes from manifests and runtimes safe to print.
 func (r planRow) clean() planRow {
-	r.name, r.action, r.comment = printable(r.name), printable(r.action), printable(r.comment)
+	r.name, r.action, r.comment = printableLine(r.name), printableLine(r.action), printableLine(r.comment)
 	details := make([]planDetail, 0, len(r.details))
 	for _, d := range r.details {
-		details = append(details, planDetail{text: printable(d.text), comment: printable(d.comment)})
+		details = append(details, planDetail{text: printableLine(d.text), comment: printableLine(d.comment)})
 	}
 	r.details = details
 	return r
@@ -115,13 +115,13 @@ func padded(text string, width int) string {
 func (v *planView) writeLines(b *strings.Builder, p *plan.Plan) {
 	var lines []string
 	for _, text := range p.Later {
-		lines = append(lines, v.paint.dim("later: "+printable(text)))
+		lines = append(lines, v.paint.dim("later: "+printableLine(text)))
 	}
 	for _, text := range p.WaitingFor {
-		lines = append(lines, "waiting for "+printable(text))
+		lines = append(lines, "waiting for "+printableLine(text))
 	}
 	for _, text := range remarks(p) {
-		lines = append(lines, printable(text))
+		lines = append(lines, printableLine(text))
 	}
 	if len(lines) > 0 {
 		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,7 +159,12 @@ func (p *podPrinter) printPath(pods []*v1.Pod) error {
 	if err != nil {
 		return err
 	}
-	return path.Execute(p.g.env.Out, data)
+	var text strings.Builder
+	if err := path.Execute(&text, data); err != nil {
+		return err
+	}
+	_, err = io.WriteString(p.g.env.Out, printable(text.String()))
+	return err
 }
 
 // parsePath reads a JSONPath; braces and the leading point may be left out, as

@@ -33,7 +33,7 @@ const probeTick = 200 * time.Millisecond
 // once asks every probe now.
 func (p *prober) once(ctx context.Context) error {
 	reports, err := p.round(ctx, runtime.ProbeOptions{NoRecord: p.o.noRecord})
-	if unrecorded := (*runtime.UnrecordedError)(nil); err != nil && !errors.As(err, &unrecorded) {
+	if unrecorded := (*runtime.UnrecordedError)(nil); err != nil && len(reports) == 0 && !errors.As(err, &unrecorded) {
 		return err
 	}
 	if showErr := p.g.showProbes(p.o, reports); showErr != nil || err != nil {
@@ -45,16 +45,17 @@ func (p *prober) once(ctx context.Context) error {
 // decide asks again until every probe is decided, and exits by what was decided.
 func (p *prober) decide(ctx context.Context) error {
 	var last []runtime.ProbeReport
+	var unknown error
 	for {
 		reports, err := p.round(ctx, p.due())
-		if err != nil && ctx.Err() == nil {
+		if unknown = err; err != nil && len(reports) == 0 && ctx.Err() == nil {
 			return err
 		}
-		if err == nil {
+		if ctx.Err() == nil {
 			last = merged(last, reports)
 		}
 		undecided := slices.ContainsFunc(last, func(r runtime.ProbeReport) bool { return !r.Decided() && !neverAsked(last, &r) })
-		if !undecided && err == nil {
+		if !undecided && ctx.Err() == nil {
 			break
 		}
 		if !sleep(ctx, probeTick) {
@@ -67,8 +68,11 @@ func (p *prober) decide(ctx context.Context) error {
 	if last == nil && ctx.Err() != nil {
 		return withCode(exitNotYet)
 	}
-	if err := p.g.showProbes(p.o, last); err != nil {
-		return err
+	if ctx.Err() != nil {
+		unknown = nil // It is the end of the time, which the code tells.
+	}
+	if err := p.g.showProbes(p.o, last); err != nil || unknown != nil {
+		return errors.Join(err, unknown)
 	}
 	return withCode(decidedCode(last))
 }
@@ -92,7 +96,10 @@ func (p *prober) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		reports, err := p.round(ctx, p.due())
 		if err != nil && ctx.Err() == nil {
-			return err
+			if len(reports) == 0 {
+				return err
+			}
+			p.g.noteOnce("note: %s", p.g.errorText(err))
 		}
 		asked := slices.ContainsFunc(reports, func(r runtime.ProbeReport) bool { return r.Asked })
 		if last = merged(last, reports); asked || len(last) == 0 {
@@ -112,10 +119,12 @@ func (p *prober) redraw(reports []runtime.ProbeReport) error {
 	return p.g.showProbes(p.o, reports)
 }
 
+// round asks the probes of every pod. One that cannot be observed keeps no other from being
+// asked; with its error there are the reports of the others.
 func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtime.ProbeReport, error) {
 	opts.Container, opts.Type = p.o.container, plan.ProbeType(p.o.kind)
 	var reports []runtime.ProbeReport
-	for _, d := range p.pods {
+	err := inTurn(ctx, p.pods, func(d *podspec.Desired) error {
 		var found []runtime.ProbeReport
 		ask := func() (err error) {
 			found, err = p.engine.Probe(ctx, d, opts)
@@ -128,12 +137,10 @@ func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtim
 			err = ask()
 		}
 		reports = append(reports, found...)
-		if err != nil {
-			return reports, err
-		}
-	}
-	p.answered = true
-	return reports, nil
+		return err
+	})
+	p.answered = p.answered || err == nil
+	return reports, err
 }
 
 // merged keeps of each probe the last report in which it was asked.

@@ -39,16 +39,16 @@ func (p *progress) report(ev runtime.Event) {
 	switch ev.Kind {
 	case runtime.StepStarted, runtime.StepProgress:
 		if p.tty {
-			fmt.Fprintf(p.w, "\r\x1b[K    %s …", printable(p.line(ev)+detail(ev.Detail))) //nolint:errcheck // progress is a courtesy
+			fmt.Fprintf(p.w, "\r\x1b[K    %s …", printableLine(p.line(ev)+detail(ev.Detail))) //nolint:errcheck // progress is a courtesy
 		}
 	case runtime.StepDone:
-		p.print(p.paint.symbol(symbolCreate, "  ✓ "), printable(p.line(ev))+p.took(ev)+printable(detail(ev.Detail)))
+		p.print(p.paint.symbol(symbolCreate, "  ✓ "), printableLine(p.line(ev))+p.took(ev)+printableLine(detail(ev.Detail)))
 	case runtime.StepFailed:
-		p.print(p.paint.symbol(symbolStop, "  ✗ "), printable(p.line(ev)+"  "+failureText(ev.Err)))
+		p.print(p.paint.symbol(symbolStop, "  ✗ "), printableLine(p.line(ev)+"  "+failureText(ev.Err)))
 	case runtime.StepSkipped:
-		p.print(p.paint.dim("  - "), printable(p.line(ev)+"  left out"))
+		p.print(p.paint.dim("  - "), printableLine(p.line(ev)+"  left out"))
 	case runtime.Warning:
-		p.print(p.paint.symbol(symbolUpdate, "  ! "), printable(p.of(ev)+ev.Detail))
+		p.print(p.paint.symbol(symbolUpdate, "  ! "), printableLine(p.of(ev)+ev.Detail))
 	}
 }
 
@@ -123,6 +123,6 @@ func (g *globals) writeEvent(ev runtime.Event) {
 	if text, err := json.Marshal(doc); err == nil {
 		g.lines.Lock()
 		defer g.lines.Unlock()
-		g.env.Out.Write(append(text, '\n')) //nolint:errcheck // a closed pipe ends the process
+		g.env.Out.Write(append(visibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
 	}
 }

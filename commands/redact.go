@@ -49,3 +49,22 @@ func redactJSON(r *redaction.Redactor, document []byte) []byte {
 		return quoted
 	})
 }
+
+// errorText is what an error says, without the values of Secrets. Where errors arise that a pass
+// or a look at a pod does not redact, nobody knows the pod: the journals are read for it, so it
+// is for what goes wrong alone.
+func (g *globals) errorText(err error) string { return g.redacted().Text(err.Error()) }
+
+// redacted is the redactor of all Secrets that podctl knows here.
+func (g *globals) redacted() *redaction.Redactor {
+	g.notedLock.Lock()
+	defer g.notedLock.Unlock()
+	if g.redactor == nil && g.stateDir != "" {
+		applied, _, err := runtime.Applied(g.layout())
+		if err != nil {
+			applied = nil // What cannot be read is told by whoever needs it.
+		}
+		g.redactor = newRedactor(applied, g.known...)
+	}
+	return g.redactor
+}

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/state"
@@ -55,6 +57,10 @@ type globals struct {
 	// the rest, and ends with them.
 	unread error
 	client *runtime.Client
+	// known are the pods of manifests that were read, redactor knows their Secrets and those of
+	// all journals.
+	known    []*podspec.Desired
+	redactor *redaction.Redactor
 }
 
 // The groups of commands in the help.

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/podctl/podctl/runtime"
 )
 
 // sideBySide works on several things, so many at a time, and returns what became of each.
@@ -23,6 +25,27 @@ func sideBySide[T any](things []T, atATime int, work func(T) error) []error {
 	return errs
 }
 
+// inTurn works on several pods, one after the other, and returns what became of them. One
+// that fails keeps no other from it.
+func inTurn[T any](ctx context.Context, pods []T, work func(T) error) error {
+	var outcomes []error
+	for _, one := range pods {
+		if outcomes = append(outcomes, work(one)); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if len(outcomes) > 0 && !slices.ContainsFunc(outcomes, isAnswered) {
+		return outcomes[0]
+	}
+	return together(ctx, outcomes)
+}
+
+// isAnswered reports whether an error shows that the runtime answers; so does none.
+func isAnswered(err error) bool {
+	gone := (*runtime.UnavailableError)(nil)
+	return !errors.As(err, &gone)
+}
+
 // together is how a command over several pods ends: with the errors of all, each once (a
 // live kubelet is the same one for every pod), and with the worst of their codes.
 func together(ctx context.Context, outcomes []error) error {
@@ -30,7 +53,7 @@ func together(ctx context.Context, outcomes []error) error {
 	var errs []error
 	for _, err := range outcomes {
 		code = worst(code, exitCode(ctx, err))
-		told := func(before error) bool { return errors.Is(before, err) }
+		told := func(before error) bool { return errors.Is(before, err) || before.Error() == err.Error() }
 		if err != nil && err.Error() != "" && !slices.ContainsFunc(errs, told) {
 			errs = append(errs, err)
 		}

@@ -1,10 +1,12 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
@@ -39,12 +41,19 @@ func runSnapshot(ctx context.Context, g *globals, s selection, args []string) er
 		return err
 	}
 	recording := make(snapshot.Recording, 0, len(pods))
-	for _, d := range pods {
+	unknown := inTurn(ctx, pods, func(d *podspec.Desired) error {
 		one, err := engine.Snapshot(ctx, d)
-		if err != nil {
-			return err
+		if err == nil {
+			recording = append(recording, one)
 		}
-		recording = append(recording, one)
+		return err
+	})
+	if unknown != nil && len(recording) == 0 {
+		return unknown
 	}
-	return recording.Write(g.env.Out)
+	var text bytes.Buffer
+	if err = recording.Write(&text); err == nil {
+		_, err = g.env.Out.Write(visibleJSON(text.Bytes()))
+	}
+	return together(ctx, []error{err, unknown})
 }

@@ -34,7 +34,7 @@ func table(w io.Writer, header []string, rows [][]string) error {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = printable(strings.ReplaceAll(row[i], "\n", " "))
+			row[i] = printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(row[i]))
 		}
 		if err := t.Append(row); err != nil {
 			return err

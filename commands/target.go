@@ -204,6 +204,7 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 	if err != nil {
 		return nil, err
 	}
+	g.known = append(g.known, m.Pods...)
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
@@ -284,14 +285,14 @@ func (g *globals) noteOnce(format string, args ...any) {
 func (g *globals) note(format string, args ...any) {
 	g.lines.Lock()
 	defer g.lines.Unlock()
-	fmt.Fprintln(g.env.Err, printable(fmt.Sprintf(format, args...))) //nolint:errcheck // there is nowhere else to say it
+	fmt.Fprintln(g.env.Err, printableLines(fmt.Sprintf(format, args...))) //nolint:errcheck // there is nowhere else to say it
 }
 
 // print writes a line of the result.
 func (g *globals) print(format string, args ...any) {
 	g.lines.Lock()
 	defer g.lines.Unlock()
-	fmt.Fprintln(g.env.Out, printable(fmt.Sprintf(format, args...))) //nolint:errcheck // a closed pipe ends the process
+	fmt.Fprintln(g.env.Out, printableLines(fmt.Sprintf(format, args...))) //nolint:errcheck // a closed pipe ends the process
 }
 
 // namesOf lists a pod's containers for people.

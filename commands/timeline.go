@@ -16,11 +16,11 @@ const timelineWidth = 48
 // writeTimeline draws where the time of a start went, one bar a line.
 func writeTimeline(w io.Writer, t *runtime.Timeline, paint painter) error {
 	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintf(w, "Pod %s has no start that podctl remembers.\n", t.Pod)
+		_, err := fmt.Fprintf(w, "Pod %s has no start that podctl remembers.\n", printableLine(t.Pod.String()))
 		return err
 	}
 	total := t.End.Sub(t.Begin)
-	fmt.Fprintf(w, "Start of pod %s at %s, %s\n\n", t.Pod, t.Begin.Local().Format(time.DateTime), seconds(total)) //nolint:errcheck // the last write tells
+	fmt.Fprintf(w, "Start of pod %s at %s, %s\n\n", printableLine(t.Pod.String()), t.Begin.Local().Format(time.DateTime), seconds(total)) //nolint:errcheck // the last write tells
 	width := 0
 	for _, r := range t.Rows {
 		width = max(width, utf8.RuneCountInString(rowLabel(r)))
@@ -41,7 +41,7 @@ func rowLabel(r runtime.TimelineRow) string {
 	if r.Object == r.Kind || r.Object == "" {
 		return r.Kind
 	}
-	return r.Kind + " " + printable(strings.TrimPrefix(r.Object, r.Kind+" "))
+	return r.Kind + " " + printableLine(strings.TrimPrefix(r.Object, r.Kind+" "))
 }
 
 // timelineBar is a row's bar; a moment is a mark.

@@ -81,7 +81,7 @@ type topLook struct {
 }
 
 func (l *topLook) follow(ctx context.Context) error {
-	if _, err := l.meter.Measure(ctx, l.pods); err != nil {
+	if usage, err := l.meter.Measure(ctx, l.pods); usage == nil {
 		return err
 	}
 	for pause := sampleTime; sleep(ctx, pause); pause = l.o.interval {
@@ -107,11 +107,16 @@ func (l *topLook) refresh(ctx context.Context) error {
 		}
 		l.pods = applied
 	}
-	usage, err := l.meter.Measure(ctx, l.pods)
-	if err != nil {
-		return err
+	usage, unknown := l.meter.Measure(ctx, l.pods)
+	if usage == nil {
+		return unknown
 	}
-	return l.o.show(l.g, usage)
+	err := l.o.show(l.g, usage)
+	if unknown == nil || l.o.shownOnce() {
+		return together(ctx, []error{err, unknown})
+	}
+	l.g.noteOnce("note: %s", l.g.errorText(unknown))
+	return err
 }
 
 func (o *topOptions) shownOnce() bool { return o.once || isDocument(o.output) }

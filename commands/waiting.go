@@ -24,7 +24,7 @@ type waiting struct {
 
 // wait begins to show something that takes its time. Its end has to be called.
 func (g *globals) wait(text string) *waiting {
-	w := &waiting{w: g.env.Err, text: printable(text), now: g.env.Now, done: make(chan struct{}), gone: make(chan struct{})}
+	w := &waiting{w: g.env.Err, text: printableLine(text), now: g.env.Now, done: make(chan struct{}), gone: make(chan struct{})}
 	if !g.env.ErrTTY {
 		g.note("%s", text)
 		close(w.gone)
@@ -67,5 +67,5 @@ func (w *waiting) line(took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A line that is too long is cut off and not continued on the next.
-	fmt.Fprintf(w.w, "\r\x1b[K\x1b[?7l%s …%s  %.0fs\x1b[?7h", w.text, detail(w.told), took.Seconds()) //nolint:errcheck // progress is a courtesy
+	fmt.Fprintf(w.w, "\r\x1b[K\x1b[?7l%s …%s  %.0fs\x1b[?7h", w.text, detail(printableLine(w.told)), took.Seconds()) //nolint:errcheck // progress is a courtesy
 }

@@ -1,0 +1,153 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// letters are what random secrets are made of: some of them are escaped by everybody.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&'\"\\<>/=+-_.:@%;,~^*()[]{}|? \té"
+
+func randomLeaf(random *rand.Rand) string {
+	all := []rune(letters)
+	leaf := make([]rune, 16+random.IntN(48))
+	for i := range leaf {
+		leaf[i] = all[random.IntN(len(all))]
+	}
+	return "Z" + string(leaf) + "Q"
+}
+
+// secretOf puts a leaf into a value of some kind.
+func secretOf(random *rand.Rand, leaf string) string {
+	quoted, _ := json.Marshal(leaf) //nolint:errchkjson // it is a string
+	auth := base64.StdEncoding.EncodeToString([]byte("robot:" + leaf))
+	switch random.IntN(8) {
+	case 0:
+		return `{"user":"web","nested":{"password":` + string(quoted) + `}}`
+	case 1:
+		return `{"auths":{"registry.example.com":{"auth":"` + auth + `"}}}`
+	case 2:
+		return "host: db.example.com\npassword: " + string(quoted) + "\nlist:\n- a\n"
+	case 3:
+		return "postgres://web:" + url.QueryEscape(leaf) + "@db.example.com:5432/app"
+	case 4:
+		return "DB_HOST=db.example.com\nDB_PASSWORD=" + leaf + "\n"
+	case 5:
+		return "first line of it\n" + leaf + "\n"
+	case 6:
+		return leaf + "\n"
+	}
+	return leaf
+}
+
+// quotings are ways in which a text is repeated.
+func quotings() []func(string) string {
+	return []func(string) string{
+		func(s string) string { return s },
+		func(s string) string { return fmt.Sprintf("%q", s) },
+		func(s string) string { return fmt.Sprintf("%+q", s) },
+		func(s string) string { text, _ := json.Marshal(s); return string(text) }, //nolint:errchkjson // it is a string
+		func(s string) string { return "{\"error\":" + fmt.Sprintf("%q", s) + "}" },
+		func(s string) string { return "exec: " + fmt.Sprintf("%q", "sh -c "+s) + ": not found" },
+		url.QueryEscape,
+		url.PathEscape,
+		func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte("user:" + s)) },
+		func(s string) string { return hex.EncodeToString([]byte(s)) },
+		func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
+		func(s string) string {
+			return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
+		},
+		func(s string) string { return s[:len(s)/2] + "\n" + s[len(s)/2:] },
+	}
+}
+
+// told is a text as every output has it.
+func told(t *testing.T, d *podspec.Desired, text string) []string {
+	t.Helper()
+	journal := &state.Journal{Applied: d}
+	redactor := journal.Redactor(nil)
+	var history state.History
+	history.Add(state.PodEvent{Message: redactor.Text(text)})
+	observed := &snapshot.Pod{Journal: journal, Containers: []snapshot.Container{
+		{Status: &runtimeapi.ContainerStatus{Message: strings.ToValidUTF8(text, "\uFFFD")}, LastWords: text},
+	}}
+	var recorded, document, document2 bytes.Buffer
+	if err := (snapshot.Recording{observed}).Write(&recorded); err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{"message": redactor.Text(text)}
+	if err := errors.Join(writeDocument(&document, "json", words), writeDocument(&document2, "yaml", words)); err != nil {
+		t.Fatal(err)
+	}
+	inside, err := json.Marshal(map[string]string{"message": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundled := redactJSON(newRedactor([]runtime.AppliedPod{{Desired: d, Journal: journal}}), inside)
+	return []string{
+		history.Events[0].Message, recorded.String(), document.String(), document2.String(), string(bundled),
+		redactor.Error(errors.New(text)).Error(), printable(redactor.Text(text)),
+	}
+}
+
+// FuzzRedact: whatever a Secret is and however a text repeats it, quoted, encoded, in itself
+// and cut off, no output has twelve bytes of what is secret in it.
+func FuzzRedact(f *testing.F) {
+	for seed := range uint64(64) {
+		f.Add(seed, byte(seed), byte(seed/8), uint16(0), uint16(0))
+	}
+	f.Add(uint64(1), byte(1), byte(0), uint16(0), uint16(30))
+	f.Add(uint64(2), byte(3), byte(1), uint16(25), uint16(0))
+	f.Fuzz(func(t *testing.T, seed uint64, first, second byte, before, after uint16) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		leaf := randomLeaf(random)
+		d := &podspec.Desired{Pod: &v1.Pod{}, Objects: podspec.Objects{Secrets: map[string]*v1.Secret{
+			"s": {Data: map[string][]byte{"k": []byte(secretOf(random, leaf))}},
+		}}}
+		ways := quotings()
+		once := ways[int(first)%len(ways)](leaf)
+		twice := ways[int(second)%len(ways)](once)
+		head, tail := int(before)%(len(twice)+1), int(after)%(len(twice)+1)
+		for _, text := range []string{
+			"it failed: " + twice + " (it did)", twice, "it failed: " + twice[:len(twice)-tail], twice[head:] + " is it", "it is " + twice[:len(twice)-tail] + "…",
+		} {
+			for i, out := range told(t, d, text) {
+				for _, part := range runsOf(leaf, ways) {
+					if strings.Contains(out, part) {
+						t.Fatalf("output %d has %q of %q: %q", i, part, leaf, out)
+					}
+				}
+			}
+		}
+	})
+}
+
+// runsOf are the runs of twelve bytes of a leaf, as it is and as some quote it.
+func runsOf(leaf string, ways []func(string) string) []string {
+	var runs []string
+	for _, text := range []string{leaf, ways[1](leaf), ways[3](leaf), ways[6](leaf)} {
+		for i := 1; i+12 < len(text); i++ {
+			runs = append(runs, text[i:i+12])
+		}
+	}
+	slices.Sort(runs)
+	return slices.Compact(runs)
+}

@@ -1,0 +1,118 @@
+package commands
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// silent is a lab with three pods, of one of which the runtime tells nothing.
+func silent(t *testing.T, method string) *lab {
+	t.Helper()
+	l := newLab(t)
+	for _, name := range []string{"above", "broken", "below"} {
+		l.must("apply", l.write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
+	}
+	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
+	journals, err := state.Layout{Root: l.path("state")}.Journals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range journals {
+		if j := entry.Journal; j.Pod.Name == "broken" {
+			ids := []string{j.Left.Sandbox, j.Left.Containers["a"], string(j.Pod.UID)}
+			l.Fail(runtimetest.Fault{
+				Method: method, Times: 1000, Err: status.Error(codes.Unknown, "its record is broken"),
+				Only: func(request any) bool { return isAbout(request, ids) },
+			})
+		}
+	}
+	return l
+}
+
+func isAbout(request any, ids []string) bool {
+	text, err := json.Marshal(request)
+	for _, id := range ids {
+		if err == nil && strings.Contains(string(text), id) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestOnePodHidesNoOther: a pod that cannot be observed keeps no other from being shown, is
+// named with the reason, and is an error in the end.
+func TestOnePodHidesNoOther(t *testing.T) {
+	for method, commands := range map[string][][]string{
+		"PodSandboxStatus": {
+			{"get"}, {"get", "-A"}, {"get", "-A", "-o", "wide"}, {"get", "-A", "--containers"}, {"get", "-o", "json"}, {"get", "-A", "-o", "yaml"}, {"get", "-o", "name"},
+			{"get", "--probe"}, {"get", "above", "broken", "below"}, {"plan"}, {"plan", "-A"}, {"plan", "-A", "-o", "json"}, {"plan", "--probe"}, {"plan", "--exit-code"},
+			{"snapshot"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"}, {"probe"}, {"probe", "-A"}, {"probe", "-o", "json"},
+			{"apply", "--all"}, {"delete", "--all", "--dry-run"},
+		},
+		"ContainerStatus": {
+			{"get"}, {"get", "-A"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"}, {"probe", "-A"}, {"apply", "--all"},
+		},
+		"ListContainerStats": {{"top", "--once"}, {"top", "-A", "--once"}, {"top", "-o", "json"}},
+	} {
+		l := silent(t, method)
+		for _, args := range commands {
+			code, stdout, stderr := l.call(args...)
+			if code != exitError || strings.Count(stderr, "its record is broken") != 1 || !strings.Contains(stderr, "broken") {
+				t.Errorf("%s, %v: exit code %d\n%s", method, args, code, stderr)
+			}
+			shown := stdout
+			if args[0] == "probe" && len(args) < 3 {
+				// Its table names containers alone: two of them.
+				if strings.Count(stdout, "exec [ask]") != 2 {
+					t.Errorf("%s, %v:\n%s", method, args, stdout)
+				}
+				continue
+			}
+			for _, name := range []string{"above", "below"} {
+				if !strings.Contains(shown, name) {
+					t.Errorf("%s, %v: %s is not shown\n%s%s", method, args, name, stdout, stderr)
+				}
+			}
+			if args[0] == "get" && !strings.Contains(shown, "broken") {
+				t.Errorf("%s, %v: the pod has no row\n%s", method, args, stdout)
+			}
+		}
+		_, stdout, _ := l.call("get", "broken", "-o", "jsonpath={.status.phase} {.status.reason}")
+		if method != "ListContainerStats" && stdout != "Unknown StatusUnknown" {
+			t.Errorf("%s: what is known of it: %q", method, stdout)
+		}
+		l.must("events")
+	}
+}
+
+// TestAPlanOfSomeIsNotSaved: a plan that lacks a pod is in no file.
+func TestAPlanOfSomeIsNotSaved(t *testing.T) {
+	l := silent(t, "PodSandboxStatus")
+	code, stdout, stderr := l.call("plan", "--save", l.path("plan.json"))
+	if code != exitError || !strings.Contains(stderr, "the plan is not saved") || !strings.Contains(stdout, "above") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, _, stderr = l.call("apply", "--plan", l.path("plan.json"), l.path("above.yaml")); code == exitOK {
+		t.Errorf("it is executed:\n%s", stderr)
+	}
+}
+
+// TestARuntimeThatIsGoneIsOneError: what is wrong with all pods is said once.
+func TestARuntimeThatIsGoneIsOneError(t *testing.T) {
+	l := silent(t, "PodSandboxStatus")
+	l.Close()
+	for _, args := range [][]string{{"get"}, {"plan"}, {"snapshot"}, {"probe"}, {"top", "--once"}, {"describe", "above", "below"}} {
+		code, stdout, stderr := l.call(args...)
+		if code != exitError || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package commands
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// rotated is a pod whose Secret has a value in JSON; SECRET stands for it.
+const rotated = `apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {config: '{"db":{"host":"db.example.com","password":"SECRET"}}'}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: a
+    image: i:1
+    envFrom: [{secretRef: {name: s}}]
+`
+
+// TestNoOutputTellsASecret: what a program, the runtime and a probe repeat of Secrets, of that
+// before a rotation too, is in no output: quoted, encoded, cut off.
+func TestNoOutputTellsASecret(t *testing.T) {
+	const before, after = "9fK2&xQ7\"vLm4Zp8Wt1", "swordfish-5Hn3Jd6Rb0Yc"
+	l := newLab(t)
+	manifest := l.path("web.yaml")
+	apply := func(secret string) {
+		quoted, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(rotated, `"SECRET"`, string(quoted), 1)
+		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.must("apply", manifest)
+	}
+	l.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 1})
+	apply(before)
+	// The container was started with the value before; nothing starts it again.
+	apply(after)
+	l.clock.Advance(10 * time.Second)
+	files, err := filepath.Glob(l.path("state/pods/*/containers/a/*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	words := fmt.Sprintf("tail %s of it; db.example.com said %q and {\"p\":%q} %s %s", after[8:], before, fmt.Sprintf("%q", before),
+		base64.StdEncoding.EncodeToString([]byte("web:"+after)), before[:9])
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte(words), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repeats := func(args ...string) string {
+		_, stdout, stderr := l.call(args...)
+		for _, secret := range []string{before, after} {
+			for i := 0; i+6 <= len(secret); i++ {
+				if strings.Contains(stdout+stderr, secret[i:i+6]) {
+					t.Errorf("%v tells %q:\n%s%s", args, secret[i:i+6], stdout, stderr)
+					break
+				}
+			}
+		}
+		return stdout + stderr
+	}
+	bundle := l.path("bundle.tar.gz")
+	for _, args := range [][]string{
+		{"get", "web", "-o", "json"}, {"get", "-o", "yaml"}, {"get", "-o", "jsonpath={.items[0].status}"}, {"describe", "web"}, {"snapshot", "web"},
+		{"plan"}, {"plan", manifest, "-o", "json"}, {"events", "-o", "json"}, {"apply", manifest, "-o", "json"}, {"-v", "--log-format", "json", "get"},
+		{"wait", "--for", "ready", "web", "--timeout", "1s"}, {"probe", "web", "-o", "json"}, {"doctor", "-o", "json", "--bundle", bundle}, {"render", manifest, "--cri"},
+	} {
+		got := repeats(args...)
+		if (args[0] == "describe" || args[0] == "snapshot") && !strings.Contains(got, "db.example.com said ") {
+			t.Errorf("%v has no message:\n%s", args, got)
+		}
+	}
+	failing := status.Errorf(codes.Unknown, "failed to create: exec: %q: env %+q", before, []string{"P=" + after})
+	for _, method := range []string{"PodSandboxStatus", "ContainerStatus", "ListContainerStats", "ListPodSandbox", "ImageStatus", "ExecSync", "Exec", "Status", "Version"} {
+		l.Fail(runtimetest.Fault{Method: method, Times: 6, Err: failing})
+		for _, args := range [][]string{{"get"}, {"plan"}, {"top", "--once"}, {"exec", "web", "--", "x"}, {"doctor"}, {"version"}} {
+			repeats(args...)
+		}
+	}
+	text := contentsOf(t, l.path("state/pods/*/journal.json"))
+	if !strings.Contains(text, "earlierSecrets") {
+		t.Error("the journal keeps no earlier Secrets")
+	}
+	for _, args := range [][]string{{"snapshot", "web"}, {"plan", "-o", "json"}, {"get", "-o", "json"}} {
+		if _, stdout, _ := l.call(args...); strings.Contains(stdout, "earlierSecrets") {
+			t.Errorf("%v has the earlier Secrets", args)
+		}
+	}
+	if packed := fmt.Sprint(unpacked(t, bundle)); strings.Contains(packed, "earlierSecrets") || strings.Contains(packed, after[:8]) || !strings.Contains(packed, "(secret)") {
+		t.Errorf("the bundle:\n%s", packed)
+	}
+}
+
+// TestFailedStartsTellNoSecret: what the runtime quotes of the environment when a start fails
+// is not told by apply, whatever its output is.
+func TestFailedStartsTellNoSecret(t *testing.T) {
+	const secret = "pa ss\"w&rd-9fK2xQ7vLm4"
+	quoted := fmt.Sprintf("%q", secret)
+	l := newLab(t)
+	manifest := l.path("web.yaml")
+	if err := os.WriteFile(manifest, []byte(strings.Replace(rotated, `"SECRET"`, quoted, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"apply", manifest}, {"apply", manifest, "-o", "json"}, {"apply", "--wait", manifest, "--timeout", "2s"}, {"run", manifest}} {
+		l.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: status.Errorf(codes.Unknown, "runc: %q: bad env", []string{"CONFIG=" + secret})})
+		code, stdout, stderr := l.call(args...)
+		if code == exitOK || strings.Contains(stdout+stderr, "9fK2") || !strings.Contains(stdout+stderr, "bad env") {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}
