@@ -79,9 +79,9 @@ const (
 	anotherKey = "another key, of another machine."
 )
 
-// told is everything that podctl tells of the pod on a machine, and what it writes on
+// allTold is everything that podctl tells of the pod on a machine, and what it writes on
 // containers.
-func told(t *testing.T, value, key string) string {
+func allTold(t *testing.T, value, key string) string {
 	t.Helper()
 	l := newLab(t)
 	l.writeKey(key)
@@ -157,8 +157,8 @@ func TestNothingTellsASecretToWhoTriesValues(t *testing.T) {
 		}
 		return found
 	}
-	text := told(t, "271828", oneKey)
-	here, other, there := words(text), words(told(t, "314159", oneKey)), words(told(t, "271828", anotherKey))
+	text := allTold(t, "271828", oneKey)
+	here, other, there := words(text), words(allTold(t, "314159", oneKey)), words(allTold(t, "271828", anotherKey))
 	depend := 0
 	for word := range here {
 		if other[word] {
