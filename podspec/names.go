@@ -73,13 +73,18 @@ func hostPath(path string) []string {
 // checkName refuses a name that breaks its rule, unless something has been said of it
 // already. That a name is missing is the API server's to say, if it must be there.
 func (d *document) checkName(path, name string, rule func(string) []string) {
-	if name == "" || slices.ContainsFunc(d.faults.told, func(p Problem) bool { return p.Path == path }) {
+	if name == "" || d.isTold(path) {
 		return
 	}
 	if wrong := rule(name); len(wrong) > 0 {
 		err := field.Invalid(field.NewPath(path), name, strings.Join(wrong, "; "))
 		d.refuse(ClassInvalid, path, d.fieldDetail(err))
 	}
+}
+
+// isTold reports whether something has been said of a field.
+func (d *document) isTold(path string) bool {
+	return slices.ContainsFunc(d.faults.told, func(p Problem) bool { return p.Path == path })
 }
 
 // checkPodNames checks what a pod names.
@@ -132,7 +137,7 @@ const (
 // slice of systemd), or is cut (a link to a log).
 func checkLogDirectory(d *document, pod *v1.Pod) {
 	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)
-	if bound := maxFileName - asideSuffix; length > bound {
+	if bound := maxFileName - asideSuffix; length > bound && !d.isTold("metadata.name") {
 		d.refuse(ClassInvalid, "metadata.name", fmt.Sprintf(
 			"has %d bytes, which makes the log directory's name NAMESPACE_NAME_UID one of %d bytes; it can have at most %d: give the pod a shorter name",
 			len(pod.Name), length, bound))
