@@ -72,13 +72,13 @@ func (s *Store) lease(ctx context.Context) (leased context.Context, release func
 		return nil, nil, err
 	}
 	release = func(wanted bool) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()
 		var opts []leases.DeleteOpt
 		if !wanted {
 			opts = append(opts, leases.SynchronousDelete)
 		}
-		manager.Delete(ctx, lease, opts...) //nolint:errcheck // as said above
+		manager.Delete(deleting, lease, opts...) //nolint:errcheck // as said above
 	}
 	return leases.WithLease(ctx, lease.ID), release, nil
 }

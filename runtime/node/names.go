@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/containerd/containerd/v2/core/images"
@@ -62,8 +63,8 @@ func takeBack(ctx context.Context, undo []func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	var errs []error
-	for i := len(undo) - 1; i >= 0; i-- {
-		if err := undo[i](ctx); err != nil && !errdefs.IsNotFound(err) {
+	for _, back := range slices.Backward(undo) {
+		if err := back(ctx); err != nil && !errdefs.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("taking a name back: %w", err))
 		}
 	}

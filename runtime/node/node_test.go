@@ -179,7 +179,7 @@ func TestContainerdIsGivenAList(t *testing.T) {
 	}
 	for _, flag := range []string{"--version", "--config"} {
 		var text []byte
-		for err := error(os.ErrNotExist); errors.Is(err, os.ErrNotExist) && t.Context().Err() == nil; time.Sleep(time.Millisecond) {
+		for err := os.ErrNotExist; errors.Is(err, os.ErrNotExist) && t.Context().Err() == nil; time.Sleep(time.Millisecond) {
 			text, err = os.ReadFile(program + "." + flag)
 		}
 		lines := strings.Split(string(text), "\n")

@@ -62,7 +62,8 @@ func IsSocket(path string) (bool, error) {
 		return false, err
 	}
 	if err != nil {
-		return false, nil //nolint:nilerr // there is none, or it cannot be reached
+		// There is none, or it cannot be reached.
+		return false, nil
 	}
 	defer p.close()
 	if p.kind() != unix.S_IFSOCK {
