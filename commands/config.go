@@ -61,8 +61,12 @@ func variable(flag string) string {
 func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	all := map[string]setting{}
 	files, named := g.configFiles()
+	open := ownfile.Open
+	if named {
+		open = openNamed
+	}
 	for _, file := range files {
-		text, err := readConfigFile(file, named)
+		text, err := readConfigFile(file, open)
 		if !named && ownfile.IsMissing(err) {
 			continue
 		}
@@ -81,16 +85,17 @@ func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	return all, nil
 }
 
+// openNamed opens a file that the user named, whoever's it is. A pipe that nobody writes to
+// does not keep the caller waiting.
+func openNamed(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+}
+
 // readConfigFile reads one file. One that podctl finds by itself is only believed when
 // it, and each link on the way to it, is root's or the user's own, and nobody else can write
 // to it: with sudo the home directory may be another user's, and the file says which runtime
 // root talks to.
-func readConfigFile(file string, named bool) ([]byte, error) {
-	open := ownfile.Open
-	if named {
-		// A pipe that nobody writes to would keep the caller waiting.
-		open = func(file string) (*os.File, error) { return os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) }
-	}
+func readConfigFile(file string, open func(string) (*os.File, error)) ([]byte, error) {
 	f, err := open(file)
 	if err != nil {
 		return nil, err
