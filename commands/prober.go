@@ -48,7 +48,7 @@ func (p *prober) decide(ctx context.Context) error {
 	var unknown error
 	for {
 		reports, err := p.round(ctx, p.due())
-		if unknown = err; err != nil && len(reports) == 0 && ctx.Err() == nil {
+		if unknown = err; ctx.Err() == nil && endsAll(reports, err) {
 			return err
 		}
 		if ctx.Err() == nil {
@@ -77,6 +77,13 @@ func (p *prober) decide(ctx context.Context) error {
 	return withCode(decidedCode(last))
 }
 
+// endsAll reports whether no further round is of use: nothing could be asked, or nothing can
+// be remembered.
+func endsAll(reports []runtime.ProbeReport, err error) bool {
+	unrecorded := (*runtime.UnrecordedError)(nil)
+	return err != nil && (len(reports) == 0 || errors.As(err, &unrecorded))
+}
+
 // neverAsked tells that a probe waits for the startup probe of its container, which has failed.
 func neverAsked(reports []runtime.ProbeReport, r *runtime.ProbeReport) bool {
 	return slices.ContainsFunc(reports, func(other runtime.ProbeReport) bool {
@@ -95,10 +102,10 @@ func (p *prober) watch(ctx context.Context) error {
 	var last []runtime.ProbeReport
 	for ctx.Err() == nil {
 		reports, err := p.round(ctx, p.due())
-		if err != nil && ctx.Err() == nil {
-			if len(reports) == 0 {
-				return err
-			}
+		if ctx.Err() == nil && endsAll(reports, err) {
+			return err
+		}
+		if ctx.Err() == nil && err != nil {
 			p.g.noteOnce("note: %s", p.g.errorText(err))
 		}
 		asked := slices.ContainsFunc(reports, func(r runtime.ProbeReport) bool { return r.Asked })

@@ -30,9 +30,14 @@ func sideBySide[T any](things []T, atATime int, work func(T) error) []error {
 func inTurn[T any](ctx context.Context, pods []T, work func(T) error) error {
 	var outcomes []error
 	for _, one := range pods {
-		if outcomes = append(outcomes, work(one)); ctx.Err() != nil {
+		err := work(one)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return err // It says in which call the time ended.
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
+		outcomes = append(outcomes, err)
 	}
 	if len(outcomes) > 0 && !slices.ContainsFunc(outcomes, isAnswered) {
 		return outcomes[0]

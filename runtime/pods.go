@@ -130,13 +130,25 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 		})
 	}
 	_ = group.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case len(pods) > 0 && !slices.ContainsFunc(errs, isAnswer):
-		return nil, errs[0]
+	if err := noneOf(ctx, errs); err != nil {
+		return nil, err
 	}
 	return found, errors.Join(errs...)
+}
+
+// noneOf is the error of a look at several pods that showed none of them: the context ended
+// meanwhile, or the runtime does not answer at all.
+func noneOf(ctx context.Context, errs []error) error {
+	first := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	switch {
+	case ctx.Err() != nil && first >= 0:
+		return errs[first] // It says in which call the time ended.
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(errs) > 0 && !slices.ContainsFunc(errs, isAnswer):
+		return errs[0]
+	}
+	return nil
 }
 
 // isAnswer reports whether an error shows that the runtime answered; so does none.

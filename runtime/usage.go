@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -59,11 +58,8 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 		})
 	}
 	_ = group.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case len(pods) > 0 && !slices.ContainsFunc(errs, isAnswer):
-		return nil, errs[0]
+	if err := noneOf(ctx, errs); err != nil {
+		return nil, err
 	}
 	before := m.last
 	m.last = map[string]*runtimeapi.CpuUsage{}
