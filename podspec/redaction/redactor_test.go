@@ -150,6 +150,10 @@ func TestPiecesOfValues(t *testing.T) {
 		{"said " + value[:7] + "… and more", "said (secret)… and more"},
 		{"said " + value[:7] + "... and more", "said (secret)... and more"},
 		{"said …" + value[25:] + " and more", "said …(secret) and more"},
+		{"9" + value[25:] + " was the end", "9(secret) was the end"},
+		{`u0022` + value[25:] + " was the end", "u0022(secret) was the end"},
+		{"got " + value[:7] + `\u00`, `got (secret)\u00`},
+		{"got " + value[:7] + "%2… more", "got (secret)%2… more"},
 		{"the middle " + value[5:16] + " of it", "the middle (secret) of it"},
 		{"the middle " + value[7:30] + " of it", "the middle (secret) of it"},
 		{"too short " + value[5:12] + " in the middle", "too short " + value[5:12] + " in the middle"},
@@ -261,11 +265,11 @@ func TestLargeValues(t *testing.T) {
 		large[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[random.IntN(64)]
 	}
 	var comb strings.Builder
-	for comb.Len() < 1<<20 {
+	for comb.Len() < 1<<18 {
 		fmt.Fprintf(&comb, "AAAAAAAA%04x", random.IntN(1<<16))
 	}
-	same, combed := strings.Repeat("a", 1<<20), comb.String()
-	r := of(string(large), same, combed, strings.Repeat("\\", 1<<20), strings.Repeat("k=v1234567\n", 1<<16))
+	same, combed := strings.Repeat("a", 1<<18), comb.String()
+	r := of(string(large), same, combed, strings.Repeat("\\", 1<<18), strings.Repeat("k=v1234567\n", 1<<13))
 	for name, text := range map[string]string{
 		"random": string(large[:1<<17]), "the same": same[:1<<17], "combed": combed[:1<<17], "base64": base64.StdEncoding.EncodeToString(large[:1<<16]), "half": string(large[7<<17:]),
 	} {

@@ -134,9 +134,6 @@ func (s *scan) ends(v view) {
 	opened := bytes.TrimLeft(v.text, openers)
 	s.tail(v, len(v.text)-len(opened))
 	s.head(v, len(bytes.TrimRight(v.text, closers)))
-	if at := bytes.LastIndexAny(v.text, `\%&`); at >= len(v.text)-longestEntity {
-		s.head(v, max(at, 0)) // It was cut within an escape.
-	}
 	for _, mark := range []string{"…", "..."} {
 		for at := 0; ; {
 			i := bytes.Index(v.text[at:], []byte(mark))
@@ -156,8 +153,25 @@ const (
 	closers = `"'` + "`)]}>.,;:\\"
 )
 
-// head hides the longest part of a view up to some place that a value begins with.
+// head hides what a value begins with and where the view is cut, also within an escape.
 func (s *scan) head(v view, end int) {
+	s.longestHead(v, end)
+	if at := bytes.LastIndexAny(v.text[:end], `\%&`); at >= 0 && at >= end-longestEntity {
+		s.longestHead(v, at)
+	}
+}
+
+// tail hides what a value ends with and where the view is cut open, also within an escape:
+// there is the rest of that first.
+func (s *scan) tail(v view, begin int) {
+	s.longestTail(v, begin)
+	for at := begin; at < len(v.text) && at-begin < longestEntity && (hexDigit(v.text[at]) >= 0 || bytes.IndexByte([]byte("uxXU#;"), v.text[at]) >= 0); at++ {
+		s.longestTail(v, at+1)
+	}
+}
+
+// longestHead hides the longest part of a view up to some place that a value begins with.
+func (s *scan) longestHead(v view, end int) {
 	for n := min(piece-1, end); n >= shortest; n-- {
 		part := v.text[end-n : end]
 		for _, head := range s.index.heads[binary.LittleEndian.Uint32(part)] {
@@ -169,8 +183,8 @@ func (s *scan) head(v view, end int) {
 	}
 }
 
-// tail hides the longest part of a view from some place on that a value ends with.
-func (s *scan) tail(v view, begin int) {
+// longestTail hides the longest part of a view from some place on that a value ends with.
+func (s *scan) longestTail(v view, begin int) {
 	for n := min(piece-1, len(v.text)-begin); n >= shortest; n-- {
 		part := v.text[begin : begin+n]
 		for _, tail := range s.index.tails[binary.LittleEndian.Uint32(part[n-shortest:])] {
