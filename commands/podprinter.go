@@ -160,7 +160,7 @@ func (p *podPrinter) printPath(pods []*v1.Pod) error {
 		return err
 	}
 	var text strings.Builder
-	if err := path.Execute(&text, data); err != nil {
+	if err = path.Execute(&text, data); err != nil {
 		return err
 	}
 	_, err = io.WriteString(p.g.env.Out, printable(text.String()))

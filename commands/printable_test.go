@@ -64,8 +64,16 @@ func TestMessagesForgeNothing(t *testing.T) {
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
 	l.must("apply", manifest)
 	for _, args := range [][]string{
-		{"describe", "web"}, {"get", "web", "-o", "json"}, {"get", "-A", "-o", "yaml"}, {"get", "-A", "-o", "jsonpath={.items[*].metadata.annotations}"},
-		{"snapshot", "web"}, {"export", "web"}, {"render", manifest}, {"plan", manifest}, {"plan", "-o", "yaml"}, {"get", "-A"},
+		{"describe", "web"},
+		{"get", "web", "-o", "json"},
+		{"get", "-A", "-o", "yaml"},
+		{"get", "-A", "-o", "jsonpath={.items[*].metadata.annotations}"},
+		{"snapshot", "web"},
+		{"export", "web"},
+		{"render", manifest},
+		{"plan", manifest},
+		{"plan", "-o", "yaml"},
+		{"get", "-A"},
 	} {
 		code, stdout, stderr := l.call(args...)
 		if code != exitOK && args[0] != "export" {

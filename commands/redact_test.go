@@ -81,9 +81,20 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 	bundle := l.path("bundle.tar.gz")
 	for _, args := range [][]string{
-		{"get", "web", "-o", "json"}, {"get", "-o", "yaml"}, {"get", "-o", "jsonpath={.items[0].status}"}, {"describe", "web"}, {"snapshot", "web"},
-		{"plan"}, {"plan", manifest, "-o", "json"}, {"events", "-o", "json"}, {"apply", manifest, "-o", "json"}, {"-v", "--log-format", "json", "get"},
-		{"wait", "--for", "ready", "web", "--timeout", "1s"}, {"probe", "web", "-o", "json"}, {"doctor", "-o", "json", "--bundle", bundle}, {"render", manifest, "--cri"},
+		{"get", "web", "-o", "json"},
+		{"get", "-o", "yaml"},
+		{"get", "-o", "jsonpath={.items[0].status}"},
+		{"describe", "web"},
+		{"snapshot", "web"},
+		{"plan"},
+		{"plan", manifest, "-o", "json"},
+		{"events", "-o", "json"},
+		{"apply", manifest, "-o", "json"},
+		{"-v", "--log-format", "json", "get"},
+		{"wait", "--for", "ready", "web", "--timeout", "1s"},
+		{"probe", "web", "-o", "json"},
+		{"doctor", "-o", "json", "--bundle", bundle},
+		{"render", manifest, "--cri"},
 	} {
 		got := repeats(args...)
 		if (args[0] == "describe" || args[0] == "snapshot") && !strings.Contains(got, "db.example.com said ") {

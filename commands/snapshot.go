@@ -42,11 +42,11 @@ func runSnapshot(ctx context.Context, g *globals, s selection, args []string) er
 	}
 	recording := make(snapshot.Recording, 0, len(pods))
 	unknown := inTurn(ctx, pods, func(d *podspec.Desired) error {
-		one, err := engine.Snapshot(ctx, d)
-		if err == nil {
+		one, failure := engine.Snapshot(ctx, d)
+		if failure == nil {
 			recording = append(recording, one)
 		}
-		return err
+		return failure
 	})
 	if unknown != nil && len(recording) == 0 {
 		return unknown

@@ -22,7 +22,7 @@ func of(values ...string) *Redactor {
 	return New(all...)
 }
 
-func jsonOf(t testing.TB, value any) string {
+func jsonOf(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -166,8 +166,8 @@ func TestPiecesOfValues(t *testing.T) {
 		for name, form := range map[string]string{
 			"plain": value, "Go": fmt.Sprintf("%q", odd+value), "base64": base64.StdEncoding.EncodeToString([]byte(value)), "hex": hex.EncodeToString([]byte(value)),
 		} {
-			cut := min(cut, len(form))
-			for _, text := range []string{"it is " + form[:cut], form[cut:] + " it is", "it is " + form[:cut] + "…"} {
+			at := min(cut, len(form))
+			for _, text := range []string{"it is " + form[:at], form[at:] + " it is", "it is " + form[:at] + "…"} {
 				got := of(value, odd).Text(text)
 				if left := runLeft(value, got); left != "" {
 					t.Errorf("%s cut at %d: %q is left in %q", name, cut, left, got)

@@ -23,10 +23,7 @@ func (s *scan) read(v view, encoded int) {
 	changed := true
 	for level := 0; changed && level <= maxLevels; level++ {
 		s.search(v)
-		next := v
-		if next, changed = v.unescaped(); changed {
-			v = next
-		}
+		v, changed = v.unescaped()
 	}
 	if encoded == 0 {
 		return
