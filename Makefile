@@ -221,7 +221,7 @@ FUZZTIME ?= 60s
 FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
 	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
 	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
-	commands:FuzzRedact
+	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz
 fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME

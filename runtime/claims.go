@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// claimUsers are the pods of podctl's that have claims, one for each claim; not counted is
+// claimUser is a claim of a pod of podctl's.
+type claimUser struct {
+	claim state.Claim
+	pod   plan.PodRef
+}
+
+// claimUsers are the claims of podctl's pods; not counted is
 // one pod. It is an error when nobody can say which claims a pod has: what is removed
 // cannot be had again.
-func (e *Engine) claimUsers(ctx context.Context, except plan.PodRef) (map[state.Claim]plan.PodRef, error) {
+func (e *Engine) claimUsers(ctx context.Context, except plan.PodRef) ([]claimUser, error) {
 	applied, unreadable, err := Applied(e.layout)
 	if err != nil {
 		return nil, err
@@ -24,16 +31,37 @@ func (e *Engine) claimUsers(ctx context.Context, except plan.PodRef) (map[state.
 	if err = e.checkJournals(ctx); err != nil {
 		return nil, err
 	}
-	users := map[state.Claim]plan.PodRef{}
+	var users []claimUser
 	for _, other := range applied {
 		pod := other.Desired.Pod
 		for i := range pod.Spec.Volumes {
 			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.UID != except.UID {
-				users[state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}] = plan.RefOf(pod)
+				users = append(users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, plan.RefOf(pod)})
 			}
 		}
 	}
 	return users, nil
+}
+
+// userOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
+// one may lie in another claim.
+func (e *Engine) userOf(users []claimUser, claim state.Claim) (plan.PodRef, bool) {
+	i := slices.IndexFunc(users, func(u claimUser) bool { return e.layout.Overlap(u.claim, claim) })
+	if i < 0 {
+		return plan.PodRef{}, false
+	}
+	return users[i].pod, true
+}
+
+// refusedClaims says which claims have names under which podctl touches nothing.
+func (e *Engine) refusedClaims(users []claimUser) error {
+	var errs []error
+	for _, u := range users {
+		if _, err := e.layout.ClaimDir(u.claim); err != nil {
+			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", u.pod, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkJournals finds a pod of podctl's in the runtime of which there is no journal.
@@ -56,15 +84,18 @@ func (e *Engine) checkJournals(ctx context.Context) error {
 	return nil
 }
 
-// removeClaims removes the claims of the pod that no other pod has.
-func (x *execution) removeClaims(ctx context.Context) error {
+// removeClaims removes the claims of the pod that no other pod has. Those whose names are
+// refused are left alone, and the first error names them.
+func (x *execution) removeClaims(ctx context.Context) (refused, err error) {
 	users, err := x.e.claimUsers(ctx, x.plan.Pod)
 	return volume.RemoveClaims(x.e.volumeContext(x.journal.Applied), func(name string) bool {
 		claim := state.Claim{Namespace: x.plan.Pod.Namespace, Name: name}
-		user, used := users[claim]
+		user, used := x.e.userOf(users, claim)
 		switch {
 		case err != nil:
-			x.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, x.e.layout.ClaimDir(claim)))
+			// It has a directory, or it would not be asked about.
+			dir, _ := x.e.layout.ClaimDir(claim)
+			x.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, dir))
 		case used:
 			x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", name, user))
 		}
@@ -72,35 +103,40 @@ func (x *execution) removeClaims(ctx context.Context) error {
 	})
 }
 
-// UnusedClaims lists the claims that no pod of podctl's has.
+// UnusedClaims lists the claims that no pod of podctl's has. Claims of pods whose names are
+// refused are named by the error, and the list is complete all the same.
 func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 	claims, err := e.layout.Claims()
-	if err != nil || len(claims) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	users, err := e.claimUsers(ctx, plan.PodRef{})
-	if err != nil {
+	if err != nil && len(claims) > 0 {
 		return nil, fmt.Errorf("claims are kept: %w", err)
 	}
 	var found []Garbage
 	for _, claim := range claims {
-		if _, used := users[claim]; used {
+		if _, used := e.userOf(users, claim); used {
 			continue
 		}
-		dir := e.layout.ClaimDir(claim)
+		dir, err := e.layout.ClaimDir(claim)
+		if err != nil {
+			return nil, err
+		}
 		found = append(found, Garbage{
 			Kind: GarbageClaim, Pod: plan.PodRef{Namespace: claim.Namespace}, Claim: claim.Name, Path: dir,
-			Reason: "no pod uses it", Size: state.Size(dir),
+			Reason: "no pod uses it", Size: e.layout.ClaimSize(claim),
 		})
 	}
-	return found, nil
+	return found, e.refusedClaims(users)
 }
 
 // removeClaim removes a claim, if no pod has come to use it.
 func (e *Engine) removeClaim(ctx context.Context, g *Garbage) error {
-	return volume.RemoveClaim(g.Path, func() error {
+	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
+	return e.layout.RemoveClaim(claim, func() error {
 		users, err := e.claimUsers(ctx, plan.PodRef{})
-		if _, used := users[state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}]; used {
+		if _, used := e.userOf(users, claim); used {
 			return ErrNeeded
 		}
 		return err

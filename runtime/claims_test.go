@@ -2,13 +2,16 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/volume"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // TestUnusedClaims: a claim goes once no pod has it, and stays with all that is in it as
@@ -16,7 +19,7 @@ import (
 func TestUnusedClaims(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))
-	ref, file := plan.RefOf(d.Pod), filepath.Join(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data"), "file")
+	ref, file := plan.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")), "file")
 	apply := func() {
 		t.Helper()
 		if outcome, err := f.engine.Apply(t.Context(), d, Options{}); err != nil || outcome.Err() != nil {
@@ -55,7 +58,7 @@ func TestUnusedClaims(t *testing.T) {
 	if len(found) != 1 || found[0].Claim != "data" || found[0].Size == 0 {
 		t.Fatalf("unused is %v, want the claim", found)
 	}
-	if err := volume.RemoveClaim(found[0].Path, func() error { return ErrNeeded }); !errors.Is(err, ErrNeeded) {
+	if err := f.layout.RemoveClaim(state.Claim{Namespace: "default", Name: "data"}, func() error { return ErrNeeded }); !errors.Is(err, ErrNeeded) {
 		t.Error(err)
 	}
 	apply()
@@ -73,5 +76,108 @@ func TestUnusedClaims(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
 		t.Error("the claim is still there")
+	}
+}
+
+// TestClaimNamesOfBefore: an older podctl took a claimName that is a path. Such a pod can be
+// looked at and deleted and what runs goes on, nothing is touched under that name, and the
+// rest is done.
+func TestClaimNamesOfBefore(t *testing.T) {
+	f := newFaultLab(t, faultShape{})
+	victim := filepath.Join(filepath.Dir(f.layout.Root), "victim")
+	if err := errors.Join(os.MkdirAll(victim, 0o755), os.WriteFile(filepath.Join(victim, "file"), []byte("precious"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant)
+	text = strings.Replace(text, "volumes: [", "volumes: [{name: w, persistentVolumeClaim: {claimName: other}}, ", 1)
+	d := f.load(text)
+	if _, err := f.pass(d); err != nil {
+		t.Fatal(err)
+	}
+	unused := state.Claim{Namespace: "default", Name: "unused"}
+	inner := ok(f.layout.ClaimDir(state.Claim{Namespace: "default", Name: "outer"}))
+	if err := errors.Join(os.MkdirAll(ok(f.layout.ClaimDir(unused)), 0o755), os.MkdirAll(filepath.Join(inner, "inner"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	f.shape.before = text
+	before := f.ids()["a"]
+	for _, name := range []string{"../../../victim", "outer/inner"} {
+		rename := func(d *podspec.Desired) { d.Pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = name }
+		journal, err := f.layout.Pod(d.Pod.UID).ReadJournal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rename(journal.Applied)
+		if err = f.layout.Pod(d.Pod.UID).WriteJournal(journal); err != nil {
+			t.Fatal(err)
+		}
+		rename(d)
+		if _, err = f.engine.Apply(t.Context(), d, Options{}); err != nil {
+			t.Error(err)
+		}
+		if after := f.ids()["a"]; after != before || before == "" {
+			t.Errorf("container %s runs, and %s did", after, before)
+		}
+		found, err := f.engine.UnusedClaims(t.Context())
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) || !strings.Contains(err.Error(), "pod default/web") {
+			t.Errorf("unused claims: %v, want that %q is named", err, name)
+		}
+		// What the name led to once may be in use.
+		if i := slices.IndexFunc(found, func(g Garbage) bool { return g.Claim == "outer" }); (i < 0) != (name == "outer/inner") {
+			t.Errorf("unused are %+v", found)
+		}
+		if !slices.ContainsFunc(found, func(g Garbage) bool { return g.Claim == "unused" }) {
+			t.Errorf("unused are %+v, and one is missing", found)
+		}
+	}
+	outcome, err := f.engine.Delete(t.Context(), plan.RefOf(d.Pod), Options{Options: plan.Options{RemoveVolumes: true}})
+	if err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
+		t.Errorf("deleting: %v %v, want that the claim is named", err, outcome.Err())
+	}
+	if known, err := f.layout.Pod(d.Pod.UID).HasDir(); err != nil || known {
+		t.Errorf("the pod is still there: %v", err)
+	}
+	if _, err := os.Stat(ok(f.layout.ClaimDir(state.Claim{Namespace: "default", Name: "other"}))); err == nil {
+		t.Error("the other claim of the pod is still there")
+	}
+	if _, err := os.Stat(filepath.Join(inner, "inner")); err != nil {
+		t.Error(err)
+	}
+	if outcome, err := f.engine.Apply(t.Context(), d, Options{}); err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
+		t.Errorf("a new start: %v %v, want that the claim is refused", err, outcome.Err())
+	}
+	if content, err := os.ReadFile(filepath.Join(victim, "file")); err != nil || string(content) != "precious" {
+		t.Errorf("the victim has %q %v", content, err)
+	}
+}
+
+// TestRotationLeadsNowhere: a container that ships logs puts a link in the place of a log
+// directory. What lies behind it is not renamed and not removed.
+func TestRotationLeadsNowhere(t *testing.T) {
+	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
+	ref := plan.RefOf(f.load(faultShapes()["two containers"].after).Pod)
+	path := ok(f.layout.Pod(ref.UID).LogFile(ref.Namespace, ref.Name, "a", 0))
+	victim := t.TempDir()
+	var want []string
+	for _, name := range []string{"", ".1", ".2", ".3", ".4", ".5", ".6"} {
+		want = append(want, "0.log"+name)
+		if err := os.WriteFile(filepath.Join(victim, "0.log"+name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Dir(path)), os.Symlink(victim, filepath.Dir(path))); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.engine.rotate(t.Context(), &runLog{ref, "a", 0, f.ids()["a"]}); err == nil {
+		t.Error("it was rotated")
+	}
+	entries, err := os.ReadDir(victim)
+	if err != nil || len(entries) != len(want) {
+		t.Errorf("behind the link lie %v %v", entries, err)
+	}
+	for i, entry := range entries {
+		if entry.Name() != want[i] {
+			t.Errorf("behind the link lies %s, want %s", entry.Name(), want[i])
+		}
 	}
 }

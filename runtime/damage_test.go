@@ -93,7 +93,7 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 				}
 			}
 			warnings := f.deleteWithClaims(d)
-			dir := f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")
+			dir := ok(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data"))
 			if _, err := os.Stat(dir); (err == nil) != (c.says != "") {
 				t.Errorf("the claim: %v", err)
 			}

@@ -46,7 +46,11 @@ func (x *execution) envFile(ref *v1.FileKeySelector) (text []byte, err error) {
 	if vol == nil {
 		return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
 	}
-	root, err := os.OpenRoot(x.volumePath(vol))
+	path, err := x.volumePath(vol)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}

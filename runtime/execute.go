@@ -47,10 +47,12 @@ type execution struct {
 	// turns has one for each step.
 	turns map[string]*turn
 
-	mu       sync.Mutex
-	told     chronicle
-	states   map[string]stepState
-	failed   []StepError
+	mu     sync.Mutex
+	told   chronicle
+	states map[string]stepState
+	failed []StepError
+	// refused are steps of which a part is not done by podctl, whoever asks.
+	refused  []StepError
 	left     []*plan.Step
 	surprise *surpriseError
 	aborted  bool
@@ -282,7 +284,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.PrepareVolume, plan.UpdateVolume:
 		return "", x.prepareVolume(ctx, s)
 	case plan.RemoveVolume:
-		return "", x.removeVolumes(ctx)
+		return "", x.removeVolumes(ctx, s)
 	case plan.PullImage:
 		return x.pullImage(ctx, s)
 	case plan.CheckContainer:
@@ -310,7 +312,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 }
 
 func (x *execution) end(ctx context.Context) (*Outcome, error) {
-	outcome := &Outcome{Plan: x.plan, Failed: x.failed, Left: x.left}
+	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(x.failed, x.refused), Left: x.left}
 	var err error
 	var group sync.WaitGroup
 	group.Go(x.chronicle)

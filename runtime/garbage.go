@@ -179,7 +179,9 @@ func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int6
 			}
 		}
 		if !l.journal {
-			sum += state.Size(pod.LogDir(g.Pod.Namespace, g.Pod.Name))
+			if logs, err := pod.LogDir(g.Pod.Namespace, g.Pod.Name); err == nil {
+				sum += state.Size(logs)
+			}
 		}
 		return sum
 	case GarbageFiles:

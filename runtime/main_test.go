@@ -7,3 +7,11 @@ import (
 )
 
 func TestMain(m *testing.M) { runtimetest.Main(m) }
+
+// ok is a path whose names are known to be good.
+func ok(path string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return path
+}

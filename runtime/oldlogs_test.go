@@ -71,7 +71,7 @@ func TestPruneRotatesFullLogs(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: tripPod("web")})
 	ref := plan.RefOf(f.load(tripPod("web")).Pod)
 	pod := f.layout.Pod(ref.UID)
-	path := pod.LogFile(ref.Namespace, ref.Name, "a", 0)
+	path := ok(pod.LogFile(ref.Namespace, ref.Name, "a", 0))
 	if err := os.Truncate(path, 10<<20); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,11 @@ import (
 // sandboxPaths are the paths a sandbox's configuration names.
 func (e *Engine) sandboxPaths(d *podspec.Desired) (criconfig.Paths, error) {
 	users, err := e.userNamespace(d.Pod)
-	return criconfig.Paths{LogDir: e.layout.Pod(d.Pod.UID).LogDir(d.Pod.Namespace, d.Pod.Name), UserNS: users}, err
+	if err != nil {
+		return criconfig.Paths{}, err
+	}
+	logs, err := e.layout.Pod(d.Pod.UID).LogDir(d.Pod.Namespace, d.Pod.Name)
+	return criconfig.Paths{LogDir: logs, UserNS: users}, err
 }
 
 // userNamespace is the range of ids of a pod with users of its own: the one it
@@ -49,7 +53,9 @@ func (x *execution) containerPaths(in *criconfig.ContainerInput, mode mountMode)
 	p := criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}, UserNS: users}
 	for i := range x.desired.Pod.Spec.Volumes {
 		vol := &x.desired.Pod.Spec.Volumes[i]
-		p.Volumes[vol.Name] = x.volumePath(vol)
+		if p.Volumes[vol.Name], err = x.volumePath(vol); err != nil {
+			return p, err
+		}
 	}
 	if err = x.subPaths(in, mode, p.SubPaths); err != nil {
 		return p, err
@@ -75,8 +81,12 @@ func (x *execution) containerPaths(in *criconfig.ContainerInput, mode mountMode)
 }
 
 // volumePath is where a volume's content lies.
-func (x *execution) volumePath(vol *v1.Volume) string {
-	return x.e.volumeContext(x.desired).Path(vol)
+func (x *execution) volumePath(vol *v1.Volume) (string, error) {
+	path, err := x.e.volumeContext(x.desired).Path(vol)
+	if err != nil {
+		return "", fmt.Errorf("volume %q: %w", vol.Name, err)
+	}
+	return path, nil
 }
 
 func (x *execution) writeHosts(ips []string) error {

@@ -48,7 +48,7 @@ func TestSubPathFromAFile(t *testing.T) {
 	if got := proven(); got != "of-?" {
 		t.Errorf("before the file is there the subPath is %q", got)
 	}
-	file := filepath.Join(x.volumePath(&d.Pod.Spec.Volumes[0]), "app.env")
+	file := filepath.Join(ok(x.volumePath(&d.Pod.Spec.Volumes[0])), "app.env")
 	if err := os.WriteFile(file, []byte("DIR='blue'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,11 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 		r.users = idMapping(state.AnyIDs())
 	}
 	out := &Messages{Pod: plan.RefOf(d.Pod)}
-	paths := criconfig.Paths{LogDir: r.pod.LogDir(d.Pod.Namespace, d.Pod.Name), UserNS: r.users}
-	sandbox, err := criconfig.Sandbox(r.desired, r.node, paths, 0)
+	logs, err := r.pod.LogDir(d.Pod.Namespace, d.Pod.Name)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
+	}
+	sandbox, err := criconfig.Sandbox(r.desired, r.node, criconfig.Paths{LogDir: logs, UserNS: r.users}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
 	}
@@ -90,22 +93,16 @@ func (r *renderer) container(ref podspec.ContainerRef) (json.RawMessage, error) 
 		Paths: criconfig.Paths{EtcHosts: r.pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}, UserNS: r.users},
 		Files: map[criconfig.FileKey][]byte{}, VolumeImages: map[string]string{},
 	}
-	if ref.TerminationMessagePath != "" {
-		in.Paths.TerminationLog = r.pod.ContainerDir(ref.Name) + "/" + unknownWords
+	if err := r.paths(ref, &in.Paths); err != nil {
+		return nil, err
 	}
 	if ref.Target != "" {
 		in.TargetID = unknownTarget
 	}
 	for i := range r.desired.Pod.Spec.Volumes {
 		vol := &r.desired.Pod.Spec.Volumes[i]
-		in.Paths.Volumes[vol.Name] = volume.Context{Pod: r.pod, Desired: r.desired}.Path(vol)
 		if vol.Image != nil {
 			in.VolumeImages[vol.Image.Reference] = unknownImage
-		}
-	}
-	for i, m := range ref.VolumeMounts {
-		if m.SubPath != "" || m.SubPathExpr != "" {
-			in.Paths.SubPaths[i] = r.pod.SubPath(m.Name, ref.Name, i)
 		}
 	}
 	addUnknownFiles(ref.Env, in.Files)
@@ -114,6 +111,36 @@ func (r *renderer) container(ref podspec.ContainerRef) (json.RawMessage, error) 
 		return nil, err
 	}
 	return snapshot.Encode(config)
+}
+
+// paths fills in where things of a container will lie.
+func (r *renderer) paths(ref podspec.ContainerRef, paths *criconfig.Paths) error {
+	if ref.TerminationMessagePath != "" {
+		dir, err := r.pod.ContainerDir(ref.Name)
+		if err != nil {
+			return err
+		}
+		paths.TerminationLog = dir + "/" + unknownWords
+	}
+	for i := range r.desired.Pod.Spec.Volumes {
+		vol := &r.desired.Pod.Spec.Volumes[i]
+		path, err := volume.Context{Pod: r.pod, Desired: r.desired}.Path(vol)
+		if err != nil {
+			return fmt.Errorf("volume %q: %w", vol.Name, err)
+		}
+		paths.Volumes[vol.Name] = path
+	}
+	for i, m := range ref.VolumeMounts {
+		if m.SubPath == "" && m.SubPathExpr == "" {
+			continue
+		}
+		path, err := r.pod.SubPath(m.Name, ref.Name, i)
+		if err != nil {
+			return err
+		}
+		paths.SubPaths[i] = path
+	}
+	return nil
 }
 
 // addUnknownFiles stands in for environment files that init containers write.

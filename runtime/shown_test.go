@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,12 +52,13 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 func TestTwoRotationsInASecond(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})
-	path, id := filepath.Join(t.TempDir(), "0.log"), f.ids()["a"]
+	ref, id := plan.RefOf(f.load(text).Pod), f.ids()["a"]
+	path := ok(f.layout.Pod(ref.UID).LogFile(ref.Namespace, ref.Name, "a", 0))
 	for _, line := range []string{"first", "second"} {
 		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.engine.rotate(t.Context(), path, id); err != nil {
+		if err := f.engine.rotate(t.Context(), &runLog{ref, "a", 0, id}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestTwoRotationsInASecond(t *testing.T) {
 // TestIDsAreNotWaitedForForever: who waits for the lock of user ids can be interrupted.
 func TestIDsAreNotWaitedForForever(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
-	lock, err := f.layout.Pod("_ids").Lock(t.Context())
+	lock, err := f.layout.LockIDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

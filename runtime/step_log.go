@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -23,20 +24,42 @@ func logFull(status *runtimeapi.ContainerStatus) bool {
 
 // rotateLog is the step that rotates the log of one container.
 func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
-	pod := x.plan.Pod
-	return x.e.rotate(ctx, x.e.layout.Pod(pod.UID).LogFile(pod.Namespace, pod.Name, s.Container, s.Attempt), s.ContainerID)
+	return x.e.rotate(ctx, &runLog{x.plan.Pod, s.Container, s.Attempt, s.ContainerID})
+}
+
+// runLog is the log of one run of a container.
+type runLog struct {
+	pod         plan.PodRef
+	container   string
+	attempt     uint32
+	containerID string
 }
 
 // rotate moves a log aside, makes the runtime write a new one, and removes the
 // oldest of those that were moved aside before.
-func (e *Engine) rotate(ctx context.Context, path, containerID string) error {
-	aside := state.RotatedLog(path, e.now())
-	if _, err := os.Lstat(aside); err == nil {
+func (e *Engine) rotate(ctx context.Context, log *runLog) error {
+	pod := e.layout.Pod(log.pod.UID)
+	path, err := pod.LogFile(log.pod.Namespace, log.pod.Name, log.container, log.attempt)
+	if err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	dir, err := pod.OpenLogDir(log.pod.Namespace, log.pod.Name, log.container)
+	if err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	return errors.Join(e.rotateIn(ctx, dir, filepath.Base(path), log.containerID), dir.Close())
+}
+
+// rotateIn rotates a log in its directory.
+func (e *Engine) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
+	aside := state.RotatedLog(name, e.now())
+	err := dir.Rename(name, dir, aside)
+	if errors.Is(err, fs.ErrExist) {
 		// It was rotated in this second already, and would take the place of what was
 		// moved aside then: the next pass does it.
 		return nil
 	}
-	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err = safefs.IgnoreMissing(err); err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -44,12 +67,9 @@ func (e *Engine) rotate(ctx context.Context, path, containerID string) error {
 	if _, err := e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}); err != nil {
 		// As it was, so that the next pass tries again (kubelet: rotateLatestLog).
 		err = fmt.Errorf("rotating the log: %w", err)
-		if back := os.Rename(aside, path); !errors.Is(back, fs.ErrNotExist) {
-			err = errors.Join(err, back)
-		}
-		return err
+		return errors.Join(err, safefs.IgnoreMissing(dir.Rename(aside, dir, name)))
 	}
-	return logfile.DropOld(path)
+	return logfile.DropOld(dir, name)
 }
 
 // fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a
@@ -64,8 +84,12 @@ func (e *Engine) fullLogs(ctx context.Context, l *litter) ([]Garbage, error) {
 			Kind: GarbageFullLog, Pod: l.ref(), Name: c.GetMetadata().GetName(), ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
 			Reason: "it has grown to where it is rotated",
 		}
-		g.Path = e.layout.Pod(g.Pod.UID).LogFile(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt)
-		// Most logs are small: the runtime is asked for few.
+		var err error
+		// Most logs are small: the runtime is asked for few. A name that is no part of a path has
+		// no log of podctl's.
+		if g.Path, err = e.layout.Pod(g.Pod.UID).LogFile(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt); err != nil {
+			continue
+		}
 		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !logfile.Full(g.Path) {
 			continue
 		}
@@ -100,5 +124,5 @@ func (e *Engine) rotateFull(ctx context.Context, g *Garbage) error {
 	if !known || !full {
 		return ErrNeeded
 	}
-	return e.rotate(ctx, g.Path, g.ID)
+	return e.rotate(ctx, &runLog{g.Pod, g.Name, g.Attempt, g.ID})
 }

@@ -62,12 +62,24 @@ func (x *execution) prepareVolume(ctx context.Context, s *plan.Step) error {
 	return because("FailedMount", volume.Prepare(ctx, x.e.volumeContext(x.desired), s.Volume))
 }
 
-func (x *execution) removeVolumes(ctx context.Context) error {
+func (x *execution) removeVolumes(ctx context.Context, s *plan.Step) error {
 	err := volume.RemoveAll(x.e.layout.Pod(x.plan.Pod.UID))
 	if err != nil || !x.opts.RemoveVolumes || x.journal.Applied == nil {
 		return err
 	}
-	return x.removeClaims(ctx)
+	refused, err := x.removeClaims(ctx)
+	if refused != nil {
+		x.refuse(s, refused)
+	}
+	return err
+}
+
+// refuse notes what podctl does not do, now or ever: the pass goes on, and the pod that is
+// deleted is forgotten all the same.
+func (x *execution) refuse(s *plan.Step, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.refused = append(x.refused, StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, string(s.Kind)), Err: err})
 }
 
 func (x *execution) archiveLogs() error {

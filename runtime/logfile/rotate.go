@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"strings"
 
 	"github.com/podctl/podctl/runtime/nofollow"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // The kubelet's limits for the log of one container (containerLogMaxSize,
@@ -36,41 +35,29 @@ func Full(path string) bool {
 	return info.Mode().IsRegular() && info.Size() >= sizeMax
 }
 
-// Move renames a log to another name in its directory, on the descriptor of that directory, and
-// never in the place of another file. The error is fs.ErrExist when there is one, and
-// fs.ErrNotExist when there is no log.
-func Move(path, to string) (err error) {
-	if filepath.Dir(path) != filepath.Dir(to) {
-		return fmt.Errorf("moving %s: %s is in another directory", path, to)
-	}
-	dir, err := openDir(path)
+// DropOld removes the oldest of the files into which the log of that name in a directory
+// was moved aside.
+func DropOld(dir *safefs.Dir, name string) error {
+	entries, err := dir.Entries()
 	if err != nil {
-		return err
+		return fmt.Errorf("removing an old log: %w", err)
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	fd := int(dir.f.Fd())
-	if err = unix.Renameat2(fd, dir.base, fd, filepath.Base(to), unix.RENAME_NOREPLACE); err != nil {
-		return fmt.Errorf("moving %s to %s: %w", path, filepath.Base(to), err)
+	old := rotatedNames(entries, name)
+	for _, old := range old[:max(len(old)-(filesMax-1), 0)] {
+		if err := dir.Remove(old); err != nil {
+			return fmt.Errorf("removing an old log: %w", err)
+		}
 	}
 	return nil
 }
 
-// DropOld removes the oldest of the files into which a log was moved aside.
-func DropOld(path string) (err error) {
-	dir, err := openDir(path)
-	if err != nil {
-		return missing(err)
-	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	files, err := dir.rotated()
-	if files == nil {
-		return err
-	}
-	// If there are too many, the next call removes more.
-	for _, old := range files[:max(len(files)-(filesMax-1), 0)] {
-		if err := missing(unix.Unlinkat(int(dir.f.Fd()), old.name, 0)); err != nil {
-			return fmt.Errorf("removing an old log: %s: %w", filepath.Join(dir.path, old.name), err)
+// rotatedNames are the names of files into which a log of that name was moved aside.
+func rotatedNames(entries []fs.DirEntry, log string) []string {
+	var names []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), log+".") {
+			names = append(names, entry.Name())
 		}
 	}
-	return nil
+	return names
 }

@@ -1,8 +1,8 @@
 package state
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -12,12 +12,9 @@ func (p Pod) cgroupMark() string { return filepath.Join(p.Dir(), "cgroup.unfinis
 // MarkCgroup notes that the pod's cgroup is going to be made: until UnmarkCgroup it may be
 // without its limits.
 func (p Pod) MarkCgroup() error {
-	err := p.MakeDir(p.Dir(), podDirMode)
+	dir, err := p.Make(p.Dir(), podDirMode)
 	if err == nil {
-		var f *os.File
-		if f, err = os.OpenFile(p.cgroupMark(), os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-			err = f.Close()
-		}
+		err = errors.Join(dir.Touch(filepath.Base(p.cgroupMark()), 0o600), dir.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("marking the cgroup as unfinished: %w", err)
@@ -27,7 +24,7 @@ func (p Pod) MarkCgroup() error {
 
 // UnmarkCgroup notes that the pod's cgroup has its limits, or is gone.
 func (p Pod) UnmarkCgroup() error {
-	if err := removeFile(p.cgroupMark()); err != nil {
+	if err := firstError(p.check(), removeFile(p.cgroupMark())); err != nil {
 		return fmt.Errorf("marking the cgroup as finished: %w", err)
 	}
 	return nil

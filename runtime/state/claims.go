@@ -4,55 +4,317 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Claim names a persistent volume claim whose data lies here.
 type Claim struct{ Namespace, Name string }
 
-// Claims lists the claims that have data, by namespace and name.
-func (l Layout) Claims() ([]Claim, error) {
-	namespaces, err := subdirs(l.claims())
-	if err != nil {
-		return nil, err
-	}
-	var found []Claim
-	for _, namespace := range namespaces {
-		names, err := subdirs(filepath.Join(l.claims(), namespace))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			found = append(found, Claim{namespace, name})
-		}
-	}
-	return found, nil
+// check is a *NameError for a claim that podctl does not touch.
+func (c Claim) check() error {
+	return firstError(checkName(kindNamespace, c.Namespace), checkName(kindClaim, c.Name))
 }
 
-// ClaimDir is the directory in which the data of a claim lies.
-func (l Layout) ClaimDir(c Claim) string { return filepath.Join(l.claims(), c.Namespace, c.Name) }
+// Beside the claims of a namespace lie those that were set aside to be removed. As long as
+// that is not decided a claim lies in claimsAside, whole, and after that in claimsRemoved. No
+// claim has these names, as they begin with a point.
+const (
+	claimsAside   = ".aside"
+	claimsRemoved = ".removed"
+)
 
-// ClaimDir is the directory behind a claim.
-func (p Pod) ClaimDir(namespace, name string) string {
-	return p.layout.ClaimDir(Claim{Namespace: namespace, Name: name})
-}
+const (
+	claimsMode = 0o711
+	asideMode  = 0o700
+)
 
 // claims holds the directories behind persistent volume claims. They belong to no
 // pod.
 func (l Layout) claims() string { return filepath.Join(l.Root, "claims") }
 
-// subdirs are the names of the directories in one that may be missing.
-func subdirs(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("listing claims: %w", err)
+// ClaimDir is the directory in which the data of a claim lies. The error is a *NameError.
+func (l Layout) ClaimDir(c Claim) (string, error) {
+	if err := c.check(); err != nil {
+		return "", err
 	}
+	return filepath.Join(l.claims(), c.Namespace, c.Name), nil
+}
+
+// ClaimDir is the directory behind a claim. The error is a *NameError.
+func (p Pod) ClaimDir(namespace, name string) (string, error) {
+	return p.layout.ClaimDir(Claim{Namespace: namespace, Name: name})
+}
+
+// Overlap reports whether one of two claims may lie in the other. Two names that are no
+// paths do so only if they are the same; by a path an older podctl may have put a claim into
+// another one, or above several.
+func (l Layout) Overlap(a, b Claim) bool {
+	dirA := filepath.Join(l.claims(), a.Namespace, a.Name) + "/"
+	dirB := filepath.Join(l.claims(), b.Namespace, b.Name) + "/"
+	return strings.HasPrefix(dirA, dirB) || strings.HasPrefix(dirB, dirA)
+}
+
+// Claims lists the claims that have data, by namespace and name, those included of which a
+// removal was cut off. What lies there under names that no claim has is not podctl's.
+func (l Layout) Claims() ([]Claim, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	root, err := openDir(l.claims())
+	if err != nil {
+		return nil, listingClaims(safefs.IgnoreMissing(err))
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	namespaces, err := subdirs(root)
+	var found []Claim
+	for _, namespace := range namespaces {
+		var names []string
+		names, err = claimNames(root, namespace)
+		if err != nil {
+			break
+		}
+		for _, name := range names {
+			found = append(found, Claim{namespace, name})
+		}
+	}
+	return slices.DeleteFunc(found, func(c Claim) bool { return c.check() != nil }), listingClaims(err)
+}
+
+func listingClaims(err error) error {
+	if err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	return nil
+}
+
+// claimNames lists the claims of a namespace, each once.
+func claimNames(root *safefs.Dir, namespace string) ([]string, error) {
+	dir, err := root.Open(namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	var names []string
+	for _, place := range []string{"", claimsAside, claimsRemoved} {
+		found, err := subdirsOf(dir, place)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, found...)
+	}
+	for i, name := range names {
+		if old, ok := formerAside(name); ok {
+			names[i] = old
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// formerAside is the claim that an older podctl set aside under a name.
+func formerAside(name string) (claim string, ok bool) {
+	if name, ok = strings.CutPrefix(name, "."); ok {
+		return strings.CutSuffix(name, ".removed")
+	}
+	return "", false
+}
+
+// subdirsOf are the names of the directories in one that may be missing; "" is the directory
+// itself.
+func subdirsOf(dir *safefs.Dir, name string) ([]string, error) {
+	if name == "" {
+		return subdirs(dir)
+	}
+	sub, err := dir.Open(name)
+	if safefs.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := subdirs(sub)
+	return names, errors.Join(err, sub.Close())
+}
+
+func subdirs(dir *safefs.Dir) ([]string, error) {
+	entries, err := dir.Entries()
 	var names []string
 	for _, entry := range entries {
 		if entry.IsDir() {
 			names = append(names, entry.Name())
 		}
 	}
-	return names, nil
+	return names, err
+}
+
+// openClaims opens the directory in which a claim lies.
+func (l Layout) openClaims(c Claim) (*safefs.Dir, error) {
+	if err := firstError(c.check(), l.check()); err != nil {
+		return nil, err
+	}
+	return openDir(filepath.Join(l.claims(), c.Namespace))
+}
+
+// OpenClaim opens the directory behind a claim. Links are not followed.
+func (p Pod) OpenClaim(namespace, name string) (*safefs.Dir, error) {
+	dir, err := p.layout.openClaims(Claim{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	return dir.Open(name)
+}
+
+// MakeClaim opens the directory behind a claim, and makes it with exactly this mode if there
+// is none. One that was set aside by a removal which was cut off is taken back instead.
+func (p Pod) MakeClaim(namespace, name string, perm fs.FileMode) (*safefs.Dir, error) {
+	c := Claim{Namespace: namespace, Name: name}
+	if err := firstError(c.check(), p.check(), p.layout.Prepare()); err != nil {
+		return nil, err
+	}
+	dir, err := makeAll(filepath.Join(p.layout.claims(), namespace), claimsMode, claimsMode)
+	if err != nil {
+		return nil, fmt.Errorf("creating the directory of claims: %w", err)
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	if err := takeBack(dir, name); err != nil {
+		return nil, err
+	}
+	return dir.Make(name, perm)
+}
+
+// takeBack gives a claim that was set aside its place again. Where it has none, or another
+// has come into its place, nothing happens.
+func takeBack(dir *safefs.Dir, name string) error {
+	aside, err := dir.Open(claimsAside)
+	if safefs.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = aside.Rename(name, dir, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return errors.Join(err, aside.Close())
+}
+
+// RemoveClaim removes a claim's directory with all that is in it, and what an earlier removal
+// of it left that was cut off. It is set aside before
+// the last look whether it is still unused, so that no pod that comes meanwhile loses what
+// it has seen: needed tells why it must stay, and it is put back.
+func (l Layout) RemoveClaim(c Claim, needed func() error) error {
+	dir, err := l.openClaims(c)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	r := &claimRemoval{dir: dir, name: c.Name}
+	if err = r.open(); err == nil {
+		err = r.run(needed)
+	}
+	return errors.Join(err, r.close())
+}
+
+// claimRemoval is the removal of one claim.
+type claimRemoval struct {
+	dir, aside, removed *safefs.Dir
+	name                string
+}
+
+func (r *claimRemoval) open() (err error) {
+	if r.aside, err = r.dir.Make(claimsAside, asideMode); err == nil {
+		r.removed, err = r.dir.Make(claimsRemoved, asideMode)
+	}
+	return err
+}
+
+// close removes the directories that are empty now.
+func (r *claimRemoval) close() error {
+	var errs []error
+	for name, dir := range map[string]*safefs.Dir{claimsAside: r.aside, claimsRemoved: r.removed} {
+		if dir == nil {
+			continue
+		}
+		errs = append(errs, dir.Close())
+		if err := r.dir.RemoveDir(name); !errors.Is(err, unix.ENOTEMPTY) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *claimRemoval) run(needed func() error) error {
+	err := r.dir.Rename(r.name, r.aside, r.name)
+	another := errors.Is(err, fs.ErrExist)
+	if err != nil && !another && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := needed(); err != nil {
+		return errors.Join(err, r.putBack())
+	}
+	if err := r.condemn(); err != nil {
+		return err
+	}
+	if another {
+		// What lay aside is what an earlier removal left. Its place is free now.
+		return r.run(needed)
+	}
+	return r.removeFormer()
+}
+
+// removeFormer removes what an older podctl has set aside of the claim.
+func (r *claimRemoval) removeFormer() error {
+	err := r.dir.RemoveAll("." + r.name + ".removed")
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		return nil
+	}
+	return err
+}
+
+// putBack gives the claim its place again. One that has come into it meanwhile stays.
+func (r *claimRemoval) putBack() error {
+	err := r.aside.Rename(r.name, r.dir, r.name)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("what was in %s is in %s now: %w", r.dir.Join(r.name), r.aside.Join(r.name), err)
+	}
+	return safefs.IgnoreMissing(err)
+}
+
+// condemn removes the claim that was set aside. Nobody takes it back from where it goes
+// first.
+func (r *claimRemoval) condemn() error {
+	if err := r.removed.RemoveAll(r.name); err != nil {
+		return err
+	}
+	if err := r.aside.Rename(r.name, r.removed, r.name); err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	return r.removed.RemoveAll(r.name)
+}
+
+// RemoveClaim removes a claim of which it is known that no pod uses it.
+func (p Pod) RemoveClaim(namespace, name string) error {
+	return p.layout.RemoveClaim(Claim{Namespace: namespace, Name: name}, func() error { return nil })
+}
+
+// ClaimSize is how much a claim takes on disk, with what removals have left that were cut
+// off.
+func (l Layout) ClaimSize(c Claim) int64 {
+	if c.check() != nil {
+		return 0
+	}
+	base := filepath.Join(l.claims(), c.Namespace)
+	var sum int64
+	for _, name := range []string{c.Name, filepath.Join(claimsAside, c.Name), filepath.Join(claimsRemoved, c.Name), "." + c.Name + ".removed"} {
+		sum += Size(filepath.Join(base, name))
+	}
+	return sum
 }

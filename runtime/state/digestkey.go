@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // digestKeyBytes is the length of the key of digests.
@@ -92,5 +93,12 @@ func (l Layout) writeKey() (err error) {
 	if err = os.Link(f.Name(), l.DigestKeyFile()); errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	return errors.Join(err, syncDir(l.Root))
+	if err != nil {
+		return err
+	}
+	root, err := safefs.Follow(l.Root)
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Sync(), root.Close())
 }

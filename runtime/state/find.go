@@ -1,24 +1,18 @@
 package state
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // uids lists the pods that have a journal, in order. A state directory that does
-// not exist has none.
+// not exist has none. What lies there under names that no pod has is not podctl's.
 func (l Layout) uids() ([]types.UID, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(l.pods())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	entries, err := entriesOf(l.pods())
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
@@ -28,7 +22,7 @@ func (l Layout) uids() ([]types.UID, error) {
 		if pod.check() != nil {
 			continue
 		}
-		if _, err := os.Lstat(pod.JournalFile()); err == nil {
+		if known, err := exists(pod.JournalFile()); err == nil && known {
 			uids = append(uids, pod.uid)
 		}
 	}

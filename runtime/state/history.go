@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -151,7 +150,7 @@ func (p Pod) unfinishedHistory() string {
 // ReadHistory reads what happened to the pod. One that is missing, damaged or of a
 // newer podctl is empty: nothing depends on it.
 func (p Pod) ReadHistory() (*History, error) {
-	if err := errors.Join(p.check(), p.layout.check()); err != nil {
+	if err := firstError(p.check(), p.layout.check()); err != nil {
 		return nil, err
 	}
 	h := &History{}
@@ -175,7 +174,7 @@ func decodeHistory(text []byte) *History {
 
 // RemoveHistory forgets what happened to the pod. The caller holds the pod's lock.
 func (p Pod) RemoveHistory() error {
-	if err := os.Remove(p.HistoryFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := firstError(p.check(), p.layout.check(), removeFile(p.HistoryFile())); err != nil {
 		return fmt.Errorf("removing the pod's events: %w", err)
 	}
 	return nil
@@ -183,12 +182,12 @@ func (p Pod) RemoveHistory() error {
 
 // Histories reads all histories there are, of pods that are gone too. Of one that cannot
 // be read the uid is known. One whose reading fails hides no other: its error is returned
-// beside them.
+// beside them. What lies there under names that no pod has is not podctl's.
 func (l Layout) Histories() ([]*History, error) {
-	entries, err := os.ReadDir(l.histories())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err := l.check(); err != nil {
+		return nil, err
 	}
+	entries, err := entriesOf(l.histories())
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}
@@ -196,10 +195,11 @@ func (l Layout) Histories() ([]*History, error) {
 	var errs []error
 	for _, entry := range entries {
 		uid, ok := strings.CutSuffix(entry.Name(), ".json")
-		if !ok || strings.HasPrefix(entry.Name(), ".") {
+		pod := l.Pod(types.UID(uid))
+		if !ok || pod.check() != nil {
 			continue
 		}
-		h, err := l.Pod(types.UID(uid)).ReadHistory()
+		h, err := pod.ReadHistory()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
 			continue
@@ -219,18 +219,33 @@ func (p Pod) WriteHistory(h *History) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
-	if err = errors.Join(p.check(), p.layout.Prepare()); err == nil {
-		err = makeDirs(p.layout.histories(), podDirMode, podDirMode)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the pod's events: %w", err)
-	}
-	unfinished := p.unfinishedHistory()
-	if err = os.WriteFile(unfinished, text, 0o600); err == nil {
-		err = os.Rename(unfinished, p.HistoryFile())
+	if err = firstError(p.check(), p.layout.Prepare()); err == nil {
+		err = p.replaceHistory(text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the pod's events: %w", err)
 	}
 	return nil
+}
+
+// replaceHistory puts a new history in the place of the one before.
+func (p Pod) replaceHistory(text []byte) error {
+	dir, err := makeAll(p.layout.histories(), podDirMode, podDirMode)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	unfinished := filepath.Base(p.unfinishedHistory())
+	if err = dir.Remove(unfinished); err != nil {
+		return err
+	}
+	file, err := dir.Create(unfinished, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return dir.Replace(unfinished, filepath.Base(p.HistoryFile()))
 }

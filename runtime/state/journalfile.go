@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // journalMax bounds what is read of a journal, in bytes. Forty ConfigMaps
@@ -49,7 +50,7 @@ func (e *JournalError) Unwrap() error { return e.Err }
 // ReadJournal reads the pod's journal. A missing one is empty; one that is
 // damaged, or of a newer podctl, is a *JournalError.
 func (p Pod) ReadJournal() (*Journal, error) {
-	if err := errors.Join(p.check(), p.layout.check()); err != nil {
+	if err := firstError(p.check(), p.layout.check()); err != nil {
 		return nil, err
 	}
 	text, err := readRegular(p.JournalFile(), journalMax)
@@ -96,7 +97,11 @@ func (p Pod) checkNames(j *Journal) error {
 // readRegular reads a file that must be an ordinary one of at most so many bytes:
 // neither a link to somewhere else nor a pipe that never ends.
 func readRegular(path string, limit int64) (text []byte, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	var f *os.File
+	err = inDirOf(path, func(dir *safefs.Dir, name string) (err error) {
+		f, err = dir.OpenFile(name, os.O_RDONLY, 0)
+		return err
+	})
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("%w: it is a symbolic link", ErrDamaged)
 	}
@@ -163,12 +168,22 @@ func (p Pod) WriteJournal(j *Journal) error {
 			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(0o600))
 	}
 	if err == nil {
-		err = syncDir(p.Dir())
+		err = p.sync()
 	}
 	if err != nil {
 		return fmt.Errorf("writing the journal %s: %w%s", p.JournalFile(), cause(err), kept)
 	}
 	return nil
+}
+
+// sync makes the names in the pod's directory durable: a file that was renamed is
+// only safe once its directory is.
+func (p Pod) sync() error {
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // cause is an error without the name of a file that nobody knows: one that is written
@@ -183,7 +198,12 @@ func cause(err error) error {
 // removeUnfinished removes what a process left that was killed while it wrote
 // the journal or the id range. Whoever calls it holds the lock, so nobody is writing now.
 func (p Pod) removeUnfinished() error {
-	entries, err := os.ReadDir(p.Dir())
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	entries, err := dir.Entries()
 	if err != nil {
 		return err
 	}
@@ -192,7 +212,7 @@ func (p Pod) removeUnfinished() error {
 		if !strings.HasPrefix(name, "."+filepath.Base(p.JournalFile())) && !strings.HasPrefix(name, "."+filepath.Base(p.userNamespaceFile())) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(p.Dir(), name)); err != nil {
+		if err := dir.Remove(name); err != nil {
 			return err
 		}
 	}
@@ -202,19 +222,19 @@ func (p Pod) removeUnfinished() error {
 // RemoveJournal ends the pod's memory, and removes its directory. What else lies
 // in it has to be removed before (volume.RemoveAll).
 func (p Pod) RemoveJournal() error {
-	if err := errors.Join(p.check(), p.layout.check()); err != nil {
+	if err := firstError(p.check(), p.layout.check()); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(p.Dir()); errors.Is(err, fs.ErrNotExist) {
+	if there, err := exists(p.Dir()); err == nil && !there {
 		return nil
 	}
 	if err := errors.Join(p.removeUnfinished(), p.UnmarkCgroup()); err != nil {
 		return fmt.Errorf("removing the journal: %w", err)
 	}
-	if err := os.Remove(p.JournalFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeFile(p.JournalFile()); err != nil {
 		return fmt.Errorf("removing the journal: %w", err)
 	}
-	if err := os.Remove(p.Dir()); err != nil {
+	if err := inDirOf(p.Dir(), (*safefs.Dir).RemoveDir); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)
 	}
 	return nil

@@ -139,7 +139,7 @@ func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
 	if err := pod.WriteJournal(&Journal{}); err != nil {
 		t.Fatal(err)
 	}
-	content := filepath.Join(pod.VolumeDir(EmptyDir, "data"), "file")
+	content := filepath.Join(ok(pod.VolumeDir(EmptyDir, "data")), "file")
 	write(t, content, "precious")
 	if err := pod.RemoveJournal(); !errors.Is(err, unix.ENOTEMPTY) {
 		t.Errorf("error %v, want ENOTEMPTY", err)

@@ -1,10 +1,8 @@
 package state
 
 import (
-	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -36,18 +34,26 @@ func (l Layout) NodeDir() string { return filepath.Join(l.Root, "node") }
 // as a kubelet's root directory does.
 func (l Layout) Seccomp() string { return filepath.Join(l.Root, "seccomp") }
 
-// Pod is the place of one pod. Nothing is created.
-func (l Layout) Pod(uid types.UID) Pod { return Pod{layout: l, uid: uid} }
+// Pod is the place of one pod. Nothing is created. With a uid that cannot name a directory
+// everything that would touch the disk is a *NameError.
+func (l Layout) Pod(uid types.UID) Pod {
+	if err := checkName(kindUID, string(uid)); err != nil {
+		return Pod{layout: l, uid: refusedUID, refused: err}
+	}
+	return Pod{layout: l, uid: uid}
+}
 
 func (l Layout) pods() string { return filepath.Join(l.Root, "pods") }
 
 func (l Layout) locks() string { return filepath.Join(l.Root, "locks") }
 
-// Pod knows the paths of one pod. Its path methods are pure; what touches the
-// disk returns an error.
+// Pod knows the paths of one pod. Its path methods are pure: those that take names return a
+// *NameError for one that cannot be part of a path. What touches the disk returns an error.
 type Pod struct {
 	layout Layout
 	uid    types.UID
+	// refused is why the uid is not taken; nil as a rule.
+	refused error
 }
 
 // Dir is the pod's directory.
@@ -69,17 +75,23 @@ const EmptyDir = "empty-dir"
 
 // VolumeDir is where the content of a volume lies. The plugin is the kubelet's
 // name of the kind of volume, for example empty-dir or downward-api.
-func (p Pod) VolumeDir(plugin, name string) string {
-	return filepath.Join(p.Dir(), "volumes", "kubernetes.io~"+plugin, name)
+func (p Pod) VolumeDir(plugin, name string) (string, error) {
+	if err := firstError(p.refused, checkName(kindPlugin, plugin), checkName(kindVolume, name)); err != nil {
+		return "", err
+	}
+	return filepath.Join(p.Dir(), "volumes", "kubernetes.io~"+plugin, name), nil
 }
 
 // VolumeMarker is the file that tells that a volume is complete. Volumes with
 // content of podctl's own are emptyDirs inside, which the marker's name shows.
-func (p Pod) VolumeMarker(plugin, name string) string {
+func (p Pod) VolumeMarker(plugin, name string) (string, error) {
+	if err := firstError(p.refused, checkName(kindPlugin, plugin), checkName(kindVolume, name)); err != nil {
+		return "", err
+	}
 	if plugin != EmptyDir {
 		name = "wrapped_" + name
 	}
-	return filepath.Join(p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready")
+	return filepath.Join(p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready"), nil
 }
 
 // Volumes holds the content of all volumes of the pod, Plugins their markers and
@@ -94,27 +106,30 @@ func (p Pod) SubPaths() string { return filepath.Join(p.Dir(), "volume-subpaths"
 
 // SubPath is where one subPath of a volume is bound for a container: index is
 // the position in its volumeMounts.
-func (p Pod) SubPath(volume, container string, index int) string {
-	return filepath.Join(p.SubPaths(), volume, container, strconv.Itoa(index))
+func (p Pod) SubPath(volume, container string, index int) (string, error) {
+	if err := firstError(p.refused, checkName(kindVolume, volume), checkName(kindContainer, container)); err != nil {
+		return "", err
+	}
+	return filepath.Join(p.SubPaths(), volume, container, strconv.Itoa(index)), nil
 }
 
 // Containers holds the termination messages of the pod's containers.
 func (p Pod) Containers() string { return filepath.Join(p.Dir(), "containers") }
 
 // ContainerDir holds the termination messages of one container.
-func (p Pod) ContainerDir(container string) string {
-	return filepath.Join(p.Containers(), container)
+func (p Pod) ContainerDir(container string) (string, error) {
+	if err := firstError(p.refused, checkName(kindContainer, container)); err != nil {
+		return "", err
+	}
+	return filepath.Join(p.Containers(), container), nil
 }
 
 // lockFile is the file that a process holds while it works on the pod.
-func (p Pod) lockFile() string { return filepath.Join(p.layout.locks(), string(p.uid)+".lock") }
+func (p Pod) lockFile() string { return p.layout.lockFile(string(p.uid)) }
 
-// check refuses a uid that would lead out of the pods directory. A uid comes out
-// of a manifest; what the kubelet refuses besides ("_") is podspec's to say.
-func (p Pod) check() error {
-	uid := string(p.uid)
-	if uid == "" || strings.HasPrefix(uid, ".") || strings.ContainsAny(uid, "/\x00") {
-		return fmt.Errorf("the uid %q cannot name a directory: give the pod another metadata.uid", uid)
-	}
-	return nil
-}
+// lockFile is the file of a lock by its name: that of a pod is its uid.
+func (l Layout) lockFile(name string) string { return filepath.Join(l.locks(), name+".lock") }
+
+// check refuses a uid that cannot name a directory. A uid comes out of a manifest or a
+// journal.
+func (p Pod) check() error { return p.refused }

@@ -42,7 +42,7 @@ func TestDeletedLogs(t *testing.T) {
 	if err := pod.MakeLogDir("default", "web.a", "app"); err != nil {
 		t.Fatal(err)
 	}
-	file := pod.LogFile("default", "web.a", "app", 2)
+	file := ok(pod.LogFile("default", "web.a", "app", 2))
 	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}

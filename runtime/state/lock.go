@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // The lock is asked for again after a pause that grows between these two.
@@ -28,8 +30,11 @@ const LockPatience = time.Second
 // just given the lock back has to queue there as well. So a process that locks
 // again and again cannot starve one that waits, say to delete the pod.
 type Lock struct {
-	pod  Pod
-	file *os.File
+	layout Layout
+	file   *os.File
+	// dir is the directory of what is locked: as long as it is there, the lock's file is kept.
+	// It is empty for a lock of podctl's own.
+	dir string
 }
 
 // Lock waits for the pod's lock until the context ends, and returns a
@@ -45,13 +50,19 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, 
 	if err := p.makeLocks(); err != nil {
 		return nil, err
 	}
-	wait, began, told := &waiting{pod: p, path: p.lockFile()}, time.Now(), false
+	lock, err := p.layout.lock(ctx, &waiting{layout: p.layout, path: p.lockFile(), dir: p.Dir()}, tell)
+	if lock != nil {
+		// What a killed writer left harms nobody, and the next one tries again.
+		_ = errors.Join(p.removeUnfinished(), removeFile(p.unfinishedHistory()))
+	}
+	return lock, err
+}
+
+// lock waits for a lock.
+func (l Layout) lock(ctx context.Context, wait *waiting, tell func(holder string)) (*Lock, error) {
+	began, told := time.Now(), false
 	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
 		lock, err := wait.try()
-		if lock != nil {
-			// What a killed writer left harms nobody, and the next one tries again.
-			_ = errors.Join(p.removeUnfinished(), removeFile(p.unfinishedHistory()))
-		}
 		if lock != nil || err != nil {
 			return lock, errors.Join(err, wait.end())
 		}
@@ -71,18 +82,34 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, 
 // which until it is written down who takes some. Who has a pod's lock may ask for it, and not
 // the other way round.
 func (l Layout) LockPorts(ctx context.Context) (*Lock, error) {
-	lock, err := l.Pod("ports").Lock(ctx)
+	return l.lockOwn(ctx, lockPorts, "the table of the node's ports")
+}
+
+// LockIDs takes the ranges of user ids for this process alone. Who has a pod's lock may ask
+// for it, and not the other way round.
+func (l Layout) LockIDs(ctx context.Context) (*Lock, error) {
+	return l.lockOwn(ctx, lockIDs, "the table of user ids")
+}
+
+// lockOwn takes a lock that is no pod's.
+func (l Layout) lockOwn(ctx context.Context, name, what string) (*Lock, error) {
+	if err := l.makeLocks(); err != nil {
+		return nil, err
+	}
+	lock, err := l.lock(ctx, &waiting{layout: l, path: l.lockFile(name)}, func(string) {})
 	if locked := (*LockedError)(nil); errors.As(err, &locked) {
-		locked.Pod = "the table of the node's ports"
+		locked.Pod = what
 	}
 	return lock, err
 }
 
-func (p Pod) makeLocks() error {
-	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
+func (p Pod) makeLocks() error { return firstError(p.check(), p.layout.makeLocks()) }
+
+func (l Layout) makeLocks() error {
+	if err := l.Prepare(); err != nil {
 		return err
 	}
-	if err := makeDirs(p.layout.locks(), 0o700, 0o700); err != nil {
+	if err := makeDirs(l.locks(), 0o700, 0o700); err != nil {
 		return fmt.Errorf("creating the lock: %w", err)
 	}
 	return nil
@@ -90,8 +117,8 @@ func (p Pod) makeLocks() error {
 
 // waiting is an attempt to get a lock that is not free yet.
 type waiting struct {
-	pod  Pod
-	path string
+	layout    Layout
+	path, dir string
 	// file is open while the gate is held, or the lock was lost to a removal.
 	file  *os.File
 	gated bool
@@ -119,7 +146,7 @@ func (w *waiting) try() (*Lock, error) {
 	if err := gate(w.file, unix.F_UNLCK); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", w.path, err)
 	}
-	lock := &Lock{pod: w.pod, file: w.file}
+	lock := &Lock{layout: w.layout, file: w.file, dir: w.dir}
 	lock.writeHolder()
 	w.file = nil
 	return lock, nil
@@ -127,8 +154,11 @@ func (w *waiting) try() (*Lock, error) {
 
 // openLock refuses what can be locked and not be written: that would be found out only when
 // all is done and the lock is given back.
-func openLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+func openLock(path string) (f *os.File, err error) {
+	err = inDirOf(path, func(dir *safefs.Dir, name string) (err error) {
+		f, err = dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -193,13 +223,16 @@ func taken(err error) (bool, error) {
 // Unlock frees the lock, and removes its file when nothing lies on disk for the pod:
 // it is gone, or was never there. It may be called once.
 func (l *Lock) Unlock() error {
-	present, err := exists(l.pod.Dir())
+	present, err := l.dir != "", error(nil)
+	if present {
+		present, err = exists(l.dir)
+	}
 	switch {
 	case err != nil:
 	case present:
 		err = l.file.Truncate(0)
 	default:
-		err = os.Remove(l.file.Name())
+		err = removeFile(l.file.Name())
 	}
 	if err = errors.Join(err, l.file.Close()); err != nil {
 		return fmt.Errorf("freeing the lock: %w", err)

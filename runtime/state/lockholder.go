@@ -39,7 +39,7 @@ func (e *LockedError) Unwrap() error { return e.Err }
 // must not keep a pod from being deleted, so nothing depends on it.
 func (l *Lock) writeHolder() {
 	if l.file.Truncate(0) == nil {
-		words := l.pod.layout.Command
+		words := l.layout.Command
 		if len(words) == 0 {
 			words = os.Args
 		}

@@ -3,10 +3,10 @@ package state
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // linkNameMax is the length at which the name of a log link is cut, in bytes and
@@ -15,26 +15,29 @@ const linkNameMax = 251
 
 // logLink is the link through which log shippers find the log of a container; ""
 // when there are no such links.
-func (p Pod) logLink(namespace, name, container, containerID string) string {
-	if p.layout.ContainerLogRoot == "" {
-		return ""
+func (p Pod) logLink(namespace, name, container, containerID string) (string, error) {
+	err := firstError(checkName(kindNamespace, namespace), checkName(kindPod, name), checkName(kindContainer, container), checkName(kindID, containerID))
+	if err != nil || p.layout.ContainerLogRoot == "" {
+		return "", err
 	}
 	base := fmt.Sprintf("%s_%s_%s-%s", name, namespace, container, containerID)
-	return filepath.Join(p.layout.ContainerLogRoot, base[:min(len(base), linkNameMax)]+".log")
+	return filepath.Join(p.layout.ContainerLogRoot, base[:min(len(base), linkNameMax)]+".log"), nil
 }
 
 // LinkLog makes the link to a container's log, unless there is no log: a
 // container may write elsewhere. The link is a convenience; that it cannot be
 // made is not a failure of the container.
 func (p Pod) LinkLog(namespace, name, container, containerID string, attempt uint32) error {
-	link := p.logLink(namespace, name, container, containerID)
-	target := p.LogFile(namespace, name, container, attempt)
-	if _, err := os.Stat(target); link == "" || errors.Is(err, fs.ErrNotExist) {
+	target, err := p.LogFile(namespace, name, container, attempt)
+	if err == nil && !p.hasLog(namespace, name, container, filepath.Base(target)) {
 		return nil
 	}
-	err := makeDirs(p.layout.ContainerLogRoot, logDirMode, logDirMode)
+	link := ""
 	if err == nil {
-		err = symlink(target, link)
+		link, err = p.logLink(namespace, name, container, containerID)
+	}
+	if err == nil && link != "" {
+		err = p.symlink(target, filepath.Base(link))
 	}
 	if err != nil {
 		return fmt.Errorf("linking the log of container %s: %w", container, err)
@@ -42,20 +45,40 @@ func (p Pod) LinkLog(namespace, name, container, containerID string, attempt uin
 	return nil
 }
 
-// symlink makes a link, in the place of another one if need be.
-func symlink(target, link string) error {
-	if now, err := os.Readlink(link); err == nil && now == target {
-		return nil
+// hasLog reports whether a container has a log of that name.
+func (p Pod) hasLog(namespace, name, container, log string) bool {
+	dir, err := p.OpenLogDir(namespace, name, container)
+	if err != nil {
+		return false
 	}
-	if err := removeFile(link); err != nil {
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	_, err = dir.Lstat(log)
+	return err == nil
+}
+
+// symlink makes a link to a log, in the place of another one if need be.
+func (p Pod) symlink(target, link string) error {
+	dir, err := makeAll(p.layout.ContainerLogRoot, logDirMode, logDirMode)
+	if err != nil {
 		return err
 	}
-	return os.Symlink(target, link)
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	if now, err := dir.Readlink(link); err == nil && now == target {
+		return nil
+	}
+	if err := dir.Remove(link); err != nil {
+		return err
+	}
+	return dir.Symlink(target, link)
 }
 
 // removeAllLinks removes the links to logs of the pod, which would dangle.
 func (p Pod) removeAllLinks(namespace, name string) error {
-	below := p.LogDir(namespace, name) + string(filepath.Separator)
+	dir, err := p.LogDir(namespace, name)
+	if err != nil {
+		return err
+	}
+	below := dir + string(filepath.Separator)
 	return p.removeLinks(func(target string) bool { return strings.HasPrefix(target, below) })
 }
 
@@ -65,27 +88,16 @@ func (p Pod) removeLinks(goes func(target string) bool) error {
 	if root == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	dir, err := openDir(root)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
 	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	entries, err := dir.Entries()
 	for _, entry := range entries {
-		link := filepath.Join(root, entry.Name())
-		target, err := os.Readlink(link)
-		if err != nil || !goes(target) {
-			continue
-		}
-		if err := removeFile(link); err != nil {
-			return err
+		if target, readErr := dir.Readlink(entry.Name()); readErr == nil && goes(target) {
+			err = errors.Join(err, dir.Remove(entry.Name()))
 		}
 	}
-	return nil
-}
-
-// removeFile removes a file or link; one that is gone is no error.
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }

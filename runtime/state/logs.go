@@ -4,28 +4,66 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// LogDir is the pod's log directory.
-func (p Pod) LogDir(namespace, name string) string {
-	return filepath.Join(p.layout.LogRoot, fmt.Sprintf("%s_%s_%s", namespace, name, p.uid))
+// logName is the name of the pod's log directory.
+func (p Pod) logName(namespace, name string) (string, error) {
+	if err := firstError(p.refused, checkName(kindNamespace, namespace), checkName(kindPod, name)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s_%s_%s", namespace, name, p.uid), nil
+}
+
+// LogDir is the pod's log directory. The error is a *NameError.
+func (p Pod) LogDir(namespace, name string) (string, error) {
+	base, err := p.logName(namespace, name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(p.layout.LogRoot, base), nil
 }
 
 // containerLogDir is the directory with the logs of one container.
-func (p Pod) containerLogDir(namespace, name, container string) string {
-	return filepath.Join(p.LogDir(namespace, name), container)
+func (p Pod) containerLogDir(namespace, name, container string) (string, error) {
+	dir, err := p.LogDir(namespace, name)
+	if err = firstError(err, checkName(kindContainer, container)); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, container), nil
 }
 
-// LogFile is the log of one attempt of a container.
-func (p Pod) LogFile(namespace, name, container string, attempt uint32) string {
-	return filepath.Join(p.containerLogDir(namespace, name, container), fmt.Sprintf("%d.log", attempt))
+// LogFile is the log of one attempt of a container. The error is a *NameError.
+func (p Pod) LogFile(namespace, name, container string, attempt uint32) (string, error) {
+	dir, err := p.containerLogDir(namespace, name, container)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, fmt.Sprintf("%d.log", attempt)), nil
+}
+
+// OpenLogDir opens the directory with the logs of one container. No links are followed below
+// the log root: containers that ship logs may be able to write there. That there is none is
+// an error for which safefs.Missing is true.
+func (p Pod) OpenLogDir(namespace, name, container string) (*safefs.Dir, error) {
+	base, err := p.logName(namespace, name)
+	if err = firstError(err, checkName(kindContainer, container)); err != nil {
+		return nil, err
+	}
+	root, err := openDir(p.layout.LogRoot)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	return root.Sub(base, container)
 }
 
 // RotatedLog is the name a log gets when it is rotated at that time (kubelet:
@@ -44,18 +82,14 @@ const (
 // MakeLogDir creates the pod's log directory, and that of one of its containers
 // unless the name is empty.
 func (p Pod) MakeLogDir(namespace, name, container string) error {
-	if err := p.check(); err != nil {
-		return err
-	}
-	err := makeDirs(p.layout.LogRoot, logDirMode, logRootMode)
-	if err == nil {
-		err = p.layout.checkLogs(p.layout.LogRoot)
-	}
-	if err == nil {
-		err = makeDirs(p.containerLogDir(namespace, name, container), logDirMode, logDirMode)
+	base, err := p.logName(namespace, name)
+	names := []string{base}
+	if container != "" {
+		err = firstError(err, checkName(kindContainer, container))
+		names = append(names, container)
 	}
 	if err == nil {
-		err = p.layout.checkLogs(p.layout.LogRoot, p.LogDir(namespace, name), p.containerLogDir(namespace, name, container))
+		err = p.layout.makeLogDirs(names)
 	}
 	if err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
@@ -63,11 +97,34 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 	return nil
 }
 
+func (l Layout) makeLogDirs(names []string) error {
+	root, err := makeAll(l.LogRoot, logDirMode, logRootMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(makeLogDirs(root, names), root.Close())
+}
+
+// makeLogDirs makes directories in one another, each of which is one of podctl's.
+func makeLogDirs(dir *safefs.Dir, names []string) error {
+	if err := checkLogs(dir); err != nil || len(names) == 0 {
+		return err
+	}
+	below, err := dir.Make(names[0], logDirMode)
+	if errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root", ErrUnsafeLogs, dir.Join(names[0]))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(makeLogDirs(below, names[1:]), below.Close())
+}
+
 // LastLogAttempt is the highest attempt of a container that has a log; false
 // when there is none, or when nobody can tell (kubelet:
 // calcRestartCountByLogDir).
 func (p Pod) LastLogAttempt(namespace, name, container string) (uint32, bool) {
-	files, err := readLogDir(p.containerLogDir(namespace, name, container))
+	files, err := p.listLogs(namespace, name, container)
 	if err != nil || len(files) == 0 {
 		return 0, false
 	}
@@ -81,12 +138,22 @@ type logFile struct {
 	attempt uint32
 }
 
-// readLogDir lists the logs of one container, the lowest attempt first.
-func readLogDir(dir string) ([]logFile, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+// listLogs lists the logs of one container, the lowest attempt first.
+func (p Pod) listLogs(namespace, name, container string) ([]logFile, error) {
+	dir, err := p.OpenLogDir(namespace, name, container)
+	if safefs.Missing(err) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := readLogDir(dir)
+	return files, errors.Join(err, dir.Close())
+}
+
+// readLogDir lists the logs in a directory, the lowest attempt first.
+func readLogDir(dir *safefs.Dir) ([]logFile, error) {
+	entries, err := dir.Entries()
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func TestLastLogAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
 			for _, file := range test.files {
-				write(t, filepath.Join(pod.containerLogDir("default", "web", "app"), file), "")
+				write(t, filepath.Join(ok(pod.containerLogDir("default", "web", "app")), file), "")
 			}
 			got, found := pod.LastLogAttempt("default", "web", "app")
 			if got != test.want || found != test.found {
@@ -54,25 +54,25 @@ func TestMakeLogDirGivesExactModes(t *testing.T) {
 	if err := pod.MakeLogDir("default", "web", ""); err != nil {
 		t.Fatal(err)
 	}
-	if entries := names(t, pod.LogDir("default", "web")); len(entries) != 0 {
+	if entries := names(t, ok(pod.LogDir("default", "web"))); len(entries) != 0 {
 		t.Errorf("the pod's log directory holds %v, want nothing", entries)
 	}
 	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
 		t.Fatal(err)
 	}
 	wantMode(t, l.LogRoot, os.ModeDir|0o750)
-	wantMode(t, pod.LogDir("default", "web"), os.ModeDir|0o755)
-	wantMode(t, pod.containerLogDir("default", "web", "app"), os.ModeDir|0o755)
+	wantMode(t, ok(pod.LogDir("default", "web")), os.ModeDir|0o755)
+	wantMode(t, ok(pod.containerLogDir("default", "web", "app")), os.ModeDir|0o755)
 }
 
 func TestLogLinkIsTheKubelets(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	write(t, pod.LogFile("default", "web", "app", 2), "hello\n")
+	write(t, ok(pod.LogFile("default", "web", "app", 2)), "hello\n")
 	if err := pod.LinkLog("default", "web", "app", "abc123", 2); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(pod.layout.ContainerLogRoot, "web_default_app-abc123.log")
-	if got := pod.logLink("default", "web", "app", "abc123"); got != link {
+	if got := ok(pod.logLink("default", "web", "app", "abc123")); got != link {
 		t.Errorf("logLink = %s, want %s", got, link)
 	}
 	if text, err := os.ReadFile(link); err != nil || string(text) != "hello\n" {
@@ -85,7 +85,7 @@ func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	container := strings.Repeat("c", 63)
 	name, id := strings.Repeat("n", 200), strings.Repeat("f", 64)
-	base := filepath.Base(pod.logLink("default", name, container, id))
+	base := filepath.Base(ok(pod.logLink("default", name, container, id)))
 	if len(base) != 255 || base != (name + "_default_" + container + "-" + id)[:251]+".log" {
 		t.Errorf("link %s has %d characters, want the first 251 and .log", base, len(base))
 	}
@@ -94,14 +94,14 @@ func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
 func TestLogLinkReplacesAnOlderOne(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	for attempt := range uint32(2) {
-		write(t, pod.LogFile("default", "web", "app", attempt), "")
+		write(t, ok(pod.LogFile("default", "web", "app", attempt)), "")
 		for range 2 {
 			if err := pod.LinkLog("default", "web", "app", "abc", attempt); err != nil {
 				t.Fatal(err)
 			}
 		}
-		target, err := os.Readlink(pod.logLink("default", "web", "app", "abc"))
-		if err != nil || target != pod.LogFile("default", "web", "app", attempt) {
+		target, err := os.Readlink(ok(pod.logLink("default", "web", "app", "abc")))
+		if err != nil || target != ok(pod.LogFile("default", "web", "app", attempt)) {
 			t.Errorf("the link leads to %s (%v)", target, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestNoLogNoLink(t *testing.T) {
 	}
 	wantGone(t, pod.layout.ContainerLogRoot)
 	pod.layout.ContainerLogRoot = ""
-	write(t, pod.LogFile("default", "web", "app", 0), "")
+	write(t, ok(pod.LogFile("default", "web", "app", 0)), "")
 	if err := pod.LinkLog("default", "web", "app", "abc", 0); err != nil {
 		t.Errorf("without a directory for links: %v", err)
 	}

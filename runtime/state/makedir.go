@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // podDirMode is the mode of a pod's directory and of those in it (kubelet:
@@ -18,82 +18,111 @@ const podDirMode = 0o750
 // directories above it get mode 0750, the last one gets perm, whatever the
 // umask. One that is there already keeps its mode.
 func (p Pod) MakeDir(path string, perm fs.FileMode) error {
-	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
-		return err
-	}
-	if path != p.Dir() && !strings.HasPrefix(path, p.Dir()+string(filepath.Separator)) {
-		return fmt.Errorf("creating a directory: %s does not lie in the pod's directory %s", path, p.Dir())
-	}
-	if err := makeDirs(path, podDirMode, perm); err != nil {
-		return fmt.Errorf("creating a directory of the pod: %w", err)
-	}
-	return nil
-}
-
-// MakeClaims creates the directory in which the claims of a namespace lie.
-func (p Pod) MakeClaims(namespace string) error {
-	if err := errors.Join(p.check(), p.layout.Prepare()); err != nil {
-		return err
-	}
-	if err := makeDirs(filepath.Dir(p.ClaimDir(namespace, "x")), 0o711, 0o711); err != nil {
-		return fmt.Errorf("creating the directory of claims: %w", err)
-	}
-	return nil
-}
-
-// makeDirs creates a directory and those that are missing above it, with exactly
-// the modes given.
-func makeDirs(path string, above, perm fs.FileMode) error {
-	missing, err := missingDirs(path)
+	dir, err := p.Make(path, perm)
 	if err != nil {
 		return err
 	}
-	for i, dir := range missing {
-		mode := above
-		if i == len(missing)-1 {
-			mode = perm
-		}
-		if err := makeOne(dir, mode); err != nil {
-			return err
-		}
-	}
-	return nil
+	return dir.Close()
 }
 
-// missingDirs lists the directories of a path that do not exist, the outermost
-// one first.
-func missingDirs(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir():
-		return nil, nil
-	case err == nil:
-		return nil, &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
-	case !errors.Is(err, fs.ErrNotExist):
+// Make creates a directory as MakeDir does, and opens it.
+func (p Pod) Make(path string, perm fs.FileMode) (*safefs.Dir, error) {
+	if err := firstError(p.check(), p.layout.Prepare()); err != nil {
 		return nil, err
 	}
-	missing, err := missingDirs(filepath.Dir(path))
-	return append(missing, path), err
+	names, err := p.below(path)
+	var dir *safefs.Dir
+	if err == nil {
+		dir, err = makeBelow(p.layout.pods(), perm, names)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating a directory of the pod: %w", err)
+	}
+	return dir, nil
 }
 
-// makeOne creates one directory. Another process may have been faster.
-func makeOne(path string, perm fs.FileMode) error {
-	err := os.Mkdir(path, perm)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+func makeBelow(pods string, perm fs.FileMode, names []string) (*safefs.Dir, error) {
+	dir, err := makeAll(pods, podDirMode, podDirMode)
+	if err != nil {
+		return nil, err
 	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	return dir.MakeSub(podDirMode, perm, names...)
+}
+
+// Open opens a directory below the pod's own, or the pod's own. Links are not followed.
+func (p Pod) Open(path string) (*safefs.Dir, error) {
+	if err := firstError(p.check(), p.layout.check()); err != nil {
+		return nil, err
+	}
+	names, err := p.below(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := openDir(p.layout.pods())
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	return dir.Sub(names...)
+}
+
+// below are the elements that lead from the directory of all pods to one of this pod.
+func (p Pod) below(path string) ([]string, error) {
+	rest, ok := strings.CutPrefix(path+"/", p.Dir()+"/")
+	if !ok {
+		return nil, fmt.Errorf("%s does not lie in the pod's directory %s", path, p.Dir())
+	}
+	return append([]string{string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
+}
+
+// makeAll opens a directory of podctl's own, and makes it and those above it if need be.
+func makeAll(path string, above, perm fs.FileMode) (*safefs.Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return safefs.MakeAll(path, above, perm)
+}
+
+// makeDirs makes a directory of podctl's own, and those that are missing above it.
+func makeDirs(path string, above, perm fs.FileMode) error {
+	dir, err := makeAll(path, above, perm)
 	if err != nil {
 		return err
 	}
-	return os.Chmod(path, perm)
+	return dir.Close()
 }
 
-// syncDir makes the names in a directory durable: a file that was renamed is
-// only safe once its directory is.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
+// openDir opens a directory of podctl's own.
+func openDir(path string) (*safefs.Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return safefs.Open(path)
+}
+
+// inDirOf does something with the name of a file in its directory.
+func inDirOf(path string, work func(dir *safefs.Dir, name string) error) error {
+	dir, err := openDir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(work(dir, filepath.Base(path)), dir.Close())
+}
+
+// removeFile removes a file or link; one that is gone is no error.
+func removeFile(path string) error {
+	return safefs.IgnoreMissing(inDirOf(path, (*safefs.Dir).Remove))
+}
+
+// entriesOf lists a directory that may be missing.
+func entriesOf(path string) ([]fs.DirEntry, error) {
+	dir, err := openDir(path)
+	if err != nil {
+		return nil, safefs.IgnoreMissing(err)
+	}
+	entries, err := dir.Entries()
+	return entries, errors.Join(err, dir.Close())
 }

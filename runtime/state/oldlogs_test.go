@@ -14,9 +14,9 @@ import (
 // link to the second.
 func writeLogs(t *testing.T, pod Pod, namespace, name string) {
 	t.Helper()
-	write(t, pod.LogFile(namespace, name, "app", 0)+".20260301-120000", "oldest")
-	write(t, pod.LogFile(namespace, name, "app", 0), "old")
-	write(t, pod.LogFile(namespace, name, "app", 1), "new")
+	write(t, ok(pod.LogFile(namespace, name, "app", 0))+".20260301-120000", "oldest")
+	write(t, ok(pod.LogFile(namespace, name, "app", 0)), "old")
+	write(t, ok(pod.LogFile(namespace, name, "app", 1)), "new")
 	if err := pod.LinkLog(namespace, name, "app", "id-"+name, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -25,14 +25,14 @@ func writeLogs(t *testing.T, pod Pod, namespace, name string) {
 func TestRemoveOlderLogs(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	writeLogs(t, pod, "default", "web")
-	write(t, pod.LogFile("default", "web", "app", 10), "the newest")
+	write(t, ok(pod.LogFile("default", "web", "app", 10)), "the newest")
 	if err := pod.LinkLog("default", "web", "app", "id-newest", 10); err != nil {
 		t.Fatal(err)
 	}
 	if err := pod.RemoveOlderLogs("default", "web", "app", 10); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, pod.containerLogDir("default", "web", "app")); !slices.Equal(left, []string{"10.log"}) {
+	if left := names(t, ok(pod.containerLogDir("default", "web", "app"))); !slices.Equal(left, []string{"10.log"}) {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 	if left := names(t, pod.layout.ContainerLogRoot); !slices.Equal(left, []string{"web_default_app-id-newest.log"}) {
@@ -43,21 +43,21 @@ func TestRemoveOlderLogs(t *testing.T) {
 func TestRemoveLogsRemovesOneAttempt(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	writeLogs(t, pod, "default", "web")
-	write(t, pod.LogFile("default", "web", "app", 10), "another attempt that begins with the same digit")
+	write(t, ok(pod.LogFile("default", "web", "app", 10)), "another attempt that begins with the same digit")
 	for range 2 {
 		if err := pod.RemoveLogs("default", "web", "app", "id-web", 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := []string{"0.log", "0.log.20260301-120000", "10.log"}
-	if diff := cmp.Diff(want, names(t, pod.containerLogDir("default", "web", "app"))); diff != "" {
+	if diff := cmp.Diff(want, names(t, ok(pod.containerLogDir("default", "web", "app")))); diff != "" {
 		t.Errorf("logs differ (-want +got):\n%s", diff)
 	}
-	wantGone(t, pod.logLink("default", "web", "app", "id-web"))
+	wantGone(t, ok(pod.logLink("default", "web", "app", "id-web")))
 	if err := pod.RemoveLogs("default", "web", "app", "id-web", 0); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, pod.containerLogDir("default", "web", "app")); len(left) != 1 {
+	if left := names(t, ok(pod.containerLogDir("default", "web", "app"))); len(left) != 1 {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 }
@@ -70,7 +70,7 @@ func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
 	if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
 		t.Fatal(err)
 	}
-	wantGone(t, pod.LogDir("default", "web"))
+	wantGone(t, ok(pod.LogDir("default", "web")))
 	if _, found := pod.LastLogAttempt("default", "web", "app"); found {
 		t.Error("the next pod of the name does not start at zero")
 	}
@@ -79,8 +79,8 @@ func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
 		t.Errorf("set aside is %q (%v)", text, err)
 	}
 	wantMode(t, l.deletedLogs(), os.ModeDir|0o750)
-	wantGone(t, pod.logLink("default", "web", "app", "id-web"))
-	if _, err := os.Stat(other.logLink("default", "web2", "app", "id-web2")); err != nil {
+	wantGone(t, ok(pod.logLink("default", "web", "app", "id-web")))
+	if _, err := os.Stat(ok(other.logLink("default", "web2", "app", "id-web2"))); err != nil {
 		t.Errorf("the link of another pod: %v", err)
 	}
 }
@@ -151,8 +151,8 @@ func TestTerminationLogIsNewForEachStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if base := filepath.Base(path); len(base) != 8 || filepath.Dir(path) != pod.ContainerDir("app") || seen[path] {
-			t.Errorf("termination log %s, want eight new digits in %s", path, pod.ContainerDir("app"))
+		if base := filepath.Base(path); len(base) != 8 || filepath.Dir(path) != ok(pod.ContainerDir("app")) || seen[path] {
+			t.Errorf("termination log %s, want eight new digits in %s", path, ok(pod.ContainerDir("app")))
 		}
 		seen[path] = true
 		wantMode(t, path, 0o666)

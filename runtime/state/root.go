@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // ErrUnsafe says that the state directory cannot be trusted: somebody else could
@@ -47,27 +48,18 @@ func (l Layout) check() error {
 }
 
 // checkLogs refuses a log directory that another user owns or can write to: the
-// runtime would follow a link in it, as root. The log root may be a link of one's own,
-// what lies below it may not.
-func (l Layout) checkLogs(dirs ...string) error {
-	for i, dir := range dirs {
-		look := os.Lstat
-		if i == 0 {
-			look = os.Stat
-		}
-		info, err := look(dir)
-		if err != nil {
-			return err
-		}
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		switch {
-		case !info.IsDir():
-			return fmt.Errorf("%w: %s is not a directory; remove it, or choose another --log-root", ErrUnsafeLogs, dir)
-		case ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
-			return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another --log-root", ErrUnsafeLogs, dir, stat.Uid)
-		case info.Mode().Perm()&0o022 != 0:
-			return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 755 %s", ErrUnsafeLogs, dir, dir)
-		}
+// runtime would follow a link in it, as root.
+func checkLogs(dir *safefs.Dir) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	uid, ok := safefs.Owner(info)
+	switch {
+	case ok && uid != 0 && int(uid) != os.Geteuid():
+		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another --log-root", ErrUnsafeLogs, dir.Path(), uid)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 755 %s", ErrUnsafeLogs, dir.Path(), dir.Path())
 	}
 	return nil
 }
@@ -75,11 +67,11 @@ func (l Layout) checkLogs(dirs ...string) error {
 // checkOwner accepts what the user or root owns: who can act as root needs no
 // trap.
 func (l Layout) checkOwner(info fs.FileInfo) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
+	uid, ok := safefs.Owner(info)
+	if !ok || uid == 0 || int(uid) == os.Geteuid() {
 		return nil
 	}
-	return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another with --state-dir", ErrUnsafe, l.Root, stat.Uid)
+	return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another with --state-dir", ErrUnsafe, l.Root, uid)
 }
 
 func (l Layout) checkMode(info fs.FileInfo) error {

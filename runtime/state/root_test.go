@@ -28,7 +28,7 @@ func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
 			wantMode(t, l.pods(), os.ModeDir|0o750)
 			wantMode(t, pod.Dir(), os.ModeDir|0o750)
 			wantMode(t, pod.JournalFile(), 0o600)
-			wantMode(t, pod.ContainerDir("app"), os.ModeDir|0o750)
+			wantMode(t, ok(pod.ContainerDir("app")), os.ModeDir|0o750)
 			wantMode(t, l.locks(), os.ModeDir|0o700)
 			if err := lock.Unlock(); err != nil {
 				t.Error(err)
@@ -132,7 +132,7 @@ func TestMakeDirStaysInThePod(t *testing.T) {
 func TestMakeDirGivesExactModes(t *testing.T) {
 	withUmask(t, 0o077)
 	pod := newLayout(t).Pod(testUID)
-	dir := pod.VolumeDir(EmptyDir, "tmp")
+	dir := ok(pod.VolumeDir(EmptyDir, "tmp"))
 	if err := pod.MakeDir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestMakeDirDoesNotReplaceAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, pod.Volumes(), "a file")
-	if err := pod.MakeDir(pod.VolumeDir(EmptyDir, "tmp"), 0o777); err == nil {
+	if err := pod.MakeDir(ok(pod.VolumeDir(EmptyDir, "tmp")), 0o777); err == nil {
 		t.Error("MakeDir through a file succeeded, want an error")
 	}
 }
@@ -168,10 +168,10 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 	}{
 		"the root is written by all":      {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
 		"the root is written by a group":  {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
-		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, p.LogDir("default", "web"), 0o757) }, "can be written by others"},
-		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.containerLogDir("default", "web", "app")) }, "is not a directory"},
-		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, p.LogDir("default", "web")) }, "is not a directory"},
-		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, p.containerLogDir("default", "web", "app")) }, "belongs to user 65534"},
+		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, ok(p.LogDir("default", "web")), 0o757) }, "can be written by others"},
+		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.containerLogDir("default", "web", "app"))) }, "is not a directory"},
+		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.LogDir("default", "web"))) }, "is not a directory"},
+		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.containerLogDir("default", "web", "app"))) }, "belongs to user 65534"},
 		"the root is another's":           {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
 		"the root is a link of one's own": {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
 		"nothing is wrong":                {func(*testing.T, Pod) {}, ""},

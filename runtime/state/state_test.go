@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -91,4 +92,20 @@ func asOrdinaryUser(t *testing.T, do func()) {
 	if _, err := unix.SetfsuidRetUid(0); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ok is a path whose names are known to be good.
+func ok(path string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// expired is a context that has ended: a lock is taken if it is free, and not waited for.
+func expired(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }

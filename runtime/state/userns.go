@@ -49,6 +49,9 @@ const usernsMax = 64 << 10
 
 // IDs returns the range that the pod has been given; false when it has none.
 func (p Pod) IDs() (IDRange, bool, error) {
+	if err := firstError(p.check(), p.layout.check()); err != nil {
+		return IDRange{}, false, err
+	}
 	r, err := readIDs(p.userNamespaceFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return IDRange{}, false, nil
@@ -85,8 +88,7 @@ func (p Pod) GiveIDs(ctx context.Context) (r IDRange, err error) {
 	if ok || err != nil {
 		return given, err
 	}
-	// No pod has this uid: an underscore in it is refused.
-	lock, err := p.layout.Pod("_ids").Lock(ctx)
+	lock, err := p.layout.LockIDs(ctx)
 	if err != nil {
 		return IDRange{}, err
 	}
@@ -120,16 +122,17 @@ func (p Pod) writeIDs(r IDRange) error {
 // takenIDs are the ranges that pods have. A pod whose range cannot be read may have any:
 // none is given then.
 func (l Layout) takenIDs() ([]IDRange, error) {
-	entries, err := os.ReadDir(l.pods())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := entriesOf(l.pods())
+	if err != nil {
 		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
 	}
 	var taken []IDRange
 	for _, entry := range entries {
-		if !entry.IsDir() {
+		pod := l.Pod(types.UID(entry.Name()))
+		if !entry.IsDir() || pod.check() != nil {
 			continue
 		}
-		r, given, err := l.Pod(types.UID(entry.Name())).IDs()
+		r, given, err := pod.IDs()
 		if err != nil {
 			return nil, fmt.Errorf("looking for ids that no other pod has: %w", err)
 		}

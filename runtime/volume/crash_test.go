@@ -49,6 +49,8 @@ func TestMain(m *testing.M) {
 		}
 	case "claim":
 		noteFailure(c, Prepare(context.Background(), withClaim(c), "data"))
+	case "hostpath":
+		noteFailure(c, Prepare(context.Background(), withHostPath(c), "host"))
 	default:
 		runtimetest.Main(m)
 	}

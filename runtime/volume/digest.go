@@ -54,8 +54,9 @@ func Wanted(c Context, name string) (string, error) {
 	return c.digest(vol, files), nil
 }
 
-// incomplete stands for the digest of content that was not finished: its links are not as
-// they should be, or earlier content was not swept away. It is no digest of anything.
+// incomplete stands for the digest of content that was not finished, or that a container has
+// changed: its links are not as they should be, or there is more than podctl wrote. It is no
+// digest of anything.
 const incomplete = "incomplete"
 
 // OnDisk tells what lies on disk for a volume: whether it is prepared, and for
@@ -94,9 +95,14 @@ func (c Context) read(vol *v1.Volume) (string, error) {
 		return "", err
 	}
 	defer w.close()
-	current, err := w.current()
-	if err != nil || current == nil {
+	current, sound, err := w.current()
+	switch {
+	case err != nil:
 		return "", err
+	case !sound:
+		return incomplete, nil
+	case current == nil:
+		return "", nil
 	}
 	if complete, err := w.linked(current); err != nil || !complete {
 		return incomplete, err

@@ -144,7 +144,7 @@ func TestSubPathsAreBoundSideBySide(t *testing.T) {
 			ref.Container = &app
 			for range 3 {
 				target, err := PrepareSubPath(c, ref, 0, "shared/by/all")
-				if err != nil || target != c.Pod.SubPath("data", app.Name, 0) {
+				if err != nil || target != ok(c.Pod.SubPath("data", app.Name, 0)) {
 					t.Errorf("bound is %s (%v)", target, err)
 				}
 			}
@@ -153,7 +153,7 @@ func TestSubPathsAreBoundSideBySide(t *testing.T) {
 	all.Wait()
 	write(t, filepath.Join(c.dir(t, "data"), "shared/by/all/file"), "text")
 	for i := range 8 {
-		wantText(t, filepath.Join(c.Pod.SubPath("data", fmt.Sprintf("app-%d", i), 0), "file"), "text")
+		wantText(t, filepath.Join(ok(c.Pod.SubPath("data", fmt.Sprintf("app-%d", i), 0)), "file"), "text")
 	}
 	wantNothingLeft(t, c)
 }
@@ -236,7 +236,7 @@ func TestTreesAreNotFollowedIntoMounts(t *testing.T) {
 	if err := unix.Mount(host, inside, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeTree(c.Pod.Dir(), "volumes"); !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EXDEV) {
+	if err := removeTree(c.Pod, c.Pod.Volumes()); !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EXDEV) {
 		t.Errorf("error %v, want that something is mounted", err)
 	}
 	wantText(t, filepath.Join(host, "precious"), "the machine's")

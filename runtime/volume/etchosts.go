@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"path/filepath"
 
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -16,11 +15,12 @@ import (
 // written in place and never emptied, as containers that run have it mounted,
 // and not at all when it is right.
 func WriteEtcHosts(p state.Pod, content []byte) error {
-	if err := p.MakeDir(p.Dir(), 0o750); err != nil {
+	dir, err := p.Make(p.Dir(), 0o750)
+	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(p.EtcHosts(), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
-	if err != nil {
+	f, err := dir.OpenFile(filepath.Base(p.EtcHosts()), os.O_RDWR|os.O_CREATE, 0o644)
+	if err = errors.Join(err, dir.Close()); err != nil {
 		return fmt.Errorf("writing the hosts file: %w", err)
 	}
 	if err := errors.Join(overwrite(f, content), f.Close()); err != nil {

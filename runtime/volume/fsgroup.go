@@ -1,10 +1,12 @@
 package volume
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"syscall"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // The permission bits that fsGroup adds (kubelet: changeFilePermission): to a
@@ -16,37 +18,44 @@ const (
 	groupDirBits  fs.FileMode = fs.ModeSetgid | 0o110
 )
 
-// applyGroup gives a volume to a group, the depths first and the volume itself
-// last, so that a group on the volume says that all below has it. Links are
-// given, not followed.
-func applyGroup(root *os.Root, group int, bits fs.FileMode) error {
-	return applyGroupTo(root, ".", group, bits)
+// giveToPod gives a volume that is the pod's to change to the pod's group, if it has one.
+func (c Context) giveToPod(dir *safefs.Dir) error {
+	group := c.fsGroup()
+	if group == nil {
+		return nil
+	}
+	if err := applyGroup(dir, int(*group), readWriteBits); err != nil {
+		return fmt.Errorf("giving it to group %d (fsGroup): %w", *group, err)
+	}
+	return nil
 }
 
-func applyGroupTo(root *os.Root, name string, group int, bits fs.FileMode) error {
-	info, err := root.Lstat(name)
+// applyGroup gives a volume to a group, the depths first and the volume itself
+// last, so that a group on the volume says that all below has it. Links are
+// given, not followed. Each file is looked at, given away and changed as the one that was
+// opened: containers may put others in its place.
+func applyGroup(dir *safefs.Dir, group int, bits fs.FileMode) error {
+	entries, err := dir.Entries()
 	if err != nil {
 		return err
 	}
-	if info.IsDir() {
-		entries, err := fs.ReadDir(root.FS(), name)
-		if err != nil {
+	for _, entry := range entries {
+		if err := applyGroupTo(dir, entry.Name(), group, bits); err != nil {
 			return err
 		}
-		for _, entry := range entries {
-			if err := applyGroupTo(root, path.Join(name, entry.Name()), group, bits); err != nil {
-				return err
-			}
-		}
-		bits |= groupDirBits
 	}
-	if err := root.Lchown(name, -1, group); err != nil {
+	return dir.Give(group, bits|groupDirBits)
+}
+
+func applyGroupTo(dir *safefs.Dir, name string, group int, bits fs.FileMode) error {
+	sub, err := dir.Open(name)
+	if err == nil {
+		return errors.Join(applyGroup(sub, group, bits), sub.Close())
+	}
+	if !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil
-	}
-	return root.Chmod(name, info.Mode()|bits)
+	return dir.GiveFile(name, group, bits)
 }
 
 // groupOf is the group a file belongs to.

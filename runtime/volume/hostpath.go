@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // hostPathKind is what a type of hostPath asks for.
@@ -42,6 +43,9 @@ func hostPathKindOf(kind v1.HostPathType) (hostPathKind, bool) {
 // checkHostPath looks whether a path of the host is what its type says; links
 // are followed, as the path is the machine owner's (kubelet: hostPathMounter).
 func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
+	if !filepath.IsAbs(source.Path) {
+		return fmt.Errorf("%s.hostPath.path: %q must be an absolute path", at, source.Path)
+	}
 	if slices.Contains(strings.Split(source.Path, "/"), "..") {
 		return fmt.Errorf("%s.hostPath.path: %q must not contain '..'", at, source.Path)
 	}
@@ -63,7 +67,8 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 }
 
 // prepareHostPath creates what a type of ...OrCreate asks for, and checks it.
-// What was created stays when the pod is deleted: it is the machine's.
+// What was created stays when the pod is deleted: it is the machine's. What is there already
+// is found through any links; to create something podctl follows none of other users.
 func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
 	kind, _ := hostPathKindOf(podspec.HostPathType(source))
 	err := checkHostPath(source, at)
@@ -78,31 +83,19 @@ func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
 
 // createDirs makes a directory and those above it, with mode 0755.
 func createDirs(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil
-	}
-	if err := createDirs(filepath.Dir(path)); err != nil {
-		return err
-	}
-	err := os.Mkdir(path, 0o755)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
+	dir, err := safefs.MakeAll(path, 0o755, 0o755)
 	if err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o755)
+	return dir.Close()
 }
 
 // createFile makes an empty file with mode 0644; directories above it are not
 // created.
 func createFile(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
+	dir, err := safefs.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Chmod(0o644), f.Close())
+	return errors.Join(dir.Touch(filepath.Base(path), 0o644), dir.Close())
 }

@@ -26,18 +26,19 @@ func pluginOf(vol *v1.Volume) string {
 
 // Path is where a volume's content lies: for a hostPath the host's own path, for
 // a claim its directory, which outlives the pod, and nothing for an image, which
-// the runtime mounts. Nothing is looked up.
-func (c Context) Path(vol *v1.Volume) string {
+// the runtime mounts. Nothing is looked up. The error is a *state.NameError, for a name that
+// cannot be part of a path.
+func (c Context) Path(vol *v1.Volume) (string, error) {
 	switch {
 	case vol.HostPath != nil:
-		return vol.HostPath.Path
+		return vol.HostPath.Path, nil
 	case vol.PersistentVolumeClaim != nil:
 		return c.Pod.ClaimDir(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
 	}
 	if plugin := pluginOf(vol); plugin != "" {
 		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
-	return ""
+	return "", nil
 }
 
 // hasContent tells that podctl writes what the volume holds.

@@ -34,7 +34,7 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 				t.Errorf("pluginOf = %q, want %q", got, test.plugin)
 			}
 			c := Context{Pod: pod, Desired: &podspec.Desired{Pod: &v1.Pod{}}}
-			if got := c.Path(vol); got != test.path {
+			if got := ok(c.Path(vol)); got != test.path {
 				t.Errorf("Path = %q, want %q", got, test.path)
 			}
 		})

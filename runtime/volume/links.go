@@ -2,7 +2,6 @@ package volume
 
 import (
 	"errors"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -38,15 +37,15 @@ func (w *writer) link(files map[string]File) error {
 		return err
 	}
 	for _, name := range missing {
-		if err := w.removeAny(name); err != nil {
+		if err := w.dir.RemoveAll(name); err != nil {
 			return err
 		}
-		if err := w.root.Symlink(path.Join(dataLink, name), name); err != nil {
+		if err := w.dir.Symlink(path.Join(dataLink, name), name); err != nil {
 			return err
 		}
 	}
 	for _, name := range stale {
-		if err := w.removeAny(name); err != nil {
+		if err := w.dir.Remove(name); err != nil {
 			return err
 		}
 	}
@@ -54,10 +53,11 @@ func (w *writer) link(files map[string]File) error {
 }
 
 // compareLinks finds what is missing of the links, and what is too much. A
-// directory is the mount point of another volume inside this one: it stays, and
-// hides a file of its name.
+// directory may be the mount point of another volume inside this one, also for containers of
+// an earlier manifest that still run: it stays, unless it hides a file where this manifest
+// mounts nothing.
 func (w *writer) compareLinks(files map[string]File) (missing, stale []string, err error) {
-	entries, err := fs.ReadDir(w.root.FS(), ".")
+	entries, err := w.dir.Entries()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,8 +68,8 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 		if strings.HasPrefix(name, hidden) {
 			continue
 		}
-		target, _ := w.root.Readlink(name)
-		sound[name] = entry.IsDir() || target == path.Join(dataLink, name)
+		target, _ := w.dir.Readlink(name)
+		sound[name] = (entry.IsDir() && w.nested[name]) || target == path.Join(dataLink, name)
 		if !entry.IsDir() && !slices.Contains(wanted, name) {
 			stale = append(stale, name)
 		}
@@ -87,18 +87,18 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 func (w *writer) sweep() error {
 	left, err := w.leftovers()
 	for _, name := range left {
-		err = errors.Join(err, w.root.RemoveAll(name))
+		err = errors.Join(err, w.dir.RemoveAll(name))
 	}
 	return err
 }
 
 // leftovers are what a writer leaves that is killed: hidden names that are not in use.
 func (w *writer) leftovers() ([]string, error) {
-	now, err := w.root.Readlink(dataLink)
+	now, _, err := w.dataDir()
 	if err != nil {
 		return nil, err
 	}
-	entries, err := fs.ReadDir(w.root.FS(), ".")
+	entries, err := w.dir.Entries()
 	var left []string
 	for _, entry := range entries {
 		if name := entry.Name(); strings.HasPrefix(name, hidden) && name != dataLink && name != now {
@@ -106,12 +106,4 @@ func (w *writer) leftovers() ([]string, error) {
 		}
 	}
 	return left, err
-}
-
-// removeAny removes a name, whatever it is; one that is gone is no error.
-func (w *writer) removeAny(name string) error {
-	if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -1,9 +1,9 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,13 +20,17 @@ const volumeMode fs.FileMode = 0o777
 // asks for, unless it is there already. Of a volume that shall lie on the disk what an
 // earlier medium mounted is taken away.
 func (c Context) makeMedium(vol *v1.Volume) error {
-	dir, m := c.Path(vol), medium(vol)
+	dir, err := c.Path(vol)
+	if err != nil {
+		return err
+	}
+	m := medium(vol)
 	if m == v1.StorageMediumDefault {
-		if err := uncover(dir); err != nil {
+		if err = uncover(dir); err != nil {
 			return err
 		}
 	}
-	if err := c.makeDir(dir); err != nil || m == v1.StorageMediumDefault {
+	if err = c.makeDir(dir); err != nil || m == v1.StorageMediumDefault {
 		return err
 	}
 	if m == v1.StorageMediumMemory {
@@ -39,18 +43,16 @@ func (c Context) makeMedium(vol *v1.Volume) error {
 	return mountHugePages(dir, size)
 }
 
-func (c Context) makeDir(dir string) error {
-	if err := c.Pod.MakeDir(dir, volumeMode); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
+func (c Context) makeDir(path string) error {
+	dir, err := c.Pod.Make(path, volumeMode)
 	if err != nil {
 		return err
 	}
-	if info.Mode().Perm() == volumeMode {
-		return nil
+	info, err := dir.Stat()
+	if err == nil && info.Mode().Perm() != volumeMode {
+		err = dir.Chmod(volumeMode)
 	}
-	return os.Chmod(dir, volumeMode)
+	return errors.Join(err, dir.Close())
 }
 
 // memorySize is the largest size of a volume in memory, in bytes: the least of

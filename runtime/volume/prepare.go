@@ -56,8 +56,12 @@ func (c Context) prepareEmptyDir(vol *v1.Volume) error {
 	if err = c.unmark(vol); err != nil {
 		return err
 	}
-	_, before := os.Lstat(c.Path(vol))
-	err = c.makeEmptyDir(vol)
+	path, err := c.Path(vol)
+	if err != nil {
+		return err
+	}
+	_, before := os.Lstat(path)
+	err = c.makeEmptyDir(vol, path)
 	// One that was there, though not complete, may hold what the pod wrote.
 	if err != nil && errors.Is(before, fs.ErrNotExist) {
 		return errors.Join(err, c.tearDown(vol))
@@ -65,25 +69,18 @@ func (c Context) prepareEmptyDir(vol *v1.Volume) error {
 	return err
 }
 
-func (c Context) makeEmptyDir(vol *v1.Volume) error {
+func (c Context) makeEmptyDir(vol *v1.Volume, path string) error {
 	if err := c.makeMedium(vol); err != nil {
 		return err
 	}
-	if group := c.fsGroup(); group != nil {
-		if err := giveVolume(c.Path(vol), int(*group)); err != nil {
-			return fmt.Errorf("giving it to group %d (fsGroup): %w", *group, err)
-		}
-	}
-	return c.complete(vol)
-}
-
-// giveVolume gives a volume that is the pod's to change to a group.
-func giveVolume(dir string, group int) error {
-	root, err := os.OpenRoot(dir)
+	dir, err := c.Pod.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(applyGroup(root, group, readWriteBits), root.Close())
+	if err = errors.Join(c.giveToPod(dir), dir.Close()); err != nil {
+		return err
+	}
+	return c.complete(vol)
 }
 
 // prepareContent makes a volume that podctl fills. What it shall hold is
@@ -112,7 +109,7 @@ func (c Context) makeContent(vol *v1.Volume, files map[string]File) error {
 		return err
 	}
 	defer w.close()
-	if err := makeNested(w.root, nestedMounts(c.Desired.Pod, vol.Name)); err != nil {
+	if err := c.makeNested(vol); err != nil {
 		return err
 	}
 	if err := w.write(files); err != nil {

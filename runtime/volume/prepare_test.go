@@ -43,8 +43,8 @@ func TestEmptyDirOnDisk(t *testing.T) {
 			wantPrepared(t, c, "tmp")
 			wantMode(t, c.dir(t, "tmp"), os.ModeDir|0o777)
 			wantMode(t, filepath.Dir(c.dir(t, "tmp")), os.ModeDir|0o750)
-			wantMode(t, c.Pod.VolumeMarker("empty-dir", "tmp"), 0o644)
-			wantMode(t, filepath.Dir(c.Pod.VolumeMarker("empty-dir", "tmp")), os.ModeDir|0o750)
+			wantMode(t, ok(c.Pod.VolumeMarker("empty-dir", "tmp")), 0o644)
+			wantMode(t, filepath.Dir(ok(c.Pod.VolumeMarker("empty-dir", "tmp"))), os.ModeDir|0o750)
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestEmptyDirWithoutAMarkerKeepsItsContent(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	write(t, filepath.Join(c.dir(t, "tmp"), "data"), "kept")
-	remove(t, c.Pod.VolumeMarker("empty-dir", "tmp"))
+	remove(t, ok(c.Pod.VolumeMarker("empty-dir", "tmp")))
 	wantUnprepared(t, c, "tmp")
 	prepare(t, c, "tmp")
 	wantPrepared(t, c, "tmp")
@@ -93,7 +93,7 @@ func TestEmptyDirThatIsMadeAnewIsNotComplete(t *testing.T) {
 	if err := Prepare(t.Context(), c, "tmp"); err == nil {
 		t.Fatal("nobody requests huge pages")
 	}
-	wantGone(t, c.Pod.VolumeMarker("empty-dir", "tmp"))
+	wantGone(t, ok(c.Pod.VolumeMarker("empty-dir", "tmp")))
 	c.Desired.Pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumDefault
 	wantUnprepared(t, c, "tmp")
 	prepare(t, c, "tmp")
@@ -130,7 +130,7 @@ func TestConfigMapIsPreparedAndUpdated(t *testing.T) {
 	dir := c.dir(t, "conf")
 	wantMode(t, dir, os.ModeDir|0o777)
 	wantMode(t, filepath.Join(dir, "a"), 0o644)
-	wantMode(t, c.Pod.VolumeMarker("configmap", "conf"), 0o644)
+	wantMode(t, ok(c.Pod.VolumeMarker("configmap", "conf")), 0o644)
 
 	conf := c.Desired.Objects.ConfigMaps["conf"]
 	conf.Data = map[string]string{"a": "new", "c": "3"}
@@ -223,7 +223,7 @@ func TestFailedPreparationLeavesNothing(t *testing.T) {
 		t.Fatal("a file that is a directory as well: no error")
 	}
 	wantGone(t, c.dir(t, "conf"))
-	wantGone(t, filepath.Dir(c.Pod.VolumeMarker("configmap", "conf")))
+	wantGone(t, filepath.Dir(ok(c.Pod.VolumeMarker("configmap", "conf"))))
 }
 
 // TestFailedEmptyDirLeavesWhatWasThere: nothing where there was nothing, and what the pod
@@ -237,7 +237,7 @@ func TestFailedEmptyDirLeavesWhatWasThere(t *testing.T) {
 		t.Fatal("huge pages that no container requests: no error")
 	}
 	wantGone(t, dir)
-	wantGone(t, filepath.Dir(c.Pod.VolumeMarker("empty-dir", "tmp")))
+	wantGone(t, filepath.Dir(ok(c.Pod.VolumeMarker("empty-dir", "tmp"))))
 	write(t, filepath.Join(dir, "data"), "kept")
 	if err := Prepare(t.Context(), c, "tmp"); err == nil {
 		t.Fatal("huge pages that no container requests: no error")
@@ -253,7 +253,7 @@ func TestFailedUpdateKeepsTheVolume(t *testing.T) {
 		t.Fatal("a file that is a directory as well: no error")
 	}
 	wantText(t, filepath.Join(c.dir(t, "conf"), "x"), "1")
-	if _, err := os.Stat(c.Pod.VolumeMarker("configmap", "conf")); err != nil {
+	if _, err := os.Stat(ok(c.Pod.VolumeMarker("configmap", "conf"))); err != nil {
 		t.Error(err)
 	}
 }

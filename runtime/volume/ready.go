@@ -7,15 +7,21 @@ import (
 	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // ready tells that a volume is complete. The marker alone does not say so: a
 // reboot takes what lies in memory and leaves the marker.
 func (c Context) ready(vol *v1.Volume) (bool, error) {
-	if _, err := os.Lstat(c.marker(vol)); err != nil {
-		return false, ignoreMissing(err)
+	marked, err := c.marked(vol)
+	if err != nil || !marked {
+		return false, err
 	}
-	dir := c.Path(vol)
+	dir, err := c.Path(vol)
+	if err != nil {
+		return false, err
+	}
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return false, ignoreMissing(err)
@@ -39,39 +45,78 @@ func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 }
 
 // marker is the file that tells that a volume is complete.
-func (c Context) marker(vol *v1.Volume) string {
+func (c Context) marker(vol *v1.Volume) (string, error) {
 	return c.Pod.VolumeMarker(pluginOf(vol), vol.Name)
+}
+
+// marked reports whether the marker is there.
+func (c Context) marked(vol *v1.Volume) (bool, error) {
+	path, err := c.marker(vol)
+	if err == nil {
+		_, err = os.Lstat(path)
+	}
+	return err == nil, ignoreMissing(err)
 }
 
 // mark notes that a volume is complete, where a kubelet would look for it.
 func (c Context) mark(vol *v1.Volume) error {
-	path := c.marker(vol)
-	if err := c.Pod.MakeDir(filepath.Dir(path), 0o750); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	path, err := c.marker(vol)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Chmod(0o644), f.Close())
+	dir, err := c.Pod.Make(filepath.Dir(path), 0o750)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Touch(filepath.Base(path), 0o644), dir.Close())
 }
 
 // unmark takes the word back that a volume is complete: whoever is killed while he makes it
 // anew leaves one that is not.
 func (c Context) unmark(vol *v1.Volume) error {
-	return ignoreMissing(os.Remove(c.marker(vol)))
+	path, err := c.marker(vol)
+	if err != nil {
+		return err
+	}
+	return c.removeFile(path)
+}
+
+// removeFile removes a file in one of the pod's directories, if it is there.
+func (c Context) removeFile(path string) error {
+	dir, err := c.Pod.Open(filepath.Dir(path))
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	return errors.Join(dir.Remove(filepath.Base(path)), dir.Close())
+}
+
+// removeTree removes something in one of the pod's directories with all that is in it, if
+// it is there. It follows no links, and enters no mounts.
+func removeTree(p state.Pod, path string) error {
+	dir, err := p.Open(filepath.Dir(path))
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	return errors.Join(dir.RemoveAll(filepath.Base(path)), dir.Close())
 }
 
 // tearDown removes one volume that could not be completed.
 func (c Context) tearDown(vol *v1.Volume) error {
-	marker, dir := filepath.Dir(c.marker(vol)), c.Path(vol)
-	if err := removeTree(filepath.Dir(marker), filepath.Base(marker)); err != nil {
+	marker, err := c.marker(vol)
+	if err != nil {
+		return err
+	}
+	dir, err := c.Path(vol)
+	if err != nil {
+		return err
+	}
+	if err := removeTree(c.Pod, filepath.Dir(marker)); err != nil {
 		return err
 	}
 	if err := unmountBelow(dir); err != nil {
 		return err
 	}
-	return removeTree(filepath.Dir(dir), filepath.Base(dir))
+	return removeTree(c.Pod, dir)
 }
 
 func ignoreMissing(err error) error {

@@ -20,9 +20,9 @@ import (
 // links are not followed: paths of the host are not touched. It may be called
 // again after a failure.
 func RemoveAll(p state.Pod) error {
-	entries, err := os.ReadDir(p.Dir())
-	if err != nil {
-		return ignoreMissing(err)
+	entries, err := entriesOf(p)
+	if err != nil || entries == nil {
+		return err
 	}
 	for _, dir := range []string{p.SubPaths(), p.Dir()} {
 		if err := unmountBelow(dir); err != nil {
@@ -30,11 +30,21 @@ func RemoveAll(p state.Pod) error {
 		}
 	}
 	for _, name := range removalOrder(p, entries) {
-		if err := removeTree(p.Dir(), name); err != nil {
+		if err := removeTree(p, filepath.Join(p.Dir(), name)); err != nil {
 			return fmt.Errorf("removing the pod's volumes: %w", err)
 		}
 	}
 	return nil
+}
+
+// entriesOf lists what lies in the pod's directory; nil when there is none.
+func entriesOf(p state.Pod) ([]fs.DirEntry, error) {
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	entries, err := dir.Entries()
+	return entries, errors.Join(err, dir.Close())
 }
 
 // removalOrder lists what is removed of a pod's directory. The markers go first:

@@ -37,8 +37,12 @@ func (c Context) share(vol *v1.Volume) error {
 	if !c.propagates(vol.Name) {
 		return nil
 	}
-	dir := c.Path(vol)
-	if shared, err := isShared(dir); err != nil || shared {
+	dir, err := c.Path(vol)
+	if err != nil {
+		return err
+	}
+	shared, err := isShared(dir)
+	if err != nil || shared {
 		return err
 	}
 	mounted, err := mountinfo.Mounted(dir)

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // PrepareSubPath binds one path inside a volume to a place of its own and
@@ -41,15 +42,21 @@ func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, 
 	if err != nil {
 		return "", err
 	}
-	base := c.Path(vol)
+	base, err := c.Path(vol)
+	if err != nil {
+		return "", err
+	}
 	if base == "" {
 		return "", &UnsupportedError{Path: at}
+	}
+	target, err := c.Pod.SubPath(vol.Name, container, index)
+	if err != nil {
+		return "", err
 	}
 	source, err := openSubPath(base, expanded)
 	if err != nil {
 		return "", err
 	}
-	target := c.Pod.SubPath(vol.Name, container, index)
 	if err = errors.Join(c.bind(source, target), source.Close()); err != nil {
 		return "", err
 	}
@@ -80,7 +87,7 @@ func openSubPath(base, sub string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(base)
+	root, err := safefs.Follow(base)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +96,7 @@ func openSubPath(base, sub string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = makeMissing(root, there, missing); err != nil {
-		return nil, err
-	}
-	return openHandle(root, path.Join(there, path.Join(missing...)))
+	return makeMissing(root, elements(there), missing)
 }
 
 // resolve follows the links of a path below base, as far as it exists. It says

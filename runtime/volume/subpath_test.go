@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // opened opens a sub path and tells which file it is.
@@ -154,12 +155,16 @@ func TestSubPathsAreCreatedWithTheVolumesMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := opened(t, base, "link/a/b"); err != nil {
-			t.Fatal(err)
+		for _, sub := range []string{"link/a/b", "c/d"} {
+			if _, err := opened(t, base, sub); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	wantMode(t, filepath.Join(base, "real/a"), os.ModeDir|os.ModeSetgid|0o777)
-	wantMode(t, filepath.Join(base, "real/a/b"), os.ModeDir|os.ModeSetgid|0o777)
+	// Set-group-id is what the parent has: a chmod could meet another directory.
+	wantMode(t, filepath.Join(base, "real/a"), os.ModeDir|0o777)
+	wantMode(t, filepath.Join(base, "real/a/b"), os.ModeDir|0o777)
+	wantMode(t, filepath.Join(base, "c/d"), os.ModeDir|os.ModeSetgid|0o777)
 	wantMode(t, filepath.Join(base, "real"), os.ModeDir|0o700)
 }
 
@@ -222,7 +227,7 @@ func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 // block, and a link that has taken the place of a file.
 func TestHandlesOpenNothing(t *testing.T) {
 	base, _ := subPathVolume(t)
-	root, err := os.OpenRoot(base)
+	root, err := safefs.Open(base)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,68 +5,65 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	goruntime "runtime"
+	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// makeMissing creates directories inside a volume, one by one and each with the
-// mode of the volume itself, so that the pod can use them.
-func makeMissing(root *os.Root, there string, missing []string) error {
-	info, err := root.Stat(".")
-	if err != nil {
-		return err
-	}
-	return withoutUmask(func() error {
-		at := there
-		for _, part := range missing {
-			at = path.Join(at, part)
-			if err := makeInside(root, at, info.Mode()); err != nil {
-				return fmt.Errorf("creating it: %w", err)
-			}
-		}
+// elements are those of a path that filepath.Clean has made.
+func elements(path string) []string {
+	if path == "." {
 		return nil
-	})
-}
-
-// withoutUmask does something on a thread that has a umask of its own, which takes nothing
-// away: what is made has its mode at once. A directory that is there is taken to be the
-// pod's, so that nobody would mend one whose maker was killed before it set the mode.
-func withoutUmask(work func() error) error {
-	done := make(chan error)
-	go func() {
-		// The thread ends with the goroutine, as nobody unlocks it.
-		goruntime.LockOSThread()
-		if unix.Unshare(unix.CLONE_FS) == nil {
-			unix.Umask(0)
-		}
-		// Where that is forbidden the mode is set a moment later all the same.
-		done <- work()
-	}()
-	return <-done
-}
-
-// makeInside creates one directory. Its mode is set through what was opened: the
-// name may be somebody else's link by then.
-func makeInside(root *os.Root, name string, mode fs.FileMode) error {
-	if err := root.Mkdir(name, mode.Perm()); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
 	}
-	dir, err := root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	return strings.Split(path, "/")
+}
+
+// makeMissing opens a path inside a volume as a mere handle. Directories that are missing are
+// created, one by one and each with the mode of the volume itself, so that the pod can use
+// them. Neither list has links in it; one that is there by now is refused.
+func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
+	info, err := root.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(dir.Chmod(mode), dir.Close())
+	if len(missing) > 0 {
+		return makeInside(root, there, missing, info.Mode())
+	}
+	last := len(there) - 1
+	if last < 0 {
+		return root.File()
+	}
+	dir, err := root.Sub(there[:last]...)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	return openHandle(dir, there[last])
 }
 
-// openHandle opens what a name inside the volume stands for, without reading it:
-// a pipe or a device would answer. The name has no links in it; one that is
-// there by now is refused, or followed inside the volume only.
-func openHandle(root *os.Root, name string) (*os.File, error) {
-	f, err := root.OpenFile(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+// makeInside creates directories below one of the volume.
+func makeInside(root *safefs.Dir, there, missing []string, mode fs.FileMode) (*os.File, error) {
+	dir, err := root.Sub(there...)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	made, err := dir.MakeSub(mode, mode, missing...)
+	if err != nil {
+		return nil, fmt.Errorf("creating it: %w", err)
+	}
+	defer made.Close() //nolint:errcheck // A handle on a directory.
+	return made.File()
+}
+
+// openHandle opens what a name in a directory of the volume stands for, without reading it:
+// a pipe or a device would answer.
+func openHandle(dir *safefs.Dir, name string) (*os.File, error) {
+	f, err := dir.Handle(name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +84,7 @@ func (c Context) bind(source *os.File, target string) error {
 	if err != nil {
 		return err
 	}
-	same, err := releaseTarget(target, wanted)
+	same, err := c.releaseTarget(target, wanted)
 	if err != nil || same {
 		return err
 	}
@@ -96,14 +93,14 @@ func (c Context) bind(source *os.File, target string) error {
 	}
 	err = unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source.Fd()), target, "", unix.MS_BIND, "")
 	if err != nil {
-		return errors.Join(fmt.Errorf("binding it to %s: %w", target, err), os.Remove(target))
+		return errors.Join(fmt.Errorf("binding it to %s: %w", target, err), c.removeTarget(target))
 	}
 	return nil
 }
 
 // releaseTarget tells whether the target shows what is wanted, and if not, makes
 // room for it.
-func releaseTarget(target string, wanted fs.FileInfo) (bool, error) {
+func (c Context) releaseTarget(target string, wanted fs.FileInfo) (bool, error) {
 	have, err := os.Lstat(target)
 	if err != nil {
 		return false, ignoreMissing(err)
@@ -120,19 +117,30 @@ func releaseTarget(target string, wanted fs.FileInfo) (bool, error) {
 			return false, err
 		}
 	}
-	return false, os.Remove(target)
+	return false, c.removeTarget(target)
+}
+
+// removeTarget removes a target on which nothing is mounted. What is in a directory stays.
+func (c Context) removeTarget(target string) error {
+	dir, err := c.Pod.Open(filepath.Dir(target))
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(target)
+	err = dir.Remove(name)
+	if errors.Is(err, unix.EISDIR) {
+		err = dir.RemoveDir(name)
+	}
+	return errors.Join(err, dir.Close())
 }
 
 func (c Context) makeTarget(target string, wanted fs.FileInfo) error {
 	if wanted.IsDir() {
 		return c.Pod.MakeDir(target, 0o750)
 	}
-	if err := c.Pod.MakeDir(filepath.Dir(target), 0o750); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	dir, err := c.Pod.Make(filepath.Dir(target), 0o750)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Chmod(0o640), f.Close())
+	return errors.Join(dir.Touch(filepath.Base(target), 0o640), dir.Close())
 }

@@ -71,7 +71,7 @@ func (c Context) dir(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Path(vol)
+	return ok(c.Path(vol))
 }
 
 func prepare(t *testing.T, c Context, name string) {
@@ -146,4 +146,12 @@ func names(t *testing.T, dir string) []string {
 		list = append(list, entry.Name())
 	}
 	return list
+}
+
+// ok is a path whose names are known to be good.
+func ok(path string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return path
 }

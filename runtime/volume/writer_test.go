@@ -11,16 +11,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 func newWriter(t *testing.T) (*writer, string) {
 	t.Helper()
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
+	opened, err := safefs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &writer{root: root}
+	w := &writer{dir: opened}
 	t.Cleanup(w.close)
 	return w, dir
 }
@@ -120,8 +122,8 @@ func TestNewContentReplacesAllOfTheOld(t *testing.T) {
 			w, dir := newWriter(t)
 			mustWrite(t, w, map[string]File{"a": plain("1", 0o644), "sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)})
 			mustWrite(t, w, test.files)
-			got, err := w.current()
-			if diff := cmp.Diff(test.files, got); diff != "" || err != nil {
+			got, sound, err := w.current()
+			if diff := cmp.Diff(test.files, got); diff != "" || err != nil || !sound {
 				t.Errorf("content differs (-want +got), error %v:\n%s", err, diff)
 			}
 			visible, times := []string{}, 0

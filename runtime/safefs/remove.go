@@ -1,4 +1,4 @@
-package volume
+package safefs
 
 import (
 	"errors"
@@ -9,23 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes an entry of a directory with all that is in it. It follows
+// Remove removes a file or a link. One that is gone is no error.
+func (d *Dir) Remove(name string) error {
+	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) }))
+}
+
+// RemoveDir removes an empty directory. One that is gone is no error.
+func (d *Dir) RemoveDir(name string) error {
+	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }))
+}
+
+// RemoveAll removes a name with all that is in it. It follows
 // no links, and enters no mounts: a directory is entered only after rmdir has
 // said that it is not empty, and of one on which something is mounted it says
 // EBUSY. However deep a container has nested its directories, few are open at a
 // time.
-func removeTree(dir, name string) error {
-	top, err := os.Open(dir)
-	if err != nil {
-		return ignoreMissing(err)
+func (d *Dir) RemoveAll(name string) error {
+	if err := CheckName(name); err != nil {
+		return err
 	}
-	defer top.Close() //nolint:errcheck // A handle on a directory.
-	r := &remover{top: int(top.Fd()), pending: []string{name}}
+	r := &remover{top: d.fd(), pending: []string{name}}
 	for len(r.pending) > 0 {
 		next := r.pending[len(r.pending)-1]
 		r.pending = r.pending[:len(r.pending)-1]
 		if err := r.remove(r.top, next, 0); err != nil {
-			return fmt.Errorf("removing %s/%s: %w", dir, name, err)
+			return fmt.Errorf("removing %s: %w", d.Join(name), err)
 		}
 	}
 	return nil

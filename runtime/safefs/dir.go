@@ -1,0 +1,277 @@
+package safefs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrName says that a name is not a single element of a path.
+var ErrName = errors.New("it is not a plain file name")
+
+// CheckName refuses a name that is not a single element of a path: it is empty, "." or "..",
+// or has a slash or a null character in it. The error is ErrName.
+func CheckName(name string) error {
+	if !filepath.IsLocal(name) || name == "." || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("the name %q: %w", name, ErrName)
+	}
+	return nil
+}
+
+// Dir is an open directory. Close frees it.
+type Dir struct {
+	// file was opened with O_PATH: to pass a directory takes no right to read it.
+	file *os.File
+}
+
+// Follow opens a directory by its path and follows all links, as open(2) does. It is for
+// paths that the owner of the machine has chosen, and for reading.
+func Follow(path string) (*Dir, error) {
+	file, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{file}, nil
+}
+
+// Close frees the directory.
+func (d *Dir) Close() error { return d.file.Close() }
+
+// Path is the path by which the directory was opened. It may lead elsewhere by now.
+func (d *Dir) Path() string { return d.file.Name() }
+
+// Stat describes the directory itself.
+func (d *Dir) Stat() (fs.FileInfo, error) { return d.file.Stat() }
+
+// Join is the path of a name in the directory, for messages.
+func (d *Dir) Join(name string) string { return filepath.Join(d.Path(), name) }
+
+func (d *Dir) fd() int { return int(d.file.Fd()) }
+
+// do makes a system call about one name in the directory.
+func (d *Dir) do(op, name string, call func(fd int) error) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = call(d.fd())
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: d.Join(name), Err: err}
+	}
+	return nil
+}
+
+// open opens a name with flags to which those that make it safe are added.
+func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
+	var fd int
+	err := d.do("open", name, func(dir int) (err error) {
+		fd, err = unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), d.Join(name)), nil
+}
+
+// Open opens a directory in the directory. A link, and all else that is no directory, is
+// ENOTDIR.
+func (d *Dir) Open(name string) (*Dir, error) {
+	file, err := d.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{file}, nil
+}
+
+// Sub opens a directory some levels below.
+func (d *Dir) Sub(names ...string) (*Dir, error) {
+	return d.descend(names, (*Dir).Open)
+}
+
+// descend goes down level by level. The directory itself stays open.
+func (d *Dir) descend(names []string, next func(*Dir, string) (*Dir, error)) (*Dir, error) {
+	at, err := d.again()
+	for i := 0; err == nil && i < len(names); i++ {
+		var below *Dir
+		below, err = next(at, names[i])
+		err = errors.Join(err, at.Close())
+		at = below
+	}
+	if err != nil {
+		return nil, err
+	}
+	return at, nil
+}
+
+// again is the same directory, opened once more.
+func (d *Dir) again() (*Dir, error) {
+	fd, err := unix.FcntlInt(d.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "dup", Path: d.Path(), Err: err}
+	}
+	return &Dir{os.NewFile(uintptr(fd), d.Path())}, nil
+}
+
+// Handle opens whatever a name stands for without reading it, a link itself included: it
+// serves to look at it and to mount it.
+func (d *Dir) Handle(name string) (*os.File, error) { return d.open(name, unix.O_PATH, 0) }
+
+// Lstat describes what a name stands for.
+func (d *Dir) Lstat(name string) (info fs.FileInfo, err error) {
+	file, err := d.Handle(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err = file.Stat()
+	return info, errors.Join(err, file.Close())
+}
+
+// OpenFile opens a file, or makes it if the flags say so. It does not wait for the other
+// end of a pipe.
+func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
+	return d.open(name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
+}
+
+// ErrNotRegular says that a name stands for something else than a regular file.
+var ErrNotRegular = errors.New("it is not a regular file")
+
+// OpenRegular opens a regular file for reading. All else is ErrNotRegular, and is not opened:
+// it is looked at first, and what was looked at is opened.
+func (d *Dir) OpenRegular(name string) (*os.File, error) {
+	handle, err := d.Handle(name)
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close() //nolint:errcheck // A handle.
+	info, err := handle.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: ErrNotRegular}
+	}
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", handle.Fd()), os.O_RDONLY|unix.O_NONBLOCK, 0)
+}
+
+// Create makes a file that is not there yet, with exactly this mode, and opens it for
+// writing.
+func (d *Dir) Create(name string, perm fs.FileMode) (*os.File, error) {
+	file, err := d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, perm)
+	if err != nil {
+		return nil, err
+	}
+	// This is the file that was made, as O_EXCL says.
+	if err := file.Chmod(perm); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Touch makes an empty file with exactly this mode, unless something has that name.
+func (d *Dir) Touch(name string, perm fs.FileMode) error {
+	file, err := d.Create(name, perm)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// reopen opens the directory itself in another way.
+func (d *Dir) reopen() (*os.File, error) {
+	fd, err := unix.Openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.Path(), Err: err}
+	}
+	return os.NewFile(uintptr(fd), d.Path()), nil
+}
+
+// Entries lists what lies in the directory, by name.
+func (d *Dir) Entries() ([]fs.DirEntry, error) {
+	file, err := d.reopen()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := file.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, errors.Join(err, file.Close())
+}
+
+// Sync makes the names in the directory durable.
+func (d *Dir) Sync() error {
+	file, err := d.reopen()
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// Readlink is where a symbolic link leads.
+func (d *Dir) Readlink(name string) (string, error) {
+	text := make([]byte, unix.PathMax)
+	var n int
+	err := d.do("readlink", name, func(fd int) (err error) {
+		n, err = unix.Readlinkat(fd, name, text)
+		return err
+	})
+	return string(text[:max(n, 0)]), err
+}
+
+// Symlink makes a symbolic link under a name that is free.
+func (d *Dir) Symlink(target, name string) error {
+	return d.do("symlink", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
+}
+
+// Replace gives a file in the directory another name, in the place of a file that has it.
+func (d *Dir) Replace(name, as string) error {
+	if err := CheckName(as); err != nil {
+		return err
+	}
+	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, fd, as) })
+}
+
+// Rename moves a name to a directory of the same file system under a name that is free.
+// Of a link the link itself is moved.
+func (d *Dir) Rename(name string, to *Dir, as string) error {
+	if err := CheckName(as); err != nil {
+		return err
+	}
+	err := d.do("rename", name, func(fd int) error {
+		return unix.Renameat2(fd, name, to.fd(), as, unix.RENAME_NOREPLACE)
+	})
+	if !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	// The file system does not know that flag.
+	if _, err := to.Lstat(as); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, error(&fs.PathError{Op: "rename", Path: to.Join(as), Err: unix.EEXIST}))
+	}
+	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, to.fd(), as) })
+}
+
+// Missing reports whether an error says that nothing of ours has a name: nothing has it, it
+// is longer than a name can be, or what has it, or stands on the way to it, is no directory
+// where one was to be opened.
+func Missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// IgnoreMissing leaves out the error that says that something does not exist.
+func IgnoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+package safefs
+
+import (
+	"errors"
+	"io/fs"
+	goruntime "runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Make opens a directory in the directory, which is made with exactly this mode if it does
+// not exist. One that exists keeps its mode.
+func (d *Dir) Make(name string, perm fs.FileMode) (*Dir, error) {
+	sub, err := d.Open(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return sub, err
+	}
+	err = d.do("mkdir", name, func(fd int) error {
+		return withoutUmask(func() error { return unix.Mkdirat(fd, name, modeBits(perm)) })
+	})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return d.Open(name)
+}
+
+// MakeSub opens a directory some levels below. Those that are missing are made, the last
+// one with perm and the others with above.
+func (d *Dir) MakeSub(above, perm fs.FileMode, names ...string) (*Dir, error) {
+	level := 0
+	return d.descend(names, func(at *Dir, name string) (*Dir, error) {
+		level++
+		if level == len(names) {
+			return at.Make(name, perm)
+		}
+		return at.Make(name, above)
+	})
+}
+
+// modeBits are the bits of a mode that a directory can be made with.
+func modeBits(mode fs.FileMode) uint32 {
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		bits |= unix.S_ISVTX
+	}
+	return bits
+}
+
+// withoutUmask makes a system call on a thread that has a umask of its own, which takes
+// nothing away: what is made has its mode at once, and needs no chmod.
+func withoutUmask(call func() error) error {
+	done := make(chan error)
+	go func() {
+		// The thread ends with the goroutine, as nobody unlocks it.
+		goruntime.LockOSThread()
+		if unix.Unshare(unix.CLONE_FS) != nil {
+			done <- underOneUmask(call)
+			return
+		}
+		unix.Umask(0)
+		done <- call()
+	}()
+	return <-done
+}
+
+var umask sync.Mutex //nolint:gochecknoglobals // The umask belongs to the whole process.
+
+// underOneUmask lifts the umask of the whole process for a moment, where a thread may not
+// have its own. Everything else that podctl makes names the mode it wants as well.
+func underOneUmask(call func() error) error {
+	umask.Lock()
+	defer umask.Unlock()
+	before := unix.Umask(0)
+	defer unix.Umask(before)
+	return call()
+}

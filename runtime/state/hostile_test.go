@@ -1,0 +1,534 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// victimTree is a directory that is none of podctl's business, with files in it that have
+// the names of podctl's.
+func victimTree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"0.log", "1.log", "0.log.20260301-120000", "app/0.log", "file"} {
+		write(t, filepath.Join(dir, name), "precious")
+	}
+	return dir
+}
+
+// listing is all there is to see of a tree: names, modes, owners and contents.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var text strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err = unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		content := []byte{}
+		if entry.Type().IsRegular() {
+			if content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(&text, "%s %o %d:%d %s\n", path, st.Mode, st.Uid, st.Gid, content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// wantUnchanged notes how a tree is, and returns the look whether it still is so.
+func wantUnchanged(t *testing.T, dir string) func() {
+	t.Helper()
+	before := listing(t, dir)
+	return func() {
+		t.Helper()
+		if after := listing(t, dir); after != before {
+			t.Errorf("outside something has changed:\n%s\nit was\n%s", after, before)
+		}
+	}
+}
+
+// logWork is all that podctl does with the logs of a pod.
+func logWork(pod Pod) map[string]func() error {
+	return map[string]func() error{
+		"MakeLogDir":      func() error { return pod.MakeLogDir("default", "web", "app") },
+		"LinkLog":         func() error { return pod.LinkLog("default", "web", "app", "id", 0) },
+		"RemoveLogs":      func() error { return pod.RemoveLogs("default", "web", "app", "id", 0) },
+		"RemoveOlderLogs": func() error { return pod.RemoveOlderLogs("default", "web", "app", 1) },
+		"LogsSize":        func() error { pod.LogsSize("default", "web", "app", 0); return nil },
+		"LastLogAttempt":  func() error { pod.LastLogAttempt("default", "web", "app"); return nil },
+		"SetAsideLogs":    func() error { return pod.SetAsideLogs("default", "web", testTime()) },
+		"RemoveAllLogs":   func() error { return pod.RemoveAllLogs("default", "web") },
+		"prune": func() error {
+			logs, err := pod.layout.ListDeletedLogs()
+			for _, d := range logs {
+				err = errors.Join(err, pod.layout.RemoveDeletedLog(d))
+			}
+			return err
+		},
+	}
+}
+
+// TestLogsLeadNowhere: a container that ships logs puts links, pipes and files in the place
+// of log directories. Nothing outside the log root changes, and the pod can be deleted.
+func TestLogsLeadNowhere(t *testing.T) {
+	places := map[string]func(p Pod) string{
+		"the pod's directory":       func(p Pod) string { return ok(p.LogDir("default", "web")) },
+		"the container's directory": func(p Pod) string { return ok(p.containerLogDir("default", "web", "app")) },
+		"the log":                   func(p Pod) string { return ok(p.LogFile("default", "web", "app", 0)) },
+		"the deleted logs":          func(p Pod) string { return p.layout.deletedLogs() },
+		"a deleted log": func(p Pod) string {
+			return filepath.Join(p.layout.deletedLogs(), "default_web_"+testUID+".20260301-123015.123456")
+		},
+	}
+	for place, path := range places {
+		for what, plant := range map[string]func(victim, path string) error{
+			"a link":      os.Symlink,
+			"a pipe":      func(_, path string) error { return mkfifo(path) },
+			"a file":      func(_, path string) error { return os.WriteFile(path, nil, 0o600) },
+			"a directory": func(_, path string) error { return os.Mkdir(path, 0o700) },
+		} {
+			for name := range logWork(Pod{}) {
+				t.Run(place+" "+what+" "+name, func(t *testing.T) {
+					pod, victim := newLayout(t).Pod(testUID), victimTree(t)
+					unchanged := wantUnchanged(t, victim)
+					writeLogs(t, pod, "default", "web")
+					write(t, filepath.Join(pod.layout.deletedLogs(), "default_web_"+testUID+".20250301-123015.123456", "x"), "")
+					if err := errors.Join(os.RemoveAll(path(pod)), os.MkdirAll(filepath.Dir(path(pod)), 0o755), plant(victim, path(pod))); err != nil {
+						t.Fatal(err)
+					}
+					_ = logWork(pod)[name]()
+					unchanged()
+					if err := pod.SetAsideLogs("default", "web", testTime().Add(time.Second)); err != nil {
+						t.Errorf("deleting the pod: %v", err)
+					}
+					wantGone(t, ok(pod.LogDir("default", "web")))
+					unchanged()
+				})
+			}
+		}
+	}
+}
+
+// TestLogsWhileDirectoriesAreSwapped: the same, while all that is done and the attacker swaps
+// each of the directories for a link and back.
+func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
+	pod, victim := newLayout(t).Pod(testUID), victimTree(t)
+	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(pod.layout.deletedLogs(), "default_web_"+testUID+".20250301-123015.123456", "0.log"), "")
+	paths := []string{ok(pod.LogDir("default", "web")), ok(pod.containerLogDir("default", "web", "app")), pod.layout.deletedLogs()}
+	var links []string
+	for i := range paths {
+		link := filepath.Join(pod.layout.LogRoot, fmt.Sprintf("link-%d", i))
+		if err := os.Symlink(victim, link); err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, link)
+	}
+	unchanged := wantUnchanged(t, victim)
+	stop := make(chan struct{})
+	var attacker sync.WaitGroup
+	attacker.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				swap(links[i%3], paths[i%3])
+			}
+		}
+	})
+	for range 150 {
+		for _, work := range logWork(pod) {
+			_ = work()
+		}
+		if dir, err := pod.OpenLogDir("default", "web", "app"); err == nil {
+			for n := range 2 {
+				_ = dir.Touch(fmt.Sprintf("%d.log", n), 0o600)
+			}
+			_ = dir.Close()
+		}
+	}
+	close(stop)
+	attacker.Wait()
+	unchanged()
+}
+
+// swap exchanges two names. The attacker does not follow his own links either: he would
+// change the victim himself.
+func swap(link, path string) {
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		_ = unix.Renameat2(unix.AT_FDCWD, link, dir, filepath.Base(path), unix.RENAME_EXCHANGE)
+		_ = unix.Close(dir)
+	}
+}
+
+// TestClaimsAreNoPaths: a claimName is the name of a directory. Nothing is opened, made,
+// removed or listed under a name that leads elsewhere.
+func TestClaimsAreNoPaths(t *testing.T) {
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	if err := pod.WriteJournal(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	victim := filepath.Join(filepath.Dir(l.Root), "victim")
+	write(t, filepath.Join(victim, "file"), "precious")
+	write(t, filepath.Join(l.claims(), "default", "data", "inner", "file"), "precious")
+	unchanged := wantUnchanged(t, filepath.Dir(l.Root))
+	for _, name := range []string{
+		"../../../victim", "../../pods", "../other", "data/inner", "/etc", "", ".", "..", ".aside", ".removed", ".hidden", "a\x00b", "../default/data",
+	} {
+		_, pathErr := pod.ClaimDir("default", name)
+		_, openErr := pod.OpenClaim("default", name)
+		_, makeErr := pod.MakeClaim("default", name, 0o777)
+		for what, err := range map[string]error{
+			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.RemoveClaim("default", name),
+		} {
+			if refused := (*NameError)(nil); !errors.As(err, &refused) || refused.Kind != "claimName" || refused.Name != name {
+				t.Errorf("%s the claim %q: %v, want that it is refused", what, name, err)
+			}
+		}
+		_, nsErr := pod.ClaimDir(name, "data")
+		if _, err := pod.MakeClaim(name, "data", 0o777); err == nil || nsErr == nil {
+			t.Errorf("namespace %q: %v %v", name, err, nsErr)
+		}
+	}
+	unchanged()
+	if claims, err := l.Claims(); err != nil || !slices.Equal(claims, []Claim{{"default", "data"}}) {
+		t.Errorf("claims are %v %v", claims, err)
+	}
+}
+
+// TestClaimsThatAreLinks: what is no directory in the place of a claim is not entered.
+func TestClaimsThatAreLinks(t *testing.T) {
+	l := newLayout(t)
+	pod, victim := l.Pod(testUID), victimTree(t)
+	unchanged := wantUnchanged(t, victim)
+	if err := errors.Join(l.Prepare(), os.MkdirAll(filepath.Join(l.claims(), "default"), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(l.claims(), "default", "data")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pod.OpenClaim("default", "data"); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("opening: %v", err)
+	}
+	if _, err := pod.MakeClaim("default", "data", 0o777); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("making: %v", err)
+	}
+	if claims, err := l.Claims(); err != nil || len(claims) > 0 {
+		t.Errorf("claims are %v %v", claims, err)
+	}
+	if err := pod.RemoveClaim("default", "data"); err != nil {
+		t.Error(err)
+	}
+	unchanged()
+}
+
+// claimFiles are the files of claims, wherever they lie.
+func claimFiles(t *testing.T, l Layout) []string {
+	t.Helper()
+	var files []string
+	_ = filepath.WalkDir(l.claims(), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, strings.TrimPrefix(path, l.claims()+"/"))
+		}
+		return nil
+	})
+	return files
+}
+
+// TestRemovalOfAClaimThatWasCutOff: a name of any length can be set aside; what a kill
+// leaves is found, taken back by a pod that uses it, and removed else.
+func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
+	name := strings.Repeat("n", 253)
+	setUp := func(t *testing.T) (Layout, Pod, Claim) {
+		t.Helper()
+		l := newLayout(t)
+		dir, err := l.Pod(testUID).MakeClaim("default", name, 0o777)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(dir.Touch("file", 0o600), dir.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return l, l.Pod(testUID), Claim{"default", name}
+	}
+	t.Run("put back", func(t *testing.T) {
+		l, _, c := setUp(t)
+		needed := errors.New("needed")
+		if err := l.RemoveClaim(c, func() error { return needed }); !errors.Is(err, needed) {
+			t.Error(err)
+		}
+		if files := claimFiles(t, l); !slices.Equal(files, []string{"default/" + name + "/file"}) {
+			t.Errorf("files are %v", files)
+		}
+		if left := names(t, filepath.Join(l.claims(), "default")); len(left) != 1 {
+			t.Errorf("left are %v", left)
+		}
+	})
+	// A panic is a kill: nothing that comes after it is done.
+	kill := func(l Layout, c Claim) {
+		defer func() { _ = recover() }()
+		_ = l.RemoveClaim(c, func() error { panic("killed") })
+	}
+	t.Run("taken back by a pod", func(t *testing.T) {
+		l, pod, c := setUp(t)
+		kill(l, c)
+		if files := claimFiles(t, l); !slices.Equal(files, []string{"default/.aside/" + name + "/file"}) {
+			t.Fatalf("files are %v", files)
+		}
+		dir, err := pod.MakeClaim("default", name, 0o777)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close() //nolint:errcheck // A handle on a directory.
+		if _, err := dir.Lstat("file"); err != nil {
+			t.Error(err)
+		}
+	})
+	for what, plant := range map[string]string{
+		"whole": ".aside/" + name, "half removed": ".removed/" + name, "both": ".aside/" + name + " .removed/" + name,
+		"one that came after it": ".aside/" + name + " " + name,
+	} {
+		t.Run("removed by the next prune: "+what, func(t *testing.T) {
+			l, _, c := setUp(t)
+			if err := os.RemoveAll(filepath.Join(l.claims(), "default", name)); err != nil {
+				t.Fatal(err)
+			}
+			for path := range strings.FieldsSeq(plant) {
+				write(t, filepath.Join(l.claims(), "default", path, "file"), "x")
+			}
+			claims, err := l.Claims()
+			if err != nil || !slices.Equal(claims, []Claim{c}) || l.ClaimSize(c) == 0 {
+				t.Fatalf("claims are %v %v", claims, err)
+			}
+			if err := l.RemoveClaim(c, func() error { return nil }); err != nil {
+				t.Error(err)
+			}
+			if left := names(t, filepath.Join(l.claims(), "default")); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+	t.Run("what an older podctl left", func(t *testing.T) {
+		l := newLayout(t)
+		if err := l.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(l.claims(), "default", ".data.removed", "file"), "x")
+		claims, err := l.Claims()
+		if err != nil || !slices.Equal(claims, []Claim{{"default", "data"}}) {
+			t.Fatalf("claims are %v %v", claims, err)
+		}
+		if err := l.RemoveClaim(claims[0], func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if files := claimFiles(t, l); len(files) > 0 {
+			t.Errorf("left are %v", files)
+		}
+	})
+}
+
+// TestLocksOfPodctlsOwnAreNoPods: no pod can have the name of a lock that podctl keeps.
+func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
+	l := newLayout(t)
+	ports, err := l.LockPorts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := l.LockIDs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range []types.UID{"ports", "ids"} {
+		lock, err := l.Pod(uid).Lock(expired(t))
+		if err != nil {
+			t.Errorf("the pod with uid %s is locked: %v", uid, err)
+			continue
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, uid := range []types.UID{lockIDs, lockPorts, "_", "a_b"} {
+		if _, err := l.Pod(uid).Lock(expired(t)); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
+			t.Errorf("uid %s: %v, want that it is refused", uid, err)
+		}
+	}
+	if err := errors.Join(ports.Unlock(), ids.Unlock()); err != nil {
+		t.Error(err)
+	}
+	if left := names(t, l.locks()); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// TestLogsOfPodsWithLongNamesAreSetAside: a name that leaves no room for the time is kept as
+// a whole, so that no two pods share a place.
+func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
+	l := newLayout(t)
+	long := strings.Repeat("n", 250-len("default__")-2)
+	pods := []Pod{l.Pod("u1"), l.Pod("u2"), l.Pod("u1")}
+	for i, pod := range pods {
+		if err := pod.MakeLogDir("default", long, "app"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, ok(pod.LogFile("default", long, "app", 0)), fmt.Sprint(i))
+		if err := pod.SetAsideLogs("default", long, testTime().Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		wantGone(t, ok(pod.LogDir("default", long)))
+	}
+	logs, err := l.ListDeletedLogs()
+	if err != nil || len(logs) != 2 || logs[0].UID != "u1" || logs[1].UID != "u2" || logs[0].Name != long || logs[0].Namespace != "default" {
+		t.Fatalf("set aside are %+v %v", logs, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(logs[0].Path, "app", "0.log")); err != nil || string(text) != "2" {
+		t.Errorf("kept is %q %v, want the newest", text, err)
+	}
+	if found, err := filepath.Glob(filepath.Join(l.LogRoot, "*", "*", "*.log")); err != nil || len(found) > 0 {
+		t.Errorf("log shippers find %v %v", found, err)
+	}
+	for _, d := range logs {
+		if err := l.RemoveDeletedLog(DeletedLog{Path: d.Path}); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := names(t, filepath.Join(l.deletedLogs(), longName)); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	// Its directory could never be made, so that there is nothing to set aside.
+	if err := l.Pod(types.UID(strings.Repeat("u", 245))).SetAsideLogs("default", long, testTime()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFilesPlantedInThePlaceOfPods: what lies among journals, events, claims and deleted logs
+// under names that none of podctl's has, or is of another kind, is left alone and hides
+// nothing.
+func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	claim, err := pod.MakeClaim("default", "data", 0o777)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = errors.Join(claim.Close(), pod.WriteJournal(&Journal{Generation: 3}), pod.WriteHistory(&History{}), pod.MakeLogDir("default", "web", "app")); err != nil {
+		t.Fatal(err)
+	}
+	if err = pod.SetAsideLogs("default", "web", testTime()); err != nil {
+		t.Fatal(err)
+	}
+	victim := victimTree(t)
+	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
+		for _, dir := range []string{l.pods(), l.histories(), l.claims(), filepath.Join(l.claims(), "default"), l.locks(), l.deletedLogs()} {
+			if err = os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, name)
+			switch name {
+			case "link":
+				err = errors.Join(os.Symlink(victim, path), os.Symlink(victim, path+".json"))
+			case "pipe":
+				err = errors.Join(mkfifo(path), mkfifo(path+".json"))
+			case "file":
+				write(t, path, "")
+			default:
+				write(t, filepath.Join(path, "journal.json"), "{}")
+				if len(name) < 250 {
+					write(t, path+".json", "{}")
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unchanged, before := wantUnchanged(t, victim), wantUnchanged(t, l.claims())
+	entries, err := l.Journals()
+	mine := slices.ContainsFunc(entries, func(e Entry) bool { return e.UID == testUID && e.Err == nil && e.Journal.Generation == 3 })
+	if err != nil || !mine {
+		t.Errorf("journals are %+v %v", entries, err)
+	}
+	histories, err := l.Histories()
+	if err != nil || !slices.ContainsFunc(histories, func(h *History) bool { return h.Pod.UID == testUID }) {
+		t.Errorf("events are %+v %v", histories, err)
+	}
+	claims, err := l.Claims()
+	if err != nil || !slices.Contains(claims, Claim{"default", "data"}) {
+		t.Errorf("claims are %+v %v", claims, err)
+	}
+	logs, err := l.ListDeletedLogs()
+	if err != nil || len(logs) != 1 {
+		t.Errorf("deleted logs are %+v %v", logs, err)
+	}
+	leftovers, err := l.Leftovers()
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := pod.GiveIDs(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, uid := range leftovers {
+		if err := l.Pod(uid).check(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, e := range entries {
+		if err := l.Pod(e.UID).check(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range claims {
+		if err := c.check(); err != nil {
+			t.Error(err)
+		}
+	}
+	unchanged()
+	before()
+}
+
+// TestStateBelowALinkOfAnotherUser: what is missing above the state directory and the log
+// root is not made where another user's link leads.
+func TestStateBelowALinkOfAnotherUser(t *testing.T) {
+	base, victim := t.TempDir(), t.TempDir()
+	link := filepath.Join(base, "link")
+	if err := errors.Join(os.Symlink(victim, link), os.Lchown(link, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	pod := Layout{Root: filepath.Join(link, "a", "state"), LogRoot: filepath.Join(link, "b", "pods")}.Pod(testUID)
+	for what, err := range map[string]error{
+		"the journal": pod.WriteJournal(&Journal{}), "logs": pod.MakeLogDir("default", "web", "app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
+	} {
+		if foreign := (*safefs.LinkError)(nil); !errors.As(err, &foreign) || foreign.UID != 65534 {
+			t.Errorf("%s: %v, want that the link is refused", what, err)
+		}
+	}
+	if left := names(t, victim); len(left) > 0 {
+		t.Errorf("there are %v now", left)
+	}
+}

@@ -1,0 +1,74 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// NameError says that a name cannot be part of a path of podctl's: it is a path itself, no
+// name of a file, or one of those that podctl keeps for its own. Nothing is touched under it.
+type NameError struct {
+	// Kind is what has the name, as users know it: claimName, metadata.uid and so on.
+	Kind string
+	Name string
+}
+
+// Error names it and says what to do.
+func (e *NameError) Error() string {
+	return fmt.Sprintf("the %s %q cannot name a directory, and podctl touches nothing under that name: use another one", e.Kind, e.Name)
+}
+
+// What has a name that becomes a part of a path.
+const (
+	kindUID       = "metadata.uid"
+	kindNamespace = "namespace"
+	kindPod       = "metadata.name"
+	kindContainer = "container name"
+	kindVolume    = "volume name"
+	kindPlugin    = "volume plugin"
+	kindClaim     = "claimName"
+	kindID        = "container id"
+)
+
+// The locks of podctl's own. They are kept beside those of pods, and no uid may have an
+// underscore in it (checkName).
+const (
+	lockIDs   = "_ids"
+	lockPorts = "_ports"
+)
+
+// refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing
+// ever lies there.
+const refusedUID types.UID = ".refused"
+
+// checkName refuses what is not a single plain element of a path. One that begins with a
+// point is podctl's own or a file that is being written.
+//
+// Loading a manifest refuses more. This holds for what was written down before, too.
+func checkName(kind, name string) error {
+	bad := safefs.CheckName(name) != nil || strings.HasPrefix(name, ".")
+	switch kind {
+	case kindUID, kindNamespace, kindPod, kindVolume:
+		// The names of logs are made of three, and those of markers have a prefix, with an
+		// underscore between them.
+		bad = bad || strings.Contains(name, "_")
+	}
+	if bad {
+		return &NameError{Kind: kind, Name: name}
+	}
+	return nil
+}
+
+// firstError is the first of some errors that is one: each of them would say why.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

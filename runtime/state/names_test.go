@@ -1,0 +1,121 @@
+package state
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// made is a path that is made of names, and where docs/state.md says that it lies: so many
+// elements below a directory of podctl's.
+type made struct {
+	path  string
+	err   error
+	below string
+	depth int
+}
+
+// fuzzedNames are all that a path is made of.
+type fuzzedNames struct {
+	uid                                          types.UID
+	namespace, pod, container, volume, claim, id string
+	index                                        int
+}
+
+// allPaths are all paths that are made of names.
+func allPaths(l Layout, n *fuzzedNames) map[string]made {
+	p := l.Pod(n.uid)
+	paths := map[string]made{}
+	add := func(what, below string, depth int, path string, err error) {
+		paths[what] = made{path, err, below, depth}
+	}
+	with := func(path string, err error) func(what, below string, depth int) {
+		return func(what, below string, depth int) { add(what, below, depth, path, err) }
+	}
+	add("pod", "/root/pods", 1, p.Dir(), p.check())
+	for what, path := range map[string]string{
+		"journal": p.JournalFile(), "etc-hosts": p.EtcHosts(), "userns": p.userNamespaceFile(), "cgroup mark": p.cgroupMark(),
+		"volumes": p.Volumes(), "plugins": p.Plugins(), "subpaths": p.SubPaths(), "containers": p.Containers(),
+	} {
+		add(what, p.Dir(), 1, path, p.check())
+	}
+	add("events", "/root/events", 1, p.HistoryFile(), p.check())
+	add("events that are being written", "/root/events", 1, p.unfinishedHistory(), p.check())
+	add("lock", "/root/locks", 1, p.lockFile(), p.check())
+	with(p.VolumeDir(EmptyDir, n.volume))("volume", p.Volumes(), 2)
+	with(p.VolumeDir(n.volume, "x"))("plugin", p.Volumes(), 2)
+	with(p.VolumeMarker(EmptyDir, n.volume))("marker", p.Plugins(), 3)
+	with(p.VolumeMarker("configmap", n.volume))("marker of content", p.Plugins(), 3)
+	with(p.SubPath(n.volume, n.container, n.index))("subpath", p.SubPaths(), 3)
+	with(p.ContainerDir(n.container))("container", p.Containers(), 1)
+	with(l.ClaimDir(Claim{n.namespace, n.claim}))("claim", "/root/claims", 2)
+	with(p.LogDir(n.namespace, n.pod))("logs", "/logs", 1)
+	with(p.containerLogDir(n.namespace, n.pod, n.container))("logs of a container", "/logs", 2)
+	with(p.LogFile(n.namespace, n.pod, n.container, uint32(n.index)))("log", "/logs", 3)
+	with(p.logLink(n.namespace, n.pod, n.container, n.id))("link", "/links", 1)
+	return paths
+}
+
+// FuzzPaths: whatever names a manifest or journal has, each path that is made of them is
+// refused, or lies where docs/state.md says and nowhere else; no two kinds share one, and
+// nothing has the name of what is podctl's own.
+func FuzzPaths(f *testing.F) {
+	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "ports", "a\x00b", ".long", "journal.json", "wrapped_x", "a_b"} {
+		f.Add(seed, "default", "web", "app", "data", "data", "id", 0)
+		f.Add("u1", seed, seed, seed, seed, seed, seed, -1)
+	}
+	f.Fuzz(func(t *testing.T, uid, namespace, pod, container, volume, claim, id string, index int) {
+		l := Layout{Root: "/root", LogRoot: "/logs", ContainerLogRoot: "/links"}
+		seen := map[string]string{}
+		for what, m := range allPaths(l, &fuzzedNames{types.UID(uid), namespace, pod, container, volume, claim, id, index}) {
+			if m.err != nil {
+				if refused := (*NameError)(nil); !errors.As(m.err, &refused) {
+					t.Errorf("%s: %v is no NameError", what, m.err)
+				}
+				continue
+			}
+			rest, below := strings.CutPrefix(m.path, m.below+"/")
+			if !below || filepath.Clean(m.path) != m.path || !filepath.IsLocal(rest) || strings.Count(rest, "/")+1 != m.depth || strings.Contains(rest, "\x00") {
+				t.Errorf("%s lies at %q, want %d below %s", what, m.path, m.depth, m.below)
+			}
+			if other, taken := seen[m.path]; taken && what != "plugin" && other != "plugin" {
+				t.Errorf("%s and %s both lie at %q", what, other, m.path)
+			}
+			seen[m.path] = what
+		}
+		for _, own := range []string{
+			l.lockFile(lockIDs), l.lockFile(lockPorts), l.deletedLogs(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
+		} {
+			if what, taken := seen[own]; taken {
+				t.Errorf("%s lies at %q, which is podctl's own", what, own)
+			}
+		}
+		_, _ = parseDeletedLog(strconv.Itoa(index) + uid)
+		p := l.Pod(types.UID(uid))
+		if base, err := p.logName(namespace, pod); err == nil {
+			if d, ok := parseDeletedLog(base + "." + testTime().Format(asideFormat)); !ok || d.UID != p.uid || d.Namespace != namespace || d.Name != pod {
+				t.Errorf("logs of %s/%s/%s are read as %+v", namespace, pod, uid, d)
+			}
+		}
+	})
+}
+
+// TestUIDsThatAreRefusedHaveNoPlace: where the path of a pod with such a uid is used all the
+// same, it is none that anything else has.
+func TestUIDsThatAreRefusedHaveNoPlace(t *testing.T) {
+	l := Layout{Root: "/root", LogRoot: "/logs"}
+	for _, uid := range []types.UID{"", ".", "..", "../x", "a/b", "_ids", "a\x00"} {
+		if p := l.Pod(uid); p.check() == nil || p.Dir() != "/root/pods/.refused" || p.lockFile() != "/root/locks/.refused.lock" {
+			t.Errorf("uid %q: %s, %s", uid, p.Dir(), p.lockFile())
+		}
+	}
+	for _, uid := range []types.UID{"0b4f6c1e-8d0a-5c39-9b1f-3f6f2f7a9c01", "ports", "A", "a.b", types.UID(strings.Repeat("u", 64))} {
+		if p := l.Pod(uid); p.check() != nil || filepath.Base(p.Dir()) != string(uid) {
+			t.Errorf("uid %q: %s %v", uid, p.Dir(), p.check())
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package volume
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// foreignLink makes a symbolic link of another user.
+func foreignLink(t *testing.T, target, link string) {
+	t.Helper()
+	symlink(t, target, link)
+	if err := os.Lchown(link, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repeat does something until the test has come to stop it.
+func repeat(work func()) (stop func()) {
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				work()
+			}
+		}
+	})
+	return func() {
+		close(done)
+		group.Wait()
+	}
+}
+
+// TestHostPathIsSafeWhileLinksAreSwapped: another user owns the directory in which podctl
+// makes a hostPath, and swaps what is made for a link to root's file and back.
+func TestHostPathIsSafeWhileLinksAreSwapped(t *testing.T) {
+	for kind, what := range map[v1.HostPathType]string{v1.HostPathDirectoryOrCreate: "a/b", v1.HostPathFileOrCreate: "a"} {
+		t.Run(string(kind), func(t *testing.T) {
+			base, victim := t.TempDir(), t.TempDir()
+			secret := filepath.Join(victim, "secret")
+			write(t, secret, "root's")
+			name, link := filepath.Join(base, "a"), filepath.Join(base, "link")
+			foreignLink(t, secret, link)
+			c := newContext(t, hostPathVolume("host", filepath.Join(base, what), kind))
+			stop := repeat(func() {
+				_ = exchange(name, link)
+				if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink == 0 {
+					_ = os.Rename(name, name+".old")
+					_ = os.RemoveAll(name + ".old")
+				}
+			})
+			for range 1500 {
+				_ = Prepare(t.Context(), c, "host")
+			}
+			stop()
+			wantMode(t, secret, 0o600)
+			wantText(t, secret, "root's")
+			if left := names(t, victim); len(left) != 1 {
+				t.Errorf("at the victim's lie %v", left)
+			}
+		})
+	}
+}
+
+// TestHostPathThroughLinks: to make what is missing podctl follows links of root's, and
+// refuses others with words; what is there is found through any.
+func TestHostPathThroughLinks(t *testing.T) {
+	base, victim := t.TempDir(), t.TempDir()
+	symlink(t, victim, filepath.Join(base, "own"))
+	foreignLink(t, victim, filepath.Join(base, "foreign"))
+	c := newContext(t,
+		hostPathVolume("own", filepath.Join(base, "own/new"), v1.HostPathDirectoryOrCreate),
+		hostPathVolume("dir", filepath.Join(base, "foreign/dir"), v1.HostPathDirectoryOrCreate),
+		hostPathVolume("file", filepath.Join(base, "foreign/file"), v1.HostPathFileOrCreate),
+		hostPathVolume("there", filepath.Join(base, "foreign/new"), v1.HostPathDirectoryOrCreate),
+	)
+	prepare(t, c, "own")
+	wantMode(t, filepath.Join(victim, "new"), os.ModeDir|0o755)
+	prepare(t, c, "there")
+	for _, name := range []string{"dir", "file"} {
+		err := Prepare(t.Context(), c, name)
+		if link := (*safefs.LinkError)(nil); !errors.As(err, &link) || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") || !strings.Contains(err.Error(), "make what is missing yourself") {
+			t.Errorf("%s: %v, want that the link is refused with what to do", name, err)
+		}
+	}
+	if left := names(t, victim); len(left) != 1 {
+		t.Errorf("behind the link lie %v", left)
+	}
+}
+
+func TestHostPathThatIsRelativeIsRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, kind := range []v1.HostPathType{v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathFileOrCreate} {
+		c := newContext(t, hostPathVolume("host", "made/here", kind))
+		if err := Prepare(t.Context(), c, "host"); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
+			t.Errorf("type %q: %v", kind, err)
+		}
+		wantUnprepared(t, c, "host")
+	}
+	wantGone(t, "made")
+}
+
+// TestDataLinkThatWasTamperedWithIsReplaced: ..data is a link to a directory that the writer
+// made, and whatever else a privileged container puts there is seen and replaced.
+func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
+	for name, plant := range map[string]func(t *testing.T, data, now, outside string){
+		"a pipe":                      func(t *testing.T, data, _, _ string) { t.Helper(); mkfifo(t, data) },
+		"a file":                      func(t *testing.T, data, _, _ string) { t.Helper(); write(t, data, "x") },
+		"an empty directory":          func(t *testing.T, data, _, _ string) { t.Helper(); write(t, data+"/x", ""); remove(t, data+"/x") },
+		"a directory of files":        func(t *testing.T, data, _, _ string) { t.Helper(); write(t, data+"/sub/a", "1") },
+		"a device":                    func(t *testing.T, data, _, _ string) { t.Helper(); mknod(t, data) },
+		"a link to elsewhere":         func(t *testing.T, data, _, outside string) { t.Helper(); symlink(t, outside, data) },
+		"an absolute link to the own": func(t *testing.T, data, now, _ string) { t.Helper(); symlink(t, now, data) },
+		"a link with a slash":         func(t *testing.T, data, now, _ string) { t.Helper(); symlink(t, "./"+filepath.Base(now), data) },
+		"a link to a link": func(t *testing.T, data, now, _ string) {
+			t.Helper()
+			symlink(t, filepath.Base(now), filepath.Join(filepath.Dir(data), "..other"))
+			symlink(t, "..other", data)
+		},
+		"a link to a link outside": func(t *testing.T, data, _, outside string) {
+			t.Helper()
+			symlink(t, outside, filepath.Join(filepath.Dir(data), "..other"))
+			symlink(t, "..other", data)
+		},
+		"a link to a name of the user's": func(t *testing.T, data, now, _ string) {
+			t.Helper()
+			if err := os.Rename(now, filepath.Join(filepath.Dir(data), "visible")); err != nil {
+				t.Fatal(err)
+			}
+			symlink(t, "visible", data)
+		},
+		"a link to itself":     func(t *testing.T, data, _, _ string) { t.Helper(); symlink(t, "..data", data) },
+		"a link to the parent": func(t *testing.T, data, _, _ string) { t.Helper(); symlink(t, "..", data) },
+		"a link to a pipe":     func(t *testing.T, data, _, _ string) { t.Helper(); mkfifo(t, data+"x"); symlink(t, "..datax", data) },
+		"a link to nothing":    func(t *testing.T, data, _, _ string) { t.Helper(); symlink(t, "..gone", data) },
+		"..data_tmp full, too": func(t *testing.T, data, _, _ string) {
+			t.Helper()
+			write(t, data+"_tmp/x/y", "")
+			symlink(t, "..data_tmp", data)
+		},
+		"..data_tmp left behind": func(t *testing.T, data, now, _ string) {
+			t.Helper()
+			write(t, data+"_tmp/x", "")
+			symlink(t, filepath.Base(now), data)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newContext(t, configMapVolume("conf"))
+			prepare(t, c, "conf")
+			outside := t.TempDir()
+			write(t, filepath.Join(outside, "a"), "1")
+			data := filepath.Join(c.dir(t, "conf"), dataLink)
+			target, err := os.Readlink(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := filepath.Join(filepath.Dir(data), target)
+			remove(t, data)
+			plant(t, data, now, outside)
+			wanted, err := Wanted(c, "conf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if digest, prepared, err := OnDisk(c, "conf"); err != nil || !prepared || digest == wanted {
+				t.Errorf("on disk is %q, prepared %t, %v; want that it has to be updated", digest, prepared, err)
+			}
+			prepare(t, c, "conf")
+			wantPrepared(t, c, "conf")
+			wantText(t, filepath.Join(c.dir(t, "conf"), "a"), "1")
+			wantText(t, filepath.Join(outside, "a"), "1")
+			if left := names(t, outside); len(left) != 1 {
+				t.Errorf("outside lie %v", left)
+			}
+		})
+	}
+}
+
+func mknod(t *testing.T, path string) {
+	t.Helper()
+	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))); err != nil {
+		t.Skip("devices are made by root:", err)
+	}
+}
+
+// TestContentThatHurtsIsNotRead: what a privileged container puts among the content is looked
+// at before it is read, and read no further than podctl writes.
+func TestContentThatHurtsIsNotRead(t *testing.T) {
+	for name, plant := range map[string]func(t *testing.T, dir string){
+		"a pipe":            func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/a"); mkfifo(t, dir+"/a") },
+		"an endless device": func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/a"); mknod(t, dir+"/a") },
+		"a huge file": func(t *testing.T, dir string) {
+			t.Helper()
+			if err := os.Truncate(dir+"/a", 1<<40); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"many large files": func(t *testing.T, dir string) {
+			t.Helper()
+			for _, name := range []string{"x", "y", "z"} {
+				write(t, dir+"/"+name, "")
+				if err := os.Truncate(dir+"/"+name, contentMax/2); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"a deep tree":                   func(t *testing.T, dir string) { t.Helper(); write(t, dir+strings.Repeat("/d", depthMax+5)+"/x", "") },
+		"a directory in a link's place": func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/../a"); write(t, dir+"/../a/x", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newContext(t, configMapVolume("conf"))
+			prepare(t, c, "conf")
+			dir, err := filepath.EvalSymlinks(filepath.Join(c.dir(t, "conf"), dataLink))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plant(t, dir)
+			wanted, err := Wanted(c, "conf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if digest, prepared, err := OnDisk(c, "conf"); err != nil || !prepared || digest == wanted {
+				t.Errorf("on disk is %q, prepared %t, %v; want that it has to be updated", digest, prepared, err)
+			}
+			prepare(t, c, "conf")
+			wantPrepared(t, c, "conf")
+			wantText(t, filepath.Join(c.dir(t, "conf"), "a"), "1")
+		})
+	}
+}
+
+// TestClaimNamesThatArePaths: no claim is made, looked at, given away or removed by a name
+// that is a path, and the others are removed all the same.
+func TestClaimNamesThatArePaths(t *testing.T) {
+	c := newContext(t)
+	root := filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir())))
+	victim := filepath.Join(root, "victim")
+	write(t, filepath.Join(victim, "file"), "precious")
+	claim := func(name string) v1.Volume {
+		return v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
+	}
+	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4711))}
+	good := withClaim(c)
+	prepare(t, good, "data")
+	for _, name := range []string{"../../../victim", "../../pods", victim, "..", ""} {
+		c.Desired.Pod.Spec.Volumes = []v1.Volume{claim(name)}
+		for what, err := range map[string]error{
+			"preparing": Prepare(t.Context(), c, "data"), "looking at": func() error { _, _, err := OnDisk(c, "data"); return err }(),
+		} {
+			if refused := (*state.NameError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "claimName") {
+				t.Errorf("%s the claim %q: %v", what, name, err)
+			}
+		}
+	}
+	c.Desired.Pod.Spec.Volumes = []v1.Volume{claim("../../../victim"), claim("data")}
+	refused, err := RemoveClaims(c, func(string) bool { return false })
+	if err != nil || refused == nil || !strings.Contains(refused.Error(), `"../../../victim"`) {
+		t.Errorf("removing: %v, refused %v", err, refused)
+	}
+	wantGone(t, ok(c.Pod.ClaimDir("default", "data")))
+	wantText(t, filepath.Join(victim, "file"), "precious")
+	var st unix.Stat_t
+	if err := unix.Stat(victim, &st); err != nil || st.Gid == 4711 {
+		t.Errorf("the victim belongs to group %d %v", st.Gid, err)
+	}
+}
+
+// TestFSGroupIsSafeWhileFilesAreSwapped: a container swaps a file of its own with
+// set-user-id for a link out of the claim, and for another's file, while podctl gives the
+// claim to a group.
+func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
+	base, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "file"), "precious")
+	write(t, filepath.Join(base, "mine"), "")
+	write(t, filepath.Join(base, "roots"), "")
+	if err := os.Chmod(filepath.Join(base, "mine"), os.ModeSetuid|0o755); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, outside, filepath.Join(base, "link"))
+	write(t, filepath.Join(base, "dir/file"), "")
+	stop := repeat(func() {
+		_ = exchange(filepath.Join(base, "mine"), filepath.Join(base, "roots"))
+		_ = exchange(filepath.Join(base, "link"), filepath.Join(base, "dir"))
+	})
+	dir, err := safefs.Open(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	for range 500 {
+		_ = applyGroup(dir, 4711, readWriteBits)
+	}
+	stop()
+	wantMode(t, filepath.Join(outside, "file"), 0o600)
+	setuid := 0
+	for _, name := range []string{"mine", "roots"} {
+		info, err := os.Lstat(filepath.Join(base, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode()&os.ModeSetuid != 0 {
+			setuid++
+		}
+	}
+	if setuid > 1 {
+		t.Error("the other file has become set-user-id")
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(outside, &st); err != nil || st.Gid == 4711 {
+		t.Errorf("outside belongs to group %d %v", st.Gid, err)
+	}
+}
+
+// TestSubPathsChangeNoOtherDirectory: a container has swapped the directory that podctl makes
+// for one of another container's in the same volume, whose mode stays.
+func TestSubPathsChangeNoOtherDirectory(t *testing.T) {
+	base := t.TempDir()
+	swapped := filepath.Join(base, "made")
+	if err := errors.Join(os.Chmod(base, 0o777), os.Mkdir(swapped, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := safefs.Open(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	// It was missing when podctl looked.
+	handle, err := makeMissing(root, nil, []string{"made"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := handle.Close(); err != nil {
+		t.Error(err)
+	}
+	wantMode(t, swapped, os.ModeDir|0o700)
+}
+
+// TestHostPathIsMadeWithoutPaths: between two calls that name the same directory by its path
+// another user can put something else there, so that there are none.
+func TestHostPathIsMadeWithoutPaths(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "x", "root")
+	if err := os.Mkdir(filepath.Dir(root), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced, err := runtimetest.Trace(t.Context(), []string{os.Args[0]}, append(os.Environ(), roleEnv+"=hostpath", rootEnv+"="+root), output, 0)
+	if err = errors.Join(err, output.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c := withHostPath(crashContext(root))
+	wantMode(t, c.dir(t, "host"), os.ModeDir|0o755)
+	var made []string
+	for _, change := range traced.Changes {
+		if strings.HasPrefix(change, "mkdir ") || strings.HasPrefix(change, "chmod ") {
+			made = append(made, change)
+		}
+	}
+	if !slices.Equal(made, []string{"mkdir made", "mkdir deeper"}) {
+		t.Errorf("it was made by %q, want one name in an open directory at a time, and no chmod", made)
+	}
+}
+
+// withHostPath is the pod with a directory of the host that is to be made.
+func withHostPath(c Context) Context {
+	base := filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir())))
+	c.Desired.Pod.Spec.Volumes = append(c.Desired.Pod.Spec.Volumes, hostPathVolume("host", filepath.Join(base, "made", "deeper"), v1.HostPathDirectoryOrCreate))
+	return c
+}

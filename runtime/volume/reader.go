@@ -1,0 +1,148 @@
+package volume
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// The bounds of what is read of a volume: its files in bytes, where each name counts for
+// entryCost, and how deep its directories lie. All that a journal can hold stays below them
+// (state: 64 MiB), and what is more was not written by podctl.
+const (
+	contentMax = 64 << 20
+	entryCost  = 256
+	depthMax   = 500
+)
+
+// errForeign says that content is not podctl's.
+var errForeign = errors.New("it was not written by podctl")
+
+// dataDir is the directory that ..data points to; empty when there is no ..data. Anything but
+// a link to a directory that a writer made is not sound: a container has put it there.
+func (w *writer) dataDir() (name string, sound bool, err error) {
+	info, err := w.dir.Lstat(dataLink)
+	if err != nil {
+		return "", true, ignoreMissing(err)
+	}
+	if info.Mode()&fs.ModeSymlink == 0 {
+		return "", false, nil
+	}
+	name, err = w.dir.Readlink(dataLink)
+	if err != nil || !isContentName(name) {
+		return "", false, ignoreChange(err)
+	}
+	info, err = w.dir.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return "", false, ignoreChange(err)
+	}
+	return name, true, nil
+}
+
+// isContentName reports whether a writer may have given that name to a directory of content.
+func isContentName(name string) bool {
+	return safefs.CheckName(name) == nil && strings.HasPrefix(name, hidden) && name != dataLink && name != dataLinkNew
+}
+
+// ignoreChange leaves out the errors that say that something has become something else, or
+// has never been what was expected.
+func ignoreChange(err error) error {
+	if safefs.Missing(err) || errors.Is(err, unix.EINVAL) || errors.Is(err, errForeign) {
+		return nil
+	}
+	return err
+}
+
+// current is the content that ..data points to; nil when there is none. What is not sound was
+// not made by a writer, or not all of it.
+func (w *writer) current() (files map[string]File, sound bool, err error) {
+	name, sound, err := w.dataDir()
+	if err != nil || !sound || name == "" {
+		return nil, sound, err
+	}
+	r := &reader{files: map[string]File{}, budget: contentMax, group: w.group}
+	dir, err := w.dir.Open(name)
+	if err == nil {
+		err = errors.Join(r.read(dir, "", 0), dir.Close())
+	}
+	if err != nil {
+		return nil, false, ignoreChange(err)
+	}
+	return r.files, true, nil
+}
+
+// reader reads the files below a directory.
+type reader struct {
+	files  map[string]File
+	budget int64
+	group  *int64
+}
+
+func (r *reader) read(dir *safefs.Dir, at string, depth int) error {
+	entries, err := dir.Entries()
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if r.budget -= entryCost; r.budget < 0 || depth > depthMax {
+			return errForeign
+		}
+		if err := r.readEntry(dir, entry.Name(), path.Join(at, entry.Name()), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) readEntry(dir *safefs.Dir, name, at string, depth int) error {
+	sub, err := dir.Open(name)
+	if err == nil {
+		return errors.Join(r.read(sub, at, depth+1), sub.Close())
+	}
+	if !errors.Is(err, unix.ENOTDIR) {
+		return err
+	}
+	r.files[at], err = r.readFile(dir, name)
+	return err
+}
+
+// readFile reads a file back. What is no regular file was not written here; it
+// has a group that no content has, and so differs from all.
+func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
+	f, err := dir.OpenRegular(name)
+	if errors.Is(err, safefs.ErrNotRegular) {
+		return File{GID: -2}, nil
+	}
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close() //nolint:errcheck // It was read.
+	info, err := f.Stat()
+	if err != nil {
+		return File{}, err
+	}
+	data, err := r.readData(f, info.Size())
+	file := File{Data: data, Mode: info.Mode().Perm(), GID: -1}
+	if r.group != nil {
+		file.GID = groupOf(info)
+	}
+	return file, err
+}
+
+func (r *reader) readData(f *os.File, size int64) ([]byte, error) {
+	if size > r.budget {
+		return nil, errForeign
+	}
+	data, err := io.ReadAll(io.LimitReader(f, r.budget+1))
+	if r.budget -= int64(len(data)); r.budget < 0 {
+		return nil, errForeign
+	}
+	return data, err
+}
