@@ -118,7 +118,7 @@ func TestOldLogsAreDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(DropOld(dir, filepath.Base(path)), dir.Close()); err != nil {
+	if err = errors.Join(DropOld(dir, filepath.Base(path)), dir.Close()); err != nil {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(path + ".*")
