@@ -5,6 +5,10 @@
 // `kubelet --root-dir` may point at it. Nothing else in podctl joins a path of
 // podctl's own; docs/state.md lists every file.
 //
+// A name that becomes a part of a path is checked here (checkName), wherever it comes from: a
+// journal may be older than what a manifest is refused for today. What is made, renamed or
+// removed is so through an open directory (runtime/safefs).
+//
 // Whatever is written here gets its mode explicitly, so that the caller's umask
 // neither opens nor closes anything.
 package state
