@@ -67,6 +67,8 @@ func TestFormsOfValues(t *testing.T) {
 		"shell in JSON":  jsonOf(t, "'"+strings.ReplaceAll(odd, "'", `'"'"'`)+"'"),
 		"YAML":           "'" + strings.ReplaceAll(odd, "'", "''") + "'",
 		"two lines":      odd[:20] + "\n    " + odd[20:],
+		"broken escape":  strings.ReplaceAll(url.QueryEscape(odd), "%2", "%\n  2"),
+		"JSON, broken":   jsonOf(t, strings.ReplaceAll(url.QueryEscape(odd), "%2", "%\n2")),
 		"no control":     strings.ReplaceAll(odd, "\x00", ""),
 		"no text":        strings.ReplaceAll(odd, "\x00", "\uFFFD"),
 	} {

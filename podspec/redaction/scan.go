@@ -20,11 +20,7 @@ type scan struct {
 // read searches a view, what it reads once its escapes are undone, and what the encodings
 // in it stand for.
 func (s *scan) read(v view, encoded int) {
-	changed := true
-	for level := 0; changed && level <= maxLevels; level++ {
-		s.search(v)
-		v, changed = v.unescaped()
-	}
+	v = s.levels(v, 1)
 	if encoded == 0 {
 		return
 	}
@@ -37,6 +33,21 @@ func (s *scan) read(v view, encoded int) {
 			}
 		})
 	}
+}
+
+// levels searches a view and what it reads as escapes are undone, level by level, and
+// returns the last. Lines may have been broken within an escape, so where there are several
+// they are put together first, too.
+func (s *scan) levels(v view, broken int) view {
+	changed := true
+	for level := 0; changed && level <= maxLevels; level++ {
+		s.search(v)
+		if broken > 0 && bytes.IndexByte(v.text, '\n') >= 0 {
+			s.levels(v.unbroken(), broken-1)
+		}
+		v, changed = v.unescaped()
+	}
+	return v
 }
 
 // search looks for values, pieces and the ends of a view.

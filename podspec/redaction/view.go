@@ -216,6 +216,15 @@ func (v view) bare() view {
 // joined is the view without white space: an encoding may be wrapped.
 func (v view) joined() view { return v.without(unicode.IsSpace) }
 
+// unbroken is the view in one line, without the indentation of the others.
+func (v view) unbroken() view {
+	begins := false
+	return v.without(func(r rune) bool {
+		begins = r == '\n' || r == '\r' || begins && unicode.IsSpace(r)
+		return begins
+	})
+}
+
 func (v view) without(dropped func(rune) bool) view {
 	out := v.less()
 	for i := 0; i < len(v.text); {
