@@ -239,7 +239,7 @@ func testDoctorBundle(t *testing.T, m *machine) {
 	manifest := write(t, strings.NewReplacer("SECRET", secret, "FILED", filed).Replace(confidant))
 	m.must(t, "apply", "--wait=started", "--timeout", "60s", manifest)
 	waitFor(t, func() bool {
-		return strings.Contains(m.must(t, "get", "-o", "yaml", "confidant").stdout, "I know "+secret)
+		return strings.Contains(m.must(t, "get", "-o", "yaml", "confidant").stdout, "I know (secret).")
 	})
 	m.must(t, "apply", manifest)
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")

@@ -160,7 +160,7 @@ func (h *hostile) obstructed() {
 	h.must(os.RemoveAll(locks))
 	h.must(os.WriteFile(locks, nil, 0o600))
 	h.looks()
-	h.changes("creating the lock: mkdir " + locks + ": not a directory")
+	h.changes("creating the lock: open " + locks + ": not a directory")
 	h.must(os.Remove(locks))
 	lock := filepath.Join(locks, h.uid+".lock")
 	h.must(os.MkdirAll(lock, 0o700))
