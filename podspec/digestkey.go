@@ -29,7 +29,7 @@ const noKey = "none"
 // NewDigestKey makes a key of random bytes, of which there should be 32.
 func NewDigestKey(secret []byte) *DigestKey {
 	k := &DigestKey{secret: secret}
-	k.id = hex.EncodeToString(k.sum([]byte("podctl digest key id"))[:keyIDBytes])
+	k.id = hex.EncodeToString(k.sum(purpose("id"))[:keyIDBytes])
 	return k
 }
 
@@ -59,9 +59,23 @@ func (k *DigestKey) digest(value []byte) string {
 // and the keyed digest follow.
 const SecretDigestPrefix = "secret:hmac:"
 
-// secretDigest stands for the value of a Secret.
-func (k *DigestKey) secretDigest(value []byte) string {
-	return SecretDigestPrefix + k.ID() + ":" + k.digest(value)
+// secretRef is a value of a Secret, by the names of Secret and key.
+type secretRef struct{ name, key string }
+
+// secretDigest stands for a value of a Secret. It takes what has the value: two pods, or two
+// keys, with the same value have different digests, or whoever may add a pod could compare
+// his guesses with them.
+func (k *DigestKey) secretDigest(pod string, ref secretRef, value []byte) string {
+	return SecretDigestPrefix + k.ID() + ":" + k.digest(purpose("secret", pod, ref.name, ref.key, string(value)))
+}
+
+// purpose joins what a digest is of, so that no two lists of parts come to the same.
+func purpose(parts ...string) []byte {
+	var text []byte
+	for _, part := range parts {
+		text = fmt.Appendf(text, "%d:%s,", len(part), part)
+	}
+	return text
 }
 
 // IsSecretDigest reports whether a text holds the digest of a secret value, of
@@ -149,10 +163,10 @@ func Compare(a, b string) Sameness {
 	return equality(x.secrets, y.secrets)
 }
 
-// Seal makes the digest of something that is made of secrets: open is the version
-// and digest of all that is not secret, and secrets what is.
-func (k *DigestKey) Seal(open string, secrets []byte) string {
-	return sealed{open: open, key: k.ID(), secrets: k.digest(secrets)}.String()
+// seal makes the digest of something of a pod's that is made of secrets: open is the
+// version and digest of all that is not secret, and secrets what is.
+func (k *DigestKey) seal(open, pod string, secrets []byte) string {
+	return sealed{open: open, key: k.ID(), secrets: k.digest(purpose("content", pod, string(secrets)))}.String()
 }
 
 // namedDigest is the digest that stands for a secret value, with the name it bears.

@@ -86,6 +86,32 @@ func TestACopyWithoutSecretsHasTheSameDigests(t *testing.T) {
 	}
 }
 
+// TestEqualValuesHaveTheirOwnDigests: who may add a pod or a Secret cannot compare guesses
+// with the digests of others.
+func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
+	seen := map[string]string{}
+	for name, edit := range map[string][2]string{
+		"itself": {"", ""}, "another pod": {"metadata: {name: web}", "metadata: {name: other}"},
+		"another namespace": {"metadata: {name: ", "metadata: {namespace: other, name: "},
+		"another Secret":    {"login", "badge"}, "another key": {"pin", "pun"},
+	} {
+		d := desired(t, strings.ReplaceAll(withPIN, edit[0], edit[1]))
+		if edit[0] == "" {
+			d = desired(t, withPIN)
+		}
+		spec, err := json.Marshal(d.ContainerProjection(&d.Pod.Spec.Containers[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, digest, _ := strings.Cut(string(spec), SecretDigestPrefix)
+		digest, _, _ = strings.Cut(digest, `"`)
+		if other, twice := seen[digest]; twice {
+			t.Errorf("%s and %s have the digest %s", name, other, digest)
+		}
+		seen[digest] = name
+	}
+}
+
 func TestCompare(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -129,13 +155,31 @@ func TestOldDigestsAreUpgraded(t *testing.T) {
 	if Compare(hash, edited.ContainerSpecHash(c)) != Different || strings.Contains(hash+spec, "3f7d764f") || strings.Contains(spec, "ded787fd3ddc") {
 		t.Errorf("with another value: %s %s", hash, spec)
 	}
-	if got := UpgradeDigest(oldDigest, edited); got != "" {
+	if got := UpgradeDigest(oldDigest, edited); Compare(got, edited.Digest()) != Different || got == oldDigest {
 		t.Errorf("a digest of another value is kept: %s", got)
+	}
+	plain := desired(t, minimal)
+	if got := UpgradeDigest(oldDigest, plain); Compare(got, plain.Digest()) != Different || got == oldDigest {
+		t.Errorf("a digest of a manifest that had Secrets is kept: %s", got)
+	}
+	if got := UpgradeDigest(plain.Digest(), plain); got != plain.Digest() {
+		t.Errorf("a digest that is right became %s", got)
+	}
+	for _, c := range []struct {
+		container string
+		applied   *Desired
+		want      Sameness
+	}{
+		{"app", d, Same}, {"app", edited, Different}, {"app", plain, Different}, {"gone", d, Different},
+	} {
+		got := UpgradeKey(c.container, oldHash, c.applied)
+		if Compare(got, c.applied.ContainerSpecHash(&c.applied.Pod.Spec.Containers[0])) != c.want || got == oldHash {
+			t.Errorf("the key of a delay of %s became %s", c.container, got)
+		}
 	}
 	if hash, spec = UpgradeSpec("app", oldHash, oldSpec); Compare(hash, d.ContainerSpecHash(c)) != Different || strings.Contains(spec, "ded787fd3ddc") {
 		t.Errorf("of nothing known: %s %s", hash, spec)
 	}
-	plain := desired(t, minimal)
 	const own = "v1:0123"
 	if hash, _ = UpgradeSpec("app", own, "{}", plain); hash != own {
 		t.Errorf("the hash of a container without Secrets became %s", hash)

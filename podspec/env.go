@@ -20,6 +20,8 @@ type EnvVar struct {
 	From *v1.EnvVarSource
 	// Sensitive tells that the value comes from a Secret.
 	Sensitive bool
+	// secret is where it comes from.
+	secret secretRef
 }
 
 // ResolveEnv lists a container's variables in the order in which the kubelet
@@ -61,7 +63,7 @@ func (d *Desired) envFrom(from *v1.EnvFromSource) []EnvVar {
 	case from.SecretRef != nil:
 		if s := d.Objects.Secrets[from.SecretRef.Name]; s != nil {
 			for _, key := range slices.Sorted(maps.Keys(s.Data)) {
-				env = append(env, EnvVar{Name: from.Prefix + key, Value: string(s.Data[key]), Sensitive: true})
+				env = append(env, EnvVar{Name: from.Prefix + key, Value: string(s.Data[key]), Sensitive: true, secret: secretRef{from.SecretRef.Name, key}})
 			}
 		}
 	}
@@ -82,7 +84,7 @@ func (d *Desired) envVar(e *v1.EnvVar) (EnvVar, bool) {
 	case from.SecretKeyRef != nil:
 		if s := d.Objects.Secrets[from.SecretKeyRef.Name]; s != nil {
 			value, ok := s.Data[from.SecretKeyRef.Key]
-			return EnvVar{Name: e.Name, Value: string(value), Sensitive: true}, ok
+			return EnvVar{Name: e.Name, Value: string(value), Sensitive: true, secret: secretRef{from.SecretKeyRef.Name, from.SecretKeyRef.Key}}, ok
 		}
 		return EnvVar{}, false
 	default:

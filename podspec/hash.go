@@ -60,7 +60,7 @@ func (d *Desired) ContainerSpecHash(c *v1.Container) string {
 func (d *Desired) containerSpecHash(c *v1.Container) string {
 	var digests []namedDigest
 	tree := d.containerProjection(c, func(e EnvVar) string {
-		digests = append(digests, namedDigest{name: e.Name, digest: d.secretDigest([]byte(e.Value))})
+		digests = append(digests, namedDigest{name: e.Name, digest: d.secretDigest(e.secret, []byte(e.Value))})
 		return secretStandIn
 	})
 	if len(digests) == 0 {
@@ -83,7 +83,7 @@ func (d *Desired) Digest() string {
 		return ""
 	}
 	return d.memo.get("digest", func() string {
-		open := d.text(func([]byte) string { return "" })
+		open := d.text(func(secretRef, []byte) string { return "" })
 		sum := sha256.Sum256([]byte(open))
 		return sealDigests("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
 	})
@@ -95,7 +95,7 @@ func (d *Desired) secretDigests() []namedDigest {
 	for _, name := range slices.Sorted(maps.Keys(d.Objects.Secrets)) {
 		data := d.Objects.Secrets[name].Data
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			digests = append(digests, namedDigest{name: name + "/" + key, digest: d.secretDigest(data[key])})
+			digests = append(digests, namedDigest{name: name + "/" + key, digest: d.secretDigest(secretRef{name, key}, data[key])})
 		}
 	}
 	return digests

@@ -97,7 +97,7 @@ func TestSpecHashIsFrozen(t *testing.T) {
 	if got, want := d.legacySpecHash(c), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
 		t.Errorf("container as an older podctl hashed it: %s, frozen as %s", got, want)
 	}
-	if got, want := d.ContainerSpecHash(c), "v2:877f2a0264f3562e390451fa916d242b:b7138fd5:b56c0e8a27bb40c012e8dbc3b4cd63f6"; got != want {
+	if got, want := d.ContainerSpecHash(c), "v2:877f2a0264f3562e390451fa916d242b:a386e194:bc4d7e51b0ffb0d859387956db2bcfbe"; got != want {
 		t.Errorf("container: %s, frozen as %s", got, want)
 	}
 	plain := desired(t, minimal)

@@ -31,7 +31,7 @@ var legacyDigests = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglo
 	return regexp.MustCompile(legacySecretPrefix + `[0-9a-f]{12}`)
 })
 
-func legacySecretDigest(value []byte) string {
+func legacySecretDigest(_ secretRef, value []byte) string {
 	sum := sha256.Sum256(value)
 	return legacySecretPrefix + hex.EncodeToString(sum[:legacyDigestBytes])
 }
@@ -42,7 +42,7 @@ func (d *Desired) legacySpecHash(c *v1.Container) string {
 	if d.Redacted || !d.hasSecretEnv(c) {
 		return ""
 	}
-	return specHashVersion + hashTree(d.containerProjection(c, func(e EnvVar) string { return legacySecretDigest([]byte(e.Value)) }))
+	return specHashVersion + hashTree(d.containerProjection(c, func(e EnvVar) string { return legacySecretDigest(e.secret, []byte(e.Value)) }))
 }
 
 // hasSecretEnv reports whether a value of a Secret is in the container's environment.
@@ -96,22 +96,37 @@ func (d *Desired) upgradedSpec(c *v1.Container, spec string) string {
 	return string(text)
 }
 
-// UpgradeDigest does the same for the digest of what was desired: one that tells of secret
-// values and belongs to none of the known manifests becomes empty.
-func UpgradeDigest(digest string, known ...*Desired) string {
-	tells := false
-	for _, d := range known {
-		if d == nil || len(d.secretDigests()) == 0 {
-			continue
-		}
-		if tells = true; !d.Redacted && d.legacyDigest() == digest {
-			return d.Digest()
-		}
+// UpgradeKey turns a spec hash that stands alone, such as that of a restart delay, into
+// what podctl would write today for a container of the manifest. One that belongs to no
+// container of it may tell of secret values, whatever it was made of, and becomes one that
+// matches nothing.
+func UpgradeKey(container, hash string, applied *Desired) string {
+	if !strings.HasPrefix(hash, specHashVersion) || applied == nil || applied.Pod == nil {
+		return hash
 	}
-	if !tells || parseSealed(digest).key != "" {
+	ref, ok := FindContainer(applied.Pod, container)
+	if !ok {
+		return specHashVersion
+	}
+	now := applied.ContainerSpecHash(ref.Container)
+	if hash == now || applied.legacySpecHash(ref.Container) == hash {
+		return now
+	}
+	return specHashVersion
+}
+
+// otherDigest is that of a manifest of which no more is known than that it is another one.
+const otherDigest = "sha256:other"
+
+// UpgradeDigest does the same for the digest of a manifest.
+func UpgradeDigest(digest string, applied *Desired) string {
+	switch {
+	case digest == "" || parseSealed(digest).key != "" || applied == nil || applied.Redacted || digest == applied.Digest():
 		return digest
+	case applied.legacyDigest() == digest:
+		return applied.Digest()
 	}
-	return ""
+	return otherDigest
 }
 
 // legacyDigest is the digest that an older podctl made of what was desired.

@@ -13,7 +13,7 @@ import (
 // defaults dropped, the environment with the values of ConfigMaps, and digests
 // in the place of secret values.
 func (d *Desired) ContainerProjection(c *v1.Container) map[string]any {
-	return d.containerProjection(c, func(e EnvVar) string { return d.secretDigest([]byte(e.Value)) })
+	return d.containerProjection(c, func(e EnvVar) string { return d.secretDigest(e.secret, []byte(e.Value)) })
 }
 
 // containerProjection is the projection with something of the caller's choice in the

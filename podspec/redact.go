@@ -18,13 +18,13 @@ func (d *Desired) WithoutSecrets() *Desired {
 }
 
 // objectsWith are the objects with something else in the place of secret values.
-func (d *Desired) objectsWith(standIn func(value []byte) string) Objects {
+func (d *Desired) objectsWith(standIn func(ref secretRef, value []byte) string) Objects {
 	without := Objects{ConfigMaps: d.Objects.ConfigMaps}
 	for name, s := range d.Objects.Secrets {
 		hidden := s.DeepCopy()
 		hidden.StringData, hidden.Annotations = nil, nil
 		for key, value := range s.Data {
-			hidden.Data[key] = []byte(standIn(value))
+			hidden.Data[key] = []byte(standIn(secretRef{name, key}, value))
 		}
 		if without.Secrets == nil {
 			without.Secrets = map[string]*v1.Secret{}
@@ -36,20 +36,23 @@ func (d *Desired) objectsWith(standIn func(value []byte) string) Objects {
 
 // secretDigest stands for a secret value. Of a copy without secrets it is what stands
 // there already.
-func (d *Desired) secretDigest(value []byte) string {
+func (d *Desired) secretDigest(ref secretRef, value []byte) string {
 	switch {
 	case !d.Redacted:
-		return d.key.secretDigest(value)
+		return d.key.secretDigest(d.id(), ref, value)
 	case strings.HasPrefix(string(value), SecretDigestPrefix):
 		return string(value)
 	}
 	// It was written by an older podctl, or by hand.
-	return (*DigestKey)(nil).secretDigest(nil)
+	return (*DigestKey)(nil).secretDigest("", secretRef{}, nil)
 }
+
+// id tells pods apart in digests.
+func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 
 // Seal makes a digest of something that holds secret values with the pod's key: open is
 // the version and digest of all that is not secret.
-func (d *Desired) Seal(open string, secrets []byte) string { return d.key.Seal(open, secrets) }
+func (d *Desired) Seal(open string, secrets []byte) string { return d.key.seal(open, d.id(), secrets) }
 
 // UseKey sets the key of the digests that stand for values of Secrets. Digests made
 // with another key cannot be compared with them.
@@ -66,12 +69,12 @@ func (d *Desired) UseKey(key *DigestKey) {
 // SameAs reports whether two manifests ask for the same pod with the same objects, the
 // values of Secrets included. Neither may be a copy without secrets.
 func (d *Desired) SameAs(other *Desired) bool {
-	plain := func(value []byte) string { return string(value) }
+	plain := func(_ secretRef, value []byte) string { return string(value) }
 	return d.text(plain) == other.text(plain)
 }
 
 // text is what is desired as JSON, with something in the place of secret values.
-func (d *Desired) text(standIn func(value []byte) string) string {
+func (d *Desired) text(standIn func(ref secretRef, value []byte) string) string {
 	text, err := json.Marshal(struct {
 		Pod     *v1.Pod
 		Objects Objects

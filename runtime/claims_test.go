@@ -181,3 +181,25 @@ func TestRotationLeadsNowhere(t *testing.T) {
 		}
 	}
 }
+
+// TestAStartWritesNowhereElse: a link that was put in the place of the next log leads the
+// runtime nowhere.
+func TestAStartWritesNowhereElse(t *testing.T) {
+	l := newLab(t, "i:1")
+	pod := podNamed("web", "")
+	d := l.manifest(pod)
+	log := ok(l.layout.Pod(d.Pod.UID).LogFile("default", "web", "app", 0))
+	outside := filepath.Join(t.TempDir(), "made")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o755), os.Symlink(outside, log)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.pass(d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(outside); err == nil {
+		t.Error("the log was written outside")
+	}
+	if info, err := os.Lstat(log); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("the log: %v %v", info, err)
+	}
+}

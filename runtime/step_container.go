@@ -56,10 +56,13 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 	if created.err != nil {
 		return "", created.err
 	}
+	pod := x.e.layout.Pod(x.plan.Pod.UID)
+	if err := pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt); err != nil {
+		return "", because("RunContainerError", err)
+	}
 	if _, err := x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
 		return "", because("RunContainerError", err)
 	}
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
 	if err := pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
 		x.warn(err.Error())
@@ -80,7 +83,12 @@ func (x *execution) create(ctx context.Context, ref podspec.ContainerRef, s *pla
 		return "", err
 	}
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	if err = pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name); err != nil {
+	err = pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name)
+	if err == nil {
+		// Some runtimes open the log when they create a container.
+		err = pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt)
+	}
+	if err != nil {
 		return "", because("CreateContainerError", err)
 	}
 	created, err := x.e.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{

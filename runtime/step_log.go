@@ -62,6 +62,9 @@ func (e *Engine) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerI
 	if err = safefs.IgnoreMissing(err); err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
+	if err = state.ClearLogIn(dir, name); err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if _, err := e.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}); err != nil {

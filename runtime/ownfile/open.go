@@ -38,8 +38,71 @@ func (p *place) open(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// CheckDir refuses a directory that another user owns or can write to.
+// CheckParents refuses a path on whose way another user could put another directory: below
+// one that he owns, or that everybody may write to without the sticky bit. What is checked
+// under such a name need not be what is used a moment later. Parts that are missing are
+// passed over.
+func CheckParents(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	ways := []string{path}
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+		ways = append(ways, target)
+	}
+	for _, way := range ways {
+		for dir := filepath.Dir(way); ; dir = filepath.Dir(dir) {
+			if err := checkParent(dir); err != nil {
+				return err
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func checkParent(dir string) error {
+	p, err := resolve(dir)
+	if IsMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.checkOwner(dir); err != nil {
+		return err
+	}
+	if p.stat.Mode&unix.S_ISVTX != 0 {
+		return nil
+	}
+	return p.checkMode(dir, 0o002)
+}
+
+// CheckPrivate refuses a file that another user owns, or that others can read.
+func CheckPrivate(path string) error {
+	p, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.checkOwner(path); err != nil {
+		return err
+	}
+	if p.stat.Mode&0o077 == 0 {
+		return nil
+	}
+	return &UntrustedError{Path: path, Reason: "can be read by others, who can then find out what it protects: run chmod 600 " + path}
+}
+
+// CheckDir refuses a directory that another user owns, can write to or could exchange.
 func CheckDir(path string) error {
+	if err := CheckParents(path); err != nil {
+		return err
+	}
 	p, err := resolve(path)
 	if err != nil {
 		return err

@@ -231,10 +231,35 @@ func TestSockets(t *testing.T) {
 func TestCheckDir(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
-	for path, want := range map[string]string{"own": "", "his": "belongs to user 65534", "his/dir": "leads through the link", "own/file": "not a directory"} {
+	for path, want := range map[string]string{"own": "", "his": "belongs to user 65534", "his/dir": "belongs to user 65534", "own/file": "not a directory"} {
 		if err := CheckDir(filepath.Join(dir, path)); (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// TestCheckParents: below a directory of another user, or of everybody, nothing is the same a
+// moment later.
+func TestCheckParents(t *testing.T) {
+	needsRoot(t)
+	dir := t.TempDir()
+	for _, name := range []string{"his/own", "open/own", "sticky/own", "own/own"} {
+		must(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+	}
+	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777), os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"))
+	for path, want := range map[string]string{
+		"his/own": "belongs to user 65534", "his/own/deep/absent": "belongs to user 65534", "link": "belongs to user 65534", "open/own": "can be written by others",
+		"sticky/own": "", "own/own": "", "own/absent/absent": "",
+	} {
+		err := CheckParents(filepath.Join(dir, path))
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	program := filepath.Join(dir, "his/own/program")
+	must(t, os.WriteFile(program, nil, 0o755))
+	if _, err := LookPath("program", filepath.Dir(program)); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("a program below his directory: %v", err)
 	}
 }
 

@@ -52,6 +52,9 @@ func checkProgram(file string) error {
 			return err
 		}
 	}
+	if err := CheckParents(file); err != nil {
+		return err
+	}
 	return checkPlace(file, 0o022)
 }
 

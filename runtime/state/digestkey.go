@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -50,6 +51,9 @@ func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
 	secret, err := readRegular(l.DigestKeyFile(), digestKeyBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err == nil {
+		err = ownfile.CheckPrivate(l.DigestKeyFile())
 	}
 	if err == nil && len(secret) != digestKeyBytes {
 		err = fmt.Errorf("%w: it has %d bytes, %d are expected", ErrDamaged, len(secret), digestKeyBytes)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -62,5 +63,12 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 		if err := l.MakeDigestKey(); err == nil || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	_ = os.Remove(l.DigestKeyFile())
+	if err := errors.Join(os.WriteFile(l.DigestKeyFile(), make([]byte, digestKeyBytes), 0o600), os.Chmod(l.DigestKeyFile(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.MakeDigestKey(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("one that others can read: %v", err)
 	}
 }

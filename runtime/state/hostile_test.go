@@ -524,11 +524,72 @@ func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	for what, err := range map[string]error{
 		"the journal": pod.WriteJournal(&Journal{}), "logs": pod.MakeLogDir("default", "web", "app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
 	} {
-		if foreign := (*safefs.LinkError)(nil); !errors.As(err, &foreign) || foreign.UID != 65534 {
+		foreign := (*safefs.LinkError)(nil)
+		if !errors.Is(err, ErrUnsafe) && (!errors.As(err, &foreign) || foreign.UID != 65534) {
 			t.Errorf("%s: %v, want that the link is refused", what, err)
 		}
 	}
 	if left := names(t, victim); len(left) > 0 {
 		t.Errorf("there are %v now", left)
+	}
+}
+
+// TestStateBelowADirectoryOfAnotherUser: he could put another state directory in the place of
+// this one between two looks.
+func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
+	his := filepath.Join(t.TempDir(), "his")
+	root := filepath.Join(his, "state")
+	if err := errors.Join(os.MkdirAll(root, 0o700), os.Chown(his, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	l := Layout{Root: root, LogRoot: filepath.Join(root, "logs")}
+	_, readErr := l.Pod(testUID).ReadJournal()
+	for what, err := range map[string]error{"reading": readErr, "writing": l.Pod(testUID).WriteJournal(&Journal{}), "the key": l.MakeDigestKey()} {
+		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestWhatLiesInThePlaceOfALogGoes: the runtime opens whatever bears the name of the log.
+func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
+	l := newLayout(t)
+	pod, victim := l.Pod(testUID), filepath.Join(t.TempDir(), "victim")
+	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := pod.LogFile("default", "web", "app", 1)
+	if err == nil {
+		err = os.WriteFile(victim, []byte("victim"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, plant := range map[string]func() error{
+		"a link": func() error { return os.Symlink(victim, log) }, "a link to nothing": func() error { return os.Symlink(victim+"2", log) },
+		"another name of a file": func() error { return os.Link(victim, log) }, "a pipe": func() error { return unix.Mkfifo(log, 0o600) },
+		"a directory": func() error { return os.MkdirAll(log+"/a/b", 0o700) },
+	} {
+		if err := plant(); err != nil {
+			t.Fatal(err)
+		}
+		if err := pod.ClearLog("default", "web", "app", 1); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Lstat(log); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", what, err)
+		}
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "victim" {
+		t.Errorf("the file outside: %q %v", text, err)
+	}
+	if err := os.WriteFile(log, []byte("a log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := pod.ClearLog("default", "web", "app", 1); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(log); err != nil || string(text) != "a log" {
+		t.Errorf("the log: %q %v", text, err)
 	}
 }

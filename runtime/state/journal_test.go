@@ -52,7 +52,7 @@ func fullJournal() *Journal {
 		Probes: map[string]map[plan.ProbeType]plan.ProbeRecord{
 			"c1": {plan.Liveness: {Result: plan.ProbeSuccess, Last: plan.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
 		},
-		Backoffs:    map[string]plan.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v1:x"}},
+		Backoffs:    map[string]plan.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v2:x:key:y"}},
 		StartErrors: map[string]plan.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
 		Owed:        map[string]string{"app": "c0"},
 		Actuated: &plan.Actuated{Containers: map[string]v1.ResourceRequirements{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -125,10 +126,13 @@ func makeLogDirs(dir *safefs.Dir, names []string) error {
 // calcRestartCountByLogDir).
 func (p Pod) LastLogAttempt(namespace, name, container string) (uint32, bool) {
 	files, err := p.listLogs(namespace, name, container)
-	if err != nil || len(files) == 0 {
-		return 0, false
+	for _, f := range slices.Backward(files) {
+		// What is no file was not written by a runtime.
+		if err == nil && f.regular {
+			return f.attempt, true
+		}
 	}
-	return files[len(files)-1].attempt, true
+	return 0, false
 }
 
 // logFile is a log by its name: attempt.log, and behind that whatever a rotation
@@ -136,6 +140,38 @@ func (p Pod) LastLogAttempt(namespace, name, container string) (uint32, bool) {
 type logFile struct {
 	name    string
 	attempt uint32
+	regular bool
+}
+
+// ClearLog removes what lies in the place of a log that the runtime is about to open and is
+// no log: it opens whatever bears the name, and a link there leads root's writing elsewhere,
+// a pipe keeps it waiting. A container that has the directory mounted can put either there.
+func (p Pod) ClearLog(namespace, name, container string, attempt uint32) error {
+	dir, err := p.OpenLogDir(namespace, name, container)
+	if safefs.Missing(err) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(ClearLogIn(dir, fmt.Sprintf("%d.log", attempt)), dir.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("making room for the log of container %s: %w", container, err)
+	}
+	return nil
+}
+
+// ClearLogIn does the same in an open directory. A file with several names counts as no log:
+// another one may be where nobody should write.
+func ClearLogIn(dir *safefs.Dir, log string) error {
+	info, err := dir.Lstat(log)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if info.Mode().IsRegular() && ok && stat.Nlink == 1 {
+		return nil
+	}
+	return dir.RemoveAll(log)
 }
 
 // listLogs lists the logs of one container, the lowest attempt first.
@@ -160,6 +196,7 @@ func readLogDir(dir *safefs.Dir) ([]logFile, error) {
 	var files []logFile
 	for _, entry := range entries {
 		if f, ok := parseLogName(entry.Name()); ok && !entry.IsDir() {
+			f.regular = entry.Type().IsRegular()
 			files = append(files, f)
 		}
 	}

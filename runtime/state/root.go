@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -19,6 +20,9 @@ var ErrUnsafeLogs = errors.New("the log directory cannot be trusted")
 // Prepare creates the state directory for its owner alone, and refuses one that
 // somebody else could have put there.
 func (l Layout) Prepare() error {
+	if err := l.checkParents(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(l.Root); errors.Is(err, fs.ErrNotExist) {
 		if err := makeDirs(l.Root, 0o755, 0o700); err != nil {
 			return fmt.Errorf("creating the state directory: %w", err)
@@ -41,10 +45,19 @@ func (l Layout) check() error {
 	if err != nil {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
-	if err := l.checkOwner(link); err != nil {
+	if err := errors.Join(l.checkParents(), l.checkOwner(link)); err != nil {
 		return err
 	}
 	return errors.Join(l.checkMode(target), l.checkOwner(target))
+}
+
+// checkParents refuses a state directory that another user could exchange for one of his
+// own, also between one look and the next.
+func (l Layout) checkParents() error {
+	if err := ownfile.CheckParents(l.Root); err != nil {
+		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
+	}
+	return nil
 }
 
 // checkLogs refuses a log directory that another user owns or can write to: the

@@ -19,7 +19,7 @@ func (j *Journal) WithoutSecrets() *Journal {
 // such as tell secret values to whoever tries them.
 func (j *Journal) upgradeDigests() {
 	for name, b := range j.Backoffs {
-		b.Key, _ = podspec.UpgradeSpec(name, b.Key, "", j.Applied)
+		b.Key = podspec.UpgradeKey(name, b.Key, j.Applied)
 		j.Backoffs[name] = b
 	}
 	if j.Completion != nil {

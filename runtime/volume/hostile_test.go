@@ -383,3 +383,25 @@ func withHostPath(c Context) Context {
 	c.Desired.Pod.Spec.Volumes = append(c.Desired.Pod.Spec.Volumes, hostPathVolume("host", filepath.Join(base, "made", "deeper"), v1.HostPathDirectoryOrCreate))
 	return c
 }
+
+// TestSubPathsAreNotMadeBehindALinkOfAnotherUser: what exists there is mounted, as in a
+// kubelet, and nothing is made.
+func TestSubPathsAreNotMadeBehindALinkOfAnotherUser(t *testing.T) {
+	dir, victim := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Symlink(victim, link), os.Lchown(link, 65534, 65534), os.Mkdir(filepath.Join(victim, "there"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := openSubPath(link, "made/by/root"); err == nil {
+		_ = f.Close()
+		t.Error("it was made")
+	}
+	if _, err := os.Lstat(filepath.Join(victim, "made")); err == nil {
+		t.Error("a directory was made behind the link")
+	}
+	f, err := openSubPath(link, "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}

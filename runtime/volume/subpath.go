@@ -82,8 +82,8 @@ func checkSubPath(sub string) error {
 
 // openSubPath opens a path below base as a mere handle, and creates directories
 // that are missing.
-func openSubPath(base, sub string) (*os.File, error) {
-	base, err := filepath.EvalSymlinks(base)
+func openSubPath(volume, sub string) (*os.File, error) {
+	base, err := filepath.EvalSymlinks(volume)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +95,16 @@ func openSubPath(base, sub string) (*os.File, error) {
 	there, missing, err := resolve(base, sub)
 	if err != nil {
 		return nil, err
+	}
+	if len(missing) > 0 {
+		// What exists is mounted as it is, links of others on the way included. Nothing is
+		// made behind those.
+		way, err := safefs.Open(volume)
+		if err != nil {
+			return nil, err
+		}
+		defer way.Close() //nolint:errcheck // A handle on a directory.
+		return makeMissing(way, elements(there), missing)
 	}
 	return makeMissing(root, elements(there), missing)
 }
