@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// byteOrderMark may stand at the start of a source.
+// byteOrderMark may stand at the start of a source, and of each document in it.
 const byteOrderMark = "\uFEFF"
 
 // blanks are what YAML takes for space between words and for the end of a line.
@@ -33,11 +33,11 @@ func splitDocuments(s source) []*document {
 	}
 	for text := range bytes.Lines(s.text) {
 		line++
-		marked := text
-		if line == 1 {
-			marked = bytes.TrimPrefix(text, []byte(byteOrderMark))
+		if current.Len() == 0 {
+			// The YAML library takes every document for a source of its own and skips the mark.
+			text = bytes.TrimLeft(text, byteOrderMark)
 		}
-		rest, cuts := marker(marked)
+		rest, cuts := marker(text)
 		if cuts {
 			next := line
 			if hasContent(rest) {
@@ -75,9 +75,12 @@ func hasContent(text []byte) bool {
 }
 
 // unsplit refuses what YAML allows around documents and podctl does not read: directives,
-// and text in a line that ends a document.
+// text in a line that ends a document, and a document in UTF-16 among others in UTF-8.
 func (d *document) unsplit() []Problem {
 	line := d.line
+	if bytes.HasPrefix(d.text, []byte{0xFF, 0xFE}) || bytes.HasPrefix(d.text, []byte{0xFE, 0xFF}) {
+		return []Problem{{Class: ClassInvalid, File: d.file, Line: line + 1, Column: 1, Detail: "is not valid UTF-8: save the whole file as UTF-8"}}
+	}
 	for text := range bytes.Lines(d.text) {
 		line++
 		detail := ""
