@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -199,11 +200,13 @@ func nameOf(target ocispec.Descriptor) (string, error) {
 	return name, checkDigest(given, name, target)
 }
 
-// isID reports whether a name looks like the id of an image.
+// isID reports whether a name looks like the id of an image, whole or cut off as tools show
+// it, whatever tag or digest follows it. Whoever asks a runtime for that id would get the
+// image of that name.
 func isID(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "docker.io/"), "library/")
 	_, err := digest.Parse(name)
-	return err == nil || digest.SHA256.Validate(name) == nil
+	return err == nil || regexp.MustCompile(`^(sha256:)?[0-9a-f]{12,64}([:@].*)?$`).MatchString(name)
 }
 
 // checkDigest refuses a name with the digest of something else.
