@@ -200,6 +200,7 @@ func TestClaimsAreNoPaths(t *testing.T) {
 	unchanged := wantUnchanged(t, filepath.Dir(l.Root))
 	for _, name := range []string{
 		"../../../victim", "../../pods", "../other", "data/inner", "/etc", "", ".", "..", ".aside", ".removed", ".hidden", "a\x00b", "../default/data",
+		"x\ny", "x\x1b[2J", "x\x7f", "x\u0085y", "x\u2028y", "x\u202ey", "x\xffy",
 	} {
 		_, pathErr := pod.ClaimDir("default", name)
 		_, openErr := pod.OpenClaim("default", name)

@@ -3,6 +3,8 @@ package state
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,11 +48,12 @@ const (
 const refusedUID types.UID = ".refused"
 
 // checkName refuses what is not a single plain element of a path. One that begins with a
-// point is podctl's own or a file that is being written.
+// point is podctl's own or a file that is being written. What cannot be printed would make
+// several lines of one, or move a cursor, where the path is shown.
 //
 // Loading a manifest refuses more. This holds for what was written down before, too.
 func checkName(kind, name string) error {
-	bad := safefs.CheckName(name) != nil || strings.HasPrefix(name, ".")
+	bad := safefs.CheckName(name) != nil || strings.HasPrefix(name, ".") || !isPrintable(name)
 	switch kind {
 	case kindUID, kindNamespace, kindPod, kindVolume:
 		// The names of logs are made of three, and those of markers have a prefix, with an
@@ -61,6 +64,12 @@ func checkName(kind, name string) error {
 		return &NameError{Kind: kind, Name: name}
 	}
 	return nil
+}
+
+// isPrintable reports whether a name is valid UTF-8 without control characters, and without
+// others that are not seen.
+func isPrintable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // firstError is the first of some errors that is one: each of them would say why.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -64,7 +65,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 // refused, or lies where docs/state.md says and nowhere else; no two kinds share one, and
 // nothing has the name of what is podctl's own.
 func FuzzPaths(f *testing.F) {
-	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "ports", "a\x00b", ".long", "journal.json", "wrapped_x", "a_b"} {
+	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b"} {
 		f.Add(seed, "default", "web", "app", "data", "data", "id", 0)
 		f.Add("u1", seed, seed, seed, seed, seed, seed, -1)
 	}
@@ -79,7 +80,7 @@ func FuzzPaths(f *testing.F) {
 				continue
 			}
 			rest, below := strings.CutPrefix(m.path, m.below+"/")
-			if !below || filepath.Clean(m.path) != m.path || !filepath.IsLocal(rest) || strings.Count(rest, "/")+1 != m.depth || strings.Contains(rest, "\x00") {
+			if !below || filepath.Clean(m.path) != m.path || !filepath.IsLocal(rest) || strings.Count(rest, "/")+1 != m.depth || strings.ContainsFunc(rest, unicode.IsControl) {
 				t.Errorf("%s lies at %q, want %d below %s", what, m.path, m.depth, m.below)
 			}
 			if other, taken := seen[m.path]; taken && what != "plugin" && other != "plugin" {
@@ -108,7 +109,7 @@ func FuzzPaths(f *testing.F) {
 // same, it is none that anything else has.
 func TestUIDsThatAreRefusedHaveNoPlace(t *testing.T) {
 	l := Layout{Root: "/root", LogRoot: "/logs"}
-	for _, uid := range []types.UID{"", ".", "..", "../x", "a/b", "_ids", "a\x00"} {
+	for _, uid := range []types.UID{"", ".", "..", "../x", "a/b", "_ids", "a\x00", "a\nb"} {
 		if p := l.Pod(uid); p.check() == nil || p.Dir() != "/root/pods/.refused" || p.lockFile() != "/root/locks/.refused.lock" {
 			t.Errorf("uid %q: %s, %s", uid, p.Dir(), p.lockFile())
 		}
