@@ -140,3 +140,85 @@ func TestFailedStartsTellNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownSecretsAreNotTold: where the journal of a pod cannot be read, or is gone, nobody
+// knows its Secrets, and messages that may repeat them are withheld. A manifest has them.
+func TestUnknownSecretsAreNotTold(t *testing.T) {
+	const secret = "swordfish-5Hn3Jd6Rb0Yc"
+	for name, lose := range map[string]func(journal string) error{
+		"damaged": func(journal string) error { return os.WriteFile(journal, []byte(`{"x`), 0o600) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			manifest := l.path("web.yaml")
+			if err := os.WriteFile(manifest, []byte(strings.Replace(rotated, "SECRET", secret, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l.Behave("a", runtimetest.Behaviour{After: time.Nanosecond, ExitCode: 1})
+			l.must("apply", manifest)
+			for _, pattern := range []string{"state/pods/*/containers/a/*", "state/events/*.json", "state/pods/*/journal.json"} {
+				files, err := filepath.Glob(l.path(pattern))
+				if err != nil || len(files) != 1 {
+					t.Fatal(pattern, files, err)
+				}
+				switch filepath.Base(pattern) {
+				case "*":
+					err = os.WriteFile(files[0], []byte("words: "+secret), 0o600)
+				case "*.json":
+					err = os.WriteFile(files[0], olderEvents(t, files[0], "words: "+secret), 0o600)
+				default:
+					err = lose(files[0])
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, c := range []struct {
+				says string
+				args []string
+			}{
+				{"(message withheld: ", []string{"get", "-A", "-o", "json"}},
+				{"(message withheld: ", []string{"events", "-A", "-o", "json"}},
+				{"", []string{"describe", "web"}},
+				{"", []string{"snapshot", "web"}},
+				{"", []string{"doctor", "-o", "json", "--bundle", l.path("bundle.tar.gz")}},
+				{"words: (secret)", []string{"get", manifest, "-o", "json"}},
+				{"", []string{"plan", manifest, "-o", "json"}},
+			} {
+				_, stdout, stderr := l.call(c.args...)
+				if strings.Contains(stdout+stderr, secret[:9]) || !strings.Contains(stdout, c.says) {
+					t.Errorf("%v: want %q\n%s%s", c.args, c.says, stdout, stderr)
+				}
+			}
+			if packed := fmt.Sprint(unpacked(t, l.path("bundle.tar.gz"))); strings.Contains(packed, secret[:9]) {
+				t.Errorf("the bundle:\n%s", packed)
+			}
+		})
+	}
+}
+
+// olderEvents are events as a podctl wrote them that did not redact, with that message.
+func olderEvents(t *testing.T, file, message string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h map[string]any
+	if err := json.Unmarshal(text, &h); err != nil {
+		t.Fatal(err)
+	}
+	delete(h, "redacted")
+	events, ok := h["events"].([]any)
+	if !ok || len(events) == 0 {
+		t.Fatal(h)
+	}
+	for _, e := range events {
+		e.(map[string]any)["message"] = message
+	}
+	if text, err = json.Marshal(h); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -27,6 +27,9 @@ type Desired struct {
 	// Stored tells that this is what podctl remembers as applied last, and no
 	// manifest of the user's: it counts for as long as it is that.
 	Stored bool `json:"-"`
+	// Rebuilt tells that this was made of what a runtime has of a pod, and is no manifest: its
+	// Secrets are not known.
+	Rebuilt bool `json:"-"`
 
 	// written is the metadata's identity as the manifest has it.
 	written identity

@@ -3,6 +3,7 @@ package runtime
 import (
 	"slices"
 
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -30,15 +31,17 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 	return all, err
 }
 
-// redact takes out of events what an older podctl left in them.
+// redact takes out of events what an older podctl left in them. Where the pod's Secrets are not
+// known, such events are without their messages.
 func redact(layout state.Layout, h *state.History) {
 	j, err := layout.Pod(h.Pod.UID).ReadJournal()
-	if err != nil {
-		return // A pod that is gone has none, and without one no value is known.
-	}
-	r := j.Redactor(nil)
-	for i := range h.Events {
-		h.Events[i].Message = r.Text(h.Events[i].Message)
+	switch {
+	case err == nil && j.KnowsSecrets(nil):
+		h.Redact(j.Redactor(nil))
+	case !h.Redacted:
+		for i := range h.Events {
+			h.Events[i].Message = redaction.Withhold(h.Events[i].Message)
+		}
 	}
 }
 

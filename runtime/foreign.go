@@ -52,7 +52,7 @@ func (e *Engine) Foreign(ctx context.Context, known map[types.UID]bool) ([]*pods
 	}
 	found := make([]*podspec.Desired, 0, len(pods))
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
-		found = append(found, &podspec.Desired{Pod: pods[uid]})
+		found = append(found, &podspec.Desired{Pod: pods[uid], Rebuilt: true})
 	}
 	return found, nil
 }

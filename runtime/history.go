@@ -181,6 +181,10 @@ func (c *chronicle) write(pod state.Pod, ref plan.PodRef, redactor *redaction.Re
 	for i := range c.events {
 		c.events[i].Message = redactor.Text(c.events[i].Message)
 	}
+	if !h.Redacted {
+		h.Redact(redactor)
+		h.Redacted = true
+	}
 	h.Add(c.events...)
 	h.Mark(c.spans...)
 	return pod.WriteHistory(h)

@@ -63,6 +63,9 @@ func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *pods
 	settleBegun(s)
 	s.Runtime = facts.Runtime
 	s.Redact(redactor)
+	if !j.KnowsSecrets(desired) {
+		s.Withhold()
+	}
 	node := e.node()
 	s.Node = &node
 	if desired != nil {

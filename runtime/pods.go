@@ -178,7 +178,7 @@ func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired, lists *nod
 	ref := plan.RefOf(d.Pod)
 	j, err := e.layout.Pod(ref.UID).ReadJournal()
 	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
-		j, err = &state.Journal{}, nil
+		j, err = &state.Journal{Unreadable: true}, nil
 	}
 	if err != nil {
 		return nil, nil, err

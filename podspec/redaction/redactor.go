@@ -17,6 +17,17 @@ import (
 // Hidden stands where the value of a secret was.
 const Hidden = "(secret)"
 
+// Withheld stands for a message of a pod whose secrets are not known.
+const Withheld = "(message withheld: the journal of the pod cannot be read)"
+
+// Withhold returns what may be told of a message while the secrets of its pod are not known.
+func Withhold(message string) string {
+	if message == "" {
+		return ""
+	}
+	return Withheld
+}
+
 // Redactor takes values of secrets out of texts. A nil Redactor takes out nothing. It may
 // be used from several goroutines.
 type Redactor struct {

@@ -1,10 +1,13 @@
 package snapshot
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/criconfig"
 )
 
 // Redact takes values of Secrets out of what others said of the pod: the runtime's words,
@@ -32,6 +35,34 @@ func (s *Pod) Redact(r *redaction.Redactor) {
 			records[kind] = record
 		}
 	}
+}
+
+// Withhold takes out what others said of a pod of podctl's whose Secrets are not known: the
+// words of the runtime and the containers' termination messages. What a kubelet or another tool
+// made keeps them, unless a journal is there that cannot be read.
+func (s *Pod) Withhold() {
+	unreadable := s.Journal != nil && s.Journal.Unreadable
+	for i := range s.Containers {
+		c := &s.Containers[i]
+		if !unreadable && !isOurs(c.Status) {
+			continue
+		}
+		c.LastWords = redaction.Withhold(c.LastWords)
+		if other, ok := proto.Clone(c.Status).(*runtimeapi.ContainerStatus); ok && other != nil {
+			other.Message = redaction.Withhold(other.Message)
+			c.Status = other
+		}
+	}
+}
+
+// isOurs reports whether podctl made a container.
+func isOurs(status *runtimeapi.ContainerStatus) bool {
+	for key := range status.GetAnnotations() {
+		if strings.HasPrefix(key, criconfig.AnnotationPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // redactConditions takes a copy where something is to be taken out: what a runtime says of

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -26,6 +27,16 @@ type History struct {
 	// Spans are the steps since the pod's sandbox was made, in the order in which they
 	// ended.
 	Spans []Span `json:"spans,omitempty"`
+	// Redacted tells that all messages were written without Secrets. An older podctl left
+	// them in.
+	Redacted bool `json:"redacted,omitempty"`
+}
+
+// Redact takes values of Secrets out of the messages.
+func (h *History) Redact(r *redaction.Redactor) {
+	for i := range h.Events {
+		h.Events[i].Message = r.Text(h.Events[i].Message)
+	}
 }
 
 // EventType says whether an event is good news.

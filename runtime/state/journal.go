@@ -63,6 +63,16 @@ type Journal struct {
 	// EarlierSecrets are the values of Secrets that were applied before and are no more, by
 	// generation, the oldest first (KeepEarlierSecrets). They leave this file for nowhere.
 	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`
+
+	// Unreadable tells that this stands for a journal that cannot be read.
+	Unreadable bool `json:"-"`
+}
+
+// KnowsSecrets reports whether a redactor of this journal and of a manifest that may be applied
+// next has all Secrets that messages of the pod may repeat: one of them is enough, unless the
+// manifest is none of a user's.
+func (j *Journal) KnowsSecrets(next *podspec.Desired) bool {
+	return (j != nil && j.Applied != nil) || (next != nil && !next.Rebuilt)
 }
 
 // Deletion is a deletion that has begun: since when, and how many seconds containers have
