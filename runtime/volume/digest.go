@@ -85,10 +85,11 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 	if err != nil {
 		return "", false, fmt.Errorf("reading volume %q: %w", name, err)
 	}
-	return digest, digest != "", nil
+	return digest, true, nil
 }
 
-// read is the digest of the content on disk; empty when there is none.
+// read is the digest of the content on disk. It was there once: without it the volume is not
+// complete.
 func (c Context) read(vol *v1.Volume) (string, error) {
 	w, err := openWriter(c, vol)
 	if err != nil {
@@ -96,13 +97,11 @@ func (c Context) read(vol *v1.Volume) (string, error) {
 	}
 	defer w.close()
 	current, sound, err := w.current()
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case !sound:
+	}
+	if !sound || current == nil {
 		return incomplete, nil
-	case current == nil:
-		return "", nil
 	}
 	if complete, err := w.linked(current); err != nil || !complete {
 		return incomplete, err

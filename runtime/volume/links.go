@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // visible are the names at the top of the volume: the first elements of the
@@ -45,7 +47,7 @@ func (w *writer) link(files map[string]File) error {
 		}
 	}
 	for _, name := range stale {
-		if err := w.dir.Remove(name); err != nil {
+		if err := w.dir.RemoveAll(name); err != nil {
 			return err
 		}
 	}
@@ -54,8 +56,8 @@ func (w *writer) link(files map[string]File) error {
 
 // compareLinks finds what is missing of the links, and what is too much. A
 // directory may be the mount point of another volume inside this one, also for containers of
-// an earlier manifest that still run: it stays, unless it hides a file where this manifest
-// mounts nothing.
+// an earlier manifest that still run: it stays, unless it hides a file, or holds one, where
+// this manifest mounts nothing.
 func (w *writer) compareLinks(files map[string]File) (missing, stale []string, err error) {
 	entries, err := w.dir.Entries()
 	if err != nil {
@@ -70,7 +72,16 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 		}
 		target, _ := w.dir.Readlink(name)
 		sound[name] = (entry.IsDir() && w.nested[name]) || target == path.Join(dataLink, name)
-		if !entry.IsDir() && !slices.Contains(wanted, name) {
+		if slices.Contains(wanted, name) {
+			continue
+		}
+		point := entry.IsDir()
+		if point && !w.nested[name] {
+			if point, err = isMountPoint(w.dir, name, 0); err != nil {
+				return nil, nil, err
+			}
+		}
+		if !point {
 			stale = append(stale, name)
 		}
 	}
@@ -80,6 +91,26 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 		}
 	}
 	return missing, stale, nil
+}
+
+// isMountPoint reports whether a directory can be one that makeNested made: it holds nothing but
+// directories.
+func isMountPoint(above *safefs.Dir, name string, depth int) (only bool, err error) {
+	dir, err := above.Open(name)
+	if err != nil {
+		return false, ignoreChange(err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	entries, err := dir.Entries()
+	if err != nil || depth > depthMax {
+		return false, err
+	}
+	for _, entry := range entries {
+		if only, err := isMountPoint(dir, entry.Name(), depth+1); err != nil || !only {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // sweep removes the directories of earlier content, and of content that was

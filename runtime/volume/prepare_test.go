@@ -184,13 +184,66 @@ func TestLostLinkIsADifference(t *testing.T) {
 	}
 }
 
-func TestContentThatIsGoneIsNotPrepared(t *testing.T) {
+// TestTamperedContentIsADifference: whatever a container does to content, or somebody removes of
+// it, is seen, and the next preparation mends it.
+func TestTamperedContentIsADifference(t *testing.T) {
+	chmod := func(mode os.FileMode, names ...string) func(dir string) error {
+		return func(dir string) error { return os.Chmod(filepath.Join(append([]string{dir}, names...)...), mode) }
+	}
+	for name, tamper := range map[string]func(dir string) error{
+		"lost ..data":                  func(dir string) error { return os.Remove(filepath.Join(dir, dataLink)) },
+		"another owner":                func(dir string) error { return os.Chown(filepath.Join(dir, dataLink, "a"), 12345, -1) },
+		"another owner of a directory": func(dir string) error { return os.Chown(filepath.Join(dir, dataLink, "sub"), 12345, -1) },
+		"another mode":                 chmod(0o777, dataLink, "a"),
+		"another mode of the content":  chmod(0o700, dataLink),
+		"a directory anyone writes":    chmod(0o777, dataLink, "sub"),
+		"a directory more": func(dir string) error {
+			if err := os.MkdirAll(filepath.Join(dir, "x", "y"), 0o755); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, "x", "y", "z"), nil, 0o600)
+		},
+	} {
+		for _, group := range []*int64{nil, new(int64(2000))} {
+			c := newContext(t, configMapVolume("conf", v1.KeyToPath{Key: "a", Path: "a"}, v1.KeyToPath{Key: "b", Path: "sub/b"}))
+			c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: group}
+			prepare(t, c, "conf")
+			wantPrepared(t, c, "conf")
+			if err := tamper(c.dir(t, "conf")); err != nil {
+				t.Fatal(err)
+			}
+			if digest, prepared, err := OnDisk(c, "conf"); err != nil || !prepared || digest == must(t)(Wanted(c, "conf")) {
+				t.Errorf("%s: %q %v %v, want that it is prepared and differs", name, digest, prepared, err)
+			}
+			prepare(t, c, "conf")
+			wantPrepared(t, c, "conf")
+		}
+	}
+}
+
+// TestEmptyDirectoriesStay: one may be the mount point of a container of an earlier manifest.
+func TestEmptyDirectoriesStay(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"))
 	prepare(t, c, "conf")
-	remove(t, filepath.Join(c.dir(t, "conf"), dataLink))
-	wantUnprepared(t, c, "conf")
-	prepare(t, c, "conf")
+	point := filepath.Join(c.dir(t, "conf"), "run", "cache")
+	if err := os.MkdirAll(point, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	wantPrepared(t, c, "conf")
+	c.Desired.Objects.ConfigMaps["conf"].Data["a"] = "2"
+	prepare(t, c, "conf")
+	wantMode(t, point, os.ModeDir|0o755)
+}
+
+func must(t *testing.T) func(text string, err error) string {
+	t.Helper()
+	return func(text string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
 }
 
 func TestUnresolvedVolumeLeavesNothing(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -86,6 +87,13 @@ type reader struct {
 }
 
 func (r *reader) read(dir *safefs.Dir, at string, depth int) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm() != contentDirMode || !isOwn(info) {
+		return errForeign
+	}
 	entries, err := dir.Entries()
 	if err != nil {
 		return err
@@ -113,8 +121,14 @@ func (r *reader) readEntry(dir *safefs.Dir, name, at string, depth int) error {
 	return err
 }
 
-// readFile reads a file back. What is no regular file was not written here; it
-// has a group that no content has, and so differs from all.
+// isOwn reports whether a file has the owner that a writer's files have.
+func isOwn(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// readFile reads a file back. What is no regular file, or has another owner, was not written
+// here; it has a group that no content has, and so differs from all.
 func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 	f, err := dir.OpenRegular(name)
 	if errors.Is(err, safefs.ErrNotRegular) {
@@ -127,6 +141,9 @@ func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return File{}, err
+	}
+	if !isOwn(info) {
+		return File{GID: -2}, nil
 	}
 	data, err := r.readData(f, info.Size())
 	file := File{Data: data, Mode: info.Mode().Perm(), GID: -1}
