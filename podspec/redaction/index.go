@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,26 +31,27 @@ const (
 
 // index is what texts are compared with.
 type index struct {
-	// short are values with less than piece bytes, by their first four, the longest first.
-	short map[uint32][]pattern
+	// short are values with less than piece bytes, and lengths has for the first four bytes
+	// of some how long they are: one bit for each length.
+	short   map[string]pattern
+	lengths map[uint32]uint32
 	// wholes are structured values without white space.
-	wholes [][]byte
+	wholes wholes
 	// forms are the texts that pieces are of; windows has for each window its first place,
 	// common the windows that have too many.
 	forms   [][]byte
 	windows map[uint64]int32
 	places  []place
 	common  map[uint64]bool
-	// heads and tails are beginnings and ends of values, by their first and last four bytes.
-	heads, tails map[uint32][]string
+	// heads and tails are beginnings and ends of values, with less than piece bytes.
+	heads, tails map[string]bool
 	seen         map[string]bool
 }
 
-// pattern is a short value.
+// pattern is how a short value is found.
 type pattern struct {
-	text string
-	// word: it is found as a word of its own only.
-	word bool
+	// anywhere: it is found as a part of a word too.
+	anywhere bool
 	// padded: it may have the padding of base64 after it.
 	padded bool
 }
@@ -62,55 +62,54 @@ type place struct{ form, at, next int32 }
 
 func newIndex(values [][]byte) *index {
 	x := &index{
-		short: map[uint32][]pattern{}, windows: map[uint64]int32{}, places: make([]place, 1), common: map[uint64]bool{},
-		heads: map[uint32][]string{}, tails: map[uint32][]string{}, seen: map[string]bool{},
+		short: map[string]pattern{}, lengths: map[uint32]uint32{}, windows: map[uint64]int32{}, places: make([]place, 1),
+		common: map[uint64]bool{}, heads: map[string]bool{}, tails: map[string]bool{}, seen: map[string]bool{},
 	}
+	p, structured := &parts{seen: map[part]bool{}}, [][]byte(nil)
 	for _, value := range values {
-		x.addValue(string(value))
+		if whole := x.addValue(p, string(value)); len(whole) >= shortest {
+			structured = append(structured, whole)
+		}
 	}
-	for _, patterns := range x.short {
-		slices.SortFunc(patterns, func(a, b pattern) int { return len(b.text) - len(a.text) })
-	}
+	x.wholes = newWholes(structured)
 	x.seen = nil
 	return x
 }
 
-// addValue adds a value as a whole, and the parts that are secret in it.
-func (x *index) addValue(value string) {
-	for _, whole := range []string{value, strings.TrimSpace(value)} {
-		x.addShort(whole, pattern{})
+// addValue adds the parts of a value that are secret. It returns a structured one without
+// white space.
+func (x *index) addValue(p *parts, value string) (whole []byte) {
+	for _, text := range []string{value, strings.TrimSpace(value)} {
+		x.addShort(text, true)
 	}
-	found := partsOf(value)
-	if found.structured {
-		if whole := canonical(value).bare().text; len(whole) >= shortest {
-			x.wholes = append(x.wholes, whole)
-		}
-	}
-	for _, leaf := range found.leaves {
-		x.addShort(leaf.text, pattern{word: leaf.word})
-		x.addShort(string(canonical(leaf.text).text), pattern{word: leaf.word})
+	for _, leaf := range p.of(value) {
+		x.addShort(leaf.text, !leaf.word)
+		x.addShort(string(canonical(leaf.text).text), !leaf.word)
 		x.addForms(leaf)
 	}
+	if p.structured {
+		return canonical(value).bare().text
+	}
+	return nil
 }
 
 // addShort adds a value that has no pieces, and its encodings, which have none either.
-func (x *index) addShort(value string, p pattern) {
+func (x *index) addShort(value string, anywhere bool) {
 	if len(value) < shortest || len(value) >= piece {
 		return
 	}
 	raw := []byte(value)
-	x.addPattern(pattern{text: value, word: p.word})
-	x.addPattern(pattern{text: hex.EncodeToString(raw)})
-	x.addPattern(pattern{text: strings.ToUpper(hex.EncodeToString(raw))})
-	x.addPattern(pattern{text: base64.RawStdEncoding.EncodeToString(raw), padded: true})
-	x.addPattern(pattern{text: base64.RawURLEncoding.EncodeToString(raw), padded: true})
+	x.addPattern(value, pattern{anywhere: anywhere})
+	x.addPattern(hex.EncodeToString(raw), pattern{anywhere: true})
+	x.addPattern(strings.ToUpper(hex.EncodeToString(raw)), pattern{anywhere: true})
+	x.addPattern(base64.RawStdEncoding.EncodeToString(raw), pattern{anywhere: true, padded: true})
+	x.addPattern(base64.RawURLEncoding.EncodeToString(raw), pattern{anywhere: true, padded: true})
 }
 
-func (x *index) addPattern(p pattern) {
-	key := binary.LittleEndian.Uint32([]byte(p.text))
-	if !slices.Contains(x.short[key], p) {
-		x.short[key] = append(x.short[key], p)
-	}
+func (x *index) addPattern(text string, p pattern) {
+	before := x.short[text]
+	x.short[text] = pattern{anywhere: p.anywhere || before.anywhere, padded: p.padded || before.padded}
+	x.lengths[binary.LittleEndian.Uint32([]byte(text))] |= 1 << len(text)
 }
 
 // addForms adds a leaf as texts may have it: without what is lost on the way, with its own
@@ -149,14 +148,9 @@ func canonical(text string) view {
 }
 
 func (x *index) addEnds(form []byte) {
-	n := min(len(form), piece)
-	head, tail := string(form[:n]), string(form[len(form)-n:])
-	first, last := binary.LittleEndian.Uint32(form), binary.LittleEndian.Uint32(form[len(form)-shortest:])
-	if len(x.heads[first]) < maxPlaces && !slices.Contains(x.heads[first], head) {
-		x.heads[first] = append(x.heads[first], head)
-	}
-	if len(x.tails[last]) < maxPlaces && !slices.Contains(x.tails[last], tail) {
-		x.tails[last] = append(x.tails[last], tail)
+	for n := shortest; n < min(len(form), piece); n++ {
+		x.heads[string(form[:n])] = true
+		x.tails[string(form[len(form)-n:])] = true
 	}
 }
 

@@ -2,6 +2,7 @@ package redaction
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +11,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
-	"sigs.k8s.io/yaml"
+	yaml "go.yaml.in/yaml/v3"
 )
 
 // maxNesting is how deep values are taken apart: a document in a string of a document.
@@ -25,27 +27,49 @@ type part struct {
 	word bool
 }
 
-// parts are what is secret in one value.
+// What the parts of values may take. A document may say the same again and again, and a part
+// is in several larger ones.
+const (
+	// maxLeaves and maxBytes are how many parts all values have together, and their bytes.
+	maxLeaves, maxBytes = 1 << 17, 1 << 27
+	// maxGrowth is how many bytes the parts of a value have for one of its own, baseGrowth how
+	// many they have anyway.
+	maxGrowth, baseGrowth = 8, 1 << 10
+)
+
+// parts are what is secret in values.
 type parts struct {
 	leaves []part
-	// structured: the value is a document, whose keys, hosts and marks are no secret.
+	// structured: the last value is a document, whose keys, hosts and marks are no secret.
 	structured bool
+	// room is how many bytes the parts of the last value may still have, full that there was
+	// not enough.
+	room, bytes int
+	full        bool
+	seen        map[part]bool
 }
 
-func partsOf(value string) *parts {
-	p := &parts{}
+// of returns the parts of a value that no value before has. Where they are too many, the rest
+// of the value is looked for like that of one that is no document: as a whole and in pieces.
+func (p *parts) of(value string) []part {
+	before := len(p.leaves)
+	p.full, p.room = false, min(len(value)*maxGrowth+baseGrowth, maxBytes-p.bytes)
 	p.structured = p.add("", value, maxNesting)
-	return p
+	if p.full {
+		p.structured = false
+		p.leaves = append(p.leaves, part{text: strings.TrimSpace(value)})
+	}
+	return p.leaves[before:]
 }
 
 // add takes a text apart that stands behind a key; empty for none. It reports whether the
 // text is a document.
 func (p *parts) add(key, text string, nesting int) bool {
 	text = strings.TrimSpace(text)
-	if len(text) < shortest {
+	if len(text) < shortest || p.full {
 		return false
 	}
-	if nesting == 0 {
+	if nesting <= 0 {
 		p.leaf(key, text)
 		return false
 	}
@@ -59,9 +83,18 @@ func (p *parts) add(key, text string, nesting int) bool {
 }
 
 func (p *parts) leaf(key, text string) {
-	if len(text) >= shortest && !isOrdinary(key, text) {
-		p.leaves = append(p.leaves, part{text: text, word: key != "" && len(text) < shortestLine})
+	one := part{text: text, word: key != "" && len(text) < shortestLine}
+	if len(text) < shortest || p.full || p.seen[one] || isOrdinary(key, text) {
+		return
 	}
+	if len(text) > p.room || len(p.leaves) >= maxLeaves {
+		p.full = true
+		return
+	}
+	p.seen[one] = true
+	p.leaves = append(p.leaves, one)
+	p.room -= len(text)
+	p.bytes += len(text)
 }
 
 // json takes documents apart, one after the other.
@@ -92,25 +125,14 @@ func (p *parts) yaml(key, text string, nesting int) bool {
 	if !strings.Contains(text, "\n") || !strings.Contains(text, ":") && !strings.Contains(text, "- ") {
 		return false
 	}
-	var documents []any
-	for one := range strings.SplitSeq(text, "\n---") {
-		var document any
-		if yaml.Unmarshal([]byte(one), &document) != nil {
-			return false
-		}
-		switch document.(type) {
-		case map[string]any, []any:
-			documents = append(documents, document)
-		case nil:
-		default:
-			return false
-		}
+	documents := yamlDocuments(text)
+	for _, document := range documents {
+		p.node(key, document, nesting)
 	}
 	if len(documents) == 0 {
 		return false
 	}
-	p.walk(key, documents, nesting)
-	// A number or a date is not what it was once it is decoded.
+	// What is a comment for YAML may be none for who reads it.
 	for line := range strings.Lines(text) {
 		if name, value, ok := setting(line); ok {
 			p.leaf(name, value)
@@ -119,7 +141,69 @@ func (p *parts) yaml(key, text string, nesting int) bool {
 	return true
 }
 
-// walk adds the leaves of a document. Those of docker's credentials are decoded.
+// yamlDocuments are the documents in a text; none when one of them is no list and no mapping.
+func yamlDocuments(text string) []*yaml.Node {
+	var documents []*yaml.Node
+	for decoder := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return documents
+		}
+		if err != nil || len(document.Content) != 1 {
+			return nil
+		}
+		switch root := document.Content[0]; {
+		case root.Kind == yaml.MappingNode || root.Kind == yaml.SequenceNode:
+			documents = append(documents, root)
+		case root.ShortTag() != "!!null":
+			return nil
+		}
+	}
+}
+
+// node adds the leaves of a YAML document. Aliases are not followed: what they stand for is
+// in the document, and written out they may be far larger than it.
+func (p *parts) node(key string, n *yaml.Node, nesting int) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := n.Content[i]
+			if name.Anchor != "" {
+				p.node("", name, nesting)
+			}
+			p.node(name.Value, n.Content[i+1], nesting)
+		}
+	case yaml.SequenceNode:
+		for _, inner := range n.Content {
+			p.node(key, inner, nesting)
+		}
+	case yaml.AliasNode:
+		// What is no secret behind the key of its anchor may be one behind this.
+		if n.Alias.Kind == yaml.ScalarNode && len(n.Alias.Value) <= longestKey {
+			p.leaf(key, n.Alias.Value)
+		}
+	case yaml.ScalarNode:
+		p.scalar(key, n, nesting)
+	}
+}
+
+// scalar adds a leaf of a YAML document: a number as it is written and as it is printed.
+func (p *parts) scalar(key string, n *yaml.Node, nesting int) {
+	switch n.ShortTag() {
+	case "!!null", "!!bool":
+	case "!!int", "!!float":
+		p.leaf(key, n.Value)
+		var number any
+		if n.Decode(&number) == nil {
+			p.leaf(key, fmt.Sprint(number))
+		}
+	default:
+		p.add(key, n.Value, nesting-1)
+	}
+}
+
+// walk adds the leaves of a JSON document.
 func (p *parts) walk(key string, value any, nesting int) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -132,32 +216,40 @@ func (p *parts) walk(key string, value any, nesting int) {
 		}
 	case string:
 		p.add(key, v, nesting-1)
-		if strings.EqualFold(key, "auth") {
-			p.docker(v)
-		}
 	case nil, bool:
 	default:
 		p.leaf(key, fmt.Sprint(v))
 	}
 }
 
-// docker decodes user:password, as .dockerconfigjson has it.
-func (p *parts) docker(auth string) {
-	decoded, err := base64.StdEncoding.DecodeString(auth)
-	if err != nil {
-		decoded, err = base64.RawStdEncoding.DecodeString(auth)
+// encoded adds what base64 or hex digits stand for when that is text: credentials of docker
+// and HTTP, files in a kubeconfig.
+func (p *parts) encoded(key, text string, nesting int) {
+	if len(text) < shortestLine {
+		return
 	}
-	if err == nil && utf8.Valid(decoded) {
-		p.userInfo(strings.TrimRight(string(decoded), "\x00"))
+	text = strings.Join(strings.Fields(text), "")
+	digits := strings.TrimRight(text, "=")
+	for _, decode := range []func(string) ([]byte, error){
+		base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString, hex.DecodeString,
+	} {
+		decoded, err := decode(digits)
+		inner := strings.Trim(string(decoded), "\x00")
+		if err != nil || !utf8.ValidString(inner) || strings.ContainsFunc(inner, notText) {
+			continue
+		}
+		p.userInfo(inner)
+		p.add(key, inner, nesting-1)
 	}
 }
 
 // userInfo adds user:password, and the password.
 func (p *parts) userInfo(text string) {
-	_, password, found := strings.Cut(text, ":")
+	user, password, found := strings.Cut(text, ":")
 	if !found {
 		return
 	}
+	p.token(user)
 	for _, one := range []string{text, password} {
 		p.leaf("password", one)
 		if plain, err := url.PathUnescape(one); err == nil && plain != one {
@@ -221,7 +313,17 @@ func (p *parts) url(_, text string, nesting int) bool {
 func (p *parts) fields(text, separators string, nesting int) {
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 		if key, value, ok := setting(field); ok && len(value) < len(text) {
-			p.add(key, value, nesting-1)
+			p.value(key, value, nesting)
+		}
+	}
+}
+
+// value adds the value of a setting, and what of it is before a comment.
+func (p *parts) value(key, value string, nesting int) {
+	p.add(key, value, nesting-1)
+	for _, mark := range []string{" #", "\t#", " ;", "\t;"} {
+		if before, _, found := strings.Cut(value, mark); found {
+			p.add(key, unquoted(strings.TrimSpace(before)), nesting-1)
 		}
 	}
 }
@@ -247,10 +349,7 @@ func (p *parts) settings(_, text string, nesting int) bool {
 		return false
 	}
 	for _, one := range pairs {
-		p.add(one.key, one.value, nesting-1)
-		if strings.EqualFold(one.key, "auth") || strings.HasSuffix(one.key, "_auth") {
-			p.docker(one.value)
-		}
+		p.value(one.key, one.value, nesting)
 	}
 	return true
 }
@@ -284,41 +383,124 @@ func unquoted(value string) string {
 }
 
 // plain adds a text that is no document: as a whole, its longer lines, and what looks like
-// a setting or like user:password@host in it.
+// a setting, like user:password@host or like no ordinary word in it.
 func (p *parts) plain(key, text string, nesting int) {
 	p.leaf(key, text)
+	p.encoded(key, text, nesting)
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if len(line) >= shortestLine && line != text {
 			p.leaf("", line)
 		}
 		if name, value, ok := setting(line); ok {
-			p.add(name, value, nesting-1)
+			p.value(name, value, nesting)
 		}
 		p.fields(line, " ;,&", nesting)
 		if at := strings.LastIndex(line, "@"); at > 0 {
 			p.userInfo(line[:at])
 		}
+		if !isOrdinary(key, text) {
+			p.words(line, nesting)
+		}
 	}
+}
+
+// words adds the words of a line that are not ordinary, and those behind a word that says
+// what they are: options of a command, netrc, pgpass.
+func (p *parts) words(line string, nesting int) {
+	words := strings.FieldsFunc(line, isBlankOrQuote)
+	for i, word := range words {
+		if strings.Contains(word, "://") && p.url("", word, nesting-1) {
+			continue
+		}
+		p.tokens(word, nesting)
+		named := i > 0 && isSecretKey(words[i-1])
+		if named && (len(words) == 2 || words[i-1][0] == '-' || words[0] == "machine" || words[0] == "default") {
+			p.leaf("password", word)
+		}
+	}
+	// .pgpass is host:port:database:user:password.
+	if len(words) == 1 && strings.Count(line, ":") == 4 {
+		p.leaf("password", line[strings.LastIndex(line, ":")+1:])
+	}
+}
+
+func isBlankOrQuote(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`", r) }
+
+// tokens adds what is between the separators of a word, keys left out.
+func (p *parts) tokens(word string, nesting int) {
+	for word != "" {
+		token, rest := word, ""
+		if end := strings.IndexAny(word, "=:,;<>"); end >= 0 {
+			token, rest = word[:end], word[end:]
+		}
+		after := strings.TrimLeft(rest, "=:,;<>")
+		if after == "" || rest[0] != '=' && rest[0] != ':' {
+			p.token(token)
+			p.encoded("", token, min(nesting, 2))
+		}
+		word = after
+	}
+}
+
+// shortestToken is the shortest word that is looked for although nothing says that it is a
+// secret, in bytes.
+const shortestToken = 6
+
+// token adds a word unless it is an ordinary one.
+func (p *parts) token(word string) {
+	word = strings.Trim(word, "()[]{}.!?")
+	if len(word) >= shortestToken && !isPlainWord(word, 4) {
+		p.leaf("password", word)
+	}
+}
+
+// longestWord is the longest run of letters that is an ordinary word, in bytes, and
+// longestNumber the longest run of digits that is an ordinary number.
+const longestWord, longestNumber = 20, 5
+
+// isPlainWord reports whether a text is of words and small numbers, as names, hosts, paths,
+// versions and dates are. What is of letters and digits has at most so many bytes.
+func isPlainWord(text string, mixed int) bool {
+	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("._-/:@+", r) }) {
+		digits := strings.Count(strings.Map(digitsAsOne, one), "0")
+		letters := len(one) - digits
+		if strings.ContainsFunc(one, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) ||
+			letters > longestWord || letters == 0 && digits > longestNumber || letters > 0 && digits > 0 && len(one) > mixed {
+			return false
+		}
+	}
+	return true
+}
+
+func digitsAsOne(r rune) rune {
+	if unicode.IsDigit(r) {
+		return '0'
+	}
+	return r
+}
+
+func isSecretKey(key string) bool {
+	name := strings.Map(lettersOnly, strings.ToLower(key))
+	return slices.ContainsFunc(secretKeys(), func(word string) bool { return strings.Contains(name, word) })
 }
 
 // isOrdinary reports whether a value is no secret although it is in one: a switch, a small
 // number, or a plain word, host or path behind a key that says so. Texts are full of them.
 func isOrdinary(key, text string) bool {
-	lower := strings.ToLower(text)
-	name := strings.Map(lettersOnly, strings.ToLower(key))
 	switch {
 	case key == "":
 		return false
-	case slices.ContainsFunc(secretKeys(), func(word string) bool { return strings.Contains(name, word) }):
+	case len(text) > longestKey || isSecretKey(key):
 		return false
-	case slices.Contains([]string{"true", "false", "null", "none", "auto", "default", "enabled", "disabled", "localhost"}, lower):
+	case slices.Contains([]string{"true", "false", "null", "none", "auto", "default", "enabled", "disabled", "localhost"}, strings.ToLower(text)):
 		return true
 	case len(text) <= 5 && strings.Trim(text, "0123456789") == "":
 		return true
 	}
+	name := strings.Map(lettersOnly, strings.ToLower(key))
 	return slices.ContainsFunc(plainKeys(), func(word string) bool { return strings.HasSuffix(name, word) }) &&
-		len(text) <= longestKey && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-_/:") == ""
+		strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-_/:") == "" && isPlainWord(text, shortestLine-1)
 }
 
 func lettersOnly(r rune) rune {

@@ -9,6 +9,7 @@
 package redaction
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -35,12 +36,12 @@ type Redactor struct {
 }
 
 // New returns a redactor of the values; nil when none of them is long enough to be looked
-// for. The values are not copied and must not be changed. What is needed to find them is
+// for: four bytes, without the white space around it. The values are not copied and must not be changed. What is needed to find them is
 // computed with the first text.
 func New(values ...[]byte) *Redactor {
 	var kept [][]byte
 	for _, value := range values {
-		if len(value) >= shortest {
+		if len(bytes.TrimSpace(value)) >= shortest {
 			kept = append(kept, value)
 		}
 	}
@@ -51,7 +52,7 @@ func New(values ...[]byte) *Redactor {
 }
 
 // Text returns a text without the values. It takes time in proportion to the length of the
-// text, whatever the values are.
+// text, and hardly more when there are many values or when they resemble each other.
 func (r *Redactor) Text(text string) string {
 	if r == nil || len(text) < shortest {
 		return text

@@ -3,6 +3,7 @@ package redaction
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 // maxEncodings is how many encodings around each other are undone: a base64 document in
@@ -15,6 +16,8 @@ type scan struct {
 	// hidden tells of every byte of the text whether it goes.
 	hidden []bool
 	found  bool
+	// compared is how many values were compared with a part of the text.
+	compared int
 }
 
 // read searches a view, what it reads once its escapes are undone, and what the encodings
@@ -77,24 +80,31 @@ func (s *scan) hide(v view, begin, end int) {
 	}
 }
 
-// short looks for values that are too short to have pieces.
+// short looks for values that are too short to have pieces, the longest first.
 func (s *scan) short(v view) {
-	if len(s.index.short) == 0 {
-		return
-	}
 	for i := 0; i+shortest <= len(v.text); i++ {
-		for _, p := range s.index.short[binary.LittleEndian.Uint32(v.text[i:])] {
-			end := i + len(p.text)
-			if end > len(v.text) || string(v.text[i:end]) != p.text || (p.word && !standsAlone(v.text, i, end)) {
-				continue
+		for lengths := s.index.lengths[binary.LittleEndian.Uint32(v.text[i:])]; lengths != 0; {
+			n := bits.Len32(lengths) - 1
+			lengths &^= 1 << n
+			if i+n <= len(v.text) && s.shortAt(v, i, i+n) {
+				break
 			}
-			for end < len(v.text) && p.padded && v.text[end] == '=' {
-				end++
-			}
-			s.hide(v, i, end)
-			break
 		}
 	}
+}
+
+// shortAt hides a part of a view that is a short value, and reports whether it is one.
+func (s *scan) shortAt(v view, begin, end int) bool {
+	s.compared++
+	p, found := s.index.short[string(v.text[begin:end])]
+	if !found || !p.anywhere && !standsAlone(v.text, begin, end) {
+		return false
+	}
+	for end < len(v.text) && p.padded && v.text[end] == '=' {
+		end++
+	}
+	s.hide(v, begin, end)
+	return true
 }
 
 // standsAlone reports whether a part of a text is no part of a longer word.
@@ -122,14 +132,12 @@ func (s *scan) pieces(v view) {
 
 // wholes looks for structured values as a whole: only their leaves have pieces.
 func (s *scan) wholes(v view) {
-	for _, whole := range s.index.wholes {
-		for at := 0; ; {
-			i := bytes.Index(v.text[at:], whole)
-			if i < 0 {
-				break
-			}
-			s.hide(v, at+i, at+i+len(whole))
-			at += i + len(whole)
+	for i := 0; i+shortest <= len(v.text); i++ {
+		n, compared := s.index.wholes.at(v.text[i:])
+		s.compared += compared
+		if n > 0 {
+			s.hide(v, i, i+n)
+			i += n - 1
 		}
 	}
 }
@@ -181,12 +189,9 @@ func (s *scan) tail(v view, begin int) {
 // longestHead hides the longest part of a view up to some place that a value begins with.
 func (s *scan) longestHead(v view, end int) {
 	for n := min(piece-1, end); n >= shortest; n-- {
-		part := v.text[end-n : end]
-		for _, head := range s.index.heads[binary.LittleEndian.Uint32(part)] {
-			if len(head) > n && head[:n] == string(part) {
-				s.hide(v, end-n, end)
-				return
-			}
+		if s.index.heads[string(v.text[end-n:end])] {
+			s.hide(v, end-n, end)
+			return
 		}
 	}
 }
@@ -194,12 +199,9 @@ func (s *scan) longestHead(v view, end int) {
 // longestTail hides the longest part of a view from some place on that a value ends with.
 func (s *scan) longestTail(v view, begin int) {
 	for n := min(piece-1, len(v.text)-begin); n >= shortest; n-- {
-		part := v.text[begin : begin+n]
-		for _, tail := range s.index.tails[binary.LittleEndian.Uint32(part[n-shortest:])] {
-			if len(tail) > n && tail[len(tail)-n:] == string(part) {
-				s.hide(v, begin, begin+n)
-				return
-			}
+		if s.index.tails[string(v.text[begin:begin+n])] {
+			s.hide(v, begin, begin+n)
+			return
 		}
 	}
 }
