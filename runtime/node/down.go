@@ -82,13 +82,37 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 		if err != nil {
 			return err
 		}
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(4)
-		for _, s := range reply.GetItems() {
-			group.Go(func() error { return l.removePod(groupCtx, client, s.GetId()) })
-		}
-		return group.Wait()
+		return l.removePods(ctx, client, reply.GetItems(), removeTimeout, o.report)
 	})
+}
+
+// removeTimeout is how long containerd has to remove one sandbox.
+const removeTimeout = 30 * time.Second
+
+// removePods removes sandboxes. One that containerd does not remove in time holds up neither
+// the others nor the rest: what is left of it ends with the shims.
+func (l layout) removePods(ctx context.Context, client runtimeapi.RuntimeServiceClient, pods []*runtimeapi.PodSandbox, limit time.Duration, report func(string, ...any)) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	stuck := make([]error, len(pods))
+	for i, s := range pods {
+		group.Go(func() error {
+			podCtx, cancel := context.WithTimeout(groupCtx, limit)
+			defer cancel()
+			err := l.removePod(podCtx, client, s.GetId())
+			if podCtx.Err() != nil && groupCtx.Err() == nil {
+				stuck[i], err = err, nil
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	for _, one := range stuck {
+		if one != nil {
+			report("containerd does not remove a pod in time; podctl ends its processes and removes its mounts: %v", one)
+		}
+	}
+	return err
 }
 
 func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
@@ -100,11 +124,13 @@ func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceC
 		switch {
 		case err == nil:
 			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("removing sandbox %s: %w", id, err)
 		case IsStuckTask(err):
 			if killErr := l.freeContainers(ctx, client, id); killErr != nil {
 				return errors.Join(err, killErr)
 			}
-		case !IsBusy(err) || ctx.Err() != nil:
+		case !IsBusy(err):
 			return fmt.Errorf("removing sandbox %s: %w", id, err)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -157,7 +183,8 @@ func waitGone(ctx context.Context, l layout, p *process) bool {
 	return false
 }
 
-// killShims ends shims that still serve this node's socket.
+// killShims ends shims that still serve this node's socket, and the processes of their
+// containers, which would live on without them.
 func killShims(l layout) error {
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -168,11 +195,43 @@ func killShims(l layout) error {
 		if err != nil || !isShim(pid, l.socket()) {
 			continue
 		}
-		if err := signalIf(pid, unix.SIGKILL, func() bool { return isShim(pid, l.socket()) }); err != nil {
+		served := func() bool { return isShim(pid, l.socket()) }
+		if err := errors.Join(killChildren(pid, served), signalIf(pid, unix.SIGKILL, served)); err != nil {
 			return fmt.Errorf("stopping a shim: %w", err)
 		}
 	}
 	return nil
+}
+
+// killChildren ends the children of a process, for as long as it is the one that is meant. The
+// first process of a container takes those in its pid namespace with it.
+func killChildren(parent int, meant func() bool) error {
+	var errs []error
+	for _, pid := range childrenOf(parent) {
+		errs = append(errs, signalIf(pid, unix.SIGKILL, func() bool { return meant() && slices.Contains(childrenOf(parent), pid) }))
+	}
+	return errors.Join(errs...)
+}
+
+// childrenOf lists the children of a process; none where it is gone.
+func childrenOf(parent int) []int {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // The thread has ended, and its children are another's.
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
 }
 
 // isShim reports whether a process is a shim that serves a socket. What a process calls itself

@@ -186,6 +186,13 @@ func hasCapability(status string, capability int) bool {
 
 // overlayWorks tries an overlay mount where the node's files will lie.
 func overlayWorks(dir string) bool {
+	merged := filepath.Join(dir, "merged")
+	for unix.Unmount(merged, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil {
+		// Somebody ended a podctl during its try, and left the mount.
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return false
+	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a try leaves at most an empty directory
 	for _, sub := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
@@ -193,7 +200,6 @@ func overlayWorks(dir string) bool {
 		}
 	}
 	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work", dir, dir, dir)
-	merged := filepath.Join(dir, "merged")
 	if err := unix.Mount("overlay", merged, "overlay", 0, options); err != nil {
 		return false
 	}
