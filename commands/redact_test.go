@@ -206,7 +206,7 @@ func olderEvents(t *testing.T, file, message string) []byte {
 		t.Fatal(err)
 	}
 	var h map[string]any
-	if err := json.Unmarshal(text, &h); err != nil {
+	if err = json.Unmarshal(text, &h); err != nil {
 		t.Fatal(err)
 	}
 	delete(h, "redacted")

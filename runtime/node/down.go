@@ -225,7 +225,7 @@ func childrenOf(parent int) []int {
 		if err != nil {
 			continue // The thread has ended, and its children are another's.
 		}
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(field); err == nil {
 				found = append(found, pid)
 			}

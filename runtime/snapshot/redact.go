@@ -49,7 +49,7 @@ func (s *Pod) Withhold() {
 		}
 		c.LastWords = redaction.Withhold(c.LastWords)
 		if other, ok := proto.Clone(c.Status).(*runtimeapi.ContainerStatus); ok && other != nil {
-			other.Message = redaction.Withhold(other.Message)
+			other.Message = redaction.Withhold(other.GetMessage())
 			c.Status = other
 		}
 	}
