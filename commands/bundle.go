@@ -32,18 +32,18 @@ type bundle struct {
 func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.Engine, doc *doctorDocument) error {
 	applied, unreadable, err := runtime.Applied(g.layout())
 	b := &bundle{redactor: newRedactor(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
-	b.addDocument("doctor.json", doc)
+	b.addDocument("doctor.json", doc, nil) // It is without values already.
 	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
 	if answers {
 		b.problems = append(b.problems, g.askRuntime(ctx, &versions))
 	}
-	b.addDocument("version.json", versions)
+	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {
-		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Journal.WithoutSecrets())
+		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Journal.WithoutSecrets(), b.redactor)
 	}
 	happened, err := g.events(&eventsOptions{allNamespaces: true}, nil)
-	b.addDocument("events.json", eventsDocument(happened))
+	b.addDocument("events.json", eventsDocument(happened), b.redactor)
 	b.problems = append(b.problems, err)
 	if answers {
 		b.addPods(ctx, engine, applied)
@@ -80,16 +80,16 @@ func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []
 	var text bytes.Buffer
 	b.problems = append(b.problems, recording.Write(&text))
 	b.add("snapshot.json", redactJSON(b.redactor, text.Bytes()))
-	b.addDocument("plan.json", planDocument(plans))
+	b.addDocument("plan.json", planDocument(plans), b.redactor)
 }
 
-func (b *bundle) addDocument(name string, value any) {
+func (b *bundle) addDocument(name string, value any, redactor *redaction.Redactor) {
 	var text bytes.Buffer
 	if err := writeDocument(&text, "json", value); err != nil {
 		b.problems = append(b.problems, fmt.Errorf("%s: %w", name, err))
 		return
 	}
-	b.add(name, redactJSON(b.redactor, text.Bytes()))
+	b.add(name, redactJSON(redactor, text.Bytes()))
 }
 
 func (b *bundle) add(name string, text []byte) {

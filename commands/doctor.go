@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -58,6 +57,7 @@ func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	facts.Redact(g.redacted().Text)
 	checks := doctor.Examine(facts)
 	doc := doctorDocument{
 		APIVersion: plan.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: version,
@@ -80,13 +80,9 @@ func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
 
 func (g *globals) showDoctor(o *doctorOptions, doc *doctorDocument) error {
 	if isDocument(o.output) {
-		text, err := json.Marshal(doc)
-		if err != nil {
-			return fmt.Errorf("writing %s: %w", o.output, err)
-		}
-		return writeDocument(g.env.Out, o.output, json.RawMessage(redactJSON(g.redacted(), text)))
+		return writeDocument(g.env.Out, o.output, doc)
 	}
-	_, err := fmt.Fprint(g.env.Out, g.redacted().Text(doctorText(g.paint(g.env.OutTTY), doc)))
+	_, err := fmt.Fprint(g.env.Out, doctorText(g.paint(g.env.OutTTY), doc))
 	return err
 }
 

@@ -14,11 +14,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/doctor"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 func TestDoctorText(t *testing.T) {
@@ -124,5 +128,53 @@ func TestScrub(t *testing.T) {
 	}
 	if got := s.Text("failed: hunter2"); got != "failed: (secret)" {
 		t.Errorf("a text: %q", got)
+	}
+}
+
+// TestOrdinaryWordsAsSecrets: a Secret whose values are words of every document leaves the
+// documents readable, and hides the words in what others said.
+func TestOrdinaryWordsAsSecrets(t *testing.T) {
+	desired := &podspec.Desired{Pod: &v1.Pod{}, Objects: podspec.Objects{Secrets: map[string]*v1.Secret{"s": {Data: map[string][]byte{
+		"a": []byte("2026"), "b": []byte("default"), "c": []byte("podctl"), "d": []byte("v1alpha1"), "e": []byte("Error"), "f": []byte("Snapshot"),
+	}}}}}
+	desired.Pod.Namespace, desired.Pod.Name = "default", "web"
+	r := newRedactor([]runtime.AppliedPod{{Desired: desired}})
+	own := `{"apiVersion":"podctl.dev/v1alpha1","kind":"Snapshot","takenAt":"2026-11-22T01:02:03.5Z","pod":{"namespace":"default","name":"podctl","uid":"2026-1"},` +
+		`"status":{"state":"Error","reason":"Error","id":"2026"},"containers":[{"name":"default"}]}`
+	if got := string(redactJSON(r, []byte(own))); got != own {
+		t.Errorf("%s\n  is %s", own, got)
+	}
+	for text, want := range map[string]string{
+		`{"message":"Error of 2026","annotations":{"name":"default"}}`: `{"message":"(secret) of (secret)","annotations":{"name":"(secret)"}}`,
+		`{"reason":"an Error","list":[{"name":"a"},"podctl"]}`:         `{"reason":"an (secret)","list":[{"name":"a"},"(secret)"]}`,
+		`{"a" : {"name":"X"}, "name" : "Error"}`:                       `{"a" : {"name":"X"}, "name" : "(secret)"}`,
+	} {
+		if got := string(redactJSON(r, []byte(text))); got != want {
+			t.Errorf("%s\n  is %s\nwant %s", text, got, want)
+		}
+	}
+	if got := r.Text("pod default/web: Error in default/webs of default"); got != "pod default/web: (secret) in (secret)/webs of (secret)" {
+		t.Error(got)
+	}
+}
+
+// TestDoctorWithOrdinaryWordsAsSecrets: what doctor itself says is as ever, whatever a Secret is.
+func TestDoctorWithOrdinaryWordsAsSecrets(t *testing.T) {
+	l := newLab(t)
+	manifest := l.path("web.yaml")
+	text := strings.Replace(rotated, `{config: '{"db":{"host":"db.example.com","password":"SECRET"}}'}`, "{a: memory, b: ready, c: Doctor, d: machine, e: swordfish}", 1)
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, before, _ := l.call("doctor", "-o", "json")
+	l.must("apply", manifest)
+	if _, after, _ := l.call("doctor", "-o", "json"); strings.Contains(after, redaction.Hidden) || strings.Contains(before, redaction.Hidden) {
+		t.Errorf("doctor's own words are hidden:\n%s", after)
+	}
+	l.Fail(runtimetest.Fault{Method: "Status", Times: 6, Err: status.Error(codes.Unknown, "no swordfish here")})
+	for _, args := range [][]string{{"doctor"}, {"doctor", "-o", "json"}} {
+		if _, stdout, _ := l.call(args...); strings.Contains(stdout, "swordfish") || !strings.Contains(stdout, "no (secret) here") {
+			t.Errorf("%v:\n%s", args, stdout)
+		}
 	}
 }

@@ -10,6 +10,8 @@ package redaction
 
 import (
 	"bytes"
+	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -33,6 +35,8 @@ func Withhold(message string) string {
 // be used from several goroutines.
 type Redactor struct {
 	index func() *index
+	// kept are words that stay, also where a value is in them.
+	kept []string
 }
 
 // New returns a redactor of the values; nil when none of them is long enough to be looked
@@ -51,6 +55,15 @@ func New(values ...[]byte) *Redactor {
 	return &Redactor{index: sync.OnceValue(func() *index { return newIndex(kept) })}
 }
 
+// Keeping returns a redactor that leaves some words as they are where they stand alone: names
+// that everybody may read, and without which a text says nothing.
+func (r *Redactor) Keeping(words ...string) *Redactor {
+	if r == nil {
+		return nil
+	}
+	return &Redactor{index: r.index, kept: slices.Concat(r.kept, words)}
+}
+
 // Text returns a text without the values. It takes time in proportion to the length of the
 // text, and hardly more when there are many values or when they resemble each other.
 func (r *Redactor) Text(text string) string {
@@ -59,6 +72,9 @@ func (r *Redactor) Text(text string) string {
 	}
 	s := &scan{index: r.index(), hidden: make([]bool, len(text))}
 	s.read(viewOf(text), maxEncodings)
+	for _, word := range r.kept {
+		s.keep(text, word)
+	}
 	return s.render(text)
 }
 
@@ -112,15 +128,40 @@ func (s *scan) render(text string) string {
 }
 
 func (s *scan) keepMarkers(text string) {
-	for at := 0; ; {
-		i := strings.Index(text[at:], Hidden)
-		if i < 0 {
-			return
-		}
-		at += i
-		for j := at; j < at+len(Hidden); j++ {
-			s.hidden[j] = true
-		}
-		at += len(Hidden)
+	for at := range occurrences(text, Hidden) {
+		s.mark(at, at+len(Hidden), true)
 	}
+}
+
+// keep shows a word again where it is no part of a longer one.
+func (s *scan) keep(text, word string) {
+	for at := range occurrences(text, word) {
+		if end := at + len(word); !isNamePart(text, at-1) && !isNamePart(text, end) {
+			s.mark(at, end, false)
+		}
+	}
+}
+
+func (s *scan) mark(begin, end int, hidden bool) {
+	for i := begin; i < end; i++ {
+		s.hidden[i] = hidden
+	}
+}
+
+// occurrences are the places of a word in a text.
+func occurrences(text, word string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at := 0; word != ""; at += len(word) {
+			i := strings.Index(text[at:], word)
+			if i < 0 || !yield(at+i) {
+				return
+			}
+			at += i
+		}
+	}
+}
+
+// isNamePart reports whether the byte at some place of a text may be in the name of an object.
+func isNamePart(text string, at int) bool {
+	return at >= 0 && at < len(text) && (isWord(text[at]) || text[at] == '-' || text[at] == '/')
 }

@@ -130,3 +130,20 @@ type State struct {
 	OpenJournals []string  `json:"openJournals,omitempty"`
 	NewestWrite  time.Time `json:"newestWrite,omitzero"`
 }
+
+// Redact replaces the texts of others in the facts, the runtime's and those of errors, by what
+// clean returns for them. Nothing is judged by these texts.
+func (f *Facts) Redact(clean func(string) string) {
+	f.Endpoint.Problem, f.State.Problem = clean(f.Endpoint.Problem), clean(f.State.Problem)
+	for i, text := range f.State.Unreadable {
+		f.State.Unreadable[i] = clean(text)
+	}
+	if f.Runtime == nil {
+		return
+	}
+	f.Runtime.Problem = clean(f.Runtime.Problem)
+	for i := range f.Runtime.Conditions {
+		c := &f.Runtime.Conditions[i]
+		c.Reason, c.Message = clean(c.Reason), clean(c.Message)
+	}
+}

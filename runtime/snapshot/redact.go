@@ -80,9 +80,15 @@ func (s *Pod) redactConditions(r *redaction.Redactor) {
 	}
 }
 
-// redacted is a status without the Secrets that are in the runtime's words.
+const asciiLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// redacted is a status without the Secrets that are in the runtime's words. A reason that is
+// one word is the name of a state, by which podctl judges.
 func redacted(r *redaction.Redactor, status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
-	message, reason := r.Text(status.GetMessage()), r.Text(status.GetReason())
+	message, reason := r.Text(status.GetMessage()), status.GetReason()
+	if strings.Trim(reason, asciiLetters) != "" {
+		reason = r.Text(reason)
+	}
 	if message == status.GetMessage() && reason == status.GetReason() {
 		return status
 	}

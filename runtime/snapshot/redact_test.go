@@ -6,30 +6,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestWithholdIsForPodctlsOwn: messages are withheld of containers that podctl made, and of all
-// where a journal cannot be read. Another tool's are told, and no message stays none.
-func TestWithholdIsForPodctlsOwn(t *testing.T) {
-	own := map[string]string{criconfig.AnnotationContainerSpecHash: "x"}
-	for name, c := range map[string]struct {
-		annotations map[string]string
-		unreadable  bool
-		said, want  string
-	}{
-		"podctl's":             {own, false, "words", redaction.Withheld},
-		"podctl's, and silent": {own, false, "", ""},
-		"a kubelet's":          {nil, false, "words", "words"},
-		"a damaged journal":    {nil, true, "words", redaction.Withheld},
-	} {
-		status := &runtimeapi.ContainerStatus{Annotations: c.annotations, Message: c.said, Reason: "Error"}
-		s := &Pod{Journal: &state.Journal{Unreadable: c.unreadable}, Containers: []Container{{Status: status, LastWords: c.said}}}
-		s.Withhold()
-		got := s.Containers[0]
-		if got.LastWords != c.want || got.Status.GetMessage() != c.want || got.Status.GetReason() != "Error" || status.GetMessage() != c.said {
-			t.Errorf("%s: %q %q", name, got.LastWords, got.Status)
-		}
+// TestReasonsStay: a state that is named like a Secret's value stays a state; what else a runtime
+// gives as a reason is redacted.
+func TestReasonsStay(t *testing.T) {
+	s := &Pod{Containers: []Container{
+		{Status: &runtimeapi.ContainerStatus{Reason: "OOMKilled", Message: "was OOMKilled"}},
+		{Status: &runtimeapi.ContainerStatus{Reason: "it was OOMKilled"}},
+	}}
+	s.Redact(redaction.New([]byte("OOMKilled")))
+	if got := s.Containers[0].Status; got.Reason != "OOMKilled" || got.Message != "was (secret)" {
+		t.Errorf("%q, %q", got.Reason, got.Message)
+	}
+	if got := s.Containers[1].Status.Reason; got != "it was (secret)" {
+		t.Errorf("%q", got)
 	}
 }

@@ -1,0 +1,35 @@
+package snapshot
+
+import (
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestWithholdIsForPodctlsOwn: messages are withheld of containers that podctl made, and of all
+// where a journal cannot be read. Another tool's are told, and no message stays none.
+func TestWithholdIsForPodctlsOwn(t *testing.T) {
+	own := map[string]string{criconfig.AnnotationContainerSpecHash: "x"}
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		unreadable  bool
+		said, want  string
+	}{
+		"podctl's":             {own, false, "words", redaction.Withheld},
+		"podctl's, and silent": {own, false, "", ""},
+		"a kubelet's":          {nil, false, "words", "words"},
+		"a damaged journal":    {nil, true, "words", redaction.Withheld},
+	} {
+		status := &runtimeapi.ContainerStatus{Annotations: c.annotations, Message: c.said, Reason: "Error"}
+		s := &Pod{Journal: &state.Journal{Unreadable: c.unreadable}, Containers: []Container{{Status: status, LastWords: c.said}}}
+		s.Withhold()
+		got := s.Containers[0]
+		if got.LastWords != c.want || got.Status.GetMessage() != c.want || got.Status.GetReason() != "Error" || status.GetMessage() != c.said {
+			t.Errorf("%s: %q %q", name, got.LastWords, got.Status)
+		}
+	}
+}
