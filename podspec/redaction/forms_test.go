@@ -1,8 +1,12 @@
 package redaction
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
+	"mime/quotedprintable"
+	"strings"
 	"testing"
 )
 
@@ -65,5 +69,38 @@ func TestWordsOfTextsStayReadable(t *testing.T) {
 func TestBlanksAreNoValue(t *testing.T) {
 	if r := of("        ", " \n ab\t\n", "abc        "); r != nil {
 		t.Errorf("%q", r.Text("         ab        "))
+	}
+}
+
+// TestMoreFormsOfValues: lists of bytes, quoted-printable, and characters that are not seen.
+func TestMoreFormsOfValues(t *testing.T) {
+	for _, secret := range []string{odd, "hunt=r22", "kJ8vQ2mX9pLw4RtY7bNc"} {
+		var qp bytes.Buffer
+		w := quotedprintable.NewWriter(&qp)
+		if _, err := w.Write([]byte("it is a longer line, so that it is broken: " + secret + secret)); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		braces := strings.NewReplacer("ü", `\u{fc}`, "é", `\u{0000e9}`, "\x00", `\u{0}`, `\`, `\\`)
+		for name, form := range map[string]string{
+			"decimal": fmt.Sprint([]byte(secret)), "Go": fmt.Sprintf("%#v", []byte(secret)), "hex, blanks": fmt.Sprintf("% x", secret),
+			"hex, colons": strings.ReplaceAll(fmt.Sprintf("% X", secret), " ", ":"), "braces": braces.Replace(secret),
+			"JSON": strings.ReplaceAll(fmt.Sprint([]byte(secret)), " ", ",\n  "), "quoted-printable": qp.String(),
+		} {
+			got := of(secret).Text("at 12:30:59 it was " + form + " of 3 4")
+			if !strings.Contains(got, Hidden) || !strings.HasPrefix(got, "at 12:30:59 it ") || !strings.HasSuffix(got, " of 3 4") || leftOf(secret, got) != "" ||
+				strings.Contains(got, fmt.Sprintf("% x", secret[1:5])) || strings.Contains(got, strings.Trim(fmt.Sprint([]byte(secret[1:5])), "[]")) {
+				t.Errorf("%s: %q\n  is %q", name, form, got)
+			}
+		}
+		if len(secret) < piece {
+			continue
+		}
+		runes := []rune(secret)
+		for name, between := range map[string]string{"zero width": "\u200b", "joiner": "\u2060", "colour": "\x1b[1;31m", "quoted colour": `\x1b[0m`} {
+			form := string(runes[:7]) + between + string(runes[7:9]) + between + string(runes[9:])
+			if got := of(secret).Text("it was " + form + "."); leftOf(secret, got) != "" {
+				t.Errorf("%s: %q\n  is %q", name, form, got)
+			}
+		}
 	}
 }

@@ -23,7 +23,11 @@ type scan struct {
 // read searches a view, what it reads once its escapes are undone, and what the encodings
 // in it stand for.
 func (s *scan) read(v view, encoded int) {
+	if mail, changed := v.quotedPrintable(); changed {
+		s.levels(mail, 0)
+	}
 	v = s.levels(v, 1)
+	v.lists(s.search)
 	if encoded == 0 {
 		return
 	}

@@ -136,7 +136,7 @@ func backslash(rest []byte) ([]byte, int) {
 func utf16Escape(rest []byte) ([]byte, int) {
 	code, ok := number(rest, 2, 4, 16)
 	if !ok {
-		return nil, 0
+		return bracedEscape(rest)
 	}
 	r := rune(code) //nolint:gosec // it has four digits
 	if utf16.IsSurrogate(r) && len(rest) >= 12 && rest[6] == '\\' && rest[7] == 'u' {
@@ -145,6 +145,19 @@ func utf16Escape(rest []byte) ([]byte, int) {
 		}
 	}
 	return utf8.AppendRune(nil, r), 6
+}
+
+// bracedEscape decodes the escape of JavaScript and Rust, up to eight digits in braces.
+func bracedEscape(rest []byte) ([]byte, int) {
+	end := bytes.IndexByte(rest[:min(len(rest), 12)], '}')
+	if end < 4 || rest[2] != '{' {
+		return nil, 0
+	}
+	code, ok := number(rest, 3, end-3, 16)
+	if !ok {
+		return nil, 0
+	}
+	return utf8.AppendRune(nil, rune(code)), end + 1 //nolint:gosec // what is no rune becomes the replacement
 }
 
 // longestEntity is the longest entity of HTML that is decoded, in bytes.
@@ -206,11 +219,40 @@ func isWord(c byte) bool {
 }
 
 // bare is the view without what is lost or changed on the way of a text: white space,
-// the plus that stands for a blank in URLs, control characters, and bytes that are no text.
+// the plus that stands for a blank in URLs, control characters and what is not seen, sequences
+// that colour terminals, and bytes that are no text.
 func (v view) bare() view {
+	var sequence terminalSequence
 	return v.without(func(r rune) bool {
-		return r == '+' || r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r)
+		return sequence.has(r) || r == '+' || r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 	})
+}
+
+// terminalSequence tells how far a text is in a control sequence of ECMA-48: ESC, a bracket,
+// digits and marks, and one character that ends it.
+type terminalSequence int
+
+const (
+	noSequence terminalSequence = iota
+	afterEscape
+	inSequence
+)
+
+// has reports whether the next character is within a sequence.
+func (s *terminalSequence) has(r rune) bool {
+	switch {
+	case r == '\x1b':
+		*s = afterEscape
+		return true
+	case *s == afterEscape && r == '[':
+		*s = inSequence
+		return true
+	case *s == inSequence && r >= ' ' && r < '@':
+		return true
+	}
+	ends := *s == inSequence && r >= '@' && r <= '~'
+	*s = noSequence
+	return ends
 }
 
 // joined is the view without white space: an encoding may be wrapped.
