@@ -166,6 +166,7 @@ func yamlDocuments(text string) []*yaml.Node {
 // in the document, and written out they may be far larger than it.
 func (p *parts) node(key string, n *yaml.Node, nesting int) {
 	switch n.Kind {
+	case yaml.DocumentNode: // Its content is walked.
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := n.Content[i]

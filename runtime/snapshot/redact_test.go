@@ -16,10 +16,10 @@ func TestReasonsStay(t *testing.T) {
 		{Status: &runtimeapi.ContainerStatus{Reason: "it was OOMKilled"}},
 	}}
 	s.Redact(redaction.New([]byte("OOMKilled")))
-	if got := s.Containers[0].Status; got.Reason != "OOMKilled" || got.Message != "was (secret)" {
-		t.Errorf("%q, %q", got.Reason, got.Message)
+	if got := s.Containers[0].Status; got.GetReason() != "OOMKilled" || got.GetMessage() != "was (secret)" {
+		t.Errorf("%q, %q", got.GetReason(), got.GetMessage())
 	}
-	if got := s.Containers[1].Status.Reason; got != "it was (secret)" {
+	if got := s.Containers[1].Status.GetReason(); got != "it was (secret)" {
 		t.Errorf("%q", got)
 	}
 }
