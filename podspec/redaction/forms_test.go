@@ -83,13 +83,13 @@ func TestMoreFormsOfValues(t *testing.T) {
 		}
 		braces := strings.NewReplacer("ü", `\u{fc}`, "é", `\u{0000e9}`, "\x00", `\u{0}`, `\`, `\\`)
 		for name, form := range map[string]string{
-			"decimal": fmt.Sprint(raw), "Go": fmt.Sprintf("%#v", raw), "hex, blanks": fmt.Sprintf("% x", secret),
+			"decimal": fmt.Sprintf("%d", raw), "Go": fmt.Sprintf("%#v", raw), "hex, blanks": fmt.Sprintf("% x", secret),
 			"hex, colons": strings.ReplaceAll(fmt.Sprintf("% X", secret), " ", ":"), "braces": braces.Replace(secret),
-			"JSON": strings.ReplaceAll(fmt.Sprint(raw), " ", ",\n  "), "quoted-printable": qp.String(),
+			"JSON": strings.ReplaceAll(fmt.Sprintf("%d", raw), " ", ",\n  "), "quoted-printable": qp.String(),
 		} {
 			got := of(secret).Text("at 12:30:59 it was " + form + " of 3 4")
 			if !strings.Contains(got, Hidden) || !strings.HasPrefix(got, "at 12:30:59 it ") || !strings.HasSuffix(got, " of 3 4") || leftOf(secret, got) != "" ||
-				strings.Contains(got, fmt.Sprintf("% x", secret[1:5])) || strings.Contains(got, strings.Trim(fmt.Sprint(raw[1:5]), "[]")) {
+				strings.Contains(got, fmt.Sprintf("% x", secret[1:5])) || strings.Contains(got, strings.Trim(fmt.Sprintf("%d", raw[1:5]), "[]")) {
 				t.Errorf("%s: %q\n  is %q", name, form, got)
 			}
 		}
