@@ -67,6 +67,16 @@ func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
 	return podspec.NewDigestKey(secret), nil
 }
 
+// knownKey is the stored key; nil also where it cannot be used, which whoever makes digests
+// reports.
+func (l Layout) knownKey() *podspec.DigestKey {
+	key, err := l.StoredDigestKey()
+	if err != nil {
+		return nil
+	}
+	return key
+}
+
 func newKey() ([]byte, error) {
 	secret := make([]byte, digestKeyBytes)
 	if _, err := rand.Read(secret); err != nil {

@@ -44,9 +44,10 @@ func (l Layout) Journals() ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	key := l.knownKey()
 	entries := make([]Entry, 0, len(uids))
 	for _, uid := range uids {
-		j, err := l.Pod(uid).ReadJournal()
+		j, err := l.Pod(uid).readJournal(key)
 		entries = append(entries, Entry{UID: uid, Journal: j, Err: err})
 	}
 	return entries, nil

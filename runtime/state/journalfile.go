@@ -13,6 +13,7 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -53,6 +54,12 @@ func (p Pod) ReadJournal() (*Journal, error) {
 	if err := firstError(p.check(), p.layout.check()); err != nil {
 		return nil, err
 	}
+	return p.readJournal(p.layout.knownKey())
+}
+
+// readJournal is ReadJournal where the state directory was looked at and its key read: once
+// for all journals, if many are read.
+func (p Pod) readJournal(key *podspec.DigestKey) (*Journal, error) {
 	text, err := readRegular(p.JournalFile(), journalMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,11 +77,6 @@ func (p Pod) ReadJournal() (*Journal, error) {
 	}
 	if err != nil {
 		return nil, &JournalError{Path: p.JournalFile(), Err: err}
-	}
-	key, err := p.layout.StoredDigestKey()
-	if err != nil {
-		// Whoever makes digests says what is wrong with it.
-		key = nil
 	}
 	j.Applied.UseKey(key)
 	j.upgradeDigests()
