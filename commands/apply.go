@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -123,7 +124,7 @@ type applier struct {
 	several bool
 	saved   savedPlans
 	// changed says of pods how their source files differ from what is applied.
-	changed map[plan.PodRef]string
+	changed map[model.PodRef]string
 }
 
 func (a *applier) run(ctx context.Context, pods []*podspec.Desired) error {
@@ -138,8 +139,8 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	}
 	began := a.g.env.Now()
 	opts := a.options()
-	if text := a.changed[plan.RefOf(d.Pod)]; text != "" {
-		opts.Report(a.warning(plan.RefOf(d.Pod), text))
+	if text := a.changed[model.RefOf(d.Pod)]; text != "" {
+		opts.Report(a.warning(model.RefOf(d.Pod), text))
 	}
 	if a.saved != nil {
 		saved, err := a.saved.of(d)
@@ -183,7 +184,7 @@ func (a *applier) remarksTo(report func(runtime.Event)) func(*plan.Plan) {
 }
 
 // warning tells of something that is no step's.
-func (a *applier) warning(pod plan.PodRef, text string) runtime.Event {
+func (a *applier) warning(pod model.PodRef, text string) runtime.Event {
 	return runtime.Event{Kind: runtime.Warning, Pod: pod, Time: a.g.env.Now(), Detail: text}
 }
 
@@ -197,7 +198,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *runtime.Outcome, err err
 	}
 	p := outcome.Plan
 	if a.o.output != "json" {
-		a.g.print("pod %s %s", plan.RefOf(d.Pod), a.verdict(p, began))
+		a.g.print("pod %s %s", model.RefOf(d.Pod), a.verdict(p, began))
 	}
 	if a.o.exitCode && a.o.wait == "" && !p.Complete {
 		return withCode(exitNotYet)

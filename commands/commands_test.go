@@ -23,6 +23,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -187,7 +188,7 @@ func TestExitCodes(t *testing.T) {
 func TestPlanView(t *testing.T) {
 	until := time.Date(2026, 5, 4, 12, 4, 40, 0, time.Local)
 	p := &plan.Plan{
-		Pod: plan.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99bbcccc",
+		Pod: model.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99bbcccc",
 		Steps: []plan.Step{
 			{ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5", Message: "absent"},
 			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},

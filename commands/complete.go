@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Completion answers from the journals alone: a shell waits for it, so no runtime
@@ -155,7 +155,7 @@ func (g *globals) podNames(typed string) []string {
 			names = append(names, d.Pod.Name)
 		}
 		if d.Pod.Namespace != g.namespace || strings.Contains(typed, "/") {
-			names = append(names, plan.RefOf(d.Pod).String())
+			names = append(names, model.RefOf(d.Pod).String())
 		}
 	}
 	return starting(names, typed)

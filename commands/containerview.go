@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func (v *podView) containerHeader() []string {
@@ -88,5 +88,5 @@ func (v *podView) stateAge(s *v1.ContainerStatus) string {
 // shortContainerID is the id of a status, which names the runtime, as people read it.
 func shortContainerID(id string) string {
 	_, id, _ = strings.Cut(id, "://")
-	return plan.ShortID(id)
+	return model.ShortID(id)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -89,7 +90,7 @@ func (o *deleteOptions) planning() plan.Options {
 
 func (g *globals) planDeletion(ctx context.Context, engine *runtime.Engine, o *deleteOptions, pods []*podspec.Desired) error {
 	var plans []*plan.Plan
-	unknown := inTurn(ctx, refs(pods), func(ref plan.PodRef) error {
+	unknown := inTurn(ctx, refs(pods), func(ref model.PodRef) error {
 		p, err := engine.PlanDeletion(ctx, ref, o.planning())
 		if err == nil {
 			plans = append(plans, p)
@@ -111,11 +112,11 @@ type deleter struct {
 	g      *globals
 	o      *deleteOptions
 	engine *runtime.Engine
-	pods   []plan.PodRef
+	pods   []model.PodRef
 	report func(runtime.Event)
 }
 
-func newDeleter(g *globals, engine *runtime.Engine, o *deleteOptions, pods []plan.PodRef) *deleter {
+func newDeleter(g *globals, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef) *deleter {
 	return &deleter{g: g, o: o, engine: engine, pods: pods, report: g.progress(len(pods) > 1)}
 }
 
@@ -125,10 +126,10 @@ func (d *deleter) run(ctx context.Context) error {
 		// The last pod that uses a claim takes it along, and there has to be a last one.
 		atATime = 1
 	}
-	return together(ctx, sideBySide(d.pods, atATime, func(ref plan.PodRef) error { return d.one(ctx, ref) }))
+	return together(ctx, sideBySide(d.pods, atATime, func(ref model.PodRef) error { return d.one(ctx, ref) }))
 }
 
-func (d *deleter) one(ctx context.Context, ref plan.PodRef) error {
+func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
 	outcome, err := d.engine.Delete(ctx, ref, runtime.Options{Options: d.o.planning(), Report: d.report})
 	if err != nil {
 		return leftOver(outcome, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -76,7 +77,7 @@ func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []str
 }
 
 func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *describeOptions, d *podspec.Desired, pod *v1.Pod) error {
-	h, err := engine.History(plan.RefOf(pod))
+	h, err := engine.History(model.RefOf(pod))
 	if err != nil {
 		g.note("note: %v", err)
 		h = &state.History{}
@@ -246,8 +247,8 @@ func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus)
 	v.field(2, "Restart Count", "%d", s.RestartCount)
 	v.optional("Limits", resourcesText(ref.Resources.Limits))
 	v.optional("Requests", resourcesText(ref.Resources.Requests))
-	for _, t := range plan.ProbeTypes() {
-		if p := plan.ProbeOf(ref.Container, t); p != nil {
+	for _, t := range model.ProbeTypes() {
+		if p := model.ProbeOf(ref.Container, t); p != nil {
 			v.field(2, t.Title(), "%s", probeText(p))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -121,7 +121,7 @@ func (v *description) events(h *state.History, pod *v1.Pod) {
 		}
 		object := e.Container
 		if object == "" {
-			object = plan.RefOf(pod).Name
+			object = model.RefOf(pod).Name
 		}
 		lines = append(lines, fmt.Sprintf("%-8s %-22s %-20s %-12s %s", e.Type, e.Reason, seenText(v.now, e), object, e.Message))
 	}

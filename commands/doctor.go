@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/doctor"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 type doctorOptions struct {
@@ -60,7 +60,7 @@ func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
 	facts.Redact(g.redacted().Text)
 	checks := doctor.Examine(facts)
 	doc := doctorDocument{
-		APIVersion: plan.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: version,
+		APIVersion: model.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: version,
 		CanRunPods: doctor.CanRun(checks), Checks: checks, Facts: facts,
 	}
 	if err := g.showDoctor(o, &doc); err != nil {

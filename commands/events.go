@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -63,7 +63,7 @@ func runEvents(ctx context.Context, g *globals, o *eventsOptions, args []string)
 
 // eventEntry is one event in `events -o json`.
 type eventEntry struct {
-	Pod plan.PodRef `json:"pod"`
+	Pod model.PodRef `json:"pod"`
 	state.PodEvent
 }
 
@@ -99,7 +99,7 @@ func (g *globals) events(o *eventsOptions, names []string) ([]eventEntry, error)
 }
 
 // picks tells whether a pod is asked for, and by which name.
-func (g *globals) picks(o *eventsOptions, names []string, ref plan.PodRef) (string, bool) {
+func (g *globals) picks(o *eventsOptions, names []string, ref model.PodRef) (string, bool) {
 	if len(names) == 0 {
 		return "", o.allNamespaces || ref.Namespace == g.namespace
 	}

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func newExport(g *globals) *cobra.Command {
@@ -50,7 +50,7 @@ func (g *globals) export(pod *v1.Pod, output string) error {
 		g.note("note: %s", text)
 	}
 	if len(obstacles) > 0 {
-		g.note("pod %s cannot be taken over as it is (docs/kubernetes.md)", plan.RefOf(pod))
+		g.note("pod %s cannot be taken over as it is (docs/kubernetes.md)", model.RefOf(pod))
 		return withCode(exitNotYet)
 	}
 	return nil

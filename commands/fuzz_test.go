@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -21,7 +22,7 @@ func FuzzSavedPlan(f *testing.F) {
 		f.Fatal(err, m.Err())
 	}
 	d := m.Pods[0]
-	in := &plan.Input{Pod: plan.RefOf(d.Pod), Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
+	in := &plan.Input{Pod: model.RefOf(d.Pod), Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 	made := plan.Make(in)
 	kept := *in
 	kept.Options.KeepBasis = true

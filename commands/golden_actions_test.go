@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -209,7 +210,7 @@ func (r *goldenRow) finished() bool {
 func (r *goldenRow) diffTerminated(p *plan.Plan) string {
 	want := &goldenActions{}
 	for i := range r.CRI.Containers {
-		if r.CRI.Containers[i].State == string(plan.Running) {
+		if r.CRI.Containers[i].State == string(model.Running) {
 			want.KillTargets.Containers = append(want.KillTargets.Containers, r.CRI.Containers[i].ID)
 		}
 	}

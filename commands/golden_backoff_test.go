@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -37,8 +38,8 @@ type recordedExit struct {
 const decisionLead = 50 * time.Millisecond
 
 // fold replays the exits as podctl's journal does, start by start.
-func (r *goldenBackoff) fold() plan.Backoff {
-	var b plan.Backoff
+func (r *goldenBackoff) fold() model.Backoff {
+	var b model.Backoff
 	for i := 1; i < len(r.Exits); i++ {
 		b = b.Advance(time.Unix(0, r.Exits[i-1].FinishedAt), time.Unix(0, r.Exits[i].StartedAt).Add(-decisionLead))
 	}

@@ -13,7 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // goldenRow is a recorded situation of a real kubelet, in the form of its own
@@ -73,7 +73,7 @@ type object = map[string]any
 // snapshot writes the situation as `podctl snapshot` would.
 func (r *goldenRow) snapshot() object {
 	doc := object{
-		"apiVersion": plan.APIVersion, "kind": "Snapshot",
+		"apiVersion": model.APIVersion, "kind": "Snapshot",
 		"takenAt": time.Unix(0, r.Now).UTC().Format(time.RFC3339Nano),
 		"runtime": object{"name": "containerd", "version": "2.4.2"},
 		"probes":  r.probes(),

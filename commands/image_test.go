@@ -9,16 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func TestImageView(t *testing.T) {
 	hex := strings.Repeat("0123456789abcdef", 4)
-	pod := func(name string) plan.PodRef { return plan.PodRef{Namespace: "default", Name: name} }
+	pod := func(name string) model.PodRef { return model.PodRef{Namespace: "default", Name: name} }
 	images := []*runtime.Image{
 		{
 			ID: "sha256:" + hex, Tags: []string{"r.local/a:1", "r.local/a:2"}, Digests: []string{"r.local/a@sha256:" + hex, "r.local/b@sha256:" + hex},
-			Size: 1000, UsedBy: []runtime.ImageUser{{Pod: pod("web"), Container: "x"}, {Pod: pod("web"), Container: "y"}}, NamedBy: []plan.PodRef{pod("job")},
+			Size: 1000, UsedBy: []runtime.ImageUser{{Pod: pod("web"), Container: "x"}, {Pod: pod("web"), Container: "y"}}, NamedBy: []model.PodRef{pod("job")},
 		},
 		{ID: "sha256:" + hex, Pinned: true},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // imageView writes images: a line for each name of each.
@@ -81,7 +81,7 @@ func (v *imageView) row(img *runtime.Image, repository, tag, digest string) []st
 	if !v.digests {
 		digest = shortDigest(digest)
 	}
-	id := plan.ShortID(strings.TrimPrefix(img.ID, "sha256:"))
+	id := model.ShortID(strings.TrimPrefix(img.ID, "sha256:"))
 	return []string{
 		cmp.Or(repository, noValue), cmp.Or(tag, noValue), cmp.Or(digest, noValue), id, humanSize(int64(img.Size)), usersText(img),
 	}
@@ -115,7 +115,7 @@ func usersText(img *runtime.Image) string {
 func shortDigest(digest string) string {
 	algorithm, digits, found := strings.Cut(digest, ":")
 	if !found {
-		return plan.ShortID(digest)
+		return model.ShortID(digest)
 	}
-	return algorithm + ":" + plan.ShortID(digits)
+	return algorithm + ":" + model.ShortID(digits)
 }

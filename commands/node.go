@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/node"
-	"github.com/podctl/podctl/runtime/plan"
 )
 
 type nodeOptions struct {
@@ -166,7 +166,7 @@ func (g *globals) showNode(o *nodeOptions, s *node.Status) error {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`
 			*node.Status
-		}{plan.APIVersion, "NodeStatus", s}
+		}{model.APIVersion, "NodeStatus", s}
 		if err := writeDocument(g.env.Out, o.output, doc); err != nil {
 			return err
 		}

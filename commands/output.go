@@ -7,7 +7,7 @@ import (
 
 	units "github.com/docker/go-units"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // outputFlag is -o: text for people, or a versioned document.
@@ -66,5 +66,5 @@ func listDocument[T any](kind string, items []T) any {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Items      []T    `json:"items"`
-	}{plan.APIVersion, kind, items}
+	}{model.APIVersion, kind, items}
 }

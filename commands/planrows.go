@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -38,7 +39,7 @@ func (v *planView) sandboxRows(p *plan.Plan) []planRow {
 		return []planRow{{symbol: symbolStop, name: "sandbox", action: action, comment: p.Steps[stop].Message}}
 	}
 	if old := find(p, plan.RemoveSandbox, ""); old != nil {
-		return []planRow{{symbol: symbolStop, name: "sandbox " + plan.ShortID(old.SandboxID), action: "remove", comment: old.Message}}
+		return []planRow{{symbol: symbolStop, name: "sandbox " + model.ShortID(old.SandboxID), action: "remove", comment: old.Message}}
 	}
 	return nil
 }

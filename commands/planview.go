@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -57,7 +58,7 @@ func (v *planView) write(p *plan.Plan) error {
 func (v *planView) header(p *plan.Plan) string {
 	parts := []string{"Pod " + p.Pod.String(), strings.TrimSpace(p.Runtime.Name + " " + strings.TrimPrefix(p.Runtime.Version, "v"))}
 	if p.SandboxID != "" && !p.CreateSandbox {
-		parts = append(parts, "sandbox "+plan.ShortID(p.SandboxID)+sandboxIPs(p))
+		parts = append(parts, "sandbox "+model.ShortID(p.SandboxID)+sandboxIPs(p))
 	}
 	return v.paint.bold(printableLine(strings.Join(parts, " · ")))
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/probe"
 )
 
@@ -82,7 +82,7 @@ func knownContainer(d *podspec.Desired, name string) error {
 		return nil
 	}
 	if _, ok := podspec.FindContainer(d.Pod, name); !ok {
-		return fmt.Errorf("pod %s has no container %q", plan.RefOf(d.Pod), name)
+		return fmt.Errorf("pod %s has no container %q", model.RefOf(d.Pod), name)
 	}
 	return nil
 }
@@ -159,9 +159,9 @@ func probeCode(reports []runtime.ProbeReport) int {
 	code := exitOK
 	for i := range reports {
 		switch r := &reports[i]; {
-		case r.Verdict() == plan.ProbeFailure:
+		case r.Verdict() == model.ProbeFailure:
 			return exitProbeFailed
-		case r.Verdict() == plan.ProbeUnknown:
+		case r.Verdict() == model.ProbeUnknown:
 			code = exitNotYet
 		}
 	}
@@ -170,19 +170,19 @@ func probeCode(reports []runtime.ProbeReport) int {
 
 // probeEntry is one probe in `probe -o json`.
 type probeEntry struct {
-	Pod                 plan.PodRef    `json:"pod"`
-	Container           string         `json:"container"`
-	ContainerID         string         `json:"containerID,omitempty"`
-	Type                plan.ProbeType `json:"type"`
-	Handler             string         `json:"handler,omitempty"`
-	Verdict             string         `json:"verdict"`
-	Message             string         `json:"message,omitempty"`
-	LatencyMicroseconds int64          `json:"latencyMicroseconds,omitempty"`
-	Counted             bool           `json:"counted"`
+	Pod                 model.PodRef    `json:"pod"`
+	Container           string          `json:"container"`
+	ContainerID         string          `json:"containerID,omitempty"`
+	Type                model.ProbeType `json:"type"`
+	Handler             string          `json:"handler,omitempty"`
+	Verdict             string          `json:"verdict"`
+	Message             string          `json:"message,omitempty"`
+	LatencyMicroseconds int64           `json:"latencyMicroseconds,omitempty"`
+	Counted             bool            `json:"counted"`
 	// Result is the folded verdict, after Run equal ones of Threshold.
-	Result    plan.ProbeResult `json:"result"`
-	Run       int32            `json:"run"`
-	Threshold int32            `json:"threshold"`
+	Result    model.ProbeResult `json:"result"`
+	Run       int32             `json:"run"`
+	Threshold int32             `json:"threshold"`
 }
 
 func probeDocument(reports []runtime.ProbeReport) any {

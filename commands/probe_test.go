@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/probe"
 )
 
 // TestCountText: the count is that of equal verdicts in a row, whatever the probe counts as.
 func TestCountText(t *testing.T) {
 	fails, passes := probe.Result{Verdict: probe.Failure}, probe.Result{Verdict: probe.Success}
-	first := plan.ProbeRecord{Result: plan.ProbeFailure, Last: plan.ProbeFailure, Run: 1}
-	running := plan.ProbeRecord{Result: plan.ProbeSuccess, Last: plan.ProbeSuccess, Run: 7}
+	first := model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, Run: 1}
+	running := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 7}
 	for name, c := range map[string]struct {
 		report runtime.ProbeReport
 		want   string
@@ -22,7 +22,7 @@ func TestCountText(t *testing.T) {
 		"readiness, first failure":   {runtime.ProbeReport{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
 		"passes as often as before":  {runtime.ProbeReport{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1"},
 		"a failure that is too soon": {runtime.ProbeReport{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)"},
-		"liveness that has failed":   {runtime.ProbeReport{Result: fails, Record: plan.ProbeRecord{Result: plan.ProbeFailure, Last: plan.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
+		"liveness that has failed":   {runtime.ProbeReport{Result: fails, Record: model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
 	} {
 		c.report.Asked = c.want != "-" || name == "unknown"
 		if got := countText(&c.report); got != c.want {
@@ -34,15 +34,15 @@ func TestCountText(t *testing.T) {
 // TestNothingWaitsForAFailedStartup: probes that wait for a startup probe which has failed
 // are not asked any more, and nobody waits for them.
 func TestNothingWaitsForAFailedStartup(t *testing.T) {
-	failed := plan.ProbeRecord{Result: plan.ProbeFailure, Last: plan.ProbeFailure, Run: 2}
-	readiness := runtime.ProbeReport{Container: "a", ContainerID: "1", Type: plan.Readiness, Threshold: 1}
+	failed := model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, Run: 2}
+	readiness := runtime.ProbeReport{Container: "a", ContainerID: "1", Type: model.Readiness, Threshold: 1}
 	for name, c := range map[string]struct {
 		startup runtime.ProbeReport
 		want    bool
 	}{
-		"failed":               {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: plan.Startup, Threshold: 2, Record: failed}, true},
-		"failed once of twice": {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: plan.Startup, Threshold: 3, Record: failed}, false},
-		"another container's":  {runtime.ProbeReport{Container: "b", ContainerID: "2", Type: plan.Startup, Threshold: 2, Record: failed}, false},
+		"failed":               {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 2, Record: failed}, true},
+		"failed once of twice": {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 3, Record: failed}, false},
+		"another container's":  {runtime.ProbeReport{Container: "b", ContainerID: "2", Type: model.Startup, Threshold: 2, Record: failed}, false},
 	} {
 		reports := []runtime.ProbeReport{c.startup, readiness}
 		if got := neverAsked(reports, &readiness); got != c.want {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // prober asks the probes of several pods: once, until they are decided, or for
@@ -87,8 +87,8 @@ func endsAll(reports []runtime.ProbeReport, err error) bool {
 // neverAsked tells that a probe waits for the startup probe of its container, which has failed.
 func neverAsked(reports []runtime.ProbeReport, r *runtime.ProbeReport) bool {
 	return slices.ContainsFunc(reports, func(other runtime.ProbeReport) bool {
-		return other.Pod == r.Pod && other.Container == r.Container && other.Type == plan.Startup &&
-			other.Decided() && other.Record.Result == plan.ProbeFailure
+		return other.Pod == r.Pod && other.Container == r.Container && other.Type == model.Startup &&
+			other.Decided() && other.Record.Result == model.ProbeFailure
 	})
 }
 
@@ -129,7 +129,7 @@ func (p *prober) redraw(reports []runtime.ProbeReport) error {
 // round asks the probes of every pod. One that cannot be observed keeps no other from being
 // asked; with its error there are the reports of the others.
 func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtime.ProbeReport, error) {
-	opts.Container, opts.Type = p.o.container, plan.ProbeType(p.o.kind)
+	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
 	var reports []runtime.ProbeReport
 	err := inTurn(ctx, p.pods, func(d *podspec.Desired) error {
 		var found []runtime.ProbeReport
@@ -171,7 +171,7 @@ func decidedCode(reports []runtime.ProbeReport) int {
 		switch r := &reports[i]; {
 		case !r.Decided():
 			code = exitNotYet
-		case r.Record.Result == plan.ProbeFailure:
+		case r.Record.Result == model.ProbeFailure:
 			return exitProbeFailed
 		}
 	}

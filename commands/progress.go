@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -99,10 +100,10 @@ func detail(text string) string {
 
 // eventDocument is one line of `apply -o json`.
 type eventDocument struct {
-	APIVersion string      `json:"apiVersion"`
-	Kind       string      `json:"kind"`
-	Time       time.Time   `json:"time"`
-	Pod        plan.PodRef `json:"pod"`
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Time       time.Time    `json:"time"`
+	Pod        model.PodRef `json:"pod"`
 	// Type is Started, Progress, Done, Failed, Skipped or Warning.
 	Type   string     `json:"type"`
 	Step   *plan.Step `json:"step,omitempty"`
@@ -114,7 +115,7 @@ type eventDocument struct {
 // writeEvent prints an event as one line of JSON.
 func (g *globals) writeEvent(ev runtime.Event) {
 	doc := eventDocument{
-		APIVersion: plan.APIVersion, Kind: "Event", Time: ev.Time, Pod: ev.Pod, Type: string(ev.Kind),
+		APIVersion: model.APIVersion, Kind: "Event", Time: ev.Time, Pod: ev.Pod, Type: string(ev.Kind),
 		Step: ev.Step, Millis: ev.Took.Milliseconds(), Detail: ev.Detail,
 	}
 	if ev.Err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 type pruneOptions struct {
@@ -153,11 +153,11 @@ func (o *pruneOptions) document(garbage []runtime.Garbage) any {
 		Kind       string            `json:"kind"`
 		Removed    bool              `json:"removed"`
 		Items      []runtime.Garbage `json:"items"`
-	}{plan.APIVersion, "GarbageList", !o.dryRun, garbage}
+	}{model.APIVersion, "GarbageList", !o.dryRun, garbage}
 }
 
 // podText names a pod, by its uid when nobody knows its name any more. A claim has none.
-func podText(ref plan.PodRef) string {
+func podText(ref model.PodRef) string {
 	if ref.Name == "" {
 		return cmp.Or(string(ref.UID), "-")
 	}
@@ -185,7 +185,7 @@ func garbageText(one *runtime.Garbage) string {
 	case runtime.GarbageContainer:
 		return fmt.Sprintf("container %s, attempt %d", one.Name, one.Attempt)
 	case runtime.GarbageSandbox:
-		return "sandbox " + plan.ShortID(one.ID)
+		return "sandbox " + model.ShortID(one.ID)
 	case runtime.GarbageFiles:
 		return "volumes and files"
 	case runtime.GarbageLogs:

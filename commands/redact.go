@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // newRedactor returns a redactor of the Secrets of pods, those before a change too. The names of
@@ -30,7 +30,7 @@ func newRedactor(applied []runtime.AppliedPod, others ...*podspec.Desired) *reda
 	for _, d := range others {
 		values = append(values, d.Objects.SecretValues()...)
 		if d.Pod != nil {
-			names = append(names, plan.RefOf(d.Pod).String())
+			names = append(names, model.RefOf(d.Pod).String())
 		}
 	}
 	return redaction.New(values...).Keeping(names...)

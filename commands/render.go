@@ -10,7 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 type renderOptions struct {
@@ -79,7 +79,7 @@ func (g *globals) criDocument(pods []*podspec.Desired) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		docs = append(docs, document{plan.APIVersion, "CRIMessages", messages})
+		docs = append(docs, document{model.APIVersion, "CRIMessages", messages})
 	}
 	if len(docs) == 1 {
 		return docs[0], nil
@@ -88,7 +88,7 @@ func (g *globals) criDocument(pods []*podspec.Desired) (any, error) {
 		APIVersion string     `json:"apiVersion"`
 		Kind       string     `json:"kind"`
 		Items      []document `json:"items"`
-	}{plan.APIVersion, "CRIMessagesList", docs}, nil
+	}{model.APIVersion, "CRIMessagesList", docs}, nil
 }
 
 // renderDocument is one pod as it is, several as a v1.List.

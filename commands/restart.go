@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -96,7 +97,7 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 		ref, ok := podspec.FindContainer(d.Pod, name)
 		switch {
 		case !ok:
-			return nil, usagef("pod %s has no container %q; it has %s", plan.RefOf(d.Pod), name, namesOf(d))
+			return nil, usagef("pod %s has no container %q; it has %s", model.RefOf(d.Pod), name, namesOf(d))
 		case ref.Type == podspec.Init || ref.Type == podspec.Ephemeral:
 			return nil, usagef("container %s runs once in the life of its sandbox; only regular containers and sidecars are restarted", name)
 		}
@@ -120,10 +121,10 @@ func stillRuns(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) 
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
 	if !known {
-		return fmt.Errorf("pod %s has no container that was ever started; apply it first", plan.RefOf(d.Pod))
+		return fmt.Errorf("pod %s has no container that was ever started; apply it first", model.RefOf(d.Pod))
 	}
 	if status := &pods[0].Status; runtime.IsOver(status) {
-		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", plan.RefOf(d.Pod), status.Phase)
+		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase)
 	}
 	return nil
 }

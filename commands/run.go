@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -149,7 +150,7 @@ func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *pods
 func (g *globals) removeAfter(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
 	stored := *d
 	stored.Stored = true
-	outcome, err := engine.Delete(context.WithoutCancel(ctx), plan.RefOf(d.Pod), runtime.Options{Only: &stored})
+	outcome, err := engine.Delete(context.WithoutCancel(ctx), model.RefOf(d.Pod), runtime.Options{Only: &stored})
 	if superseded := (*runtime.SupersededError)(nil); errors.As(err, &superseded) && superseded.Deleted {
 		return nil
 	}
@@ -175,5 +176,5 @@ func podCode(pod *v1.Pod) (int, error) {
 	case pod.Status.Phase == v1.PodSucceeded:
 		return exitOK, nil
 	}
-	return exitRunFailed, fmt.Errorf("pod %s %s", plan.RefOf(pod), runtime.Ending(&pod.Status))
+	return exitRunFailed, fmt.Errorf("pod %s %s", model.RefOf(pod), runtime.Ending(&pod.Status))
 }

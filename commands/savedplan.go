@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -45,12 +46,12 @@ func parseSaved(text []byte) (savedPlans, error) {
 		plan.Plan
 		Items []*plan.Plan `json:"items"`
 	}
-	if err := plan.DecodeDocument(text, &doc); err != nil {
+	if err := model.DecodeDocument(text, &doc); err != nil {
 		return nil, err
 	}
 	switch {
-	case doc.APIVersion != plan.APIVersion:
-		return nil, fmt.Errorf("apiVersion is %q, not %s", doc.APIVersion, plan.APIVersion)
+	case doc.APIVersion != model.APIVersion:
+		return nil, fmt.Errorf("apiVersion is %q, not %s", doc.APIVersion, model.APIVersion)
 	case doc.Kind == "Plan":
 		return savedPlans{&doc.Plan}, nil
 	case doc.Kind != "PlanList":
@@ -64,7 +65,7 @@ func parseSaved(text []byte) (savedPlans, error) {
 
 // of finds the plan of a pod.
 func (s savedPlans) of(d *podspec.Desired) (*plan.Plan, error) {
-	ref := plan.RefOf(d.Pod)
+	ref := model.RefOf(d.Pod)
 	for _, p := range s {
 		if p.Pod == ref {
 			return p, nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // sources compares pods, as they were applied, with the files that they came from.
@@ -27,12 +27,12 @@ type sourceFile struct {
 }
 
 // sourceChanges say how the source files of pods have changed since they were applied.
-func sourceChanges(ctx context.Context, pods []*podspec.Desired) map[plan.PodRef]string {
+func sourceChanges(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
 	s := &sources{read: map[string]*sourceFile{}}
-	changes := map[plan.PodRef]string{}
+	changes := map[model.PodRef]string{}
 	for _, d := range pods {
 		if text := s.change(ctx, d); text != "" {
-			changes[plan.RefOf(d.Pod)] = "source: " + d.Source + " " + text
+			changes[model.RefOf(d.Pod)] = "source: " + d.Source + " " + text
 		}
 	}
 	return changes
@@ -55,7 +55,7 @@ func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
 		return fmt.Sprintf("cannot be compared: %v", file.err)
 	}
 	for _, now := range file.pods {
-		if plan.RefOf(now.Pod) == plan.RefOf(d.Pod) {
+		if model.RefOf(now.Pod) == model.RefOf(d.Pod) {
 			return changeOf(d, now)
 		}
 	}

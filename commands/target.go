@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
@@ -243,7 +244,7 @@ func (g *globals) checkNamespace(pods []*podspec.Desired) error {
 	for _, d := range pods {
 		if g.namespaceGiven && d.Pod.Namespace != g.namespace {
 			return usagef("pod %s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
-				plan.RefOf(d.Pod), g.namespace)
+				model.RefOf(d.Pod), g.namespace)
 		}
 	}
 	return nil
@@ -259,10 +260,10 @@ func uidsOf(pods []*podspec.Desired) map[types.UID]bool {
 
 // refs names the pods of a selection; a pod is found by its journal also when
 // its manifest is gone.
-func refs(pods []*podspec.Desired) []plan.PodRef {
-	out := make([]plan.PodRef, 0, len(pods))
+func refs(pods []*podspec.Desired) []model.PodRef {
+	out := make([]model.PodRef, 0, len(pods))
 	for _, d := range pods {
-		out = append(out, plan.RefOf(d.Pod))
+		out = append(out, model.RefOf(d.Pod))
 	}
 	return out
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // usageView shows usage to people, in kubectl's units.
@@ -38,7 +38,7 @@ func (v *usageView) rows(usage []runtime.PodUsage) [][]string {
 	return rows
 }
 
-func (v *usageView) row(pod plan.PodRef, name []string, cpu, memory *uint64, restarts uint32) []string {
+func (v *usageView) row(pod model.PodRef, name []string, cpu, memory *uint64, restarts uint32) []string {
 	row := []string{pod.Name}
 	if v.namespaces {
 		row = []string{pod.Namespace, pod.Name}
@@ -104,7 +104,7 @@ type podMetricsList struct {
 }
 
 type podMetrics struct {
-	Pod plan.PodRef `json:"pod"`
+	Pod model.PodRef `json:"pod"`
 	usageValues
 	Containers []containerMetrics `json:"containers"`
 }
@@ -124,7 +124,7 @@ type usageValues struct {
 }
 
 func metricsDocument(usage []runtime.PodUsage, now time.Time) podMetricsList {
-	doc := podMetricsList{APIVersion: plan.APIVersion, Kind: "PodMetricsList", Timestamp: now.UTC().Round(0), Items: []podMetrics{}}
+	doc := podMetricsList{APIVersion: model.APIVersion, Kind: "PodMetricsList", Timestamp: now.UTC().Round(0), Items: []podMetrics{}}
 	for _, p := range usage {
 		one := podMetrics{Pod: p.Pod, usageValues: usageValues{sum(p, cpuOf), sum(p, memoryOf), podRestarts(p)}, Containers: []containerMetrics{}}
 		for _, c := range p.Containers {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // withUnread is how a command with a thorough selection ends: with what it did, and with the
@@ -53,6 +53,6 @@ func (g *globals) isLost(ctx context.Context, name string, applied []*podspec.De
 	defer cancel()
 	found, err := engine.Foreign(ctx, uidsOf(applied))
 	return err == nil && slices.ContainsFunc(found, func(d *podspec.Desired) bool {
-		return plan.RefOf(d.Pod).String() == name && d.Pod.Annotations[runtime.AnnotationOwner] == runtime.OwnerLost
+		return model.RefOf(d.Pod).String() == name && d.Pod.Annotations[runtime.AnnotationOwner] == runtime.OwnerLost
 	})
 }

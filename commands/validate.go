@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 type validateOptions struct {
@@ -62,7 +62,7 @@ func (g *globals) showProblems(m *podspec.Manifest) {
 		return
 	}
 	for _, d := range m.Pods {
-		g.print("pod %s is valid (%s)", plan.RefOf(d.Pod), d.Source)
+		g.print("pod %s is valid (%s)", model.RefOf(d.Pod), d.Source)
 	}
 	if len(m.Pods) == 0 {
 		g.print("no pod in it")
@@ -75,7 +75,7 @@ func problemsDocument(m *podspec.Manifest) any {
 		Kind       string            `json:"kind"`
 		Problems   []podspec.Problem `json:"problems"`
 		NoEffect   []podspec.Note    `json:"noEffect"`
-	}{plan.APIVersion, "Problems", m.Problems, m.NoEffect}
+	}{model.APIVersion, "Problems", m.Problems, m.NoEffect}
 	if doc.Problems == nil {
 		doc.Problems = []podspec.Problem{}
 	}

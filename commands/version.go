@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // version is set by the build; a build without it says so.
@@ -72,7 +72,7 @@ func runVersion(cmd *cobra.Command, g *globals, o *versionOptions) error {
 
 // clientVersion is what podctl says of itself.
 func clientVersion() versionDocument {
-	doc := versionDocument{APIVersion: plan.APIVersion, Kind: "Version", Version: version, Kubernetes: kubernetesVersion}
+	doc := versionDocument{APIVersion: model.APIVersion, Kind: "Version", Version: version, Kubernetes: kubernetesVersion}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		doc.Go = info.GoVersion
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func newWait(g *globals) *cobra.Command {
@@ -96,7 +96,7 @@ func runWait(cmd *cobra.Command, g *globals, s selection, goal runtime.Goal, arg
 	for i, d := range pods {
 		group.Go(func() {
 			if errs[i] = engine.Await(ctx, d, goal); errs[i] == nil {
-				g.print("pod %s is %s", plan.RefOf(d.Pod), strings.TrimPrefix(string(goal), "condition="))
+				g.print("pod %s is %s", model.RefOf(d.Pod), strings.TrimPrefix(string(goal), "condition="))
 			}
 		})
 	}

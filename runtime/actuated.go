@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -18,7 +19,7 @@ import (
 func (x *execution) noteBegun(before *v1.Pod) {
 	j := x.journal
 	if j.Actuated == nil {
-		j.Actuated = &plan.Actuated{}
+		j.Actuated = &model.Actuated{}
 	}
 	if j.Actuated.Containers == nil {
 		j.Actuated.Containers = map[string]v1.ResourceRequirements{}

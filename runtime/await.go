@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -15,7 +16,7 @@ import (
 func (e *Engine) Await(ctx context.Context, desired *podspec.Desired, goal Goal) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	w := &waiter{e: e, desired: desired, goal: goal, watch: e.watchPod(watching, ref)}
 	for {
 		done, err := w.glance(ctx, ref)
@@ -32,7 +33,7 @@ func (e *Engine) Await(ctx context.Context, desired *podspec.Desired, goal Goal)
 }
 
 // glance asks the probes that are due and looks where the pod is.
-func (w *waiter) glance(ctx context.Context, ref plan.PodRef) (bool, error) {
+func (w *waiter) glance(ctx context.Context, ref model.PodRef) (bool, error) {
 	if w.goal != Deleted {
 		if err := w.probe(ctx); err != nil {
 			return false, err

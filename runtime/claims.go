@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -14,13 +14,13 @@ import (
 // claimUser is a claim of a pod of podctl's.
 type claimUser struct {
 	claim state.Claim
-	pod   plan.PodRef
+	pod   model.PodRef
 }
 
 // claimUsers are the claims of podctl's pods; not counted is
 // one pod. It is an error when nobody can say which claims a pod has: what is removed
 // cannot be had again.
-func (e *Engine) claimUsers(ctx context.Context, except plan.PodRef) ([]claimUser, error) {
+func (e *Engine) claimUsers(ctx context.Context, except model.PodRef) ([]claimUser, error) {
 	applied, unreadable, err := Applied(e.layout)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (e *Engine) claimUsers(ctx context.Context, except plan.PodRef) ([]claimUse
 		pod := other.Desired.Pod
 		for i := range pod.Spec.Volumes {
 			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.UID != except.UID {
-				users = append(users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, plan.RefOf(pod)})
+				users = append(users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, model.RefOf(pod)})
 			}
 		}
 	}
@@ -45,10 +45,10 @@ func (e *Engine) claimUsers(ctx context.Context, except plan.PodRef) ([]claimUse
 
 // userOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
 // one may lie in another claim.
-func (e *Engine) userOf(users []claimUser, claim state.Claim) (plan.PodRef, bool) {
+func (e *Engine) userOf(users []claimUser, claim state.Claim) (model.PodRef, bool) {
 	i := slices.IndexFunc(users, func(u claimUser) bool { return e.layout.Overlap(u.claim, claim) })
 	if i < 0 {
-		return plan.PodRef{}, false
+		return model.PodRef{}, false
 	}
 	return users[i].pod, true
 }
@@ -110,7 +110,7 @@ func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 	if err != nil {
 		return nil, err
 	}
-	users, err := e.claimUsers(ctx, plan.PodRef{})
+	users, err := e.claimUsers(ctx, model.PodRef{})
 	if err != nil && len(claims) > 0 {
 		return nil, fmt.Errorf("claims are kept: %w", err)
 	}
@@ -124,7 +124,7 @@ func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 			return nil, err
 		}
 		found = append(found, Garbage{
-			Kind: GarbageClaim, Pod: plan.PodRef{Namespace: claim.Namespace}, Claim: claim.Name, Path: dir,
+			Kind: GarbageClaim, Pod: model.PodRef{Namespace: claim.Namespace}, Claim: claim.Name, Path: dir,
 			Reason: "no pod uses it", Size: e.layout.ClaimSize(claim),
 		})
 	}
@@ -135,7 +135,7 @@ func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 func (e *Engine) removeClaim(ctx context.Context, g *Garbage) error {
 	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
 	return e.layout.RemoveClaim(claim, func() error {
-		users, err := e.claimUsers(ctx, plan.PodRef{})
+		users, err := e.claimUsers(ctx, model.PodRef{})
 		if _, used := e.userOf(users, claim); used {
 			return ErrNeeded
 		}

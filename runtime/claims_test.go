@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -19,7 +20,7 @@ import (
 func TestUnusedClaims(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))
-	ref, file := plan.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")), "file")
+	ref, file := model.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")), "file")
 	apply := func() {
 		t.Helper()
 		if outcome, err := f.engine.Apply(t.Context(), d, Options{}); err != nil || outcome.Err() != nil {
@@ -130,7 +131,7 @@ func TestClaimNamesOfBefore(t *testing.T) {
 			t.Errorf("unused are %+v, and one is missing", found)
 		}
 	}
-	outcome, err := f.engine.Delete(t.Context(), plan.RefOf(d.Pod), Options{Options: plan.Options{RemoveVolumes: true}})
+	outcome, err := f.engine.Delete(t.Context(), model.RefOf(d.Pod), Options{Options: plan.Options{RemoveVolumes: true}})
 	if err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
 		t.Errorf("deleting: %v %v, want that the claim is named", err, outcome.Err())
 	}
@@ -155,7 +156,7 @@ func TestClaimNamesOfBefore(t *testing.T) {
 // directory. What lies behind it is not renamed and not removed.
 func TestRotationLeadsNowhere(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
-	ref := plan.RefOf(f.load(faultShapes()["two containers"].after).Pod)
+	ref := model.RefOf(f.load(faultShapes()["two containers"].after).Pod)
 	path := ok(f.layout.Pod(ref.UID).LogFile(ref.Namespace, ref.Name, "a", 0))
 	victim := t.TempDir()
 	var want []string

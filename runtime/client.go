@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // The connection's limits are the kubelet's (cri-client: maxMsgSize,
@@ -239,12 +239,12 @@ func (e *callError) Unwrap() error { return e.err }
 func (c *Client) waitsFor(req any) time.Duration {
 	switch req := req.(type) {
 	case *runtimeapi.StopContainerRequest:
-		return plan.Seconds(req.GetTimeout())
+		return model.Seconds(req.GetTimeout())
 	case *runtimeapi.ExecSyncRequest:
 		if req.GetTimeout() == 0 {
 			return 24 * time.Hour
 		}
-		return plan.Seconds(req.GetTimeout())
+		return model.Seconds(req.GetTimeout())
 	case *runtimeapi.RunPodSandboxRequest:
 		return c.Timeout
 	case *runtimeapi.PullImageRequest:

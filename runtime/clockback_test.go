@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -64,7 +65,7 @@ func TestClockSetBack(t *testing.T) {
 func (f *faultLab) ids() map[string]string {
 	f.t.Helper()
 	d := f.load(f.shape.before)
-	s, err := f.engine.observe(f.t.Context(), plan.RefOf(d.Pod), d)
+	s, err := f.engine.observe(f.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -72,10 +73,10 @@ func (f *faultLab) ids() map[string]string {
 	o := s.Observed(s.Pod, nil)
 	for i := range o.Containers {
 		c := &o.Containers[i]
-		if c.State == plan.Running && ids[c.Name] != "" {
+		if c.State == model.Running && ids[c.Name] != "" {
 			f.t.Errorf("container %s runs twice", c.Name)
 		}
-		if c.State == plan.Running {
+		if c.State == model.Running {
 			ids[c.Name] = c.ID
 		}
 	}
@@ -109,7 +110,7 @@ func TestNewestAfterTheClockWasSetBack(t *testing.T) {
 	if c, running, err := logs.next(t.Context()); err != nil || !running || c.GetId() != wanted {
 		t.Errorf("logs are of %v (running: %v), want those of %s: %v", c, running, wanted, err)
 	}
-	containers, err := f.engine.listNewestFirst(t.Context(), plan.RefOf(d.Pod))
+	containers, err := f.engine.listNewestFirst(t.Context(), model.RefOf(d.Pod))
 	if look := (usageLook{containers: containers}); err != nil || look.newest("a").GetId() != wanted {
 		t.Errorf("top is of %s, want %s: %v", look.newest("a").GetId(), wanted, err)
 	}

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
@@ -69,7 +70,7 @@ func (l *waitLab) outcome() error {
 // and the one that waited says why it gave up.
 func TestDeleteEndsAWait(t *testing.T) {
 	l := newWaitLab(t)
-	outcome, err := l.engine.Delete(t.Context(), plan.RefOf(l.load(neverReady).Pod), Options{})
+	outcome, err := l.engine.Delete(t.Context(), model.RefOf(l.load(neverReady).Pod), Options{})
 	if err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
 	}
@@ -180,7 +181,7 @@ func TestDeletionOfOneManifest(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: neverReady})
 	own := f.load(neverReady)
 	own.Stored = true
-	ref := plan.RefOf(own.Pod)
+	ref := model.RefOf(own.Pod)
 	other := f.load(strings.Replace(neverReady, "i:1", "i:2", 1))
 	if outcome, err := f.engine.Apply(t.Context(), other, Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err)
@@ -258,7 +259,7 @@ func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error
 			return err
 		},
 		"delete": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
-			_, err := e.Delete(ctx, plan.RefOf(d.Pod), Options{})
+			_, err := e.Delete(ctx, model.RefOf(d.Pod), Options{})
 			return err
 		},
 		"wait": func(ctx context.Context, e *Engine, d *podspec.Desired) error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -19,7 +20,7 @@ import (
 // is started.
 func TestDamagedJournals(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
-	pod := f.layout.Pod(plan.RefOf(f.load(f.shape.before).Pod).UID)
+	pod := f.layout.Pod(model.RefOf(f.load(f.shape.before).Pod).UID)
 	good, err := os.ReadFile(pod.JournalFile())
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 func (f *faultLab) deleteWithClaims(d *podspec.Desired) string {
 	f.t.Helper()
 	var warnings strings.Builder
-	outcome, err := f.engine.Delete(f.t.Context(), plan.RefOf(d.Pod), Options{
+	outcome, err := f.engine.Delete(f.t.Context(), model.RefOf(d.Pod), Options{
 		Options: plan.Options{RemoveVolumes: true},
 		Report: func(ev Event) {
 			if ev.Kind == Warning {

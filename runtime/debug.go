@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
@@ -19,7 +20,7 @@ import (
 // Debug starts a debug container in a running pod, whose manifest stays as it is. The
 // container bears its own definition, so that every later plan knows it.
 func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.EphemeralContainer, opts Options) (outcome *Outcome, err error) {
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	if _, taken := podspec.FindContainer(desired.Pod, c.Name); taken {
 		return nil, fmt.Errorf("pod %s has a container %s already; give the debug container another name", ref, c.Name)
 	}
@@ -45,7 +46,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 	return x.run(ctx)
 }
 
-func cannotDebug(ref plan.PodRef, p *plan.Plan) error {
+func cannotDebug(ref model.PodRef, p *plan.Plan) error {
 	for i := range p.Holds {
 		return fmt.Errorf("pod %s: the debug container cannot start: %s", ref, p.Holds[i].Message)
 	}
@@ -68,7 +69,7 @@ func (x *execution) markDebug(config *runtimeapi.ContainerConfig) error {
 // WithDebug is the manifest together with the debug containers that were added to the
 // running pod, for commands that work on one container of it.
 func (e *Engine) WithDebug(ctx context.Context, desired *podspec.Desired) (*podspec.Desired, error) {
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	list, err := e.listContainers(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the containers of pod %s: %w", ref, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -133,14 +134,14 @@ const maxReplans = 3
 // Plan observes a pod and decides what a pass would do to it. It changes
 // nothing.
 func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
-	in, _, err := e.input(ctx, plan.RefOf(desired.Pod), desired, opts)
+	in, _, err := e.input(ctx, model.RefOf(desired.Pod), desired, opts)
 	if err != nil {
 		return nil, err
 	}
 	return plan.Make(in), nil
 }
 
-func (e *Engine) input(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
+func (e *Engine) input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
 	s, err := e.observe(ctx, ref, desired)
 	if err != nil {
 		return nil, nil, err
@@ -178,7 +179,7 @@ func (e *Engine) digestKey() (key *podspec.DigestKey, err error) {
 
 // checkEndpoint refuses a pod that was applied to another runtime: it would run
 // twice. A runtime that has records of the pod is the same one by another way.
-func (e *Engine) checkEndpoint(ref plan.PodRef, s *snapshot.Pod) error {
+func (e *Engine) checkEndpoint(ref model.PodRef, s *snapshot.Pod) error {
 	j := s.Journal
 	if j.Endpoint == "" || j.Endpoint == e.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
 		return nil
@@ -209,17 +210,17 @@ func (o *Outcome) Err() error {
 // world turns out to be other than observed it makes a new plan, three times at
 // most.
 func (e *Engine) Apply(ctx context.Context, desired *podspec.Desired, opts Options) (*Outcome, error) {
-	return e.pass(ctx, plan.RefOf(desired.Pod), desired, opts)
+	return e.pass(ctx, model.RefOf(desired.Pod), desired, opts)
 }
 
 // Delete stops and removes a pod and everything podctl made for it, through the
 // same path as Apply, with nothing desired.
-func (e *Engine) Delete(ctx context.Context, ref plan.PodRef, opts Options) (*Outcome, error) {
+func (e *Engine) Delete(ctx context.Context, ref model.PodRef, opts Options) (*Outcome, error) {
 	return e.pass(ctx, ref, nil, opts)
 }
 
 // PlanDeletion decides what Delete would do. It changes nothing.
-func (e *Engine) PlanDeletion(ctx context.Context, ref plan.PodRef, opts plan.Options) (*plan.Plan, error) {
+func (e *Engine) PlanDeletion(ctx context.Context, ref model.PodRef, opts plan.Options) (*plan.Plan, error) {
 	in, _, err := e.input(ctx, ref, nil, opts)
 	if err != nil {
 		return nil, err
@@ -227,7 +228,7 @@ func (e *Engine) PlanDeletion(ctx context.Context, ref plan.PodRef, opts plan.Op
 	return plan.Make(in), nil
 }
 
-func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts Options) (outcome *Outcome, err error) {
+func (e *Engine) pass(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts Options) (outcome *Outcome, err error) {
 	ctx, end := startSpan(ctx, "pass", podAttributes(ref)...)
 	defer func() { end(err) }()
 	lock, err := e.lock(ctx, ref)
@@ -253,7 +254,7 @@ func (e *Engine) pass(ctx context.Context, ref plan.PodRef, desired *podspec.Des
 
 // attempt observes, plans and executes once. Reserved are the attempts of containers that
 // the runtime said are taken.
-func (e *Engine) attempt(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, opts Options, reserved map[string]uint32) (*Outcome, error) {
+func (e *Engine) attempt(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts Options, reserved map[string]uint32) (*Outcome, error) {
 	freePorts, err := e.reservePorts(ctx, desired)
 	if err != nil {
 		return nil, err
@@ -266,7 +267,7 @@ func (e *Engine) attempt(ctx context.Context, ref plan.PodRef, desired *podspec.
 	if err = superseded(ref, cmp.Or(desired, opts.Only), s.Journal); err != nil {
 		return nil, err
 	}
-	in.Observed.Journal.Reserved = reserved
+	in.Observed.Memory.Reserved = reserved
 	p, err := opts.makePlan(in)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -29,7 +30,7 @@ const (
 // very one that the plan shows.
 type Event struct {
 	Kind EventKind
-	Pod  plan.PodRef
+	Pod  model.PodRef
 	Step *plan.Step
 	// Time is when it happened, Took how long the step needed.
 	Time time.Time
@@ -41,7 +42,7 @@ type Event struct {
 
 // StepError is the failure of one step.
 type StepError struct {
-	Pod  plan.PodRef
+	Pod  model.PodRef
 	Step *plan.Step
 	// Reason is the kubelet's name for the failure: ErrImagePull,
 	// CreateContainerConfigError, RunContainerError and so on.

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // PodEvents are the events of one pod, the oldest first.
 type PodEvents struct {
-	Pod    plan.PodRef
+	Pod    model.PodRef
 	Events []state.PodEvent
 }
 
@@ -46,7 +46,7 @@ func redact(layout state.Layout, h *state.History) {
 }
 
 // History is what happened to one pod.
-func (e *Engine) History(ref plan.PodRef) (*state.History, error) {
+func (e *Engine) History(ref model.PodRef) (*state.History, error) {
 	h, err := e.layout.Pod(ref.UID).ReadHistory()
 	if err == nil {
 		h.Pod.UID = ref.UID

@@ -9,7 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/remote"
 )
 
@@ -30,13 +30,13 @@ func (e *Engine) Exec(ctx context.Context, desired *podspec.Desired, container s
 	if exit := (*remote.ExitError)(nil); err == nil || errors.As(err, &exit) || ctx.Err() != nil {
 		return err
 	}
-	return &ExecError{Container: container, Pod: plan.RefOf(desired.Pod), Command: command[0], Err: err}
+	return &ExecError{Container: container, Pod: model.RefOf(desired.Pod), Command: command[0], Err: err}
 }
 
 // ExecError says that a command could not be run in a container, or that the
 // connection to it was lost.
 type ExecError struct {
-	Pod       plan.PodRef
+	Pod       model.PodRef
 	Container string
 	Command   string
 	Err       error
@@ -83,7 +83,7 @@ func (e *Engine) Attach(ctx context.Context, desired *podspec.Desired, container
 
 // running finds the id of a container that runs, of its newest record.
 func (e *Engine) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	list, err := e.listNewestFirst(ctx, ref)
 	if err != nil {
 		return "", fmt.Errorf("looking for container %s: %w", name, err)

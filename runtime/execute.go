@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -65,7 +66,7 @@ type yield struct {
 	sandboxID string
 	config    *runtimeapi.PodSandboxConfig
 	podIPs    []string
-	images    map[string]plan.Image
+	images    map[string]model.Image
 	// started holds the ids of containers by name.
 	started map[string]string
 	// created holds the replacements that were created before their turn, by step.

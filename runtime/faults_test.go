@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
@@ -95,7 +96,7 @@ func (f *faultLab) once(text string) (*plan.Plan, error) {
 	if text != "" {
 		return f.passIn(ctx, f.load(text))
 	}
-	outcome, err := f.engine.Delete(ctx, plan.RefOf(f.load(f.shape.before).Pod), Options{})
+	outcome, err := f.engine.Delete(ctx, model.RefOf(f.load(f.shape.before).Pod), Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (f *faultLab) state() string {
 		text = f.shape.before
 	}
 	d := f.load(text)
-	s, err := f.engine.observe(f.t.Context(), plan.RefOf(d.Pod), d)
+	s, err := f.engine.observe(f.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func (f *faultLab) state() string {
 		lines = append(lines, "sandbox "+string(o.Sandboxes[i].State))
 	}
 	for i := range o.Containers {
-		if c := &o.Containers[i]; c.State != plan.Exited || c.ExitCode == 0 {
+		if c := &o.Containers[i]; c.State != model.Exited || c.ExitCode == 0 {
 			lines = append(lines, c.Name+" "+string(c.State)+" "+c.Image)
 		}
 	}
@@ -319,7 +320,7 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	d := f.load(text)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
-	if _, err := f.engine.Delete(ctx, plan.RefOf(d.Pod), Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := f.engine.Delete(ctx, model.RefOf(d.Pod), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the deletion ended with %v", err)
 	}
 	history, err := f.layout.Pod(d.Pod.UID).ReadHistory()

@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -124,7 +124,7 @@ func (e *Engine) oldLogs() ([]Garbage, error) {
 	var found []Garbage
 	for _, d := range logs {
 		found = append(found, Garbage{
-			Kind: GarbageLogs, Pod: plan.PodRef{Namespace: d.Namespace, Name: d.Name, UID: d.UID}, Path: d.Path,
+			Kind: GarbageLogs, Pod: model.PodRef{Namespace: d.Namespace, Name: d.Name, UID: d.UID}, Path: d.Path,
 			Reason: "the pod was deleted", Size: state.Size(d.Path),
 		})
 	}

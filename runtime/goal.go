@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Goal is what a wait ends with.
@@ -30,7 +30,7 @@ const conditionGoal = "condition="
 
 // BlockedError says that a wait cannot reach its goal.
 type BlockedError struct {
-	Pod    plan.PodRef
+	Pod    model.PodRef
 	Goal   Goal
 	Reason string
 	Err    error
@@ -46,7 +46,7 @@ func (e *BlockedError) Unwrap() error { return e.Err }
 
 // TimeoutError says that a wait ran out of its time.
 type TimeoutError struct {
-	Pod     plan.PodRef
+	Pod     model.PodRef
 	Goal    Goal
 	Waiting string
 }
@@ -57,14 +57,14 @@ func (e *TimeoutError) Error() string {
 }
 
 // withoutPod leaves the name of a pod out of a text that follows it.
-func withoutPod(text string, ref plan.PodRef) string {
+func withoutPod(text string, ref model.PodRef) string {
 	return strings.TrimPrefix(text, "pod "+ref.String()+": ")
 }
 
 // SupersededError says that another process changed or deleted the pod while
 // this one waited.
 type SupersededError struct {
-	Pod plan.PodRef
+	Pod model.PodRef
 	// Deleted tells that the pod is gone.
 	Deleted bool
 	// Deleting tells that its deletion has begun and was not finished.

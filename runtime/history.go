@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/state"
@@ -143,7 +144,7 @@ func holdReasons() map[plan.Reason]string {
 
 // probes has the events of probes that did not succeed, and marks those that let a
 // container count as started or ready.
-func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[string]map[plan.ProbeType]plan.ProbeRecord) {
+func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[string]map[model.ProbeType]model.ProbeRecord) {
 	for i := range reports {
 		r := &reports[i]
 		if !r.Asked {
@@ -159,9 +160,9 @@ func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[strin
 			c.warning(at, "ProbeWarning", r.Container, fmt.Sprintf("%s probe warning: %s", name, r.Result.Message))
 		case probe.Success:
 		}
-		passed := r.Record.Result == plan.ProbeSuccess && before[r.ContainerID][r.Type].Result != plan.ProbeSuccess
-		if passed && r.Type != plan.Liveness {
-			kind := map[plan.ProbeType]string{plan.Readiness: "Ready", plan.Startup: "Started"}[r.Type]
+		passed := r.Record.Result == model.ProbeSuccess && before[r.ContainerID][r.Type].Result != model.ProbeSuccess
+		if passed && r.Type != model.Liveness {
+			kind := map[model.ProbeType]string{model.Readiness: "Ready", model.Startup: "Started"}[r.Type]
 			c.spans = append(c.spans, state.Span{Kind: kind, Object: r.Container, Begin: at, End: at})
 		}
 	}
@@ -169,7 +170,7 @@ func (c *chronicle) probes(at time.Time, reports []ProbeReport, before map[strin
 
 // write adds what was collected to the pod's history. What cannot be written there
 // is lost, and nothing else.
-func (c *chronicle) write(pod state.Pod, ref plan.PodRef, redactor *redaction.Redactor) error {
+func (c *chronicle) write(pod state.Pod, ref model.PodRef, redactor *redaction.Redactor) error {
 	if len(c.events)+len(c.spans) == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
 )
@@ -24,7 +25,7 @@ func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspe
 	case h.HTTPGet != nil:
 		return probe.HTTPHook(ctx, h.HTTPGet, x.target(ref, id))
 	case h.Sleep != nil:
-		return sleep(ctx, plan.Seconds(h.Sleep.Seconds))
+		return sleep(ctx, model.Seconds(h.Sleep.Seconds))
 	}
 	return errors.New("a hook must be exec, httpGet or sleep")
 }

@@ -4,15 +4,15 @@ import (
 	"fmt"
 
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // UIDTakenError says that a pod has the uid of another one. A uid names files, cgroups
 // and records of the runtime, so the two would be taken for one.
 type UIDTakenError struct {
-	Pod   plan.PodRef
-	Owner plan.PodRef
+	Pod   model.PodRef
+	Owner model.PodRef
 }
 
 // Error names both pods and says what to do.
@@ -22,18 +22,18 @@ func (e *UIDTakenError) Error() string {
 }
 
 // checkRecord refuses a pod whose uid podctl remembers for another one.
-func checkRecord(ref plan.PodRef, j *state.Journal) error {
+func checkRecord(ref model.PodRef, j *state.Journal) error {
 	if j.Pod.Name == "" || j.Pod.String() == ref.String() {
 		return nil
 	}
-	return &UIDTakenError{Pod: ref, Owner: plan.PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: ref.UID}}
+	return &UIDTakenError{Pod: ref, Owner: model.PodRef{Namespace: j.Pod.Namespace, Name: j.Pod.Name, UID: ref.UID}}
 }
 
 // checkLabels refuses a pod whose uid the runtime has on a sandbox or container of another
 // one. What podctl itself remembers for the pod is its own, whatever its labels say: an
 // older podctl let a manifest take another name.
-func (e *Engine) checkLabels(ref plan.PodRef, labels map[string]string) error {
-	owner := plan.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
+func (e *Engine) checkLabels(ref model.PodRef, labels map[string]string) error {
+	owner := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
 	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (e *Engine) checkLabels(ref plan.PodRef, labels map[string]string) error {
 // labelled is what the runtime lists with labels.
 type labelled interface{ GetLabels() map[string]string }
 
-func checkAllLabels[T labelled](e *Engine, ref plan.PodRef, items []T) error {
+func checkAllLabels[T labelled](e *Engine, ref model.PodRef, items []T) error {
 	for _, item := range items {
 		if err := e.checkLabels(ref, item.GetLabels()); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -52,7 +53,7 @@ func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 // refuses tries everything that is done to a pod by its manifest.
 func (l *lab) refuses(t *testing.T, evil *podspec.Desired) {
 	t.Helper()
-	ref := plan.RefOf(evil.Pod)
+	ref := model.RefOf(evil.Pod)
 	tries := map[string]func() error{
 		"plan":          func() error { _, err := l.engine.Plan(t.Context(), evil, plan.Options{}); return err },
 		"apply":         func() error { _, err := l.engine.Apply(t.Context(), evil, Options{}); return err },

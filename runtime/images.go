@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Image is one image of the runtime, and who needs it.
@@ -28,14 +28,14 @@ type Image struct {
 	// UsedBy are the containers made of the image, or with it as a volume.
 	UsedBy []ImageUser `json:"usedBy,omitempty"`
 	// NamedBy are the pods whose manifests, as they were applied, name the image.
-	NamedBy []plan.PodRef `json:"namedBy,omitempty"`
+	NamedBy []model.PodRef `json:"namedBy,omitempty"`
 }
 
 // ImageUser is a container that needs an image.
 type ImageUser struct {
-	Pod       plan.PodRef `json:"pod"`
-	Container string      `json:"container"`
-	Running   bool        `json:"running"`
+	Pod       model.PodRef `json:"pod"`
+	Container string       `json:"container"`
+	Running   bool         `json:"running"`
 }
 
 // String names the container and its pod.
@@ -111,7 +111,7 @@ func (e *Engine) Images(ctx context.Context) (images []*Image, unreadable []erro
 	}
 	index := indexImages(found)
 	for _, pod := range applied {
-		ref := plan.RefOf(pod.Desired.Pod)
+		ref := model.RefOf(pod.Desired.Pod)
 		for _, img := range index.find(podspec.ImageNames(pod.Desired.Pod)...) {
 			img.NamedBy = append(img.NamedBy, ref)
 		}
@@ -228,7 +228,7 @@ func (e *Engine) neededImages(ctx context.Context, c *runtimeapi.Container) ([]s
 func imageUser(c *runtimeapi.Container) ImageUser {
 	labels := c.GetLabels()
 	return ImageUser{
-		Pod: plan.PodRef{
+		Pod: model.PodRef{
 			Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: types.UID(labels[criconfig.LabelPodUID]),
 		},
 		Container: c.GetMetadata().GetName(),

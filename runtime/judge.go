@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -72,7 +73,7 @@ func (w *waiter) finished(status *v1.PodStatus, p *plan.Plan) error {
 // tell says once what may be waited for without an end.
 func (w *waiter) tell(text string) {
 	if w.told != text {
-		w.e.waiting(fmt.Sprintf("pod %s: waiting: %s", plan.RefOf(w.desired.Pod), text))
+		w.e.waiting(fmt.Sprintf("pod %s: waiting: %s", model.RefOf(w.desired.Pod), text))
 	}
 	w.told = text
 }
@@ -86,7 +87,7 @@ func (w *waiter) wake(at time.Time) {
 
 func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
 	if deadline := w.desired.Pod.Spec.ActiveDeadlineSeconds; deadline != nil && status.StartTime != nil {
-		w.wake(status.StartTime.Add(plan.Seconds(*deadline)))
+		w.wake(status.StartTime.Add(model.Seconds(*deadline)))
 	}
 }
 
@@ -111,7 +112,7 @@ func holder(h *plan.Hold, then string) string {
 }
 
 func (w *waiter) blocked(reason string) error {
-	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason}
+	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason}
 }
 
 func exitCodes(status *v1.PodStatus) string {
@@ -186,13 +187,13 @@ func unready(in *plan.Input, status *v1.PodStatus) []string {
 func unpassed(in *plan.Input) []string {
 	var texts []string
 	for _, ref := range podspec.Containers(in.Desired.Pod) {
-		newest := in.Observed.Newest(func(c *plan.Container) bool { return c.Name == ref.Name })
+		newest := in.Observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name })
 		if newest == nil {
 			continue
 		}
-		for _, t := range plan.ProbeTypes() {
-			record, asked := in.Observed.Journal.Probes[newest.ID][t]
-			if asked && record.Result != plan.ProbeSuccess && record.Message != "" {
+		for _, t := range model.ProbeTypes() {
+			record, asked := in.Observed.Memory.Probes[newest.ID][t]
+			if asked && record.Result != model.ProbeSuccess && record.Message != "" {
 				texts = append(texts, fmt.Sprintf("%s probe of %s: %s", t, ref.Name, record.Message))
 			}
 		}

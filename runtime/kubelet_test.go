@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/runtime/machine"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // TestLiveKubeletKeepsPassesFromChanging: beside a kubelet nothing is started and nothing
@@ -38,7 +38,7 @@ func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 	}
 	refused(false, Options{AllowKubelet: true})
 	refused(false, Options{})
-	if _, err := f.engine.Delete(t.Context(), plan.RefOf(d.Pod), Options{}); err != nil {
+	if _, err := f.engine.Delete(t.Context(), model.RefOf(d.Pod), Options{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // GarbageKind says what kind of thing nobody needs.
@@ -40,7 +40,7 @@ const (
 type Garbage struct {
 	Kind GarbageKind `json:"kind"`
 	// Pod is what is known of whose it was: at least the uid.
-	Pod plan.PodRef `json:"pod"`
+	Pod model.PodRef `json:"pod"`
 	// Name is the container's, ID the container's or sandbox's, Path a directory's.
 	Name    string `json:"container,omitempty"`
 	ID      string `json:"id,omitempty"`
@@ -115,8 +115,8 @@ func (l *litter) garbage() []Garbage {
 	return found
 }
 
-func (l *litter) ref() plan.PodRef {
-	ref := plan.PodRef{UID: l.uid}
+func (l *litter) ref() model.PodRef {
+	ref := model.PodRef{UID: l.uid}
 	if len(l.sandboxes) > 0 {
 		meta := l.sandboxes[0].GetMetadata()
 		ref.Namespace, ref.Name = meta.GetNamespace(), meta.GetName()

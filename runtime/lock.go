@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // lock takes the pod for this process alone, once others that work on it are done.
-func (e *Engine) lock(ctx context.Context, ref plan.PodRef) (*state.Lock, error) {
+func (e *Engine) lock(ctx context.Context, ref model.PodRef) (*state.Lock, error) {
 	ctx, cancel := e.lockPatience(ctx)
 	defer cancel()
 	lock, err := e.layout.Pod(ref.UID).LockTelling(ctx, func(holder string) {
@@ -38,7 +38,7 @@ func (e *Engine) lockPatience(ctx context.Context) (context.Context, context.Can
 // superseded tells that podctl's own copy of a manifest is not what was applied last
 // any more: it must neither take back what somebody changed meanwhile nor make a pod
 // that was deleted.
-func superseded(ref plan.PodRef, desired *podspec.Desired, j *state.Journal) error {
+func superseded(ref model.PodRef, desired *podspec.Desired, j *state.Journal) error {
 	switch {
 	case desired == nil || !desired.Stored:
 		return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -69,7 +70,7 @@ func logged(desired *podspec.Desired, name string) ([]podspec.ContainerRef, erro
 	for _, ref := range podspec.Containers(desired.Pod) {
 		names = append(names, ref.Name)
 	}
-	return nil, fmt.Errorf("pod %s has no container %q; it has %v", plan.RefOf(desired.Pod), name, names)
+	return nil, fmt.Errorf("pod %s has no container %q; it has %v", model.RefOf(desired.Pod), name, names)
 }
 
 // logFollower shows the logs of one container.
@@ -135,7 +136,7 @@ func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, runnin
 		return runs[index], running, nil
 	}
 	if f.opts.Previous && f.opts.Container != "" {
-		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, plan.RefOf(f.desired.Pod))
+		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, model.RefOf(f.desired.Pod))
 	}
 	return nil, running, nil
 }
@@ -166,7 +167,7 @@ func (f *logFollower) pass(runs []*runtimeapi.Container) {
 // awaitsRestart tells that the container has ended and waits for its next run: its
 // last one is the previous one then (kubectl: logs --previous).
 func (f *logFollower) awaitsRestart(ctx context.Context) bool {
-	in, _, err := f.e.input(ctx, plan.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	in, _, err := f.e.input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
 	if err != nil {
 		return false
 	}
@@ -184,7 +185,7 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
 	var runs []*runtimeapi.Container
 	err := f.e.Patiently(ctx, func() (err error) {
-		runs, err = f.e.listNewestFirst(ctx, plan.RefOf(f.desired.Pod))
+		runs, err = f.e.listNewestFirst(ctx, model.RefOf(f.desired.Pod))
 		return err
 	})
 	if err != nil {
@@ -219,7 +220,7 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 
 // finished tells that no further run of the container will come.
 func (f *logFollower) finished(ctx context.Context) bool {
-	in, _, err := f.e.input(ctx, plan.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	in, _, err := f.e.input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
 	if gone := (*UnavailableError)(nil); errors.As(err, &gone) {
 		return false
 	}

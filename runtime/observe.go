@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -24,7 +24,7 @@ import (
 // observe reads everything a decision about one pod needs. What does not depend
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
-func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
+func (e *Engine) observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
 	j, err := e.layout.Pod(ref.UID).ReadJournal()
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
@@ -34,7 +34,7 @@ func (e *Engine) observe(ctx context.Context, ref plan.PodRef, desired *podspec.
 
 // observeWith is observe with what podctl remembers of the pod, and with the lists of all
 // pods if they have been made.
-func (e *Engine) observeWith(ctx context.Context, ref plan.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *snapshot.Pod, err error) {
+func (e *Engine) observeWith(ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *snapshot.Pod, err error) {
 	ctx, end := startSpan(ctx, "observe")
 	defer func() { end(err) }()
 	key, err := e.digestKey()
@@ -147,7 +147,7 @@ func handlers(status *runtimeapi.StatusResponse, info func() runtimeInfo) []*run
 }
 
 // listContainers lists the containers of a pod, in whatever state.
-func (e *Engine) listContainers(ctx context.Context, ref plan.PodRef) ([]*runtimeapi.Container, error) {
+func (e *Engine) listContainers(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
 	reply, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: uidSelector(ref)},
 	})
@@ -165,7 +165,7 @@ func doing(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-func uidSelector(ref plan.PodRef) map[string]string {
+func uidSelector(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
 }
 
@@ -207,7 +207,7 @@ func (e *Engine) observeImages(ctx context.Context, desired *podspec.Desired) ([
 // Snapshot observes a pod, and all images of the runtime beside those the pod
 // names, so that a plan for an edited manifest can be made of it.
 func (e *Engine) Snapshot(ctx context.Context, desired *podspec.Desired) (*snapshot.Pod, error) {
-	s, err := e.observe(ctx, plan.RefOf(desired.Pod), desired)
+	s, err := e.observe(ctx, model.RefOf(desired.Pod), desired)
 	if err != nil {
 		return nil, err
 	}

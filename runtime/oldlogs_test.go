@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -69,7 +69,7 @@ func TestACrashLoopKeepsTwoLogs(t *testing.T) {
 // TestPruneRotatesFullLogs of pods that podctl applied, under their lock, and only once.
 func TestPruneRotatesFullLogs(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: tripPod("web")})
-	ref := plan.RefOf(f.load(tripPod("web")).Pod)
+	ref := model.RefOf(f.load(tripPod("web")).Pod)
 	pod := f.layout.Pod(ref.UID)
 	path := ok(pod.LogFile(ref.Namespace, ref.Name, "a", 0))
 	if err := os.Truncate(path, 10<<20); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // newestFirst puts the records of a pod in the order in which a plan has them: those in
@@ -34,7 +34,7 @@ func newestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Co
 }
 
 // listNewestFirst lists the containers of a pod, in whatever state, the newest first.
-func (e *Engine) listNewestFirst(ctx context.Context, ref plan.PodRef) ([]*runtimeapi.Container, error) {
+func (e *Engine) listNewestFirst(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
 	var containers []*runtimeapi.Container
 	var sandboxes *runtimeapi.ListPodSandboxResponse
 	group, ctx := errgroup.WithContext(ctx)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -28,8 +29,8 @@ spec:
 func TestSubPathFromAFile(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadText(t, pathFromFile)
-	x := &execution{e: l.engine, desired: d, plan: &plan.Plan{Pod: plan.RefOf(d.Pod)}}
-	x.yield.images = map[string]plan.Image{"i:1": {ID: "sha256:1"}}
+	x := &execution{e: l.engine, desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}}
+	x.yield.images = map[string]model.Image{"i:1": {ID: "sha256:1"}}
 	ref, _ := podspec.FindContainer(d.Pod, "a")
 	proven := func() string {
 		t.Helper()

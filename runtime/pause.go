@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
@@ -54,9 +54,9 @@ func (w *waiter) nextLook() time.Time {
 func (w *waiter) probePeriod() time.Duration {
 	period := time.Hour
 	for _, ref := range podspec.Containers(w.desired.Pod) {
-		for _, t := range plan.ProbeTypes() {
-			if p := plan.ProbeOf(ref.Container, t); p != nil {
-				period = min(period, plan.Seconds(p.PeriodSeconds), time.Second)
+		for _, t := range model.ProbeTypes() {
+			if p := model.ProbeOf(ref.Container, t); p != nil {
+				period = min(period, model.Seconds(p.PeriodSeconds), time.Second)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (w *waiter) probePeriod() time.Duration {
 
 // look is one cheap call that shows whether any container changed its state.
 func (w *waiter) look(ctx context.Context) (string, error) {
-	list, err := w.e.listContainers(ctx, plan.RefOf(w.desired.Pod))
+	list, err := w.e.listContainers(ctx, model.RefOf(w.desired.Pod))
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -41,7 +42,7 @@ func Applied(layout state.Layout) (pods []AppliedPod, unreadable []error, err er
 		}
 	}
 	slices.SortFunc(pods, func(a, b AppliedPod) int {
-		return strings.Compare(plan.RefOf(a.Desired.Pod).String(), plan.RefOf(b.Desired.Pod).String())
+		return strings.Compare(model.RefOf(a.Desired.Pod).String(), model.RefOf(b.Desired.Pod).String())
 	})
 	return pods, unreadable, nil
 }
@@ -92,7 +93,7 @@ func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired,
 	}
 	var byUID []*podspec.Desired
 	for _, d := range pods {
-		if plan.RefOf(d.Pod).String() == wanted {
+		if model.RefOf(d.Pod).String() == wanted {
 			return d, nil
 		}
 		if MatchesUID(d.Pod.UID, name) {
@@ -175,7 +176,7 @@ func (e *Engine) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 // statusInput is what the status of a pod is made of. A journal that cannot be used
 // hides neither the pod nor others: what the runtime says is shown.
 func (e *Engine) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
-	ref := plan.RefOf(d.Pod)
+	ref := model.RefOf(d.Pod)
 	j, err := e.layout.Pod(ref.UID).ReadJournal()
 	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
 		j, err = &state.Journal{Unreadable: true}, nil

@@ -11,14 +11,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/remote"
 )
 
 // LostPodError says that the connection to a pod ended although nobody asked for
 // it: the pod was stopped, or the runtime.
 type LostPodError struct {
-	Pod plan.PodRef
+	Pod model.PodRef
 	Err error
 }
 
@@ -33,7 +33,7 @@ func (e *LostPodError) Unwrap() error { return e.Err }
 // PortForward listens on addresses of this machine and carries what comes there
 // into the pod, until the context ends or the pod is lost.
 func (e *Engine) PortForward(ctx context.Context, desired *podspec.Desired, f *remote.Forwarding) error {
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	numbers, err := portNumbers(desired.Pod, f.Ports)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (e *Engine) PortForward(ctx context.Context, desired *podspec.Desired, f *r
 	return err
 }
 
-func (e *Engine) forwardAddress(ctx context.Context, ref plan.PodRef) (string, error) {
+func (e *Engine) forwardAddress(ctx context.Context, ref model.PodRef) (string, error) {
 	sandbox, err := e.readySandbox(ctx, ref)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func (e *Engine) forwardAddress(ctx context.Context, ref plan.PodRef) (string, e
 }
 
 // readySandbox finds the sandbox that the pod runs in.
-func (e *Engine) readySandbox(ctx context.Context, ref plan.PodRef) (string, error) {
+func (e *Engine) readySandbox(ctx context.Context, ref model.PodRef) (string, error) {
 	list, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		LabelSelector: uidSelector(ref),
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
@@ -115,5 +115,5 @@ func portNumber(pod *v1.Pod, port string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("pod %s has no port %q: give a number from 1 to 65535, or the name of a container's port", plan.RefOf(pod), port)
+	return "", fmt.Errorf("pod %s has no port %q: give a number from 1 to 65535, or the name of a container's port", model.RefOf(pod), port)
 }

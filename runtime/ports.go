@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/machine"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -20,14 +20,14 @@ import (
 // and the moment in which it is written down that it takes some, when the caller frees them.
 // A pod that publishes none waits for nobody.
 func (e *Engine) reservePorts(ctx context.Context, desired *podspec.Desired) (free func(), err error) {
-	if desired == nil || len(plan.PublishedPorts(desired.Pod)) == 0 {
+	if desired == nil || len(podspec.PublishedPorts(desired.Pod)) == 0 {
 		return func() {}, nil
 	}
 	ctx, cancel := e.lockPatience(ctx)
 	defer cancel()
 	lock, err := e.layout.LockPorts(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("pod %s: %w", plan.RefOf(desired.Pod), err)
+		return nil, fmt.Errorf("pod %s: %w", model.RefOf(desired.Pod), err)
 	}
 	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
 }
@@ -37,7 +37,7 @@ func (e *Engine) reservePorts(ctx context.Context, desired *podspec.Desired) (fr
 // the node's network such a process is taken for its own, which ends before the port is
 // wanted. A pod that publishes none costs nothing.
 func (e *Engine) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
-	wanted := plan.PublishedPorts(pod)
+	wanted := podspec.PublishedPorts(pod)
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func onNodeNetwork(s *snapshot.Pod) bool {
 }
 
 type foreignPort struct {
-	plan.Port
+	podspec.Port
 	pod string
 }
 
@@ -83,8 +83,8 @@ func (e *Engine) publishedByOthers(pod *v1.Pod) []foreignPort {
 		if a.Desired.Pod.UID == pod.UID || a.Journal.Completion != nil || !hasSandbox(a.Journal) {
 			continue
 		}
-		for _, p := range plan.PublishedPorts(a.Desired.Pod) {
-			ports = append(ports, foreignPort{p, plan.RefOf(a.Desired.Pod).String()})
+		for _, p := range podspec.PublishedPorts(a.Desired.Pod) {
+			ports = append(ports, foreignPort{p, model.RefOf(a.Desired.Pod).String()})
 		}
 	}
 	return ports

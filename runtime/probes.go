@@ -13,7 +13,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -21,18 +21,18 @@ import (
 
 // ProbeReport is the answer of one probe, or why it was not asked.
 type ProbeReport struct {
-	Pod           plan.PodRef
+	Pod           model.PodRef
 	Container     string
 	ContainerType podspec.ContainerType
 	ContainerID   string
-	Type          plan.ProbeType
+	Type          model.ProbeType
 	// Asked tells that the probe ran; Why says why it did not.
 	Asked  bool
 	Why    string
 	Result probe.Result
 	// Record is the memory of the probe after this run, Threshold how many
 	// equal verdicts in a row decide.
-	Record    plan.ProbeRecord
+	Record    model.ProbeRecord
 	Threshold int32
 	// Counted tells that this run counts towards the threshold.
 	Counted bool
@@ -41,25 +41,25 @@ type ProbeReport struct {
 
 // Verdict is the report's result in the planner's words: Unknown when the probe
 // was not asked or could not be judged.
-func (r *ProbeReport) Verdict() plan.ProbeResult {
+func (r *ProbeReport) Verdict() model.ProbeResult {
 	if !r.Asked {
-		return plan.ProbeUnknown
+		return model.ProbeUnknown
 	}
 	switch r.Result.Verdict {
 	case probe.Success, probe.Warning:
-		return plan.ProbeSuccess
+		return model.ProbeSuccess
 	case probe.Failure:
-		return plan.ProbeFailure
+		return model.ProbeFailure
 	case probe.Unknown:
 	}
-	return plan.ProbeUnknown
+	return model.ProbeUnknown
 }
 
 // ProbeOptions choose which probes are asked.
 type ProbeOptions struct {
 	// Container and Type restrict the probes; empty means all.
 	Container string
-	Type      plan.ProbeType
+	Type      model.ProbeType
 	// NoRecord leaves the answers out of podctl's memory.
 	NoRecord bool
 	// Due asks only probes whose period has passed since they were last counted.
@@ -70,14 +70,14 @@ type ProbeOptions struct {
 }
 
 // ProbeMemory holds the records of probes by container id and type.
-type ProbeMemory map[string]map[plan.ProbeType]plan.ProbeRecord
+type ProbeMemory map[string]map[model.ProbeType]model.ProbeRecord
 
 func (m ProbeMemory) keep(r *ProbeReport) {
 	if m == nil || !r.Asked {
 		return
 	}
 	if m[r.ContainerID] == nil {
-		m[r.ContainerID] = map[plan.ProbeType]plan.ProbeRecord{}
+		m[r.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
 	}
 	m[r.ContainerID][r.Type] = r.Record
 }
@@ -90,7 +90,7 @@ func (r *ProbeReport) Decided() bool {
 // Probe asks the probes of a pod once, now and side by side, and remembers the
 // answers.
 func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts ProbeOptions) ([]ProbeReport, error) {
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	s, err := e.observe(ctx, ref, desired)
 	if err != nil {
 		return nil, err
@@ -123,15 +123,15 @@ func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 // ask runs the probes that can be asked now.
 func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts ProbeOptions) []ProbeReport {
-	q := &inquiry{e: e, desired: desired, observed: s.Observed(plan.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
+	q := &inquiry{e: e, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
 	q.redactor = s.Journal.Redactor(desired)
 	if opts.Memory != nil {
-		for id, records := range q.observed.Journal.Probes {
+		for id, records := range q.observed.Memory.Probes {
 			if opts.Memory[id] == nil {
 				opts.Memory[id] = maps.Clone(records)
 			}
 		}
-		q.observed.Journal.Probes = opts.Memory
+		q.observed.Memory.Probes = opts.Memory
 	}
 	reports := q.list()
 	var group sync.WaitGroup
@@ -151,7 +151,7 @@ func (e *Engine) ask(ctx context.Context, desired *podspec.Desired, s *snapshot.
 type inquiry struct {
 	e        *Engine
 	desired  *podspec.Desired
-	observed plan.Observed
+	observed model.Observed
 	now      time.Time
 	opts     ProbeOptions
 	redactor *redaction.Redactor
@@ -162,8 +162,8 @@ type inquiry struct {
 func (q *inquiry) list() []ProbeReport {
 	var reports []ProbeReport
 	for _, ref := range podspec.Containers(q.desired.Pod) {
-		for _, t := range plan.ProbeTypes() {
-			p := plan.ProbeOf(ref.Container, t)
+		for _, t := range model.ProbeTypes() {
+			p := model.ProbeOf(ref.Container, t)
 			if p == nil || (q.opts.Container != "" && q.opts.Container != ref.Name) || (q.opts.Type != "" && q.opts.Type != t) {
 				continue
 			}
@@ -173,18 +173,18 @@ func (q *inquiry) list() []ProbeReport {
 	return reports
 }
 
-func (q *inquiry) report(ref podspec.ContainerRef, t plan.ProbeType, p *v1.Probe) ProbeReport {
+func (q *inquiry) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe) ProbeReport {
 	r := ProbeReport{
-		Pod: plan.RefOf(q.desired.Pod), Container: ref.Name, ContainerType: ref.Type, Type: t,
-		Threshold: p.FailureThreshold, Record: plan.InitialProbe(t), probe: p,
+		Pod: model.RefOf(q.desired.Pod), Container: ref.Name, ContainerType: ref.Type, Type: t,
+		Threshold: p.FailureThreshold, Record: model.InitialProbe(t), probe: p,
 	}
 	c := q.newest(ref.Name)
-	if c == nil || c.State != plan.Running {
+	if c == nil || c.State != model.Running {
 		r.Why = "container is not running"
 		return r
 	}
 	r.ContainerID = c.ID
-	if record, ok := q.observed.Journal.Probes[c.ID][t]; ok {
+	if record, ok := q.observed.Memory.Probes[c.ID][t]; ok {
 		r.Record = record.Reopened(p, q.now)
 	}
 	r.Why = q.whyNot(ref.Container, c, t, p, &r.Record)
@@ -194,16 +194,16 @@ func (q *inquiry) report(ref podspec.ContainerRef, t plan.ProbeType, p *v1.Probe
 // whyNot says why a running container's probe is not asked now (kubelet:
 // worker.doProbe): its initial delay has not passed, its startup probe has not,
 // or it has been decided for good.
-func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType, p *v1.Probe, record *plan.ProbeRecord) string {
+func (q *inquiry) whyNot(spec *v1.Container, c *model.Container, t model.ProbeType, p *v1.Probe, record *model.ProbeRecord) string {
 	running := q.now.Sub(c.StartedAt)
-	delay := plan.Seconds(p.InitialDelaySeconds)
-	started := spec.StartupProbe == nil || q.observed.Journal.Probes[c.ID][plan.Startup].Result == plan.ProbeSuccess
+	delay := model.Seconds(p.InitialDelaySeconds)
+	started := spec.StartupProbe == nil || q.observed.Memory.Probes[c.ID][model.Startup].Result == model.ProbeSuccess
 	switch {
-	case running < delay && !plan.AheadOf(q.now, c.StartedAt):
+	case running < delay && !model.AheadOf(q.now, c.StartedAt):
 		return fmt.Sprintf("initial delay: %s of %s have passed", max(running, 0).Truncate(time.Second), delay)
-	case t != plan.Startup && !started:
+	case t != model.Startup && !started:
 		return "waits for the startup probe"
-	case t == plan.Startup && started && spec.StartupProbe != nil && q.opts.Due:
+	case t == model.Startup && started && spec.StartupProbe != nil && q.opts.Due:
 		return "passed already"
 	case record.OnHold && q.opts.Due:
 		return "decided already"
@@ -213,8 +213,8 @@ func (q *inquiry) whyNot(spec *v1.Container, c *plan.Container, t plan.ProbeType
 	return ""
 }
 
-func (q *inquiry) newest(name string) *plan.Container {
-	return q.observed.Newest(func(c *plan.Container) bool { return c.Name == name })
+func (q *inquiry) newest(name string) *model.Container {
+	return q.observed.Newest(func(c *model.Container) bool { return c.Name == name })
 }
 
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
@@ -227,13 +227,13 @@ func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	})
 	r.Asked = true
 	r.fold(r.Record, q.now)
-	if r.Verdict() == plan.ProbeSuccess {
+	if r.Verdict() == model.ProbeSuccess {
 		r.Threshold = r.probe.SuccessThreshold
 	}
 }
 
 // fold puts this run onto a record of the probe. One that is decided stays as it is.
-func (r *ProbeReport) fold(record plan.ProbeRecord, at time.Time) {
+func (r *ProbeReport) fold(record model.ProbeRecord, at time.Time) {
 	r.Record, r.Counted = record, record.Counts(r.probe, at)
 	if r.Counted {
 		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)
@@ -249,7 +249,7 @@ func (r *ProbeReport) fold(record plan.ProbeRecord, at time.Time) {
 func (r *ProbeReport) settle(now, before ProbeMemory, at time.Time) {
 	record, known := now[r.ContainerID][r.Type]
 	if !known {
-		record = plan.InitialProbe(r.Type)
+		record = model.InitialProbe(r.Type)
 	}
 	since := !record.CountedAt.Equal(before[r.ContainerID][r.Type].CountedAt)
 	if since && record.CountedAt.After(at) {
@@ -261,7 +261,7 @@ func (r *ProbeReport) settle(now, before ProbeMemory, at time.Time) {
 
 func (q *inquiry) podIP() string {
 	for i := range q.observed.Sandboxes {
-		if s := &q.observed.Sandboxes[i]; s.State == plan.SandboxReady && len(s.IPs) > 0 {
+		if s := &q.observed.Sandboxes[i]; s.State == model.SandboxReady && len(s.IPs) > 0 {
 			return s.IPs[0]
 		}
 	}
@@ -270,7 +270,7 @@ func (q *inquiry) podIP() string {
 
 // recordProbes keeps the answers, under the pod's lock and only for containers
 // that are still there. A pod that podctl never applied has no memory.
-func (e *Engine) recordProbes(ctx context.Context, ref plan.PodRef, s *snapshot.Pod, reports []ProbeReport) (err error) {
+func (e *Engine) recordProbes(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []ProbeReport) (err error) {
 	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r ProbeReport) bool { return r.Asked }) {
 		return nil
 	}
@@ -303,7 +303,7 @@ func keepProbes(j *state.Journal, s *snapshot.Pod, reports []ProbeReport) {
 	for _, c := range s.Containers {
 		there[c.Status.GetId()] = true
 	}
-	maps.DeleteFunc(j.Probes, func(id string, _ map[plan.ProbeType]plan.ProbeRecord) bool {
+	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {
 		return s.Journal.Probes[id] != nil && !there[id]
 	})
 	memory := ProbeMemory(j.Probes)

@@ -11,14 +11,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // workerRow is what a kubelet's probe worker did, tick by tick.
 type workerRow struct {
-	ID        string         `json:"id"`
-	Kind      string         `json:"kind"`
-	ProbeType plan.ProbeType `json:"probeType"`
+	ID        string          `json:"id"`
+	Kind      string          `json:"kind"`
+	ProbeType model.ProbeType `json:"probeType"`
 	Spec      struct {
 		FailureThreshold    int32 `json:"failureThreshold"`
 		SuccessThreshold    int32 `json:"successThreshold"`
@@ -47,7 +47,7 @@ type replayed struct {
 	probe   *v1.Probe
 	spec    *v1.Container
 	now     time.Time
-	records map[string]plan.ProbeRecord
+	records map[string]model.ProbeRecord
 }
 
 func replay(r *workerRow) *replayed {
@@ -57,27 +57,27 @@ func replay(r *workerRow) *replayed {
 	}
 	spec := &v1.Container{Name: "app", StartupProbe: &v1.Probe{FailureThreshold: 1, PeriodSeconds: 1}}
 	switch r.ProbeType {
-	case plan.Liveness:
+	case model.Liveness:
 		spec.LivenessProbe = p
-	case plan.Readiness:
+	case model.Readiness:
 		spec.ReadinessProbe = p
-	case plan.Startup:
+	case model.Startup:
 		spec.StartupProbe = p
 	}
-	return &replayed{row: r, probe: p, spec: spec, now: time.Unix(1_780_000_000, 0), records: map[string]plan.ProbeRecord{}}
+	return &replayed{row: r, probe: p, spec: spec, now: time.Unix(1_780_000_000, 0), records: map[string]model.ProbeRecord{}}
 }
 
 // tick asks the probe of a running container if podctl would, and folds what the
 // kubelet's worker was told.
-func (r *replayed) tick(s *workerStep) (ran bool, record plan.ProbeRecord) {
+func (r *replayed) tick(s *workerStep) (ran bool, record model.ProbeRecord) {
 	r.now = r.now.Add(time.Second)
 	record, known := r.records[s.ContainerID]
 	if !known {
-		record = plan.InitialProbe(r.row.ProbeType)
+		record = model.InitialProbe(r.row.ProbeType)
 	}
-	c := &plan.Container{ID: s.ContainerID, State: plan.Running, StartedAt: r.now.Add(-time.Duration(s.AgeSeconds) * time.Second)}
+	c := &model.Container{ID: s.ContainerID, State: model.Running, StartedAt: r.now.Add(-time.Duration(s.AgeSeconds) * time.Second)}
 	q := &inquiry{now: r.now, opts: ProbeOptions{Due: true}}
-	q.observed.Journal.Probes = map[string]map[plan.ProbeType]plan.ProbeRecord{c.ID: {plan.Startup: s.startup()}}
+	q.observed.Memory.Probes = map[string]map[model.ProbeType]model.ProbeRecord{c.ID: {model.Startup: s.startup()}}
 	if ran = q.whyNot(r.spec, c, r.row.ProbeType, r.probe, &record) == ""; ran {
 		record = record.Fold(r.row.ProbeType, r.probe, verdictOf(s.Raw), r.now)
 	}
@@ -86,22 +86,22 @@ func (r *replayed) tick(s *workerStep) (ran bool, record plan.ProbeRecord) {
 }
 
 // startup is the record of the container's startup probe.
-func (s *workerStep) startup() plan.ProbeRecord {
+func (s *workerStep) startup() model.ProbeRecord {
 	if s.Started {
-		return plan.ProbeRecord{Result: plan.ProbeSuccess}
+		return model.ProbeRecord{Result: model.ProbeSuccess}
 	}
-	return plan.ProbeRecord{Result: plan.ProbeUnknown}
+	return model.ProbeRecord{Result: model.ProbeUnknown}
 }
 
 // verdictOf: a handler that fails says nothing, one that does not know says no.
-func verdictOf(raw string) plan.ProbeResult {
+func verdictOf(raw string) model.ProbeResult {
 	switch raw {
 	case "success", "warning":
-		return plan.ProbeSuccess
+		return model.ProbeSuccess
 	case "error":
-		return plan.ProbeUnknown
+		return model.ProbeUnknown
 	}
-	return plan.ProbeFailure
+	return model.ProbeFailure
 }
 
 // comparable lists the ticks that mean something between invocations: those at

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
@@ -25,12 +26,12 @@ spec:
 // probeLab is a pod with one probe, whose answers are told beforehand.
 type probeLab struct {
 	*faultLab
-	kind    plan.ProbeType
+	kind    model.ProbeType
 	desired *podspec.Desired
 	fails   bool
 }
 
-func newProbeLab(t *testing.T, kind plan.ProbeType, threshold string) *probeLab {
+func newProbeLab(t *testing.T, kind model.ProbeType, threshold string) *probeLab {
 	t.Helper()
 	text := strings.NewReplacer("PROBE", string(kind)+"Probe", "THRESHOLD", threshold).Replace(probedPod)
 	l := &probeLab{faultLab: newFaultLab(t, faultShape{}), kind: kind}
@@ -53,7 +54,7 @@ type round struct {
 
 func (l *probeLab) ask(fails bool) *round {
 	l.t.Helper()
-	seen, err := l.engine.observe(l.t.Context(), plan.RefOf(l.desired.Pod), l.desired)
+	seen, err := l.engine.observe(l.t.Context(), model.RefOf(l.desired.Pod), l.desired)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -62,9 +63,9 @@ func (l *probeLab) ask(fails bool) *round {
 }
 
 // keep writes down what a round was told, and returns the record that there is then.
-func (l *probeLab) keep(r *round) plan.ProbeRecord {
+func (l *probeLab) keep(r *round) model.ProbeRecord {
 	l.t.Helper()
-	if err := l.engine.recordProbes(l.t.Context(), plan.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
+	if err := l.engine.recordProbes(l.t.Context(), model.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
 		l.t.Fatal(err)
 	}
 	record := l.records()[r.reports[0].ContainerID][l.kind]
@@ -86,15 +87,15 @@ func (l *probeLab) records() ProbeMemory {
 // TestSlowProbesTakeNothingBack: of two processes that ask at once the one that asked last
 // is believed, whichever of them writes first; and no container is stopped that has passed.
 func TestSlowProbesTakeNothingBack(t *testing.T) {
-	for _, kind := range plan.ProbeTypes() {
+	for _, kind := range model.ProbeTypes() {
 		t.Run(string(kind), func(t *testing.T) {
 			l := newProbeLab(t, kind, "1")
 			slow := l.ask(true)
 			l.clock.Advance(20 * time.Second)
-			if record := l.keep(l.ask(false)); record.Result != plan.ProbeSuccess {
+			if record := l.keep(l.ask(false)); record.Result != model.ProbeSuccess {
 				t.Fatalf("%+v", record)
 			}
-			if record := l.keep(slow); record.Result != plan.ProbeSuccess || record.Message != "" || slow.reports[0].Counted {
+			if record := l.keep(slow); record.Result != model.ProbeSuccess || record.Message != "" || slow.reports[0].Counted {
 				t.Errorf("the slow one made it %+v", record)
 			}
 			p, err := l.engine.Plan(t.Context(), l.desired, plan.Options{})
@@ -108,12 +109,12 @@ func TestSlowProbesTakeNothingBack(t *testing.T) {
 // TestWhatIsDecidedStays: a startup probe that has passed is not undone by a run that began
 // before and counts after.
 func TestWhatIsDecidedStays(t *testing.T) {
-	l := newProbeLab(t, plan.Startup, "1")
+	l := newProbeLab(t, model.Startup, "1")
 	passed := l.ask(false)
 	l.clock.Advance(20 * time.Second)
 	slow := l.ask(true)
 	l.keep(passed)
-	if record := l.keep(slow); record.Result != plan.ProbeSuccess || !record.OnHold || record.Message != "" {
+	if record := l.keep(slow); record.Result != model.ProbeSuccess || !record.OnHold || record.Message != "" {
 		t.Errorf("%+v", record)
 	}
 }
@@ -121,7 +122,7 @@ func TestWhatIsDecidedStays(t *testing.T) {
 // TestRunsOfSeveralProcessesAddUp: each counts on from what is written down by then, once
 // per period.
 func TestRunsOfSeveralProcessesAddUp(t *testing.T) {
-	l := newProbeLab(t, plan.Liveness, "2")
+	l := newProbeLab(t, model.Liveness, "2")
 	first := l.ask(true)
 	second := l.ask(true)
 	l.clock.Advance(20 * time.Second)
@@ -132,17 +133,17 @@ func TestRunsOfSeveralProcessesAddUp(t *testing.T) {
 	if record := l.keep(second); record.Run != 1 || second.reports[0].Counted {
 		t.Errorf("the second, in the same period: %+v", record)
 	}
-	if record := l.keep(third); record.Result != plan.ProbeFailure || !record.OnHold {
+	if record := l.keep(third); record.Result != model.ProbeFailure || !record.OnHold {
 		t.Errorf("the third: %+v", record)
 	}
 }
 
 // TestProbesCountAfterTheClockWasSetBack: what seems to come later was written before.
 func TestProbesCountAfterTheClockWasSetBack(t *testing.T) {
-	l := newProbeLab(t, plan.Liveness, "2")
+	l := newProbeLab(t, model.Liveness, "2")
 	l.keep(l.ask(true))
 	l.clock.Advance(-day)
-	if record := l.keep(l.ask(true)); record.Result != plan.ProbeFailure {
+	if record := l.keep(l.ask(true)); record.Result != model.ProbeFailure {
 		t.Errorf("%+v", record)
 	}
 }
@@ -150,7 +151,7 @@ func TestProbesCountAfterTheClockWasSetBack(t *testing.T) {
 // TestSlowProbesForgetNoOther: what another process noted of a container that is newer than
 // this one's look is kept; of one that is gone nothing is.
 func TestSlowProbesForgetNoOther(t *testing.T) {
-	l := newProbeLab(t, plan.Readiness, "1")
+	l := newProbeLab(t, model.Readiness, "1")
 	slow := l.ask(true)
 	old := slow.reports[0].ContainerID
 	l.keep(slow)
@@ -162,7 +163,7 @@ func TestSlowProbesForgetNoOther(t *testing.T) {
 	quick := l.ask(false)
 	l.keep(quick)
 	l.keep(slow)
-	if record := l.records()[quick.reports[0].ContainerID][plan.Readiness]; record.Result != plan.ProbeSuccess {
+	if record := l.records()[quick.reports[0].ContainerID][model.Readiness]; record.Result != model.ProbeSuccess {
 		t.Errorf("of the newer container is left: %+v", record)
 	}
 	if _, err := l.engine.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: old}); err != nil {
@@ -177,7 +178,7 @@ func TestSlowProbesForgetNoOther(t *testing.T) {
 // TestMemoryOfRoundsLearnsFromOthers: rounds that carry their counts on themselves take over
 // what is written down.
 func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
-	l := newProbeLab(t, plan.Liveness, "3")
+	l := newProbeLab(t, model.Liveness, "3")
 	memory := ProbeMemory{}
 	round := func() ProbeReport {
 		l.t.Helper()
@@ -193,7 +194,7 @@ func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
 	l.keep(l.ask(true))
 	l.clock.Advance(20 * time.Second)
 	last := round()
-	if record := memory[last.ContainerID][plan.Liveness]; !record.OnHold || record != last.Record {
+	if record := memory[last.ContainerID][model.Liveness]; !record.OnHold || record != last.Record {
 		t.Errorf("it remembers %+v, and reports %+v", record, last.Record)
 	}
 }
@@ -211,7 +212,7 @@ func (l *probeLab) plan() *plan.Plan {
 // next answer, and the container restarted; or it is taken back.
 func TestStaleFailureIsActedOn(t *testing.T) {
 	for _, recovers := range []bool{true, false} {
-		l := newProbeLab(t, plan.Liveness, "1")
+		l := newProbeLab(t, model.Liveness, "1")
 		l.keep(l.ask(true))
 		l.clock.Advance(time.Minute)
 		if p := l.plan(); len(p.Holds) != 1 || p.Holds[0].Reason != plan.ProbeStale {
@@ -226,7 +227,7 @@ func TestStaleFailureIsActedOn(t *testing.T) {
 
 // TestTimeoutTellsWhatProbesSaid: who waits in vain for a pod is told why it is not ready.
 func TestTimeoutTellsWhatProbesSaid(t *testing.T) {
-	l := newProbeLab(t, plan.Readiness, "1")
+	l := newProbeLab(t, model.Readiness, "1")
 	l.fails = true
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()

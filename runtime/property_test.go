@@ -22,6 +22,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
@@ -297,14 +298,14 @@ func (x *trial) edit() {
 // check makes the plan of this moment and holds it to what every plan keeps.
 func (x *trial) check(d *podspec.Desired) {
 	x.t.Helper()
-	s, err := x.engine.observe(x.t.Context(), plan.RefOf(d.Pod), d)
+	s, err := x.engine.observe(x.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		if status.Code(errors.Unwrap(err)) == codes.Unknown || strings.Contains(err.Error(), "on demand") {
 			return
 		}
 		x.t.Fatalf("%v\n%s", err, strings.Join(x.log, "\n"))
 	}
-	in := s.Input(plan.RefOf(d.Pod), d, plan.Options{})
+	in := s.Input(model.RefOf(d.Pod), d, plan.Options{})
 	p := plan.Make(in)
 	if again := plan.Make(x.shuffled(in)); !sameDocument(x.t, p, again) {
 		x.t.Errorf("the same input gave another plan\n%s", strings.Join(x.log, "\n"))
@@ -406,17 +407,17 @@ func stopsForLater(p *plan.Plan, s *plan.Step) bool {
 func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 	ref, ok := podspec.FindContainer(in.Desired.Pod, s.Container)
 	if !ok || s.Kind != plan.StartContainer || ref.Type != podspec.Regular || ref.RestartPolicy != nil ||
-		in.Desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.Observed.Owed(s.Container) {
+		in.Desired.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.Observed.AwaitsRestart(s.Container) {
 		return false
 	}
-	var newest *plan.Container
+	var newest *model.Container
 	for i := range in.Observed.Containers {
 		c := &in.Observed.Containers[i]
 		if c.Name == s.Container && (newest == nil || c.CreatedAt.After(newest.CreatedAt)) {
 			newest = c
 		}
 	}
-	return newest != nil && newest.State == plan.Exited && !newest.StartedAt.IsZero() &&
+	return newest != nil && newest.State == model.Exited && !newest.StartedAt.IsZero() &&
 		newest.SpecHash == in.Desired.ContainerSpecHash(ref.Container)
 }
 
@@ -504,19 +505,19 @@ func TestRandomPodsBecomeComplete(t *testing.T) {
 func (x *trial) checkOnce() {
 	x.t.Helper()
 	d := x.manifest(x.pod)
-	s, err := x.engine.observe(x.t.Context(), plan.RefOf(d.Pod), d)
+	s, err := x.engine.observe(x.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	o := s.Observed(s.Pod, nil)
 	ready, running := 0, map[string]int{}
 	for i := range o.Sandboxes {
-		if o.Sandboxes[i].State == plan.SandboxReady {
+		if o.Sandboxes[i].State == model.SandboxReady {
 			ready++
 		}
 	}
 	for i := range o.Containers {
-		if o.Containers[i].State == plan.Running {
+		if o.Containers[i].State == model.Running {
 			running[o.Containers[i].Name]++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
@@ -25,7 +25,7 @@ import (
 // of a pod that is deleted, of which nothing may be overlooked.
 type records struct {
 	e     *Engine
-	ref   plan.PodRef
+	ref   model.PodRef
 	lists *nodeLists
 	group *errgroup.Group
 
@@ -35,7 +35,7 @@ type records struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 }
 
-func (e *Engine) observeRecords(ctx context.Context, ref plan.PodRef, s *snapshot.Pod, known string, lists *nodeLists) error {
+func (e *Engine) observeRecords(ctx context.Context, ref model.PodRef, s *snapshot.Pod, known string, lists *nodeLists) error {
 	r := &records{e: e, ref: ref, lists: lists, seen: map[string]bool{}}
 	r.group, ctx = errgroup.WithContext(ctx)
 	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
@@ -67,7 +67,7 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 		r.group.Go(func() error {
 			reply, err := r.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
 			r.sandboxes[i] = reply.GetStatus()
-			return doing("asking for its sandbox "+plan.ShortID(item.GetId()), ignoreNotFound(err))
+			return doing("asking for its sandbox "+model.ShortID(item.GetId()), ignoreNotFound(err))
 		})
 		if item.GetId() == known {
 			lost = false
@@ -185,5 +185,5 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	reply, err := r.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
 	c.LastWords, c.LogFull = lastWords(ctx, c.Status), logFull(c.Status)
-	return doing(fmt.Sprintf("asking for container %s (%s)", name, plan.ShortID(id)), ignoreNotFound(err))
+	return doing(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), ignoreNotFound(err))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -57,7 +58,7 @@ func (x *execution) begin() error {
 		j.StartTime = j.AppliedAt
 	}
 	if j.Backoffs == nil {
-		j.Backoffs = map[string]plan.Backoff{}
+		j.Backoffs = map[string]model.Backoff{}
 	}
 	return x.write()
 }
@@ -65,11 +66,11 @@ func (x *execution) begin() error {
 // noteOwed keeps what is about to be stopped so that it runs again, until it does: if the
 // pass is cut off its end must not be taken for that of its work.
 func (x *execution) noteOwed() {
-	owes := x.plan.Owes()
+	owes := x.plan.PendingRestarts()
 	if before := x.journal.Owed; len(before) > 0 {
 		observed := x.snapshot.Observed(x.plan.Pod, x.desired)
 		for name, id := range before {
-			if _, anew := owes[name]; !anew && observed.Owed(name) {
+			if _, anew := owes[name]; !anew && observed.AwaitsRestart(name) {
 				owes[name] = id
 			}
 		}
@@ -110,7 +111,7 @@ func (x *execution) chronicle() {
 // noteLeft keeps what runs after the pass: what is missing of it later was
 // stopped by somebody else.
 func (x *execution) noteLeft() {
-	left := &plan.Left{Sandbox: x.yield.sandboxID, Containers: map[string]string{}}
+	left := &model.LastRun{Sandbox: x.yield.sandboxID, Containers: map[string]string{}}
 	stopped := map[string]bool{}
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]
@@ -180,12 +181,12 @@ func (x *execution) noteTry(ref podspec.ContainerRef) {
 		return
 	}
 	if x.journal.Backoffs == nil {
-		x.journal.Backoffs = map[string]plan.Backoff{}
+		x.journal.Backoffs = map[string]model.Backoff{}
 	}
 	key := x.desired.ContainerSpecHash(ref.Container)
 	b := x.journal.Backoffs[ref.Name]
 	if podspec.Compare(b.Key, key) == podspec.Different {
-		b = plan.Backoff{}
+		b = model.Backoff{}
 	}
 	b = b.Advance(exited.FinishedAt, x.e.now())
 	b.Key = key
@@ -203,18 +204,18 @@ func (x *execution) noteStart(ref podspec.ContainerRef, id string) {
 }
 
 // newestExited is the record a restart delay counts from.
-func (x *execution) newestExited(name string) *plan.Container {
+func (x *execution) newestExited(name string) *model.Container {
 	observed := x.snapshot.Observed(x.plan.Pod, nil)
-	return observed.Newest(func(c *plan.Container) bool { return c.Name == name && c.State == plan.Exited })
+	return observed.Newest(func(c *model.Container) bool { return c.Name == name && c.State == model.Exited })
 }
 
 func (x *execution) noteFailure(container string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.journal.StartErrors == nil {
-		x.journal.StartErrors = map[string]plan.StartError{}
+		x.journal.StartErrors = map[string]model.StartError{}
 	}
-	x.journal.StartErrors[container] = plan.StartError{
+	x.journal.StartErrors[container] = model.StartError{
 		Reason: reasonOf(err, "RunContainerError"), Message: x.redactor.Text(err.Error()), At: x.e.now(),
 	}
 }
@@ -253,6 +254,6 @@ func (x *execution) terminalPhase() v1.PodPhase {
 // runtime's records does not make it run again.
 func (x *execution) noteCompletion() {
 	if phase := x.terminalPhase(); phase != "" && x.journal.Completion == nil {
-		x.journal.Completion = &plan.Completion{Phase: phase, At: x.e.now(), DesiredDigest: x.desired.Digest()}
+		x.journal.Completion = &model.Completion{Phase: phase, At: x.e.now(), DesiredDigest: x.desired.Digest()}
 	}
 }

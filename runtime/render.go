@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/machine"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -18,7 +18,7 @@ import (
 // Messages are the CRI messages of one pod, as protobuf JSON with proto field
 // names: what its sandbox and each of its containers would be created with.
 type Messages struct {
-	Pod        plan.PodRef       `json:"pod"`
+	Pod        model.PodRef      `json:"pod"`
 	Sandbox    json.RawMessage   `json:"sandbox"`
 	Containers []json.RawMessage `json:"containers"`
 }
@@ -42,7 +42,7 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 	if criconfig.OwnUsers(d.Pod) {
 		r.users = idMapping(state.AnyIDs())
 	}
-	out := &Messages{Pod: plan.RefOf(d.Pod)}
+	out := &Messages{Pod: model.RefOf(d.Pod)}
 	logs, err := r.pod.LogDir(d.Pod.Namespace, d.Pod.Name)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -333,7 +334,7 @@ func TestHandlersOfAnOldRuntime(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &snapshot.Pod{Runtime: facts.Runtime}
-		if diff := cmp.Diff(c.want, s.Observed(plan.PodRef{}, nil).Runtime.Handlers); diff != "" {
+		if diff := cmp.Diff(c.want, s.Observed(model.PodRef{}, nil).Runtime.Handlers); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -52,7 +53,7 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 func TestTwoRotationsInASecond(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})
-	ref, id := plan.RefOf(f.load(text).Pod), f.ids()["a"]
+	ref, id := model.RefOf(f.load(text).Pod), f.ids()["a"]
 	path := ok(f.layout.Pod(ref.UID).LogFile(ref.Namespace, ref.Name, "a", 0))
 	for _, line := range []string{"first", "second"} {
 		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
@@ -82,7 +83,7 @@ func TestIDsAreNotWaitedForForever(t *testing.T) {
 	d := f.load(strings.Replace(faultShapes()["two containers"].after, "spec:\n", "spec:\n  hostUsers: false\n", 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	x := f.engine.newExecution(&plan.Input{Desired: d}, &plan.Plan{Pod: plan.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
+	x := f.engine.newExecution(&plan.Input{Desired: d}, &plan.Plan{Pod: model.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
 	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the sandbox ended with %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // tracerName names who makes the spans.
@@ -37,7 +37,7 @@ func startSpan(ctx context.Context, name string, attributes ...attribute.KeyValu
 }
 
 // podAttributes say which pod a span is about, in OpenTelemetry's words.
-func podAttributes(ref plan.PodRef) []attribute.KeyValue {
+func podAttributes(ref model.PodRef) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("k8s.namespace.name", ref.Namespace),
 		attribute.String("k8s.pod.name", ref.Name),

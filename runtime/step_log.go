@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
@@ -29,7 +30,7 @@ func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
 
 // runLog is the log of one run of a container.
 type runLog struct {
-	pod         plan.PodRef
+	pod         model.PodRef
 	container   string
 	attempt     uint32
 	containerID string

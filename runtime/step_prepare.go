@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/volume"
@@ -239,7 +240,7 @@ func (x *execution) containerConfig(ref podspec.ContainerRef, attempt uint32, ip
 
 // image is what is known now of an image: from the observation, or from this
 // plan's own pull.
-func (x *execution) image(name string) (plan.Image, error) {
+func (x *execution) image(name string) (model.Image, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	img := x.yield.images[name]

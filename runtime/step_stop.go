@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -164,7 +165,7 @@ func preStop(c *v1.Container) *v1.LifecycleHandler {
 func (x *execution) preStop(ctx context.Context, s *stopping) {
 	x.progress(s.step, "runs its preStop hook")
 	began := x.e.now()
-	hookCtx, cancel := context.WithTimeout(ctx, plan.Seconds(s.grace))
+	hookCtx, cancel := context.WithTimeout(ctx, model.Seconds(s.grace))
 	defer cancel()
 	err := x.hook(hookCtx, s.preStop, s.ref, s.id)
 	switch {
@@ -182,7 +183,7 @@ func (x *execution) preStop(ctx context.Context, s *stopping) {
 // awaitStops waits for the stops that come before this one, for as long as the
 // grace period lasts. It tells whether there was anything to wait for.
 func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
-	ctx, cancel := context.WithTimeout(ctx, plan.Seconds(x.graceLeft(s)))
+	ctx, cancel := context.WithTimeout(ctx, model.Seconds(x.graceLeft(s)))
 	defer cancel()
 	waited := false
 	for _, id := range s.step.StopAfter {
@@ -232,7 +233,7 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 	switch {
 	case status == nil:
 		return ""
-	case status.GetExitCode() == killed && took >= plan.Seconds(grace):
+	case status.GetExitCode() == killed && took >= model.Seconds(grace):
 		return fmt.Sprintf("killed after %ds", grace)
 	}
 	return fmt.Sprintf("exited %d", status.GetExitCode())

@@ -7,13 +7,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // Timeline says where the time of a pod's start went, from its sandbox on.
 type Timeline struct {
-	Pod        plan.PodRef
+	Pod        model.PodRef
 	Begin, End time.Time
 	Rows       []TimelineRow
 }
@@ -31,7 +32,7 @@ type TimelineRow struct {
 // NewTimeline puts together what podctl noted of a start and what the runtime knows
 // of the containers' runs.
 func NewTimeline(pod *v1.Pod, h *state.History) *Timeline {
-	t := &Timeline{Pod: plan.RefOf(pod)}
+	t := &Timeline{Pod: model.RefOf(pod)}
 	for _, s := range ofStart(pod, h.Spans) {
 		t.Rows = append(t.Rows, TimelineRow{rowKind(s.Kind), s.Object, s.Begin, s.End, s.Failed})
 	}

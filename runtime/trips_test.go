@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -76,7 +77,7 @@ func TestWaitersSeeTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := f.load(tripPod("web"))
-	s, err := f.engine.observe(t.Context(), plan.RefOf(d.Pod), d)
+	s, err := f.engine.observe(t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = f.engine.observe(t.Context(), plan.RefOf(d.Pod), d); err != nil || len(s.Containers) != 4 {
+	if s, err = f.engine.observe(t.Context(), model.RefOf(d.Pod), d); err != nil || len(s.Containers) != 4 {
 		t.Fatalf("%d containers are seen, %v", len(s.Containers), err)
 	}
 	w := &waiter{e: f.engine, desired: d}

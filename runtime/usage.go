@@ -10,13 +10,13 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 // PodUsage is what the containers of a pod use.
 type PodUsage struct {
-	Pod        plan.PodRef
+	Pod        model.PodRef
 	Containers []ContainerUsage
 }
 
@@ -53,7 +53,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 	group.SetLimit(maxConcurrent)
 	for i, d := range pods {
 		group.Go(func() error {
-			looks[i], errs[i] = m.engine.lookAtUsage(ctx, plan.RefOf(d.Pod))
+			looks[i], errs[i] = m.engine.lookAtUsage(ctx, model.RefOf(d.Pod))
 			return nil // What becomes of one keeps no other.
 		})
 	}
@@ -68,7 +68,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 		for id, s := range looks[i].stats {
 			m.last[id] = s.GetCpu()
 		}
-		found = append(found, PodUsage{Pod: plan.RefOf(d.Pod), Containers: looks[i].usage(d, before)})
+		found = append(found, PodUsage{Pod: model.RefOf(d.Pod), Containers: looks[i].usage(d, before)})
 	}
 	return found, errors.Join(errs...)
 }
@@ -79,7 +79,7 @@ type usageLook struct {
 	stats      map[string]*runtimeapi.ContainerStats
 }
 
-func (e *Engine) lookAtUsage(ctx context.Context, ref plan.PodRef) (usageLook, error) {
+func (e *Engine) lookAtUsage(ctx context.Context, ref model.PodRef) (usageLook, error) {
 	look := usageLook{stats: map[string]*runtimeapi.ContainerStats{}}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

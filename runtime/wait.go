@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -29,7 +30,7 @@ const (
 func (e *Engine) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts Options) (*Outcome, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	w := &waiter{e: e, desired: desired, goal: goal, opts: opts, watch: e.watchPod(watching, plan.RefOf(desired.Pod))}
+	w := &waiter{e: e, desired: desired, goal: goal, opts: opts, watch: e.watchPod(watching, model.RefOf(desired.Pod))}
 	for {
 		outcome, done, err := w.pass(ctx)
 		if w.survives(ctx, err) {
@@ -114,7 +115,7 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	if err != nil {
 		return outcome, false, err
 	}
-	in, s, err := w.e.input(ctx, plan.RefOf(w.desired.Pod), w.desired, w.opts.Options)
+	in, s, err := w.e.input(ctx, model.RefOf(w.desired.Pod), w.desired, w.opts.Options)
 	if err != nil {
 		return outcome, false, err
 	}
@@ -162,7 +163,7 @@ func (w *waiter) probe(ctx context.Context) error {
 }
 
 func passedStartup(r ProbeReport) bool {
-	return r.Type == plan.Startup && r.Asked && r.Record.Result == plan.ProbeSuccess
+	return r.Type == model.Startup && r.Asked && r.Record.Result == model.ProbeSuccess
 }
 
 func hasProbes(pod *v1.Pod) bool {
@@ -209,7 +210,7 @@ func (w *waiter) unansweredBy(err error) error {
 
 // blockedBy ends a wait for an error that trying again does not mend.
 func (w *waiter) blockedBy(err error) error {
-	return &BlockedError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
 }
 
 // mayPass tells that a failed start is retried with its restart delay, as the
@@ -234,11 +235,11 @@ func (w *waiter) translate(ctx context.Context, err error) error {
 		if len(w.waiting) == 0 {
 			w.waiting = []string{err.Error()}
 		}
-		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
+		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
 	}
 	if locked := (*state.LockedError)(nil); ctx.Err() == nil && errors.As(err, &locked) {
 		locked.Pod = "it"
-		return &TimeoutError{Pod: plan.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
+		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // watch tells when something has happened to a pod's containers. Where the runtime
@@ -26,7 +26,7 @@ const (
 )
 
 // watchPod begins to watch, until the context ends.
-func (e *Engine) watchPod(ctx context.Context, ref plan.PodRef) *watch {
+func (e *Engine) watchPod(ctx context.Context, ref model.PodRef) *watch {
 	w := &watch{happened: make(chan struct{}, 1)}
 	stream, err := e.client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) watchPod(ctx context.Context, ref plan.PodRef) *watch {
 	return w
 }
 
-func (w *watch) listen(stream runtimeapi.RuntimeService_GetContainerEventsClient, ref plan.PodRef) {
+func (w *watch) listen(stream runtimeapi.RuntimeService_GetContainerEventsClient, ref model.PodRef) {
 	for {
 		event, err := stream.Recv()
 		if err != nil {

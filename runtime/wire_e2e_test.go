@@ -21,7 +21,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -67,7 +67,7 @@ func (r *wireRow) compare(t *testing.T) {
 	shareHostPaths(t, d.Pod)
 	l.complete(d)
 	t.Cleanup(func() {
-		if _, err := l.engine.Delete(context.Background(), plan.RefOf(d.Pod), Options{}); err != nil {
+		if _, err := l.engine.Delete(context.Background(), model.RefOf(d.Pod), Options{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -13,11 +13,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/podspec"
 )
 
 // Listens tells that some process of the node's own network has the port.
-func Listens(port plan.Port) bool {
+func Listens(port podspec.Port) bool {
 	files := map[v1.Protocol][]string{
 		v1.ProtocolTCP: {"/proc/net/tcp", "/proc/net/tcp6"},
 		v1.ProtocolUDP: {"/proc/net/udp", "/proc/net/udp6"},

@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/podspec"
 )
 
 func TestParseSocket(t *testing.T) {
@@ -34,7 +34,7 @@ func TestListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	port := plan.Port{Protocol: v1.ProtocolTCP, Number: int32(l.Addr().(*net.TCPAddr).Port)}
+	port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(l.Addr().(*net.TCPAddr).Port)}
 	if !Listens(port) {
 		t.Errorf("nobody listens on %s", port)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 const fivePod = `apiVersion: v1
@@ -31,15 +32,15 @@ func five(tb testing.TB, others int) *Input {
 	if err != nil || m.Err() != nil {
 		tb.Fatal(err, m.Err())
 	}
-	w := newWorld(m.Pods[0]).sandbox("s", 0, SandboxReady)
-	w.container("s", "seed", 0, Exited)
+	w := newWorld(m.Pods[0]).sandbox("s", 0, model.SandboxReady)
+	w.container("s", "seed", 0, model.Exited)
 	for name := range strings.FieldsSeq("a b c d e") {
-		w.container("s", name, 0, Running)
+		w.container("s", name, 0, model.Running)
 	}
 	for i := range others {
-		w.Images[fmt.Sprintf("other:%d", i)] = Image{ID: "sha256:other"}
+		w.Images[fmt.Sprintf("other:%d", i)] = model.Image{ID: "sha256:other"}
 	}
-	w.Volumes["data"] = Volume{Prepared: true}
+	w.Volumes["data"] = model.Volume{Prepared: true}
 	return w.input()
 }
 

@@ -23,7 +23,7 @@ func (b *builder) sandboxHeld() bool {
 	if text := b.v.handlerFault(); text != "" {
 		b.p.Holds = append(b.p.Holds, Hold{Reason: CreatePodSandboxError, Message: text})
 	}
-	for _, port := range PublishedPorts(b.v.pod) {
+	for _, port := range podspec.PublishedPorts(b.v.pod) {
 		if owner, taken := b.v.obs.Ports[port.String()]; taken {
 			b.p.Holds = append(b.p.Holds, Hold{
 				Reason: HostPortConflict, Message: fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner),
@@ -42,53 +42,6 @@ func (v *view) handlerFault() string {
 	named := slices.DeleteFunc(slices.Clone(has), func(h string) bool { return h == "" })
 	return fmt.Sprintf("spec.runtimeClassName: the runtime has no handler %q; it has %s",
 		name, firstOf(strings.Join(named, ", "), "only its default one, which needs no runtimeClassName"))
-}
-
-// Port is a port of the node that a pod publishes.
-type Port struct {
-	Protocol v1.Protocol
-	Number   int32
-	HostIP   string
-	// Path is the field that asks for it.
-	Path string
-}
-
-// String is how people write a port: 8080/TCP.
-func (p Port) String() string {
-	text := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
-	if p.HostIP != "" {
-		text = p.HostIP + ":" + text
-	}
-	return text
-}
-
-// Collides tells that two ports cannot both be published: on one address, or on all of them.
-func (p Port) Collides(other Port) bool {
-	return p.Number == other.Number && p.Protocol == other.Protocol &&
-		(p.Everywhere() || other.Everywhere() || p.HostIP == other.HostIP)
-}
-
-// Everywhere tells that a port is published on all addresses of the node.
-func (p Port) Everywhere() bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" || p.HostIP == "::" }
-
-// PublishedPorts are the ports of the node that a pod's sandbox publishes; none
-// with the node's own network, where the containers listen themselves.
-func PublishedPorts(pod *v1.Pod) []Port {
-	var ports []Port
-	if pod.Spec.HostNetwork {
-		return nil
-	}
-	for _, ref := range podspec.RegularContainers(pod) {
-		for i, p := range ref.Ports {
-			if p.HostPort != 0 {
-				ports = append(ports, Port{
-					Protocol: p.Protocol, Number: p.HostPort, HostIP: p.HostIP,
-					Path: ref.Path + ".ports[" + strconv.Itoa(i) + "]",
-				})
-			}
-		}
-	}
-	return ports
 }
 
 // imageVolumeFault says that the runtime cannot mount images as volumes: the CRI

@@ -8,6 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 const specialPod = `apiVersion: v1
@@ -29,17 +32,17 @@ spec:
 // the runtime or the node lacks what it needs, and what is unknown holds nothing.
 func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
 	cases := map[string]struct {
-		change func(*Observed)
+		change func(*model.Observed)
 		want   string
 	}{
-		"unknown handlers":      {func(o *Observed) { o.Runtime.Handlers = nil }, ""},
-		"a handler it has":      {func(o *Observed) { o.Runtime.Handlers = []string{"", "kata"} }, ""},
-		"a handler it has not":  {func(o *Observed) { o.Runtime.Handlers = []string{"", "runc"} }, `has no handler "kata"; it has runc`},
-		"only the default":      {func(o *Observed) { o.Runtime.Handlers = []string{""} }, "only its default one"},
-		"a port that is taken":  {func(o *Observed) { o.Ports = map[string]string{"8080/TCP": "pod default/web"} }, "hostPort 8080/TCP is used by pod default/web"},
-		"another port is taken": {func(o *Observed) { o.Ports = map[string]string{"8080/UDP": "pod default/web"} }, ""},
-		"an old containerd":     {func(o *Observed) { o.Runtime.Version = "1.6.20~ds1" }, "which containerd 1.6.20~ds1 cannot mount"},
-		"a strange version":     {func(o *Observed) { o.Runtime.Version = "unknown" }, ""},
+		"unknown handlers":      {func(o *model.Observed) { o.Runtime.Handlers = nil }, ""},
+		"a handler it has":      {func(o *model.Observed) { o.Runtime.Handlers = []string{"", "kata"} }, ""},
+		"a handler it has not":  {func(o *model.Observed) { o.Runtime.Handlers = []string{"", "runc"} }, `has no handler "kata"; it has runc`},
+		"only the default":      {func(o *model.Observed) { o.Runtime.Handlers = []string{""} }, "only its default one"},
+		"a port that is taken":  {func(o *model.Observed) { o.Ports = map[string]string{"8080/TCP": "pod default/web"} }, "hostPort 8080/TCP is used by pod default/web"},
+		"another port is taken": {func(o *model.Observed) { o.Ports = map[string]string{"8080/UDP": "pod default/web"} }, ""},
+		"an old containerd":     {func(o *model.Observed) { o.Runtime.Version = "1.6.20~ds1" }, "which containerd 1.6.20~ds1 cannot mount"},
+		"a strange version":     {func(o *model.Observed) { o.Runtime.Version = "unknown" }, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,20 +76,20 @@ spec:
 	hold := "hold app ErrImageNeverPull image data:1 of volume data is absent and the pull policy is Never"
 	d := load(t, text)
 	w := newWorld(d)
-	w.Images["data:1"] = Image{}
+	w.Images["data:1"] = model.Image{}
 	want := []string{"check-log BeforeStart", "run-sandbox SandboxMissing", "start-log NotCreated after run-sandbox,check-log", hold}
 	if diff := cmp.Diff(want, lines(w.make())); diff != "" {
 		t.Errorf("a new pod (-want +got)\n%s", diff)
 	}
-	w = newWorld(d).sandbox("s0", 0, SandboxReady)
-	w.container("s0", "app", 0, Running)
-	w.container("s0", "log", 0, Running)
-	w.Images["data:1"] = Image{}
+	w = newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	w.container("s0", "app", 0, model.Running)
+	w.container("s0", "log", 0, model.Running)
+	w.Images["data:1"] = model.Image{}
 	w.d = load(t, strings.Replace(text, "{name: app,", "{name: app, command: [other],", 1))
 	if diff := cmp.Diff([]string{hold}, lines(w.make())); diff != "" {
 		t.Errorf("a pod that runs (-want +got)\n%s", diff)
 	}
-	w.Images["data:1"] = Image{ID: "sha256:da7a"}
+	w.Images["data:1"] = model.Image{ID: "sha256:da7a"}
 	if p := w.make(); len(p.Holds) > 0 {
 		t.Errorf("an image that is there holds %+v", p.Holds)
 	}
@@ -124,15 +127,15 @@ func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
 }
 
 func TestPortsCollide(t *testing.T) {
-	web := Port{Protocol: v1.ProtocolTCP, Number: 80}
+	web := podspec.Port{Protocol: v1.ProtocolTCP, Number: 80}
 	for name, c := range map[string]struct {
-		other Port
+		other podspec.Port
 		want  bool
 	}{
 		"the same":            {web, true},
-		"another number":      {Port{Protocol: v1.ProtocolTCP, Number: 81}, false},
-		"another protocol":    {Port{Protocol: v1.ProtocolUDP, Number: 80}, false},
-		"one address of many": {Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: "10.0.0.1"}, true},
+		"another number":      {podspec.Port{Protocol: v1.ProtocolTCP, Number: 81}, false},
+		"another protocol":    {podspec.Port{Protocol: v1.ProtocolUDP, Number: 80}, false},
+		"one address of many": {podspec.Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: "10.0.0.1"}, true},
 	} {
 		if got := web.Collides(c.other); got != c.want {
 			t.Errorf("%s: %t", name, got)

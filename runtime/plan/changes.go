@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // difference is what differs between two versions of a definition, field by
@@ -26,7 +27,7 @@ type difference struct {
 // says, and field by field why. A container that podctl made is judged by the
 // whole definition, one that a kubelet made by the kubelet's hash: name and
 // image (kubelet: containerChanged).
-func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, difference) {
+func (v *view) definitionChanged(spec *v1.Container, c *model.Container) (bool, difference) {
 	if !podspec.KnownSpecHash(c.SpecHash) {
 		return v.kubeletHashChanged(spec, c)
 	}
@@ -36,7 +37,7 @@ func (v *view) definitionChanged(spec *v1.Container, c *Container) (bool, differ
 	return true, v.containerChanges(spec, c)
 }
 
-func (v *view) kubeletHashChanged(spec *v1.Container, c *Container) (bool, difference) {
+func (v *view) kubeletHashChanged(spec *v1.Container, c *model.Container) (bool, difference) {
 	if c.Hash == podspec.ContainerHash(spec) {
 		return false, difference{}
 	}
@@ -48,12 +49,12 @@ func (v *view) kubeletHashChanged(spec *v1.Container, c *Container) (bool, diffe
 
 // containerChanges compares what the container was made from with what is
 // wanted: its own record of the definition, or the manifest applied last.
-func (v *view) containerChanges(spec *v1.Container, c *Container) difference {
+func (v *view) containerChanges(spec *v1.Container, c *model.Container) difference {
 	after := v.desired.ContainerProjection(spec)
 	if before, ok := decodeTree(c.Spec); ok {
 		return compareTrees(before, after)
 	}
-	applied := v.obs.Journal.Applied
+	applied := v.obs.Memory.Applied
 	if applied == nil || applied.Pod == nil {
 		return difference{}
 	}
@@ -63,12 +64,12 @@ func (v *view) containerChanges(spec *v1.Container, c *Container) difference {
 	return difference{}
 }
 
-func (v *view) sandboxChanges(s *Sandbox) difference {
+func (v *view) sandboxChanges(s *model.Sandbox) difference {
 	after := v.desired.SandboxProjection()
 	if before, ok := decodeTree(s.Spec); ok {
 		return compareTrees(before, after)
 	}
-	if applied := v.obs.Journal.Applied; applied != nil && applied.Pod != nil {
+	if applied := v.obs.Memory.Applied; applied != nil && applied.Pod != nil {
 		return compareTrees(applied.SandboxProjection(), after)
 	}
 	return difference{}

@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // leftovers are records that the pod as it is wanted has no use for: containers
 // which left the manifest, and such as an interrupted pass created and never
 // started.
-func (v *view) leftovers() []*Container {
-	var records []*Container
+func (v *view) leftovers() []*model.Container {
+	var records []*model.Container
 	for _, c := range v.containers {
-		if v.leftManifest(c) || (c.State == Created && c.SpecHash != "" && !c.Debug) {
+		if v.leftManifest(c) || (c.State == model.Created && c.SpecHash != "" && !c.Debug) {
 			records = append(records, c)
 		}
 	}
@@ -21,7 +22,7 @@ func (v *view) leftovers() []*Container {
 
 // leftManifest tells that nobody wants a container. One that podctl debug added is
 // wanted for as long as its sandbox lives.
-func (v *view) leftManifest(c *Container) bool {
+func (v *view) leftManifest(c *model.Container) bool {
 	_, wanted := podspec.FindContainer(v.pod, c.Name)
 	return !wanted && (!c.Debug || c.SandboxID != v.active)
 }
@@ -34,7 +35,7 @@ func (b *builder) removeLeftovers() {
 		if b.v.leftManifest(c) {
 			reason, message = RemovedFromSpec, "is no longer in the manifest"
 		}
-		if c.State == Running && !b.d.killPod {
+		if c.State == model.Running && !b.d.killPod {
 			b.stopContainer(kill{container: c, reason: reason, message: message}, nil)
 		}
 		b.removeContainer(c, after(b.stops, b.endsOfRecord(c.ID)), reason, message)
@@ -56,7 +57,7 @@ func (b *builder) purgeInit() {
 	}
 }
 
-func (b *builder) removeContainer(c *Container, waits []string, reason Reason, message string) {
+func (b *builder) removeContainer(c *model.Container, waits []string, reason Reason, message string) {
 	ref, ok := podspec.FindContainer(b.v.pod, c.Name)
 	step := Step{
 		ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(waits), OnFailure: Continue,
@@ -91,7 +92,7 @@ func (b *builder) sweep() {
 	for i := range b.v.sandboxes {
 		s := &b.v.sandboxes[i]
 		newest := i == 0 && !b.d.createSandbox
-		if newest || (s.State == SandboxReady && !b.d.killPod) || !b.emptied(s.ID) {
+		if newest || (s.State == model.SandboxReady && !b.d.killPod) || !b.emptied(s.ID) {
 			continue
 		}
 		b.add(Step{

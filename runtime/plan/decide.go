@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // decision is what a pass comes to, before it is laid out in steps: the
@@ -28,7 +29,7 @@ type decision struct {
 	resets         []reset
 	updates        []update
 	updatePod      bool
-	removed        []*Container
+	removed        []*model.Container
 	holds          []Hold
 	keeps          []Keep
 	waiting        []string
@@ -46,7 +47,7 @@ type start struct {
 
 // kill is a running container, or one of unknown state, that shall be stopped.
 type kill struct {
-	container *Container
+	container *model.Container
 	ref       podspec.ContainerRef
 	reason    Reason
 	message   string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // makeDeletion plans for a pod that shall be gone: everything stops in the right
@@ -11,13 +12,13 @@ import (
 // the same words, with nothing desired. The manifest applied last gives hooks,
 // grace period and order; without it the containers' own annotations do.
 func makeDeletion(v *view, p *Plan) {
-	if applied := v.obs.Journal.Applied; applied != nil {
+	if applied := v.obs.Memory.Applied; applied != nil {
 		v.desired, v.pod = applied, applied.Pod
 	}
 	b := newBuilder(v, &decision{reason: Deleted, message: "the pod is deleted"}, p)
 	b.stopRunning(nil)
 	b.removeAll(b.stopSandboxes())
-	if len(p.Steps) > 0 || v.obs.Journal.Generation > 0 {
+	if len(p.Steps) > 0 || v.obs.Memory.Generation > 0 {
 		b.removeData()
 	}
 }
@@ -29,7 +30,7 @@ func holdDeleted(p *Plan) {
 		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", p.Pod)})
 }
 
-func (b *builder) refOf(c *Container) podspec.ContainerRef {
+func (b *builder) refOf(c *model.Container) podspec.ContainerRef {
 	if b.v.pod == nil {
 		return podspec.ContainerRef{}
 	}

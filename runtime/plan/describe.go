@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Verb is the one word for what a step does, in plans and in progress lines
@@ -68,11 +70,11 @@ func (s *Step) Detail() string {
 	case StartContainer:
 		return withHook(fmt.Sprintf("attempt %d", s.Attempt), "postStart", s.PostStart)
 	case StopContainer:
-		return withHook(fmt.Sprintf("%s  grace %ds", ShortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
+		return withHook(fmt.Sprintf("%s  grace %ds", model.ShortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
 	case RemoveContainer:
-		return fmt.Sprintf("%s  attempt %d", ShortID(s.ContainerID), s.Attempt)
+		return fmt.Sprintf("%s  attempt %d", model.ShortID(s.ContainerID), s.Attempt)
 	case StopSandbox, RemoveSandbox:
-		return ShortID(s.SandboxID)
+		return model.ShortID(s.SandboxID)
 	case CreateCgroup, RemoveCgroup, PrepareVolume, UpdateVolume, RemoveVolume, PullImage, CheckContainer,
 		UpdateContainer, UpdatePod, ArchiveLogs, RotateLog:
 	}

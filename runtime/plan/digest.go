@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // facts are what a decision read of the world, by the object they are about: ids,
@@ -24,42 +26,42 @@ func (v *view) facts() facts {
 		f.addSandbox(&v.sandboxes[i])
 	}
 	for _, c := range v.containers {
-		f.addContainer(c, v.obs.Journal.Probes[c.ID])
+		f.addContainer(c, v.obs.Memory.Probes[c.ID])
 	}
 	f.addDisk(v.obs)
-	f.addJournal(&v.obs.Journal)
+	f.addJournal(&v.obs.Memory)
 	return f
 }
 
 // digest identifies the facts.
 func (f facts) digest() string { return digestOf(f) }
 
-func (f facts) addSandbox(s *Sandbox) {
+func (f facts) addSandbox(s *model.Sandbox) {
 	network := "POD"
 	if s.HostNetwork {
 		network = "NODE"
 	}
-	f["sandbox "+ShortID(s.ID)] = words(string(s.State), "attempt "+strconv.Itoa(int(s.Attempt)), network,
+	f["sandbox "+model.ShortID(s.ID)] = words(string(s.State), "attempt "+strconv.Itoa(int(s.Attempt)), network,
 		strings.Join(s.IPs, ","), s.SpecHash, s.ID)
 }
 
-func (f facts) addContainer(c *Container, probes map[ProbeType]ProbeRecord) {
+func (f facts) addContainer(c *model.Container, probes map[model.ProbeType]model.ProbeRecord) {
 	text := words(string(c.State), "restarts "+strconv.Itoa(int(c.RestartCount)), c.Hash, c.SpecHash, c.ID, c.SandboxID)
-	if c.State == Exited {
+	if c.State == model.Exited {
 		text = words(text, "exit code "+strconv.Itoa(int(c.ExitCode)), c.Reason)
 	}
 	if c.LogFull {
 		text = words(text, "log full")
 	}
-	for _, t := range ProbeTypes() {
+	for _, t := range model.ProbeTypes() {
 		if r, ok := probes[t]; ok {
 			text = words(text, string(t)+" "+string(r.Result))
 		}
 	}
-	f[fmt.Sprintf("container %s (%s)", c.Name, ShortID(c.ID))] = text
+	f[fmt.Sprintf("container %s (%s)", c.Name, model.ShortID(c.ID))] = text
 }
 
-func (f facts) addDisk(o *Observed) {
+func (f facts) addDisk(o *model.Observed) {
 	for name, image := range o.Images {
 		f["image "+name] = firstOf(image.ID, "absent")
 	}
@@ -74,15 +76,15 @@ func (f facts) addDisk(o *Observed) {
 	}
 }
 
-func (f facts) addJournal(j *Journal) {
+func (f facts) addJournal(j *model.Memory) {
 	for name, b := range j.Backoffs {
 		f["back-off of "+name] = b.Duration.String()
 	}
 	for name, n := range j.Reserved {
 		f["reserved attempt of "+firstOf(name, "sandbox")] = strconv.Itoa(int(n))
 	}
-	if j.Left != nil {
-		f["left running"] = digestOf(j.Left)
+	if j.LastRun != nil {
+		f["left running"] = digestOf(j.LastRun)
 	}
 	if j.Completion != nil {
 		f["completion"] = string(j.Completion.Phase)

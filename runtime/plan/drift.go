@@ -4,37 +4,18 @@ import (
 	"fmt"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
-
-// Left is what ran when podctl made its last pass. What is missing of it since
-// then was stopped or removed by somebody else.
-type Left struct {
-	Sandbox string `json:"sandbox,omitempty"`
-	// Containers holds ids by name.
-	Containers map[string]string `json:"containers,omitempty"`
-	// Reset names the containers whose records a restart of all containers has taken
-	// away, and which were not started since.
-	Reset []string `json:"reset,omitempty"`
-	// Stopped are sandboxes that podctl has stopped, and which are still there.
-	Stopped []string `json:"stopped,omitempty"`
-}
-
-// Stranger is a container in the pod's sandbox that bears no pod's labels.
-type Stranger struct {
-	ID        string
-	Name      string
-	SandboxID string
-}
 
 // addDrift names what changed behind podctl.
 func (b *builder) addDrift() {
 	if exists := b.v.obs.CgroupExists; exists != nil && !*exists && !b.d.createSandbox && b.v.anyRunning() {
 		b.drift("the pod's cgroup is missing while containers run: limits of the whole pod are not in force")
 	}
-	for _, s := range b.v.obs.Strangers {
-		b.drift("container %s (%s) in the pod's sandbox is nobody's: it is left alone", firstOf(s.Name, "without a name"), ShortID(s.ID))
+	for _, s := range b.v.obs.Unmanaged {
+		b.drift("container %s (%s) in the pod's sandbox is nobody's: it is left alone", firstOf(s.Name, "without a name"), model.ShortID(s.ID))
 	}
-	if left := b.v.obs.Journal.Left; left != nil && !b.d.terminal && !b.sandboxDrift(left.Sandbox) {
+	if left := b.v.obs.Memory.LastRun; left != nil && !b.d.terminal && !b.sandboxDrift(left.Sandbox) {
 		for _, ref := range podspec.Containers(b.v.pod) {
 			if id := left.Containers[ref.Name]; id != "" {
 				b.containerDrift(ref.Name, id)
@@ -55,29 +36,29 @@ func (b *builder) sandboxDrift(id string) bool {
 	}
 	for i := range b.v.sandboxes {
 		if s := &b.v.sandboxes[i]; s.ID == id {
-			if s.State == SandboxReady {
+			if s.State == model.SandboxReady {
 				return false
 			}
-			b.drift("sandbox %s was stopped behind podctl, or by a restart of the machine", ShortID(id))
+			b.drift("sandbox %s was stopped behind podctl, or by a restart of the machine", model.ShortID(id))
 			return true
 		}
 	}
-	b.drift("sandbox %s is gone: removed behind podctl", ShortID(id))
+	b.drift("sandbox %s is gone: removed behind podctl", model.ShortID(id))
 	return true
 }
 
 func (b *builder) containerDrift(name, id string) {
-	c := b.v.find(func(c *Container) bool { return c.ID == id })
+	c := b.v.find(func(c *model.Container) bool { return c.ID == id })
 	switch {
 	case c == nil:
-		b.drift("container %s (%s) is gone: removed behind podctl", name, ShortID(id))
-	case c.State == Exited && endedBySignal(c):
-		b.drift("container %s (%s) was stopped behind podctl: exit code %d", name, ShortID(id), c.ExitCode)
+		b.drift("container %s (%s) is gone: removed behind podctl", name, model.ShortID(id))
+	case c.State == model.Exited && endedBySignal(c):
+		b.drift("container %s (%s) was stopped behind podctl: exit code %d", name, model.ShortID(id), c.ExitCode)
 	}
 }
 
 // endedBySignal tells that a container was asked or made to end from outside: 128
 // and SIGTERM's or SIGKILL's number, when it was not for its memory.
-func endedBySignal(c *Container) bool {
+func endedBySignal(c *model.Container) bool {
 	return (c.ExitCode == 143 || c.ExitCode == 137) && c.Reason != "OOMKilled"
 }

@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // noteEdits names what changed and needs no step, by when it takes effect: some is read
 // from the manifest when it is needed, the rest waits for something new.
 func (b *builder) noteEdits() {
-	applied := b.v.obs.Journal.Applied
+	applied := b.v.obs.Memory.Applied
 	if applied == nil || applied.Pod == nil || b.d.terminal || len(b.p.Steps)+len(b.p.Holds) > 0 {
 		return
 	}
@@ -52,7 +53,7 @@ func (b *builder) editedFields(applied *v1.Pod) map[podspec.ChangeClass][]string
 // effect is when a change takes effect that its class would have made a step of: such a
 // container has ended, or is not judged by all of its definition.
 func (b *builder) effect(path string, class podspec.ChangeClass) podspec.ChangeClass {
-	applied := b.v.obs.Journal.Applied
+	applied := b.v.obs.Memory.Applied
 	switch class {
 	case podspec.Live, podspec.NewPod, podspec.NoChange:
 		return class
@@ -87,14 +88,14 @@ func (b *builder) nextStart(path string) podspec.ChangeClass {
 // initOver tells that an init container does not run again in its sandbox.
 func (v *view) initOver(ref podspec.ContainerRef) bool {
 	c := v.current(ref.Name)
-	return v.initialisedBefore() || (c != nil && c.State == Exited && !initFailed(c))
+	return v.initialisedBefore() || (c != nil && c.State == model.Exited && !initFailed(c))
 }
 
 // redefines tells that a change makes a container's definition another one, and does not
 // say the same in other words.
 func (b *builder) redefines(path string) bool {
 	one, isOne := b.containerOf(path)
-	applied := b.v.obs.Journal.Applied
+	applied := b.v.obs.Memory.Applied
 	for _, ref := range podspec.Containers(b.v.pod) {
 		if isOne && ref.Name != one.Name {
 			continue

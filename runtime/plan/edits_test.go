@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 const editedPod = `apiVersion: v1
@@ -82,11 +83,11 @@ func editedWorld(before, after *podspec.Desired) *world {
 	for _, d := range []*podspec.Desired{before, after} {
 		d.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 	}
-	w := newWorld(before).sandbox("s", 0, SandboxReady)
-	w.container("s", "seed", 0, Exited)
-	w.container("s", "app", 0, Running)
-	w.container("s", "log", 0, Exited)
-	w.container("s", "look", 0, Running)
-	w.Journal.Applied, w.d = before, after
+	w := newWorld(before).sandbox("s", 0, model.SandboxReady)
+	w.container("s", "seed", 0, model.Exited)
+	w.container("s", "app", 0, model.Running)
+	w.container("s", "log", 0, model.Exited)
+	w.container("s", "look", 0, model.Running)
+	w.Memory.Applied, w.d = before, after
 	return w
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // factChange says in words how a fact changed. Hashes and ids say nothing to a reader: where
@@ -53,8 +55,8 @@ func hiddenChange(object string) string {
 // are left out.
 func factWord() map[string]string {
 	return map[string]string{
-		string(Running): "running", string(Exited): "exited", string(Created): "created", string(Unknown): "unknown",
-		string(SandboxReady): "ready", string(SandboxNotReady): "not ready", "POD": "", "NODE": "in the node's network",
+		string(model.Running): "running", string(model.Exited): "exited", string(model.Created): "created", string(model.Unknown): "unknown",
+		string(model.SandboxReady): "ready", string(model.SandboxNotReady): "not ready", "POD": "", "NODE": "in the node's network",
 		"exists true": "there", "exists false": "missing", "prepared true": "prepared", "prepared false": "not prepared",
 	}
 }
@@ -63,7 +65,7 @@ func factWord() map[string]string {
 func followers() map[string]int {
 	return map[string]int{
 		"restarts": 1, "attempt": 1, "exit": 2, "log": 1, "exists": 1, "prepared": 1,
-		string(Liveness): 1, string(Readiness): 1, string(Startup): 1,
+		string(model.Liveness): 1, string(model.Readiness): 1, string(model.Startup): 1,
 	}
 }
 

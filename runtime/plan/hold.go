@@ -6,11 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // judgement is what is known of one probe of one running container.
 type judgement struct {
-	result ProbeResult
+	result model.ProbeResult
 	// found tells that the probe has been asked at all.
 	found bool
 	// stale tells that a failure is too old to act on.
@@ -21,14 +22,14 @@ type judgement struct {
 
 // judge looks up the verdict of a probe. A container without that probe, or
 // whose probe was never asked, is unknown.
-func (v *view) judge(spec *v1.Container, c *Container, t ProbeType) judgement {
-	p := ProbeOf(spec, t)
+func (v *view) judge(spec *v1.Container, c *model.Container, t model.ProbeType) judgement {
+	p := model.ProbeOf(spec, t)
 	record, ok := v.probe(c, t)
 	if p == nil || !ok {
-		return judgement{result: ProbeUnknown}
+		return judgement{result: model.ProbeUnknown}
 	}
 	j := judgement{result: record.Result, found: true}
-	if record.Result == ProbeFailure {
+	if record.Result == model.ProbeFailure {
 		j.stale = record.Stale(p, v.now)
 		j.age = v.ago(record.CountedAt)
 		j.message = failureText(t, record)
@@ -36,7 +37,7 @@ func (v *view) judge(spec *v1.Container, c *Container, t ProbeType) judgement {
 	return j
 }
 
-func failureText(t ProbeType, record ProbeRecord) string {
+func failureText(t model.ProbeType, record model.ProbeRecord) string {
 	text := string(t) + " probe failed"
 	if record.Message != "" {
 		text += ": " + record.Message
@@ -64,7 +65,7 @@ func (v *view) backoffHold(s start) (Hold, bool) {
 	backoff, estimated := v.backoff(s.ref, exited)
 	doubt := map[bool]string{true: ", at least (estimated from the runtime's records)"}
 	until := backoff.Until(exited.FinishedAt)
-	if until.IsZero() || !v.now.Before(until) || AheadOf(v.now, exited.FinishedAt) {
+	if until.IsZero() || !v.now.Before(until) || model.AheadOf(v.now, exited.FinishedAt) {
 		return Hold{}, false
 	}
 	return Hold{
@@ -76,18 +77,18 @@ func (v *view) backoffHold(s start) (Hold, bool) {
 	}, true
 }
 
-func holdText(b Backoff, exited *Container) string {
+func holdText(b model.Backoff, exited *model.Container) string {
 	return fmt.Sprintf("back-off %s, exit code %d", b.Duration, exited.ExitCode)
 }
 
 // backoff is the delay of a container: podctl's record of it, or an estimate.
-func (v *view) backoff(ref podspec.ContainerRef, exited *Container) (Backoff, bool) {
-	if v.obs.Journal.Backoffs == nil {
+func (v *view) backoff(ref podspec.ContainerRef, exited *model.Container) (model.Backoff, bool) {
+	if v.obs.Memory.Backoffs == nil {
 		return v.estimateBackoff(ref.Name, exited), true
 	}
-	b := v.obs.Journal.Backoffs[ref.Name]
+	b := v.obs.Memory.Backoffs[ref.Name]
 	if b.Key != "" && podspec.Compare(b.Key, v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
-		return Backoff{}, false
+		return model.Backoff{}, false
 	}
 	return b, false
 }
@@ -95,26 +96,26 @@ func (v *view) backoff(ref podspec.ContainerRef, exited *Container) (Backoff, bo
 // estimateBackoff replays the restarts the runtime still has records of. What
 // happened before the oldest of them is not known, so the shortest delay it can
 // have left is assumed: the estimate is never longer than the truth.
-func (v *view) estimateBackoff(name string, newest *Container) Backoff {
+func (v *view) estimateBackoff(name string, newest *model.Container) model.Backoff {
 	history := v.history(name, newest)
-	var b Backoff
+	var b model.Backoff
 	for i, c := range history {
 		switch {
 		case i > 0:
 			b = b.Advance(history[i-1].FinishedAt, c.StartedAt)
 		case c.RestartCount > 0:
-			b = Backoff{Duration: backoffInitial, LastUpdate: c.StartedAt}
+			b = model.Backoff{Duration: model.BackoffInitial, LastUpdate: c.StartedAt}
 		}
 	}
 	return b
 }
 
 // history is the unbroken run of records up to the newest, oldest first.
-func (v *view) history(name string, newest *Container) []*Container {
-	history := []*Container{newest}
+func (v *view) history(name string, newest *model.Container) []*model.Container {
+	history := []*model.Container{newest}
 	for _, c := range v.containers {
-		if c.Name == name && c.State == Exited && c.RestartCount+1 == history[0].RestartCount {
-			history = append([]*Container{c}, history...)
+		if c.Name == name && c.State == model.Exited && c.RestartCount+1 == history[0].RestartCount {
+			history = append([]*model.Container{c}, history...)
 		}
 	}
 	return history

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // initWalk goes over the init containers from the last to the first: the last
@@ -52,7 +53,7 @@ func (d *decision) decideInit(v *view) bool {
 // created in the active sandbox, which it can only after initialisation.
 func (v *view) initialisedBefore() bool {
 	for _, ref := range podspec.RegularContainers(v.pod) {
-		if c := v.current(ref.Name); c != nil && (c.State == Created || c.State == Running) {
+		if c := v.current(ref.Name); c != nil && (c.State == model.Created || c.State == model.Running) {
 			return true
 		}
 	}
@@ -77,17 +78,17 @@ func (w *initWalk) visit(i int) {
 	w.seen = w.seen || c != nil
 }
 
-func (w *initWalk) visitPlain(i int, c *Container) {
+func (w *initWalk) visitPlain(i int, c *model.Container) {
 	ref := w.inits[i]
 	switch c.State {
-	case Created:
+	case model.Created:
 		w.start(i, NeverStarted, "was created and never started")
-	case Running:
+	case model.Running:
 		if !w.resize(i, c) {
 			w.wait(ref, c)
 		}
-	case Exited:
-		if w.v.owed(ref.Name) {
+	case model.Exited:
+		if w.v.awaitsRestart(ref.Name) {
 			w.starts = append(w.starts, w.v.startOwed(ref))
 			return
 		}
@@ -97,18 +98,18 @@ func (w *initWalk) visitPlain(i int, c *Container) {
 		}
 		w.keep(ref, c)
 		w.succeed(i)
-	case Unknown:
+	case model.Unknown:
 		w.retryUnknown(i, c)
 	}
 }
 
 // initFailed tells that an init container did not do its work. One that was
 // killed for its memory has failed whatever its exit code says.
-func initFailed(c *Container) bool {
+func initFailed(c *model.Container) bool {
 	return c.ExitCode != 0 || c.Reason == "OOMKilled"
 }
 
-func (w *initWalk) retry(i int, c *Container) {
+func (w *initWalk) retry(i int, c *model.Container) {
 	if !restartWanted(w.v.pod, w.inits[i].Container, c) {
 		w.failed = true
 		return
@@ -116,7 +117,7 @@ func (w *initWalk) retry(i int, c *Container) {
 	w.start(i, InitFailed, exitText(w.v, c))
 }
 
-func (w *initWalk) retryUnknown(i int, c *Container) {
+func (w *initWalk) retryUnknown(i int, c *model.Container) {
 	if !mayRestart(w.v.pod, w.inits[i].Container) {
 		w.failed = true
 		return
@@ -135,21 +136,21 @@ func (w *initWalk) succeed(i int) {
 	w.start(i+1, NotCreated, "not created yet")
 }
 
-func (w *initWalk) visitSidecar(i int, c *Container) {
+func (w *initWalk) visitSidecar(i int, c *model.Container) {
 	switch c.State {
-	case Created:
+	case model.Created:
 		w.start(i, NeverStarted, "was created and never started")
-	case Running:
+	case model.Running:
 		w.visitRunningSidecar(i, c)
-	case Exited:
+	case model.Exited:
 		w.start(i, ContainerExited, exitText(w.v, c))
-	case Unknown:
+	case model.Unknown:
 		w.kill(i, c, UnknownState, "the runtime does not know its state")
 		w.start(i, UnknownState, "the runtime did not know its state")
 	}
 }
 
-func (w *initWalk) visitRunningSidecar(i int, c *Container) {
+func (w *initWalk) visitRunningSidecar(i int, c *model.Container) {
 	ref := w.inits[i]
 	if !w.sidecarStarted(i, c) {
 		return
@@ -179,21 +180,21 @@ func (w *initWalk) visitRunningSidecar(i int, c *Container) {
 
 // sidecarStarted asks the startup probe, without which a sidecar counts as
 // started at once. It gates the init containers after the sidecar.
-func (w *initWalk) sidecarStarted(i int, c *Container) bool {
+func (w *initWalk) sidecarStarted(i int, c *model.Container) bool {
 	ref := w.inits[i]
 	if ref.StartupProbe == nil {
 		return true
 	}
-	verdict := w.v.judge(ref.Container, c, Startup)
+	verdict := w.v.judge(ref.Container, c, model.Startup)
 	switch verdict.result {
-	case ProbeSuccess:
+	case model.ProbeSuccess:
 		return true
-	case ProbeFailure:
+	case model.ProbeFailure:
 		if !w.holdStale(ref, c, verdict) {
 			w.kill(i, c, StartupFailed, verdict.message)
 			w.start(i, StartupFailed, verdict.message)
 		}
-	case ProbeUnknown:
+	case model.ProbeUnknown:
 		w.keep(ref, c)
 		w.d.waiting = append(w.d.waiting, fmt.Sprintf("sidecar %s to pass its startup probe", ref.Name))
 	}
@@ -202,18 +203,18 @@ func (w *initWalk) sidecarStarted(i int, c *Container) bool {
 
 // sidecarLives asks the liveness probe; without a verdict the sidecar is left
 // alone.
-func (w *initWalk) sidecarLives(i int, c *Container) bool {
+func (w *initWalk) sidecarLives(i int, c *model.Container) bool {
 	ref := w.inits[i]
-	verdict := w.v.judge(ref.Container, c, Liveness)
+	verdict := w.v.judge(ref.Container, c, model.Liveness)
 	switch verdict.result {
-	case ProbeSuccess:
+	case model.ProbeSuccess:
 		return true
-	case ProbeFailure:
+	case model.ProbeFailure:
 		if !w.holdStale(ref, c, verdict) {
 			w.kill(i, c, LivenessFailed, verdict.message)
 			w.start(i, LivenessFailed, verdict.message)
 		}
-	case ProbeUnknown:
+	case model.ProbeUnknown:
 		if verdict.found {
 			return true
 		}
@@ -222,7 +223,7 @@ func (w *initWalk) sidecarLives(i int, c *Container) bool {
 	return false
 }
 
-func (w *initWalk) holdStale(ref podspec.ContainerRef, c *Container, verdict judgement) bool {
+func (w *initWalk) holdStale(ref podspec.ContainerRef, c *model.Container, verdict judgement) bool {
 	if !verdict.stale {
 		return false
 	}
@@ -241,22 +242,22 @@ func (w *initWalk) startFresh(i int, diff difference) {
 	})
 }
 
-func (w *initWalk) kill(i int, c *Container, reason Reason, message string) {
+func (w *initWalk) kill(i int, c *model.Container, reason Reason, message string) {
 	w.d.kills = append(w.d.kills, kill{container: c, ref: w.inits[i], reason: reason, message: message})
 }
 
-func (w *initWalk) keep(ref podspec.ContainerRef, c *Container) {
+func (w *initWalk) keep(ref podspec.ContainerRef, c *model.Container) {
 	w.d.keeps = append(w.d.keeps, w.v.keepOf(ref, c))
 }
 
-func (w *initWalk) wait(ref podspec.ContainerRef, c *Container) {
+func (w *initWalk) wait(ref podspec.ContainerRef, c *model.Container) {
 	w.keep(ref, c)
 	w.d.waiting = append(w.d.waiting, fmt.Sprintf("init container %s to finish", ref.Name))
 }
 
 // resize handles a container whose resources changed; true when that settled
 // what happens to it.
-func (w *initWalk) resize(i int, c *Container) bool {
+func (w *initWalk) resize(i int, c *model.Container) bool {
 	switch w.v.resizeOf(w.inits[i].Container, c) {
 	case resizeRestarts:
 		message := w.v.resizeText(w.inits[i].Container, c)

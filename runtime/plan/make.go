@@ -2,13 +2,14 @@ package plan
 
 import (
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Make decides what one pass does to a pod. It is the whole of podctl's
 // judgement: the same input gives the same plan, byte for byte.
 func Make(in *Input) *Plan {
 	p := &Plan{
-		APIVersion: APIVersion,
+		APIVersion: model.APIVersion,
 		Kind:       "Plan",
 		Pod:        in.Pod,
 		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
@@ -25,7 +26,7 @@ func Make(in *Input) *Plan {
 	switch {
 	case in.Desired == nil:
 		makeDeletion(v, p)
-	case in.Desired.Stored && in.Observed.Journal.Deleting:
+	case in.Desired.Stored && in.Observed.Memory.Deleting:
 		holdDeleted(p)
 	default:
 		newBuilder(v, decide(v), p).build()
@@ -42,7 +43,7 @@ func Make(in *Input) *Plan {
 }
 
 // keepOf describes a container that stays as it is.
-func (v *view) keepOf(ref podspec.ContainerRef, c *Container) Keep {
+func (v *view) keepOf(ref podspec.ContainerRef, c *model.Container) Keep {
 	k := Keep{
 		Container:     ref.Name,
 		ContainerType: ref.Type,
@@ -51,13 +52,13 @@ func (v *view) keepOf(ref podspec.ContainerRef, c *Container) Keep {
 		Reason:        RunningAsWanted,
 		Message:       "running, started " + v.ago(c.StartedAt),
 	}
-	if c.State == Exited {
+	if c.State == model.Exited {
 		k.Reason, k.Message = ContainerExited, exitText(v, c)
 	}
-	if c.State == Exited && ref.Type == podspec.Init {
+	if c.State == model.Exited && ref.Type == podspec.Init {
 		k.Reason, k.Message = InitDone, "done, "+exitText(v, c)
 	}
-	if c.State == Running && ref.Type == podspec.Init {
+	if c.State == model.Running && ref.Type == podspec.Init {
 		k.Reason = InitRunning
 	}
 	return k

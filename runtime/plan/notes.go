@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // finish ends the life of a pod that has completed: what still runs is stopped,
@@ -20,7 +21,7 @@ func (d *decision) finish(v *view) {
 		d.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", *v.pod.Spec.ActiveDeadlineSeconds)
 	}
 	for _, ref := range podspec.Containers(v.pod) {
-		if c := v.newest(ref.Name); c != nil && c.State == Exited {
+		if c := v.newest(ref.Name); c != nil && c.State == model.Exited {
 			d.keeps = append(d.keeps, v.keepOf(ref, c))
 		}
 	}
@@ -44,7 +45,7 @@ func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }
 // editedAfterEnd tells that a finished pod's manifest no longer is the one that
 // ran.
 func (b *builder) editedAfterEnd() bool {
-	if done := b.v.obs.Journal.Completion; done != nil && done.DesiredDigest != "" {
+	if done := b.v.obs.Memory.Completion; done != nil && done.DesiredDigest != "" {
 		return podspec.Compare(done.DesiredDigest, b.v.desired.Digest()) == podspec.Different
 	}
 	for _, ref := range runsInPod(b.v.pod) {
@@ -64,7 +65,7 @@ func (b *builder) editedAfterEnd() bool {
 // key than podctl has, and not knowing is no reason to stop it.
 func (b *builder) noteUnknownSecrets(ref podspec.ContainerRef) {
 	c := b.v.newest(ref.Name)
-	if c == nil || c.State != Running || b.stopsContainer(c.ID) {
+	if c == nil || c.State != model.Running || b.stopsContainer(c.ID) {
 		return
 	}
 	if podspec.Compare(c.SpecHash, b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Unknown {
@@ -77,7 +78,7 @@ func (b *builder) noteUnknownSecrets(ref podspec.ContainerRef) {
 func (b *builder) noteNewImage(ref podspec.ContainerRef) {
 	c := b.v.newest(ref.Name)
 	image := b.v.obs.Images[ref.Image]
-	if c == nil || c.State != Running || c.ImageID == "" || image.ID == "" || c.ImageID == image.ID {
+	if c == nil || c.State != model.Running || c.ImageID == "" || image.ID == "" || c.ImageID == image.ID {
 		return
 	}
 	if b.stopsContainer(c.ID) {
@@ -87,7 +88,7 @@ func (b *builder) noteNewImage(ref podspec.ContainerRef) {
 		ref.Name, shortDigest(c.ImageID), ref.Image, shortDigest(image.ID), b.v.pod.Name, ref.Name))
 }
 
-func shortDigest(id string) string { return ShortID(strings.TrimPrefix(id, "sha256:")) }
+func shortDigest(id string) string { return model.ShortID(strings.TrimPrefix(id, "sha256:")) }
 
 // addLater says what later passes will come to, when it is certain: the init
 // containers after the one that runs or starts now, then the regular ones.
@@ -132,7 +133,7 @@ func (b *builder) initInProgress() (int, bool) {
 	}
 	for _, ref := range podspec.InitContainers(b.v.pod) {
 		c := b.v.current(ref.Name)
-		if c != nil && c.State == Running && !b.d.createSandbox && b.waitsFor(ref) {
+		if c != nil && c.State == model.Running && !b.d.createSandbox && b.waitsFor(ref) {
 			busy[ref.Name] = true
 		}
 	}

@@ -1,12 +1,15 @@
 package plan
 
-import "github.com/podctl/podctl/podspec"
+import (
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
 
 // Owes lists by name the containers that the plan stops so that they run again, with the ids
 // of what it stops: those that it starts anew, and with a new sandbox all regular ones, which
 // may have to wait for init containers. Their end is podctl's doing and says nothing of
 // whether they have done their work.
-func (p *Plan) Owes() map[string]string {
+func (p *Plan) PendingRestarts() map[string]string {
 	starts, sandbox := map[string]bool{}, false
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -23,19 +26,8 @@ func (p *Plan) Owes() map[string]string {
 	return owes
 }
 
-// Owed tells that podctl stopped a container so that it runs again, and that it has not run
-// since: the pass was cut off, or the start waits for something.
-func (o *Observed) Owed(name string) bool { return isOwed(o.newestFirst(), name, o.Journal.Owed[name]) }
-
-func (v *view) owed(name string) bool { return isOwed(v.containers, name, v.obs.Journal.Owed[name]) }
-
-func isOwed(newestFirst []*Container, name, stopped string) bool {
-	for _, c := range newestFirst {
-		if c.Name == name && c.State != Created {
-			return c.ID == stopped && c.State != Running
-		}
-	}
-	return false
+func (v *view) awaitsRestart(name string) bool {
+	return model.AwaitsRestart(v.containers, name, v.obs.Memory.PendingRestarts[name])
 }
 
 // startOwed is the start of a container that podctl has stopped for it.

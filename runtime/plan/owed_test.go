@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // TestOwed: a container that podctl stopped to run again does so, whatever its exit code and
@@ -15,25 +17,25 @@ func TestOwed(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy v1.RestartPolicy
 		// later is the state of a record that came after the one that was stopped.
-		later ContainerState
+		later model.ContainerState
 		owed  bool
 		// starts tells that it starts, finished that the pod is over.
 		starts, finished bool
 	}{
 		"stopped, OnFailure":              {v1.RestartPolicyOnFailure, "", true, true, false},
 		"stopped, Never":                  {v1.RestartPolicyNever, "", true, true, false},
-		"created and not started":         {v1.RestartPolicyNever, Created, true, true, false},
-		"started since, and ended":        {v1.RestartPolicyNever, Exited, true, false, true},
+		"created and not started":         {v1.RestartPolicyNever, model.Created, true, true, false},
+		"started since, and ended":        {v1.RestartPolicyNever, model.Exited, true, false, true},
 		"it ended by itself, OnFailure":   {v1.RestartPolicyOnFailure, "", false, false, true},
 		"it ended by itself, under Never": {v1.RestartPolicyNever, "", false, false, true},
 	} {
 		d := load(t, strings.Replace(webPod, "  - {name: log, image: i:1}\n", "", 1))
 		d.Pod.Spec.RestartPolicy = c.policy
-		w := newWorld(d).sandbox("s1", 1, SandboxReady).sandbox("s0", 0, SandboxNotReady)
-		w.container("s1", "seed", 0, Exited)
-		stopped := w.container("s0", "app", 0, Exited)
+		w := newWorld(d).sandbox("s1", 1, model.SandboxReady).sandbox("s0", 0, model.SandboxNotReady)
+		w.container("s1", "seed", 0, model.Exited)
+		stopped := w.container("s0", "app", 0, model.Exited)
 		if c.owed {
-			w.Journal.Owed = map[string]string{"app": stopped.ID}
+			w.Memory.PendingRestarts = map[string]string{"app": stopped.ID}
 		}
 		if c.later != "" {
 			w.container("s1", "app", 1, c.later)
@@ -42,7 +44,7 @@ func TestOwed(t *testing.T) {
 		if starts := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == StartContainer && s.Container == "app" }); starts != c.starts {
 			t.Errorf("%s: starts %t:\n%s", name, starts, strings.Join(lines(p), "\n"))
 		}
-		phase := Status(&Input{Pod: RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon}).Phase
+		phase := Status(&Input{Pod: model.RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon}).Phase
 		if finished := phase == v1.PodSucceeded || phase == v1.PodFailed; finished != c.finished {
 			t.Errorf("%s: phase %s", name, phase)
 		}
@@ -68,7 +70,7 @@ func TestOwes(t *testing.T) {
 		w := running(load(t, webPod))
 		w.d = load(t, webPod)
 		c.edit(w.d.Pod)
-		if diff := cmp.Diff(c.want, w.make().Owes()); diff != "" {
+		if diff := cmp.Diff(c.want, w.make().PendingRestarts()); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
 		}
 	}

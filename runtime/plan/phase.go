@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // tally counts the containers of a pod by what they are doing; the phase follows
@@ -49,11 +50,11 @@ func (t *tally) stoppedPhase() v1.PodPhase {
 // completion is the journal's memory of a pod that finished. It holds as long as
 // the manifest does not ask to run for ever; records that were removed since do
 // not make the pod run again.
-func (v *view) completion() *Completion {
+func (v *view) completion() *model.Completion {
 	if v.pod.Spec.RestartPolicy == v1.RestartPolicyAlways {
 		return nil
 	}
-	return v.obs.Journal.Completion
+	return v.obs.Memory.Completion
 }
 
 // initialised tells that a regular container has a record in the active
@@ -87,7 +88,7 @@ func (v *view) tally() *tally {
 func (t *tally) addInit(v *view, ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	ended := lastEnd(s)
 	switch {
-	case ended == nil, v.owed(ref.Name):
+	case ended == nil, v.awaitsRestart(ref.Name):
 		t.pendingInit++
 	case ended.ExitCode != 0 && !restartAfter(v.pod, ref.Container, ended.ExitCode):
 		t.failedInit++
@@ -126,7 +127,7 @@ func (t *tally) addRegular(v *view, ref podspec.ContainerRef, s *v1.ContainerSta
 	switch {
 	case s.State.Running != nil:
 		t.running++
-	case v.owed(ref.Name):
+	case v.awaitsRestart(ref.Name):
 		t.stopped++
 		t.restartable++
 	case ended != nil:
@@ -154,5 +155,5 @@ func (v *view) phaseTerminal() bool {
 func (v *view) deadlineExceeded() bool {
 	deadline := v.pod.Spec.ActiveDeadlineSeconds
 	started := v.startTime()
-	return deadline != nil && !started.IsZero() && v.now.Sub(started) >= Seconds(*deadline)
+	return deadline != nil && !started.IsZero() && v.now.Sub(started) >= model.Seconds(*deadline)
 }

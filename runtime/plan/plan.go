@@ -6,18 +6,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
-
-// APIVersion is the version of the documents podctl writes.
-const APIVersion = "podctl.io/v1alpha1"
 
 // Input is everything a decision depends on.
 type Input struct {
 	// Pod names the pod. It is set even when nothing is desired.
-	Pod PodRef
+	Pod model.PodRef
 	// Desired is the pod as it shall be; nil when it shall be gone.
 	Desired  *podspec.Desired
-	Observed Observed
+	Observed model.Observed
 	Now      time.Time
 	Options  Options
 }
@@ -46,8 +44,8 @@ type Plan struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
-	Pod     PodRef     `json:"pod"`
-	Runtime RuntimeRef `json:"runtime"`
+	Pod     model.PodRef `json:"pod"`
+	Runtime RuntimeRef   `json:"runtime"`
 	// ObservedAt is the time the decisions were made for.
 	ObservedAt time.Time `json:"observedAt"`
 	// DesiredDigest and ObservedDigest identify what was wanted and what was

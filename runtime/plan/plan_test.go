@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -43,39 +44,39 @@ spec:
 
 // world is an observed state that is built up step by step.
 type world struct {
-	Observed
+	model.Observed
 	d *podspec.Desired
 }
 
 func newWorld(d *podspec.Desired) *world {
 	w := &world{d: d}
-	w.Images = map[string]Image{}
+	w.Images = map[string]model.Image{}
 	for _, ref := range podspec.Containers(d.Pod) {
-		w.Images[ref.Image] = Image{ID: "sha256:" + ref.Image}
+		w.Images[ref.Image] = model.Image{ID: "sha256:" + ref.Image}
 	}
-	w.Volumes = map[string]Volume{}
-	w.Runtime = Runtime{Name: "containerd", Version: "2.4.2"}
-	w.Journal.Backoffs = map[string]Backoff{}
+	w.Volumes = map[string]model.Volume{}
+	w.Runtime = model.Runtime{Name: "containerd", Version: "2.4.2"}
+	w.Memory.Backoffs = map[string]model.Backoff{}
 	return w
 }
 
-func (w *world) sandbox(id string, attempt uint32, state SandboxState) *world {
-	w.Sandboxes = append(w.Sandboxes, Sandbox{
+func (w *world) sandbox(id string, attempt uint32, state model.SandboxState) *world {
+	w.Sandboxes = append(w.Sandboxes, model.Sandbox{
 		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: w.d.SandboxSpecHash(),
 	})
 	return w
 }
 
 // container adds a record that podctl made from today's manifest.
-func (w *world) container(sandbox, name string, attempt uint32, state ContainerState) *Container {
-	c := Container{
+func (w *world) container(sandbox, name string, attempt uint32, state model.ContainerState) *model.Container {
+	c := model.Container{
 		ID: fmt.Sprintf("%s-%d-of-%s", name, attempt, sandbox), SandboxID: sandbox, Name: name, Attempt: attempt, RestartCount: attempt,
 		State: state, CreatedAt: noon.Add(-time.Minute + time.Duration(attempt)*time.Second), StartedAt: noon.Add(-time.Minute),
 	}
 	if ref, ok := podspec.FindContainer(w.d.Pod, name); ok {
 		c.SpecHash, c.Hash = w.d.ContainerSpecHash(ref.Container), podspec.ContainerHash(ref.Container)
 	}
-	if state == Exited {
+	if state == model.Exited {
 		c.FinishedAt = noon.Add(-30 * time.Second)
 	}
 	w.Containers = append(w.Containers, c)
@@ -83,15 +84,15 @@ func (w *world) container(sandbox, name string, attempt uint32, state ContainerS
 }
 
 func (w *world) make() *Plan {
-	return Make(&Input{Pod: RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon})
+	return Make(&Input{Pod: model.RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon})
 }
 
 // running is the pod as it should be.
 func running(d *podspec.Desired) *world {
-	w := newWorld(d).sandbox("s0", 0, SandboxReady)
-	w.container("s0", "seed", 0, Exited)
-	w.container("s0", "app", 0, Running)
-	w.container("s0", "log", 0, Running)
+	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	w.container("s0", "seed", 0, model.Exited)
+	w.container("s0", "app", 0, model.Running)
+	w.container("s0", "log", 0, model.Running)
 	return w
 }
 
@@ -139,8 +140,8 @@ func TestMake(t *testing.T) {
 		"a pod that runs as wanted needs nothing": {world: running, want: []string{}},
 		"a finished init container makes room for the regular ones, side by side": {
 			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, SandboxReady)
-				w.container("s0", "seed", 0, Exited)
+				w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+				w.container("s0", "seed", 0, model.Exited)
 				return w
 			},
 			want: []string{
@@ -185,9 +186,9 @@ func TestMake(t *testing.T) {
 		},
 		"a sandbox in which nothing runs any more makes room whatever can be proven": {
 			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, SandboxNotReady)
-				w.container("s0", "seed", 0, Exited)
-				w.container("s0", "app", 0, Exited)
+				w := newWorld(d).sandbox("s0", 0, model.SandboxNotReady)
+				w.container("s0", "seed", 0, model.Exited)
+				w.container("s0", "app", 0, model.Exited)
 				return w
 			},
 			want: []string{
@@ -202,8 +203,8 @@ func TestMake(t *testing.T) {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
 				c := &w.Containers[1]
-				c.State, c.ExitCode, c.FinishedAt = Exited, 1, noon.Add(-5*time.Second)
-				w.Journal.Backoffs["app"] = Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+				c.State, c.ExitCode, c.FinishedAt = model.Exited, 1, noon.Add(-5*time.Second)
+				w.Memory.Backoffs["app"] = model.Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
 				return w
 			},
 			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1"},
@@ -211,9 +212,9 @@ func TestMake(t *testing.T) {
 		"without a journal the delay is an estimate": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
-				w.Journal.Backoffs = nil
+				w.Memory.Backoffs = nil
 				c := &w.Containers[1]
-				c.State, c.ExitCode, c.FinishedAt, c.RestartCount = Exited, 1, noon.Add(-5*time.Second), 4
+				c.State, c.ExitCode, c.FinishedAt, c.RestartCount = model.Exited, 1, noon.Add(-5*time.Second), 4
 				return w
 			},
 			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1, at least (estimated from the runtime's records)"},
@@ -229,8 +230,8 @@ func TestMake(t *testing.T) {
 		"nothing starts before all that stops has ended": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
-				w.container("s0", "old", 0, Running)
-				w.Containers[2].State, w.Containers[2].ExitCode, w.Containers[2].FinishedAt = Exited, 1, noon.Add(-time.Hour)
+				w.container("s0", "old", 0, model.Running)
+				w.Containers[2].State, w.Containers[2].ExitCode, w.Containers[2].FinishedAt = model.Exited, 1, noon.Add(-time.Hour)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -246,10 +247,10 @@ func TestMake(t *testing.T) {
 		},
 		"a record that was never started makes room for the next attempt": {
 			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, SandboxReady)
-				w.container("s0", "seed", 0, Exited)
-				w.container("s0", "app", 0, Created)
-				w.container("s0", "log", 0, Running)
+				w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+				w.container("s0", "seed", 0, model.Exited)
+				w.container("s0", "app", 0, model.Created)
+				w.container("s0", "log", 0, model.Running)
 				return w
 			},
 			want: []string{
@@ -261,18 +262,18 @@ func TestMake(t *testing.T) {
 		"a replacement that was created before its pass was interrupted takes nothing's place": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
-				w.container("s0", "app", 3, Created)
+				w.container("s0", "app", 3, model.Created)
 				return w
 			},
 			want: []string{"remove-app-3-of-s0 NeverStarted"},
 		},
 		"a replacement that is proven lets the record before the last one go": {
 			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, SandboxReady)
-				w.container("s0", "seed", 0, Exited)
-				w.container("s0", "app", 0, Exited)
-				w.container("s0", "app", 1, Running)
-				w.container("s0", "log", 0, Running)
+				w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+				w.container("s0", "seed", 0, model.Exited)
+				w.container("s0", "app", 0, model.Exited)
+				w.container("s0", "app", 1, model.Running)
+				w.container("s0", "log", 0, model.Running)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -286,7 +287,7 @@ func TestMake(t *testing.T) {
 		"what a newer record has outlived is stopped": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
-				w.container("s0", "app", 1, Running)
+				w.container("s0", "app", 1, model.Running)
 				return w
 			},
 			want: []string{"stop-app-0-of-s0 Superseded"},
@@ -294,7 +295,7 @@ func TestMake(t *testing.T) {
 		"what was to be replaced when a pass was interrupted still is": {
 			world: func(d *podspec.Desired) *world {
 				w := running(d)
-				w.container("s0", "app", 1, Created)
+				w.container("s0", "app", 1, model.Created)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -323,9 +324,9 @@ func TestMake(t *testing.T) {
 		},
 		"init containers are judged by the active sandbox alone": {
 			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, SandboxNotReady).sandbox("s1", 1, SandboxReady)
-				w.container("s0", "seed", 0, Exited)
-				w.container("s0", "app", 0, Created)
+				w := newWorld(d).sandbox("s0", 0, model.SandboxNotReady).sandbox("s1", 1, model.SandboxReady)
+				w.container("s0", "seed", 0, model.Exited)
+				w.container("s0", "app", 0, model.Created)
 				return w
 			},
 			want: []string{
@@ -345,9 +346,9 @@ func TestMake(t *testing.T) {
 				w.d = d
 				for _, ref := range podspec.Containers(d.Pod) {
 					if _, known := w.Images[ref.Image]; !known && ref.ImagePullPolicy != v1.PullNever {
-						w.Images[ref.Image] = Image{ID: "new"}
+						w.Images[ref.Image] = model.Image{ID: "new"}
 					} else if !known {
-						w.Images[ref.Image] = Image{}
+						w.Images[ref.Image] = model.Image{}
 					}
 				}
 			}
@@ -409,12 +410,12 @@ spec:
   - {name: x, emptyDir: {}}
 `)
 	absent := newWorld(d)
-	absent.Images = map[string]Image{"i:1": {}, "i:2": {}, "i:3": {}, "i:4": {}}
-	resized := newWorld(d).sandbox("s0", 0, SandboxReady)
-	resized.Journal.Actuated = &Actuated{Containers: map[string]v1.ResourceRequirements{}}
-	resized.Volumes["x"] = Volume{Prepared: true, Digest: "a", Wanted: "b"}
+	absent.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "i:3": {}, "i:4": {}}
+	resized := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	resized.Memory.Actuated = &model.Actuated{Containers: map[string]v1.ResourceRequirements{}}
+	resized.Volumes["x"] = model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
 	for _, name := range []string{"pod", "volume-data", "volume-x"} {
-		resized.container("s0", name, 0, Running)
+		resized.container("s0", name, 0, model.Running)
 	}
 	for _, w := range []*world{absent, resized} {
 		if p := w.make(); len(p.Steps) < 5 {
@@ -427,11 +428,11 @@ spec:
 
 func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
-	w := newWorld(d).sandbox("s0", 0, SandboxReady)
-	w.container("s0", "seed", 0, Running)
-	w.container("s0", "app", 0, Running)
-	w.Journal.Applied = d
-	p := Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon})
+	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	w.container("s0", "seed", 0, model.Running)
+	w.container("s0", "app", 0, model.Running)
+	w.Memory.Applied = d
+	p := Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon})
 	got := lines(p)
 	want := []string{
 		"stop-app-0-of-s0 Deleted",
@@ -458,12 +459,12 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
 	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
 	d.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}}
-	w := newWorld(d).sandbox("s0", 0, SandboxReady)
+	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
 	for _, name := range []string{"seed", "app", "debug"} {
-		w.container("s0", name, 0, Running)
+		w.container("s0", name, 0, model.Running)
 	}
-	w.Journal.Applied = d
-	for _, s := range Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
+	w.Memory.Applied = d
+	for _, s := range Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
 		if s.Container == "seed" && s.Kind == StopContainer && !slices.Equal(s.StopAfter, []string{"stop-app-0-of-s0"}) {
 			t.Errorf("the sidecar ends after %v", s.StopAfter)
 		}
@@ -477,9 +478,9 @@ func TestHooksRunInAPodThatEnds(t *testing.T) {
 	none := int64(0)
 	d.Pod.Spec.TerminationGracePeriodSeconds = &none
 	w := running(d)
-	w.Journal.Applied = d
+	w.Memory.Applied = d
 	for hook, opts := range map[string]Options{"exec": {}, "": {GracePeriod: &none}} {
-		for _, s := range Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon, Options: opts}).Steps {
+		for _, s := range Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon, Options: opts}).Steps {
 			if s.Container == "app" && s.Kind == StopContainer && s.PreStop != hook {
 				t.Errorf("with %v: the hook %q, not %q", opts.GracePeriod, s.PreStop, hook)
 			}
@@ -489,8 +490,8 @@ func TestHooksRunInAPodThatEnds(t *testing.T) {
 
 func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
 	d := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))
-	w := newWorld(d).sandbox("s0", 0, SandboxReady)
-	w.container("s0", "seed", 0, Exited)
+	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	w.container("s0", "seed", 0, model.Exited)
 	for _, line := range lines(w.make()) {
 		if strings.HasPrefix(line, "start-log") && !strings.Contains(line, "start-app") {
 			t.Errorf("%s: it must wait for the hook of app", line)
@@ -500,20 +501,20 @@ func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
 
 func TestFoldReachesTheThreshold(t *testing.T) {
 	p := &v1.Probe{FailureThreshold: 2, SuccessThreshold: 1, PeriodSeconds: 10}
-	r := InitialProbe(Liveness)
-	r = r.Fold(Liveness, p, ProbeFailure, noon)
-	if r.Result != ProbeSuccess || r.Run != 1 {
+	r := model.InitialProbe(model.Liveness)
+	r = r.Fold(model.Liveness, p, model.ProbeFailure, noon)
+	if r.Result != model.ProbeSuccess || r.Run != 1 {
 		t.Errorf("after one failure: %+v", r)
 	}
-	r = r.Fold(Liveness, p, ProbeUnknown, noon)
+	r = r.Fold(model.Liveness, p, model.ProbeUnknown, noon)
 	if r.Run != 1 {
 		t.Errorf("a run that could not be judged counted: %+v", r)
 	}
 	if r.Counts(p, noon.Add(9*time.Second)) || !r.Counts(p, noon.Add(10*time.Second)) {
 		t.Error("a run counts once per period")
 	}
-	r = r.Fold(Liveness, p, ProbeFailure, noon.Add(10*time.Second))
-	if r.Result != ProbeFailure || !r.OnHold {
+	r = r.Fold(model.Liveness, p, model.ProbeFailure, noon.Add(10*time.Second))
+	if r.Result != model.ProbeFailure || !r.OnHold {
 		t.Errorf("after two failures: %+v", r)
 	}
 	if r.Stale(p, noon.Add(30*time.Second)) || !r.Stale(p, noon.Add(31*time.Second)) {
@@ -527,8 +528,8 @@ func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
 	for code, waits := range map[int32]bool{0: false, 1: true} {
 		w := running(d)
 		w.Containers[0].FinishedAt, w.Containers[0].ExitCode = noon.Add(-5*time.Second), code
-		w.Journal.Backoffs["seed"] = Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
-		status := Status(&Input{Pod: RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon})
+		w.Memory.Backoffs["seed"] = model.Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+		status := Status(&Input{Pod: model.RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon})
 		if state := status.InitContainerStatuses[0].State; (state.Waiting != nil) != waits {
 			t.Errorf("exited %d: %+v", code, state)
 		}
@@ -541,13 +542,13 @@ func TestNoTimeIsTooLong(t *testing.T) {
 	forever := int64(1) << 60
 	d.Pod.Spec.TerminationGracePeriodSeconds = &forever
 	w := running(d)
-	w.Journal.Applied = d
-	for _, s := range Make(&Input{Pod: RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
-		if s.Kind == StopContainer && (Seconds(*s.GracePeriodSeconds) <= 0 || time.Duration(*s.GracePeriodSeconds)*time.Second <= 0) {
+	w.Memory.Applied = d
+	for _, s := range Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
+		if s.Kind == StopContainer && (model.Seconds(*s.GracePeriodSeconds) <= 0 || time.Duration(*s.GracePeriodSeconds)*time.Second <= 0) {
 			t.Errorf("%s is given %d seconds", s.ID, *s.GracePeriodSeconds)
 		}
 	}
-	if Seconds(forever) <= 0 {
+	if model.Seconds(forever) <= 0 {
 		t.Error("time runs backwards")
 	}
 }
@@ -556,16 +557,16 @@ func TestNoTimeIsTooLong(t *testing.T) {
 // or taken back by one success; a fresh one stands.
 func TestStaleFailureIsAskedAgain(t *testing.T) {
 	p := &v1.Probe{FailureThreshold: 3, SuccessThreshold: 1, PeriodSeconds: 10}
-	for _, kind := range []ProbeType{Liveness, Startup} {
-		failed := InitialProbe(kind)
+	for _, kind := range []model.ProbeType{model.Liveness, model.Startup} {
+		failed := model.InitialProbe(kind)
 		for range 3 {
-			failed = failed.Fold(kind, p, ProbeFailure, noon)
+			failed = failed.Fold(kind, p, model.ProbeFailure, noon)
 		}
 		if soon := failed.Reopened(p, noon.Add(time.Second)); soon != failed {
 			t.Errorf("%s: a fresh failure is open again: %+v", kind, soon)
 		}
 		late := noon.Add(time.Minute)
-		for verdict, onHold := range map[ProbeResult]bool{ProbeFailure: true, ProbeSuccess: kind == Startup} {
+		for verdict, onHold := range map[model.ProbeResult]bool{model.ProbeFailure: true, model.ProbeSuccess: kind == model.Startup} {
 			if r := failed.Reopened(p, late).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late) {
 				t.Errorf("%s: after one more %s it is %+v", kind, verdict, r)
 			}
@@ -574,7 +575,7 @@ func TestStaleFailureIsAskedAgain(t *testing.T) {
 }
 
 func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
-	var b Backoff
+	var b model.Backoff
 	at := noon
 	var delays []time.Duration
 	for range 7 {

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // holdStarts takes out of the decision what cannot start now: a container in
@@ -85,7 +86,7 @@ func (b *builder) spareBlocked() {
 	}
 	var kills []kill
 	for _, k := range b.d.kills {
-		if b.blocked[k.ref.Name] && k.container.State == Running {
+		if b.blocked[k.ref.Name] && k.container.State == model.Running {
 			b.d.keeps = append(b.d.keeps, b.v.keepOf(k.ref, k.container))
 			continue
 		}
@@ -130,7 +131,7 @@ func (b *builder) recreationHeld() bool {
 }
 
 func (v *view) anyRunning() bool {
-	return v.find(func(c *Container) bool { return c.State == Running }) != nil
+	return v.find(func(c *model.Container) bool { return c.State == model.Running }) != nil
 }
 
 // allStarts are the containers that a new sandbox will start, in this pass and

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // decideRegular chooses what happens to the regular containers, and returns how
@@ -13,12 +14,12 @@ func (d *decision) decideRegular(v *view) int {
 		switch {
 		case c == nil:
 			d.startRegular(ref, NotCreated, "not created yet")
-		case c.State == Created:
+		case c.State == model.Created:
 			d.startRegular(ref, NeverStarted, "was created and never started")
-		case c.State == Unknown:
+		case c.State == model.Unknown:
 			d.killRegular(ref, c, UnknownState, "the runtime does not know its state")
 			d.startRegular(ref, UnknownState, "the runtime did not know its state")
-		case c.State == Exited:
+		case c.State == model.Exited:
 			d.decideExited(v, ref, c)
 		case d.keepsRunning(v, ref, c):
 			kept++
@@ -27,8 +28,8 @@ func (d *decision) decideRegular(v *view) int {
 	return kept
 }
 
-func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *Container) {
-	if v.owed(ref.Name) {
+func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *model.Container) {
+	if v.awaitsRestart(ref.Name) {
 		d.regularStart = append(d.regularStart, v.startOwed(ref))
 		return
 	}
@@ -41,7 +42,7 @@ func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *Container)
 
 // keepsRunning judges a running container: whether it still is what the
 // manifest says, is healthy and has its resources.
-func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *Container) bool {
+func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *model.Container) bool {
 	if changed, diff := v.definitionChanged(ref.Container, c); changed {
 		text := changeText(diff.changes)
 		d.kills = append(d.kills, kill{container: c, ref: ref, reason: SpecChanged, message: text, diff: diff})
@@ -75,10 +76,10 @@ func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *Container)
 // killUnhealthy stops a container whose liveness or startup probe has failed.
 // Not knowing is no failure, and neither is a failure nobody has confirmed for
 // too long.
-func (d *decision) killUnhealthy(v *view, ref podspec.ContainerRef, c *Container) bool {
-	for _, t := range []ProbeType{Liveness, Startup} {
+func (d *decision) killUnhealthy(v *view, ref podspec.ContainerRef, c *model.Container) bool {
+	for _, t := range []model.ProbeType{model.Liveness, model.Startup} {
 		verdict := v.judge(ref.Container, c, t)
-		if verdict.result != ProbeFailure {
+		if verdict.result != model.ProbeFailure {
 			continue
 		}
 		if verdict.stale {
@@ -95,8 +96,8 @@ func (d *decision) killUnhealthy(v *view, ref podspec.ContainerRef, c *Container
 	return false
 }
 
-func failedReason(t ProbeType) Reason {
-	if t == Startup {
+func failedReason(t model.ProbeType) Reason {
+	if t == model.Startup {
 		return StartupFailed
 	}
 	return LivenessFailed
@@ -106,6 +107,6 @@ func (d *decision) startRegular(ref podspec.ContainerRef, reason Reason, message
 	d.regularStart = append(d.regularStart, start{ref: ref, reason: reason, message: message})
 }
 
-func (d *decision) killRegular(ref podspec.ContainerRef, c *Container, reason Reason, message string) {
+func (d *decision) killRegular(ref podspec.ContainerRef, c *model.Container, reason Reason, message string) {
 	d.kills = append(d.kills, kill{container: c, ref: ref, reason: reason, message: message})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // resizeVerdict says what changed resources mean for a running container.
@@ -21,7 +22,7 @@ const (
 
 // update is a running container whose resources change in place.
 type update struct {
-	container *Container
+	container *model.Container
 	ref       podspec.ContainerRef
 	changes   []Change
 }
@@ -36,7 +37,7 @@ func resizable() []v1.ResourceName {
 // applied last (kubelet: computePodResizeAction). Without any record of what
 // was applied nothing has changed. A limit cannot be taken away in place, as the
 // CRI has no word for that.
-func (v *view) resizeOf(spec *v1.Container, c *Container) resizeVerdict {
+func (v *view) resizeOf(spec *v1.Container, c *model.Container) resizeVerdict {
 	verdict := resizeNone
 	for _, name := range v.resized(spec, c) {
 		if resizePolicy(spec, name) == v1.RestartContainer || v.limitRemoved(spec, c, name) {
@@ -49,8 +50,8 @@ func (v *view) resizeOf(spec *v1.Container, c *Container) resizeVerdict {
 
 // resized lists the resources of a running container that differ from what was
 // applied.
-func (v *view) resized(spec *v1.Container, c *Container) []v1.ResourceName {
-	if v.obs.Journal.Actuated == nil || c.State != Running {
+func (v *view) resized(spec *v1.Container, c *model.Container) []v1.ResourceName {
+	if v.obs.Memory.Actuated == nil || c.State != model.Running {
 		return nil
 	}
 	applied, wanted := v.appliedResources(spec.Name), v.wantedResources(spec)
@@ -65,7 +66,7 @@ func (v *view) resized(spec *v1.Container, c *Container) []v1.ResourceName {
 
 // limitRemoved tells that a limit was taken away. A container that a kubelet made
 // is judged as a kubelet does, which asks the runtime all the same.
-func (v *view) limitRemoved(spec *v1.Container, c *Container, name v1.ResourceName) bool {
+func (v *view) limitRemoved(spec *v1.Container, c *model.Container, name v1.ResourceName) bool {
 	if c.SpecHash == "" {
 		return false
 	}
@@ -80,7 +81,7 @@ func (v *view) wantedResources(spec *v1.Container) v1.ResourceRequirements {
 }
 
 func (v *view) appliedResources(name string) v1.ResourceRequirements {
-	actuated := v.obs.Journal.Actuated
+	actuated := v.obs.Memory.Actuated
 	return withPodLimits(actuated.Containers[name], actuated.Pod)
 }
 
@@ -118,11 +119,11 @@ func resizePolicy(spec *v1.Container, name v1.ResourceName) v1.ResourceResizeRes
 }
 
 // updateOf describes an update in place, field by field.
-func (v *view) updateOf(ref podspec.ContainerRef, c *Container) update {
+func (v *view) updateOf(ref podspec.ContainerRef, c *model.Container) update {
 	return update{container: c, ref: ref, changes: v.resourceChanges(ref.Container, c)}
 }
 
-func (v *view) resourceChanges(spec *v1.Container, c *Container) []Change {
+func (v *view) resourceChanges(spec *v1.Container, c *model.Container) []Change {
 	applied, wanted := v.appliedResources(spec.Name), v.wantedResources(spec)
 	var changes []Change
 	for _, name := range v.resized(spec, c) {
@@ -133,7 +134,7 @@ func (v *view) resourceChanges(spec *v1.Container, c *Container) []Change {
 }
 
 // resizeText says why a resize restarts a container.
-func (v *view) resizeText(spec *v1.Container, c *Container) string {
+func (v *view) resizeText(spec *v1.Container, c *model.Container) string {
 	why := "its resizePolicy asks for a restart"
 	for _, name := range v.resized(spec, c) {
 		if v.limitRemoved(spec, c, name) {
@@ -158,7 +159,7 @@ func (v *view) grows(u update) bool {
 // podGrows tells that the limits of the pod's containers come to more than was
 // applied: the pod's own cgroup then has to grow before them.
 func (v *view) podGrows() bool {
-	if v.obs.Journal.Actuated == nil {
+	if v.obs.Memory.Actuated == nil {
 		return false
 	}
 	for _, name := range resizable() {
@@ -191,7 +192,7 @@ func quantity(list v1.ResourceList, name v1.ResourceName) string {
 
 // podResized tells that the pod-level resources differ from what was applied.
 func (v *view) podResized() bool {
-	actuated := v.obs.Journal.Actuated
+	actuated := v.obs.Memory.Actuated
 	if actuated == nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Below these amounts of cpu, in thousandths of a core, the kernel knows no difference: what was
@@ -28,7 +29,7 @@ func (v *view) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 	s.AllocatedResources = allocated.Requests
 	s.Resources = &allocated
 	s.User = c.User
-	if c.State == Running {
+	if c.State == model.Running {
 		s.Resources = inForce(allocated, c.Resources)
 	}
 }
@@ -36,8 +37,8 @@ func (v *view) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 // allocated are the resources that were last given to a container that runs, and of others
 // those that the manifest gives it.
 func (v *view) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
-	c, actuated := v.newest(ref.Name), v.obs.Journal.Actuated
-	if c != nil && c.State == Running && actuated != nil {
+	c, actuated := v.newest(ref.Name), v.obs.Memory.Actuated
+	if c != nil && c.State == model.Running && actuated != nil {
 		if applied, known := actuated.Containers[ref.Name]; known {
 			return *applied.DeepCopy()
 		}
@@ -115,7 +116,7 @@ func (v *view) allocatedPod() *v1.Pod {
 	for _, ref := range podspec.Containers(pod) {
 		ref.Resources = v.allocated(ref)
 	}
-	if actuated := v.obs.Journal.Actuated; actuated != nil && v.active != "" {
+	if actuated := v.obs.Memory.Actuated; actuated != nil && v.active != "" {
 		pod.Spec.Resources = actuated.Pod.DeepCopy()
 	}
 	return pod

@@ -7,21 +7,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // restartWanted decides whether a container whose record is c shall run again:
 // its own restart rules first, then its own policy, then the pod's (kubelet:
 // ShouldContainerBeRestarted).
-func restartWanted(pod *v1.Pod, spec *v1.Container, c *Container) bool {
+func restartWanted(pod *v1.Pod, spec *v1.Container, c *model.Container) bool {
 	if c == nil {
 		return true
 	}
 	switch c.State {
-	case Running:
+	case model.Running:
 		return false
-	case Created, Unknown:
+	case model.Created, model.Unknown:
 		return true
-	case Exited:
+	case model.Exited:
 	}
 	return restartAfter(pod, spec, c.ExitCode)
 }
@@ -98,7 +99,7 @@ func (v *view) succeededOnce(ref podspec.ContainerRef) bool {
 		once = *ref.RestartPolicy == v1.ContainerRestartPolicyOnFailure
 	}
 	c := v.newest(ref.Name)
-	return once && c != nil && c.State == Exited && c.ExitCode == 0 && !v.owed(ref.Name)
+	return once && c != nil && c.State == model.Exited && c.ExitCode == 0 && !v.awaitsRestart(ref.Name)
 }
 
 // startAgain is the start of a container that has ended.
@@ -114,7 +115,7 @@ func (v *view) startAgain(ref podspec.ContainerRef) start {
 
 // editedSince tells whether the manifest of a container that has ended is known to
 // be another now. A record without a readable hash shows nothing of the kind.
-func (v *view) editedSince(spec *v1.Container, c *Container) (bool, difference) {
+func (v *view) editedSince(spec *v1.Container, c *model.Container) (bool, difference) {
 	if c.Hash == "" && c.SpecHash == "" {
 		return false, difference{}
 	}
@@ -133,7 +134,7 @@ func (v *view) startAnew(ref podspec.ContainerRef) start {
 }
 
 // exitText says how a container ended: "exited 1 20s ago: Error".
-func exitText(v *view, c *Container) string {
+func exitText(v *view, c *model.Container) string {
 	text := fmt.Sprintf("exited %d %s", c.ExitCode, v.ago(c.FinishedAt))
 	if c.Reason != "" && c.Reason != "Completed" && c.Reason != "Error" {
 		text += ": " + c.Reason

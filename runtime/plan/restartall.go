@@ -6,11 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // reset is a record that a restart of all containers takes away.
 type reset struct {
-	container *Container
+	container *model.Container
 	ref       podspec.ContainerRef
 	kill      bool
 }
@@ -20,7 +21,7 @@ type reset struct {
 func (v *view) restartsAll() bool {
 	for _, ref := range runsInPod(v.pod) {
 		c := v.newest(ref.Name)
-		if c != nil && c.State == Exited && asksForAll(ref.Container, c) {
+		if c != nil && c.State == model.Exited && asksForAll(ref.Container, c) {
 			return true
 		}
 	}
@@ -32,7 +33,7 @@ func runsInPod(pod *v1.Pod) []podspec.ContainerRef {
 	return append(podspec.InitContainers(pod), podspec.RegularContainers(pod)...)
 }
 
-func asksForAll(spec *v1.Container, c *Container) bool {
+func asksForAll(spec *v1.Container, c *model.Container) bool {
 	rule, ok := matchingRule(spec, c.ExitCode)
 	return ok && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers
 }
@@ -58,7 +59,7 @@ const (
 // wasReset tells that podctl took away the records of a container to restart all, and that
 // it ran before: it has left a log.
 func (v *view) wasReset(ref podspec.ContainerRef) bool {
-	left := v.obs.Journal.Left
+	left := v.obs.Memory.LastRun
 	switch {
 	case left == nil || left.Sandbox != v.active || !slices.Contains(left.Reset, ref.Name):
 		return false
@@ -105,7 +106,7 @@ func (v *view) resets(refs []podspec.ContainerRef) (targets, sources []reset) {
 		for _, c := range v.containers {
 			switch {
 			case c.Name != ref.Name:
-			case c.State != Exited:
+			case c.State != model.Exited:
 				targets = append(targets, reset{container: c, ref: ref, kill: true})
 			case asksForAll(ref.Container, c):
 				sources = append(sources, reset{container: c, ref: ref})

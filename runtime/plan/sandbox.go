@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // judgeSandbox decides whether the pod needs a new sandbox, and with which
@@ -34,17 +36,17 @@ func (d *decision) replaceSandbox(reason Reason, message string) {
 }
 
 // sandboxFault returns why the latest sandbox cannot stay, or nothing.
-func (v *view) sandboxFault(latest *Sandbox) (Reason, string) {
+func (v *view) sandboxFault(latest *model.Sandbox) (Reason, string) {
 	ready := 0
 	for i := range v.sandboxes {
-		if v.sandboxes[i].State == SandboxReady {
+		if v.sandboxes[i].State == model.SandboxReady {
 			ready++
 		}
 	}
 	switch {
 	case ready > 1:
 		return MultipleSandboxes, fmt.Sprintf("%d sandboxes are ready, one is wanted", ready)
-	case latest.State != SandboxReady:
+	case latest.State != model.SandboxReady:
 		return SandboxNotReadyState, "the sandbox is not ready"
 	case latest.HostNetwork != v.pod.Spec.HostNetwork:
 		return NetworkModeChanged, fmt.Sprintf("hostNetwork: %t -> %t", latest.HostNetwork, v.pod.Spec.HostNetwork)
@@ -59,7 +61,7 @@ func (v *view) sandboxFault(latest *Sandbox) (Reason, string) {
 // sandboxAttempt is the attempt of a new sandbox, above any that turned out to
 // be taken.
 func (v *view) sandboxAttempt(attempt uint32) uint32 {
-	if reserved, ok := v.obs.Journal.Reserved[""]; ok {
+	if reserved, ok := v.obs.Memory.Reserved[""]; ok {
 		return max(attempt, reserved+1)
 	}
 	return attempt

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Basis is what a plan was made of: what was wanted, without the values of
@@ -26,7 +27,7 @@ func basisOf(desired *podspec.Desired, f facts) *Basis {
 
 // StaleError says that a saved plan no longer fits, and what changed.
 type StaleError struct {
-	Pod     PodRef
+	Pod     model.PodRef
 	Changes []string
 }
 

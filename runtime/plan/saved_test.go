@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func (w *world) input() *Input {
-	return &Input{Pod: RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon}
+	return &Input{Pod: model.RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon}
 }
 
 // savedCopy is a plan as it comes back from its file.
@@ -46,7 +48,7 @@ func TestSavedPlanIsMadeAgain(t *testing.T) {
 func TestStalePlanNamesWhatChanged(t *testing.T) {
 	edited := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:2}", 1))
 	ended := running(load(t, webPod))
-	ended.Containers[1].State, ended.Containers[1].ExitCode = Exited, 3
+	ended.Containers[1].State, ended.Containers[1].ExitCode = model.Exited, 3
 	cases := map[string]struct {
 		now  *Input
 		want string
@@ -54,7 +56,7 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 		"the manifest":   {running(edited).input(), "manifest: spec.containers[app].image: i:1 -> i:2"},
 		"a container":    {ended.input(), "exit code 3"},
 		"it is gone":     {newWorld(load(t, webPod)).input(), "container app (app-0-of-s0): gone"},
-		"one that stays": {running(load(t, webPod)).sandbox("s1", 1, SandboxReady).input(), "sandbox s1: new: ready, attempt 1"},
+		"one that stays": {running(load(t, webPod)).sandbox("s1", 1, model.SandboxReady).input(), "sandbox s1: new: ready, attempt 1"},
 	}
 	saved := savedCopy(t, running(load(t, webPod)).input())
 	for name, c := range cases {
@@ -101,9 +103,9 @@ func TestChangesAreToldInWords(t *testing.T) {
 // nor longer.
 func TestSavedHoldIsNotExecuted(t *testing.T) {
 	w := running(load(t, webPod))
-	w.Containers[1].State, w.Containers[1].ExitCode, w.Containers[1].FinishedAt = Exited, 1, noon.Add(-time.Second)
-	w.Containers[2].State, w.Containers[2].FinishedAt = Exited, noon.Add(-time.Second)
-	w.Journal.Backoffs["app"] = Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+	w.Containers[1].State, w.Containers[1].ExitCode, w.Containers[1].FinishedAt = model.Exited, 1, noon.Add(-time.Second)
+	w.Containers[2].State, w.Containers[2].FinishedAt = model.Exited, noon.Add(-time.Second)
+	w.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
 	saved := savedCopy(t, w.input())
 	if len(saved.Holds) != 1 {
 		t.Fatalf("holds %+v", saved.Holds)

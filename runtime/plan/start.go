@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // startContainers adds the starts of this pass. Init containers and sidecars
@@ -22,7 +23,7 @@ func (b *builder) startContainers() {
 			lastInit = b.startContainer(s, lastInit)
 		case podspec.Regular:
 			id := b.startContainer(s, firstOf(lastHook, lastInit))
-			if HandlerName(postStart(s.ref)) != "" {
+			if model.HandlerName(postStart(s.ref)) != "" {
 				lastHook = id
 			}
 			started[s.ref.Name] = id
@@ -41,7 +42,7 @@ func (b *builder) startContainer(s start, waits string) string {
 		CreateAfter: proven, AfterExit: exits,
 		Container: name, ContainerType: s.ref.Type, Image: s.ref.Image,
 		SandboxID: b.targetSandbox(), Attempt: b.v.nextAttempt(name),
-		PostStart: HandlerName(postStart(s.ref)),
+		PostStart: model.HandlerName(postStart(s.ref)),
 		Reason:    s.reason, Message: s.message, Changes: s.diff.changes, Unchanged: s.diff.unchanged,
 	})
 	ends := after(b.endsOf(name, StopContainer), removed)
@@ -110,11 +111,11 @@ func (b *builder) removeSurplus(name string, ends []string) {
 		if c.Name != name || b.removesContainer(c.ID) {
 			continue
 		}
-		if !kept && (c.State != Created) {
+		if !kept && (c.State != model.Created) {
 			kept = true
 			continue
 		}
-		if c.State == Exited || c.State == Unknown {
+		if c.State == model.Exited || c.State == model.Unknown {
 			b.removeContainer(c, ends, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Status is the pod's status as a kubelet would report it: phase, conditions,
@@ -81,7 +82,7 @@ func wholeSecond(t time.Time) *metav1.Time {
 // startTime is when the pod was applied first; without the journal it is when
 // its oldest sandbox was created.
 func (v *view) startTime() time.Time {
-	if t := v.obs.Journal.StartTime; !t.IsZero() {
+	if t := v.obs.Memory.StartTime; !t.IsZero() {
 		return t
 	}
 	var oldest time.Time
@@ -135,7 +136,7 @@ func (v *view) containerStatus(ref podspec.ContainerRef) v1.ContainerStatus {
 	return s
 }
 
-func (v *view) fillFromRecord(s *v1.ContainerStatus, c *Container) {
+func (v *view) fillFromRecord(s *v1.ContainerStatus, c *model.Container) {
 	s.State = v.recordState(c)
 	s.RestartCount = int32(min(c.RestartCount, 1<<30))
 	s.ContainerID = v.containerID(c)
@@ -146,7 +147,7 @@ func (v *view) fillFromRecord(s *v1.ContainerStatus, c *Container) {
 }
 
 // lastTwo returns the two newest records of that name.
-func (v *view) lastTwo(name string) (newest, previous *Container) {
+func (v *view) lastTwo(name string) (newest, previous *model.Container) {
 	for _, c := range v.containers {
 		switch {
 		case c.Name != name:
@@ -159,16 +160,16 @@ func (v *view) lastTwo(name string) (newest, previous *Container) {
 	return newest, nil
 }
 
-func (v *view) containerID(c *Container) string {
+func (v *view) containerID(c *model.Container) string {
 	return fmt.Sprintf("%s://%s", v.obs.Runtime.Name, c.ID)
 }
 
 // recordState is the state of one record.
-func (v *view) recordState(c *Container) v1.ContainerState {
+func (v *view) recordState(c *model.Container) v1.ContainerState {
 	switch c.State {
-	case Running:
+	case model.Running:
 		return v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(c.StartedAt)}}
-	case Exited:
+	case model.Exited:
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
 			ExitCode:    c.ExitCode,
 			Reason:      c.Reason,
@@ -177,7 +178,7 @@ func (v *view) recordState(c *Container) v1.ContainerState {
 			FinishedAt:  metav1.NewTime(c.FinishedAt),
 			ContainerID: v.containerID(c),
 		}}
-	case Created, Unknown:
+	case model.Created, model.Unknown:
 	}
 	return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}
 }
@@ -205,14 +206,14 @@ func waitingState(reason, message string) v1.ContainerState {
 // addStartError shows why a container that should run does not: the last
 // failure to start it becomes the waiting reason, and how it ended before moves
 // to lastState.
-func (v *view) addStartError(ref podspec.ContainerRef, newest *Container, s *v1.ContainerStatus) {
+func (v *view) addStartError(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
 	failure, ok := v.startError(ref, newest)
 	if !ok || !restartWanted(v.pod, ref.Container, newest) {
 		return
 	}
 	// The kubelet takes no init container that exited 0 for one that starts again, a sidecar
 	// neither (convertToAPIContainerStatuses).
-	if inits := ref.Type == podspec.Init || ref.Type == podspec.Sidecar; inits && newest != nil && newest.State == Exited && newest.ExitCode == 0 {
+	if inits := ref.Type == podspec.Init || ref.Type == podspec.Sidecar; inits && newest != nil && newest.State == model.Exited && newest.ExitCode == 0 {
 		return
 	}
 	if s.State.Terminated != nil {
@@ -223,24 +224,24 @@ func (v *view) addStartError(ref podspec.ContainerRef, newest *Container, s *v1.
 
 // startError is the failure that is to be shown: a restart delay that holds the
 // container now, or the last failure to start it.
-func (v *view) startError(ref podspec.ContainerRef, newest *Container) (StartError, bool) {
-	if newest != nil && newest.State == Exited && ref.Type != podspec.Ephemeral {
+func (v *view) startError(ref podspec.ContainerRef, newest *model.Container) (model.StartError, bool) {
+	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if hold, held := v.backoffHold(start{ref: ref}); held && !hold.Estimated {
-			return StartError{Reason: string(CrashLoopBackOff), Message: v.backoffMessage(ref)}, true
+			return model.StartError{Reason: string(CrashLoopBackOff), Message: v.backoffMessage(ref)}, true
 		}
 	}
-	failure, ok := v.obs.Journal.StartErrors[ref.Name]
+	failure, ok := v.obs.Memory.StartErrors[ref.Name]
 	return failure, ok
 }
 
 func (v *view) backoffMessage(ref podspec.ContainerRef) string {
-	b := v.obs.Journal.Backoffs[ref.Name]
+	b := v.obs.Memory.Backoffs[ref.Name]
 	return fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
 		b.Duration, ref.Name, v.pod.Name, v.pod.Namespace, v.pod.UID)
 }
 
-func (v *view) addReadiness(ref podspec.ContainerRef, newest *Container, s *v1.ContainerStatus) {
-	running := newest != nil && newest.State == Running && s.State.Running != nil
+func (v *view) addReadiness(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
+	running := newest != nil && newest.State == model.Running && s.State.Running != nil
 	switch ref.Type {
 	case podspec.Init:
 		s.Started = &running
@@ -250,13 +251,13 @@ func (v *view) addReadiness(ref podspec.ContainerRef, newest *Container, s *v1.C
 		return
 	case podspec.Sidecar, podspec.Regular:
 	}
-	started := running && v.passed(ref.Container, newest, Startup)
+	started := running && v.passed(ref.Container, newest, model.Startup)
 	s.Started = &started
-	s.Ready = started && v.passed(ref.Container, newest, Readiness)
+	s.Ready = started && v.passed(ref.Container, newest, model.Readiness)
 }
 
 // passed tells that a container has no probe of that type, or one whose verdict
 // is success.
-func (v *view) passed(spec *v1.Container, c *Container, t ProbeType) bool {
-	return ProbeOf(spec, t) == nil || v.judge(spec, c, t).result == ProbeSuccess
+func (v *view) passed(spec *v1.Container, c *model.Container, t model.ProbeType) bool {
+	return model.ProbeOf(spec, t) == nil || v.judge(spec, c, t).result == model.ProbeSuccess
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // builder lays a decision out in steps: what can fail first, then what stops,
@@ -109,7 +110,7 @@ func (b *builder) create() {
 // it on a machine without one.
 func (b *builder) rotateLogs() {
 	for _, c := range b.v.containers {
-		if !c.LogFull || c.State != Running || b.d.killPod || len(b.endsOfRecord(c.ID)) > 0 {
+		if !c.LogFull || c.State != model.Running || b.d.killPod || len(b.endsOfRecord(c.ID)) > 0 {
 			continue
 		}
 		ref, _ := podspec.FindContainer(b.v.pod, c.Name)
@@ -195,7 +196,7 @@ func (b *builder) sandboxKeep() []Keep {
 	if b.d.createSandbox || b.d.killPod || b.v.active == "" {
 		return nil
 	}
-	return []Keep{{ContainerID: b.v.active, State: string(SandboxReady), Reason: RunningAsWanted, Message: strings.Join(b.v.sandboxes[0].IPs, ", ")}}
+	return []Keep{{ContainerID: b.v.active, State: string(model.SandboxReady), Reason: RunningAsWanted, Message: strings.Join(b.v.sandboxes[0].IPs, ", ")}}
 }
 
 // orderedKeeps puts the keeps in the order of the manifest, each container once
@@ -269,6 +270,6 @@ func after(lists ...[]string) []string {
 	return ids
 }
 
-func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, ShortID(id)) }
+func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, model.ShortID(id)) }
 
 func firstOf(values ...string) string { return cmp.Or(values...) }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // stopPod stops every running container and then every sandbox (kubelet:
@@ -21,7 +22,7 @@ func (b *builder) stopPod() {
 	b.stopRunning(gate)
 	for i := range b.v.sandboxes {
 		s := &b.v.sandboxes[i]
-		if (b.d.terminal && s.State != SandboxReady) || b.v.stoppedAlready(s) {
+		if (b.d.terminal && s.State != model.SandboxReady) || b.v.stoppedAlready(s) {
 			continue
 		}
 		b.stops = append(b.stops, b.add(Step{
@@ -33,9 +34,9 @@ func (b *builder) stopPod() {
 
 // stoppedAlready tells that podctl has stopped a sandbox before. One that ended by
 // itself is stopped once, so that the runtime takes its network down.
-func (v *view) stoppedAlready(s *Sandbox) bool {
-	left := v.obs.Journal.Left
-	return s.State != SandboxReady && left != nil && slices.Contains(left.Stopped, s.ID)
+func (v *view) stoppedAlready(s *model.Sandbox) bool {
+	left := v.obs.Memory.LastRun
+	return s.State != model.SandboxReady && left != nil && slices.Contains(left.Stopped, s.ID)
 }
 
 func (b *builder) killReason() Reason {
@@ -71,7 +72,7 @@ func (b *builder) stopRunning(gate []string) {
 // explainStop gives the stop that was added last the reason for which its
 // container would be stopped even if the pod stayed. Its grace period is the
 // pod's all the same, as the whole pod is stopped.
-func (b *builder) explainStop(c *Container) {
+func (b *builder) explainStop(c *model.Container) {
 	step := &b.p.Steps[len(b.p.Steps)-1]
 	for _, own := range b.d.kills {
 		if own.container.ID == c.ID {
@@ -94,10 +95,10 @@ func laterSidecars(pod *v1.Pod, ref podspec.ContainerRef, stops map[string]strin
 
 // stopOrder lists the running containers in the order in which they are
 // stopped: regular ones and all others first, sidecars last and in reverse.
-func (v *view) stopOrder() []*Container {
-	var order []*Container
+func (v *view) stopOrder() []*model.Container {
+	var order []*model.Container
 	for _, c := range v.containers {
-		if c.State == Running && !v.isSidecar(c.Name) {
+		if c.State == model.Running && !v.isSidecar(c.Name) {
 			order = append(order, c)
 		}
 	}
@@ -106,7 +107,7 @@ func (v *view) stopOrder() []*Container {
 	}
 	for _, ref := range slices.Backward(podspec.InitContainers(v.pod)) {
 		for _, c := range v.containers {
-			if ref.Type == podspec.Sidecar && c.Name == ref.Name && c.State == Running {
+			if ref.Type == podspec.Sidecar && c.Name == ref.Name && c.State == model.Running {
 				order = append(order, c)
 			}
 		}
@@ -136,7 +137,7 @@ func (b *builder) stopContainers() {
 func (b *builder) stopOutlived() {
 	for _, c := range b.v.containers {
 		newest := b.v.newest(c.Name)
-		if c.State != Running || c == newest || b.v.leftManifest(c) || len(b.endsOfRecord(c.ID)) > 0 {
+		if c.State != model.Running || c == newest || b.v.leftManifest(c) || len(b.endsOfRecord(c.ID)) > 0 {
 			continue
 		}
 		message := fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)
@@ -225,25 +226,7 @@ func preStopOf(k kill) string {
 	if k.ref.Lifecycle == nil {
 		return ""
 	}
-	return HandlerName(k.ref.Lifecycle.PreStop)
-}
-
-// HandlerName names the kind of a lifecycle handler as the manifest does: exec,
-// httpGet, sleep or tcpSocket; empty when there is none.
-func HandlerName(h *v1.LifecycleHandler) string {
-	switch {
-	case h == nil:
-		return ""
-	case h.Exec != nil:
-		return "exec"
-	case h.HTTPGet != nil:
-		return "httpGet"
-	case h.Sleep != nil:
-		return "sleep"
-	case h.TCPSocket != nil:
-		return "tcpSocket"
-	}
-	return ""
+	return model.HandlerName(k.ref.Lifecycle.PreStop)
 }
 
 // resetContainers stops and removes what a restart of all containers takes

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // tamperings calls with every document that differs from another in one value: a text,
@@ -64,8 +66,8 @@ func TestAPlanFileIsData(t *testing.T) {
 	replaced := running(load(t, webPod))
 	replaced.d = load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
 	held := running(load(t, webPod))
-	held.Containers[1].State, held.Containers[1].ExitCode, held.Containers[1].FinishedAt = Exited, 1, noon.Add(-time.Second)
-	held.Journal.Backoffs["app"] = Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+	held.Containers[1].State, held.Containers[1].ExitCode, held.Containers[1].FinishedAt = model.Exited, 1, noon.Add(-time.Second)
+	held.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
 	for name, w := range map[string]*world{"a start": newWorld(load(t, webPod)), "a replacement": replaced, "a hold": held} {
 		t.Run(name, func(t *testing.T) {
 			in := w.input()
@@ -131,10 +133,10 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"no JSON":         {"{\n}\nx", "line 3: it is not valid JSON, or cut off: invalid character 'x'"},
 		"another type":    {"{\"pod\": {},\n \"steps\": [\n{\"id\": 1}]}", "line 3: steps.id cannot be a number"},
 		"a time":          {`{"observedAt": "yesterday"}`, "a value in it cannot be read: parsing time"},
-		"many values":     {"{\"steps\": [\n" + strings.Repeat("{},\n", maxDocumentValues) + "{}]}", fmt.Sprintf("holds more than %d values", maxDocumentValues)},
-		"many characters": {`{"kind": "` + strings.Repeat(`,[{\"`, maxDocumentValues) + `"}`, ""},
+		"many values":     {"{\"steps\": [\n" + strings.Repeat("{},\n", model.MaxDocumentValues) + "{}]}", fmt.Sprintf("holds more than %d values", model.MaxDocumentValues)},
+		"many characters": {`{"kind": "` + strings.Repeat(`,[{\"`, model.MaxDocumentValues) + `"}`, ""},
 	} {
-		err := DecodeDocument([]byte(c.text), &Plan{})
+		err := model.DecodeDocument([]byte(c.text), &Plan{})
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -28,14 +28,14 @@ type snapshotFile struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
 	TakenAt    time.Time          `json:"takenAt"`
-	Pod        plan.PodRef        `json:"pod,omitzero"`
+	Pod        model.PodRef       `json:"pod,omitzero"`
 	Runtime    runtimeSection     `json:"runtime"`
 	Sandboxes  []json.RawMessage  `json:"sandboxes"`
 	Containers []containerSection `json:"containers"`
 	Images     []Image            `json:"images,omitzero"`
 	Probes     []probeSection     `json:"probes,omitzero"`
 	Backoffs   []backoffSection   `json:"backoffs,omitzero"`
-	Actuated   *plan.Actuated     `json:"actuated,omitempty"`
+	Actuated   *model.Actuated    `json:"actuated,omitempty"`
 	Disk       *diskSection       `json:"disk,omitempty"`
 	Node       *criconfig.Node    `json:"node,omitempty"`
 	Journal    *journalSection    `json:"journal,omitempty"`
@@ -58,9 +58,9 @@ type containerSection struct {
 }
 
 type probeSection struct {
-	ContainerID string         `json:"containerID"`
-	Type        plan.ProbeType `json:"type"`
-	plan.ProbeRecord
+	ContainerID string          `json:"containerID"`
+	Type        model.ProbeType `json:"type"`
+	model.ProbeRecord
 }
 
 type backoffSection struct {
@@ -79,14 +79,14 @@ type diskSection struct {
 
 // journalSection is what else podctl remembers of the pod.
 type journalSection struct {
-	Generation  uint64                     `json:"generation,omitempty"`
-	StartTime   time.Time                  `json:"startTime,omitzero"`
-	Completion  *plan.Completion           `json:"completion,omitempty"`
-	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
-	Left        *plan.Left                 `json:"left,omitempty"`
-	Deletion    *state.Deletion            `json:"deletion,omitempty"`
-	Owed        map[string]string          `json:"owed,omitempty"`
-	Applied     *podspec.Desired           `json:"applied,omitempty"`
+	Generation  uint64                      `json:"generation,omitempty"`
+	StartTime   time.Time                   `json:"startTime,omitzero"`
+	Completion  *model.Completion           `json:"completion,omitempty"`
+	StartErrors map[string]model.StartError `json:"startErrors,omitempty"`
+	Left        *model.LastRun              `json:"left,omitempty"`
+	Deletion    *state.Deletion             `json:"deletion,omitempty"`
+	Owed        map[string]string           `json:"owed,omitempty"`
+	Applied     *podspec.Desired            `json:"applied,omitempty"`
 }
 
 // The kinds of the documents.
@@ -110,7 +110,7 @@ func (r Recording) Write(w io.Writer) error {
 		APIVersion string          `json:"apiVersion"`
 		Kind       string          `json:"kind"`
 		Items      []*snapshotFile `json:"items"`
-	}{plan.APIVersion, snapshotListKind, files}
+	}{model.APIVersion, snapshotListKind, files}
 	if len(files) == 1 {
 		doc = files[0]
 	}
@@ -125,7 +125,7 @@ func (r Recording) Write(w io.Writer) error {
 func (s *Pod) file() (*snapshotFile, error) {
 	s.Redact(s.Journal.Redactor(nil))
 	f := &snapshotFile{
-		APIVersion: plan.APIVersion, Kind: snapshotKind, TakenAt: s.TakenAt, Pod: s.Pod,
+		APIVersion: model.APIVersion, Kind: snapshotKind, TakenAt: s.TakenAt, Pod: s.Pod,
 		Runtime: runtimeSection{Name: s.Runtime.Name, Version: s.Runtime.Version},
 		Images:  s.Images, Node: s.Node, Containers: []containerSection{},
 	}
@@ -197,11 +197,11 @@ func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 // left out.
 func Read(text []byte) (Recording, error) {
 	var f snapshotFile
-	if err := plan.DecodeDocument(text, &f); err != nil {
+	if err := model.DecodeDocument(text, &f); err != nil {
 		return nil, fmt.Errorf("it is no snapshot: %w", err)
 	}
-	if f.APIVersion != plan.APIVersion {
-		return nil, fmt.Errorf("it is no snapshot that this podctl reads: apiVersion is %q, not %s", f.APIVersion, plan.APIVersion)
+	if f.APIVersion != model.APIVersion {
+		return nil, fmt.Errorf("it is no snapshot that this podctl reads: apiVersion is %q, not %s", f.APIVersion, model.APIVersion)
 	}
 	files := f.Items
 	switch f.Kind {
@@ -257,23 +257,23 @@ func (f *snapshotFile) containers() ([]Container, error) {
 func (f *snapshotFile) journal() (*state.Journal, error) {
 	j := &state.Journal{Actuated: f.Actuated}
 	if f.Probes != nil {
-		j.Probes = map[string]map[plan.ProbeType]plan.ProbeRecord{}
+		j.Probes = map[string]map[model.ProbeType]model.ProbeRecord{}
 	}
 	for _, p := range f.Probes {
 		if j.Probes[p.ContainerID] == nil {
-			j.Probes[p.ContainerID] = map[plan.ProbeType]plan.ProbeRecord{}
+			j.Probes[p.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
 		}
 		j.Probes[p.ContainerID][p.Type] = p.ProbeRecord
 	}
 	if f.Backoffs != nil {
-		j.Backoffs = map[string]plan.Backoff{}
+		j.Backoffs = map[string]model.Backoff{}
 	}
 	for i, b := range f.Backoffs {
 		d, err := time.ParseDuration(cmp.Or(b.Duration, "0s"))
 		if err != nil {
 			return nil, fmt.Errorf("backoffs[%d].duration: %w", i, err)
 		}
-		j.Backoffs[b.Container] = plan.Backoff{Duration: d, LastUpdate: b.LastUpdate, Key: b.Key}
+		j.Backoffs[b.Container] = model.Backoff{Duration: d, LastUpdate: b.LastUpdate, Key: b.Key}
 	}
 	if m := f.Journal; m != nil {
 		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors

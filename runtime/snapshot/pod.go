@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -22,7 +23,7 @@ import (
 // that is nil was not looked at.
 type Pod struct {
 	TakenAt    time.Time
-	Pod        plan.PodRef
+	Pod        model.PodRef
 	Runtime    Runtime
 	Sandboxes  []*runtimeapi.PodSandboxStatus
 	Containers []Container
@@ -72,14 +73,14 @@ type Volume struct {
 }
 
 // Input is what a plan for a pod is made of.
-func (s *Pod) Input(ref plan.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
+func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
 	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt, Options: opts}
 }
 
 // Observed is the snapshot in the planner's words, as far as a pod is concerned
 // that shall be as desired; desired is nil for one that shall be gone.
-func (s *Pod) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed {
-	o := plan.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
+func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
+	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
 		o.Capacity = s.Node.Allocatable
 	}
@@ -91,13 +92,13 @@ func (s *Pod) Observed(ref plan.PodRef, desired *podspec.Desired) plan.Observed 
 	for _, c := range s.Containers {
 		switch {
 		case c.IsStranger():
-			o.Strangers = append(o.Strangers, plan.Stranger{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
+			o.Unmanaged = append(o.Unmanaged, model.Unmanaged{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
 		case OwnedBy(ref, c.Status.GetLabels()):
 			o.Containers = append(o.Containers, s.observedContainer(c, desired))
 		}
 	}
 	if s.Journal != nil {
-		o.Journal = s.Journal.Observed()
+		o.Memory = s.Journal.Observed()
 	}
 	if desired != nil {
 		o.Images = s.imagesOf(desired)
@@ -118,19 +119,19 @@ func (c *Container) IsStranger() bool {
 
 // OwnedBy tells that a record is of a pod: by its label, and without one for
 // want of a better word.
-func OwnedBy(ref plan.PodRef, labels map[string]string) bool {
+func OwnedBy(ref model.PodRef, labels map[string]string) bool {
 	uid, labelled := labels[criconfig.LabelPodUID]
 	return !labelled || uid == string(ref.UID)
 }
 
 // imagesOf says of every image the pod names whether the runtime has it.
-func (s *Pod) imagesOf(desired *podspec.Desired) map[string]plan.Image {
+func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 	if s.Images == nil {
 		return nil
 	}
-	images := map[string]plan.Image{}
+	images := map[string]model.Image{}
 	for _, name := range podspec.ImageNames(desired.Pod) {
-		images[name] = plan.Image{}
+		images[name] = model.Image{}
 		if i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(name) }); i >= 0 {
 			images[name] = s.Images[i].Observed()
 		}
@@ -147,8 +148,8 @@ func (i *Image) names(reference string) bool {
 }
 
 // Observed is the image in the planner's words.
-func (i *Image) Observed() plan.Image {
-	out := plan.Image{ID: i.ID}
+func (i *Image) Observed() model.Image {
+	out := model.Image{ID: i.ID}
 	if uid, err := strconv.ParseInt(i.User, 10, 64); err == nil {
 		out.UID = &uid
 	} else {
@@ -160,7 +161,7 @@ func (i *Image) Observed() plan.Image {
 // volumesOf compares what lies on disk for the pod's volumes with what should.
 // Content that cannot be computed here, as its secrets were left out, is taken
 // to be as it should.
-func (s *Pod) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
+func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 	if s.Volumes == nil {
 		return nil
 	}
@@ -168,24 +169,24 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]plan.Volume {
 	if s.Node != nil {
 		c.Allocatable = s.Node.Allocatable
 	}
-	volumes := map[string]plan.Volume{}
+	volumes := map[string]model.Volume{}
 	for _, vol := range podspec.UsedVolumes(desired.Pod) {
 		have := s.Volumes[vol.Name]
 		wanted, err := volume.Wanted(c, vol.Name)
 		switch {
 		case err != nil:
-			volumes[vol.Name] = plan.Volume{}
+			volumes[vol.Name] = model.Volume{}
 			continue
 		case podspec.UsesSecret(vol) && (desired.Redacted || podspec.Compare(have.Digest, wanted) == podspec.Unknown):
 			wanted = have.Digest
 		}
-		volumes[vol.Name] = plan.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}
+		volumes[vol.Name] = model.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}
 	}
 	return volumes
 }
 
-func (s *Pod) runtime() plan.Runtime {
-	r := plan.Runtime{Name: s.Runtime.Name, Version: s.Runtime.Version}
+func (s *Pod) runtime() model.Runtime {
+	r := model.Runtime{Name: s.Runtime.Name, Version: s.Runtime.Version}
 	for _, c := range s.Runtime.Status.GetStatus().GetConditions() {
 		if c.GetType() == runtimeapi.NetworkReady {
 			ready := c.GetStatus()
@@ -203,11 +204,11 @@ func (s *Pod) runtime() plan.Runtime {
 }
 
 // ObservedSandbox is a sandbox in the planner's words.
-func ObservedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
-	out := plan.Sandbox{
+func ObservedSandbox(s *runtimeapi.PodSandboxStatus) model.Sandbox {
+	out := model.Sandbox{
 		ID:          s.GetId(),
 		Attempt:     s.GetMetadata().GetAttempt(),
-		State:       plan.SandboxNotReady,
+		State:       model.SandboxNotReady,
 		CreatedAt:   time.Unix(0, s.GetCreatedAt()),
 		HostNetwork: s.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE,
 		NoNetwork:   s.GetNetwork() == nil,
@@ -215,7 +216,7 @@ func ObservedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 		Spec:        s.GetAnnotations()[criconfig.AnnotationSandboxSpec],
 	}
 	if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
-		out.State = plan.SandboxReady
+		out.State = model.SandboxReady
 	}
 	if ip := s.GetNetwork().GetIp(); ip != "" {
 		out.IPs = append(out.IPs, ip)
@@ -226,10 +227,10 @@ func ObservedSandbox(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	return out
 }
 
-func (s *Pod) observedContainer(c Container, desired *podspec.Desired) plan.Container {
+func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Container {
 	st, a := c.Status, c.Status.GetAnnotations()
 	hash, spec := s.specOf(st, desired)
-	return plan.Container{
+	return model.Container{
 		ID:           st.GetId(),
 		SandboxID:    c.SandboxID,
 		Name:         containerName(st),
@@ -249,7 +250,7 @@ func (s *Pod) observedContainer(c Container, desired *podspec.Desired) plan.Cont
 		SpecHash:     hash,
 		Spec:         spec,
 		GracePeriod:  parseSeconds(a[criconfig.AnnotationPodTerminationGracePeriod]),
-		PreStop:      plan.HandlerName(criconfig.PreStopFrom(a)),
+		PreStop:      model.HandlerName(criconfig.PreStopFrom(a)),
 		Debug:        a[criconfig.AnnotationDebug] != "",
 		LogFull:      c.LogFull,
 		Resources:    resourcesInForce(st.GetResources().GetLinux()),
@@ -262,17 +263,17 @@ func joinMessages(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
-func containerState(s runtimeapi.ContainerState) plan.ContainerState {
+func containerState(s runtimeapi.ContainerState) model.ContainerState {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
-		return plan.Created
+		return model.Created
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
-		return plan.Running
+		return model.Running
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
-		return plan.Exited
+		return model.Exited
 	case runtimeapi.ContainerState_CONTAINER_UNKNOWN:
 	}
-	return plan.Unknown
+	return model.Unknown
 }
 
 // unixNano turns the CRI's zero, which stands for "never", into the zero time.

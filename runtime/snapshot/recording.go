@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -17,7 +18,7 @@ type Recording []*Pod
 // Plan decides what a pass would do to the pod as it was when its snapshot was
 // taken.
 func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
-	ref := plan.RefOf(desired.Pod)
+	ref := model.RefOf(desired.Pod)
 	s, err := r.find(ref)
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 func (r Recording) Pods(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	found := make([]*v1.Pod, 0, len(pods))
 	for _, d := range pods {
-		ref := plan.RefOf(d.Pod)
+		ref := model.RefOf(d.Pod)
 		s, err := r.find(ref)
 		if err != nil {
 			return nil, err
@@ -52,7 +53,7 @@ func (r Recording) Applied() []*podspec.Desired {
 
 // find returns the snapshot of a pod; one that does not say whose it is is
 // anybody's.
-func (r Recording) find(ref plan.PodRef) (*Pod, error) {
+func (r Recording) find(ref model.PodRef) (*Pod, error) {
 	for _, s := range r {
 		if s.Pod.UID == "" || s.Pod.UID == ref.UID {
 			return s, nil

@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // History is what happened to a pod: events in the kubelet's words, and how long the
 // steps of its start took. It outlives the pod, until `podctl prune`. Losing it
 // changes nothing but what can be told.
 type History struct {
-	Version int         `json:"version"`
-	Pod     plan.PodRef `json:"pod"`
-	Events  []PodEvent  `json:"events,omitempty"`
+	Version int          `json:"version"`
+	Pod     model.PodRef `json:"pod"`
+	Events  []PodEvent   `json:"events,omitempty"`
 	// Spans are the steps since the pod's sandbox was made, in the order in which they
 	// ended.
 	Spans []Span `json:"spans,omitempty"`
@@ -99,6 +99,9 @@ func (h *History) Add(events ...PodEvent) {
 	h.Events = h.Events[max(0, len(h.Events)-eventsMax):]
 }
 
+// spanSandbox is the kind of the span of a sandbox that is made: that of the step.
+const spanSandbox = "RunSandbox"
+
 // passing is what differs in messages that say the same: the name of one run of a command,
 // and how long ago something was.
 var passing = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`exec "[0-9a-f]{64}"|\S+ ago`) }) //nolint:gochecknoglobals // compiled once, when it is needed
@@ -110,7 +113,7 @@ func sayTheSame(a, b string) bool {
 // Mark adds spans. The start of a sandbox begins anew.
 func (h *History) Mark(spans ...Span) {
 	for _, s := range spans {
-		if s.Kind == string(plan.RunSandbox) {
+		if s.Kind == spanSandbox {
 			kept := h.Spans[:0]
 			for _, old := range h.Spans {
 				// What this pass did before it, a pull for example, belongs to the start.
@@ -177,7 +180,7 @@ func (p Pod) ReadHistory() (*History, error) {
 
 func decodeHistory(text []byte) *History {
 	h := &History{}
-	if err := plan.DecodeDocument(text, h); err != nil || h.Version != historyVersion {
+	if err := model.DecodeDocument(text, h); err != nil || h.Version != historyVersion {
 		return &History{}
 	}
 	return h

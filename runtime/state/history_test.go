@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func TestEventsAreCountedAndBounded(t *testing.T) {
@@ -53,9 +53,9 @@ func TestANewSandboxBeginsANewTimeline(t *testing.T) {
 	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 	h := &History{}
 	h.Mark(
-		Span{Kind: string(plan.StartContainer), Object: "old", Begin: at(0), End: at(1)},
-		Span{Kind: string(plan.PullImage), Object: "image", Begin: at(10), End: at(13)},
-		Span{Kind: string(plan.RunSandbox), Begin: at(11), End: at(12)},
+		Span{Kind: "StartContainer", Object: "old", Begin: at(0), End: at(1)},
+		Span{Kind: "PullImage", Object: "image", Begin: at(10), End: at(13)},
+		Span{Kind: "RunSandbox", Begin: at(11), End: at(12)},
 	)
 	if len(h.Spans) != 2 || h.Spans[0].Object != "image" {
 		t.Errorf("the timeline has %+v", h.Spans)
@@ -67,13 +67,13 @@ func TestANewSandboxBeginsANewTimeline(t *testing.T) {
 func TestRestartsLeaveTheStart(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	h := &History{}
-	h.Mark(Span{Kind: string(plan.RunSandbox), Begin: noon, End: noon})
+	h.Mark(Span{Kind: "RunSandbox", Begin: noon, End: noon})
 	for i := range 3 * spansMax {
 		at := noon.Add(time.Duration(i+1) * time.Minute)
-		h.Mark(Span{Kind: string(plan.StartContainer), Object: "a", Begin: at, End: at})
+		h.Mark(Span{Kind: "StartContainer", Object: "a", Begin: at, End: at})
 	}
 	last := h.Spans[len(h.Spans)-1].Begin
-	if len(h.Spans) != spansMax || h.Spans[0].Kind != string(plan.RunSandbox) || h.Spans[1].Begin.Sub(noon) != time.Minute || last.Sub(noon) != 3*spansMax*time.Minute {
+	if len(h.Spans) != spansMax || h.Spans[0].Kind != "RunSandbox" || h.Spans[1].Begin.Sub(noon) != time.Minute || last.Sub(noon) != 3*spansMax*time.Minute {
 		t.Errorf("%d spans are kept, first %+v, last %s", len(h.Spans), h.Spans[:2], last)
 	}
 }
@@ -81,7 +81,7 @@ func TestRestartsLeaveTheStart(t *testing.T) {
 func TestHistoryOutlivesItsPod(t *testing.T) {
 	layout := Layout{Root: t.TempDir()}
 	pod := layout.Pod("u1")
-	h := &History{Pod: plan.PodRef{Namespace: "default", Name: "web", UID: "u1"}}
+	h := &History{Pod: model.PodRef{Namespace: "default", Name: "web", UID: "u1"}}
 	h.Add(PodEvent{Type: Normal, Reason: "Started"})
 	if err := pod.WriteHistory(h); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // journalVersion is the version of the journal's form.
@@ -26,7 +26,7 @@ type Journal struct {
 	// Version is that of the form; a newer one is not read.
 	Version int `json:"version"`
 	// Pod names the pod, so that it can be found by name.
-	Pod plan.PodRef `json:"pod,omitzero"`
+	Pod model.PodRef `json:"pod,omitzero"`
 	// Applied is the manifest that was applied last, complete with its ConfigMaps
 	// and Secrets, which is why the file is for its owner alone.
 	Applied   *podspec.Desired `json:"applied,omitempty"`
@@ -43,23 +43,23 @@ type Journal struct {
 	// StartTime is when the pod was applied first.
 	StartTime time.Time `json:"startTime,omitzero"`
 	// Completion is set once the pod has reached a terminal phase.
-	Completion *plan.Completion `json:"completion,omitempty"`
+	Completion *model.Completion `json:"completion,omitempty"`
 	// Probes holds what probes said, by container id and type.
-	Probes map[string]map[plan.ProbeType]plan.ProbeRecord `json:"probes,omitempty"`
+	Probes map[string]map[model.ProbeType]model.ProbeRecord `json:"probes,omitempty"`
 	// Backoffs holds the restart delays by container name; null when they are
 	// lost and have to be estimated from the runtime's records.
-	Backoffs map[string]plan.Backoff `json:"backoffs"`
+	Backoffs map[string]model.Backoff `json:"backoffs"`
 	// StartErrors holds the last failure to start, by container name.
-	StartErrors map[string]plan.StartError `json:"startErrors,omitempty"`
+	StartErrors map[string]model.StartError `json:"startErrors,omitempty"`
 	// Actuated is what was applied last of cpu and memory.
-	Actuated *plan.Actuated `json:"actuated,omitempty"`
+	Actuated *model.Actuated `json:"actuated,omitempty"`
 	// Begun is what was about to be made in a pass that has not come to its end, by
 	// container name and under BegunPod for the sandbox.
 	Begun map[string]Begun `json:"begun,omitempty"`
 	// Owed holds the ids of containers that were stopped to run again, by container name.
 	Owed map[string]string `json:"owed,omitempty"`
 	// Left is what ran when podctl made its last pass.
-	Left *plan.Left `json:"left,omitempty"`
+	Left *model.LastRun `json:"left,omitempty"`
 	// EarlierSecrets are the values of Secrets that were applied before and are no more, by
 	// generation, the oldest first (KeepEarlierSecrets). They leave this file for nowhere.
 	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`
@@ -87,7 +87,7 @@ func (d *Deletion) Mark(pod *v1.Pod) {
 	if d == nil {
 		return
 	}
-	until := metav1.NewTime(d.At.Add(plan.Seconds(d.GracePeriodSeconds)))
+	until := metav1.NewTime(d.At.Add(model.Seconds(d.GracePeriodSeconds)))
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &until, &d.GracePeriodSeconds
 }
 
@@ -120,26 +120,26 @@ func (j *Journal) Settle(name string) {
 
 // Observed is the journal in the planner's words. Attempts that are taken are not in it:
 // a pass finds them out by itself.
-func (j *Journal) Observed() plan.Journal {
-	return plan.Journal{
-		Applied:     j.Applied,
-		Deleting:    j.Deletion != nil,
-		Generation:  j.Generation,
-		StartTime:   j.StartTime,
-		Completion:  j.Completion,
-		Probes:      j.Probes,
-		Backoffs:    j.Backoffs,
-		StartErrors: j.StartErrors,
-		Actuated:    j.Actuated,
-		Owed:        j.Owed,
-		Left:        j.Left,
+func (j *Journal) Observed() model.Memory {
+	return model.Memory{
+		Applied:         j.Applied,
+		Deleting:        j.Deletion != nil,
+		Generation:      j.Generation,
+		StartTime:       j.StartTime,
+		Completion:      j.Completion,
+		Probes:          j.Probes,
+		Backoffs:        j.Backoffs,
+		StartErrors:     j.StartErrors,
+		Actuated:        j.Actuated,
+		PendingRestarts: j.Owed,
+		LastRun:         j.Left,
 	}
 }
 
 // name fills in which pod the journal is about, as soon as it is known.
 func (j *Journal) name() {
 	if j.Applied != nil && j.Applied.Pod != nil {
-		j.Pod = plan.RefOf(j.Applied.Pod)
+		j.Pod = model.RefOf(j.Applied.Pod)
 	}
 }
 

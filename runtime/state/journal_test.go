@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func testTime() time.Time { return time.Date(2026, 3, 1, 12, 30, 15, 123456789, time.UTC) }
@@ -40,7 +40,7 @@ func desired(namespace, name string, uid types.UID) *podspec.Desired {
 func fullJournal() *Journal {
 	return &Journal{
 		Version:    1,
-		Pod:        plan.PodRef{Namespace: "default", Name: "web", UID: testUID},
+		Pod:        model.PodRef{Namespace: "default", Name: "web", UID: testUID},
 		Applied:    desired("default", "web", testUID),
 		AppliedAt:  testTime(),
 		Source:     "/srv/web.yaml",
@@ -48,14 +48,14 @@ func fullJournal() *Journal {
 		Deletion:   &Deletion{At: testTime(), GracePeriodSeconds: 30},
 		Endpoint:   "unix:///run/containerd/containerd.sock",
 		StartTime:  testTime().Add(-time.Hour),
-		Completion: &plan.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab:key:cd"},
-		Probes: map[string]map[plan.ProbeType]plan.ProbeRecord{
-			"c1": {plan.Liveness: {Result: plan.ProbeSuccess, Last: plan.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
+		Completion: &model.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab:key:cd"},
+		Probes: map[string]map[model.ProbeType]model.ProbeRecord{
+			"c1": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
 		},
-		Backoffs:    map[string]plan.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v2:x:key:y"}},
-		StartErrors: map[string]plan.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
+		Backoffs:    map[string]model.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v2:x:key:y"}},
+		StartErrors: map[string]model.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
 		Owed:        map[string]string{"app": "c0"},
-		Actuated: &plan.Actuated{Containers: map[string]v1.ResourceRequirements{
+		Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{
 			"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
 		}},
 	}
@@ -84,10 +84,10 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 
 func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
 	j := fullJournal()
-	want := plan.Journal{
+	want := model.Memory{
 		Applied: j.Applied, Deleting: true,
 		Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
-		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated, Owed: j.Owed,
+		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated, PendingRestarts: j.Owed,
 	}
 	if diff := cmp.Diff(want, j.Observed(), exported); diff != "" {
 		t.Errorf("observed journal differs (-want +got):\n%s", diff)
@@ -108,7 +108,7 @@ func TestMissingJournalIsEmpty(t *testing.T) {
 
 func TestLostBackoffsAreNotNoBackoffs(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	for _, backoffs := range []map[string]plan.Backoff{nil, {}} {
+	for _, backoffs := range []map[string]model.Backoff{nil, {}} {
 		if err := pod.WriteJournal(&Journal{Backoffs: backoffs}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -89,8 +89,8 @@ func (p Pod) checkNames(j *Journal) error {
 	if j.Applied == nil {
 		return nil
 	}
-	ref := plan.RefOf(j.Applied.Pod)
-	if ref.UID != p.uid || (j.Pod != plan.PodRef{} && j.Pod != ref) {
+	ref := model.RefOf(j.Applied.Pod)
+	if ref.UID != p.uid || (j.Pod != model.PodRef{} && j.Pod != ref) {
 		return fmt.Errorf("%w: it is about pod %s (uid %q), and its manifest about pod %s (uid %q)", ErrDamaged, j.Pod, p.uid, ref, ref.UID)
 	}
 	return nil
@@ -128,7 +128,7 @@ func decodeJournal(text []byte) (*Journal, error) {
 	var form struct {
 		Version int `json:"version"`
 	}
-	if err := plan.DecodeDocument(text, &form); err != nil {
+	if err := model.DecodeDocument(text, &form); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
@@ -138,7 +138,7 @@ func decodeJournal(text []byte) (*Journal, error) {
 		return nil, fmt.Errorf("%w: it names no version", ErrDamaged)
 	}
 	var j Journal
-	if err := plan.DecodeDocument(text, &j); err != nil {
+	if err := model.DecodeDocument(text, &j); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if j.Applied != nil {

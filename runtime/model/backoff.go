@@ -1,4 +1,4 @@
-package plan
+package model
 
 import (
 	"time"
@@ -6,7 +6,7 @@ import (
 
 // The CrashLoopBackOff of the kubelet: MaxContainerBackOff and its reset.
 const (
-	backoffInitial = 10 * time.Second
+	BackoffInitial = 10 * time.Second
 	backoffMax     = 300 * time.Second
 	// backoffReset is how long a container must have run since its start for the
 	// delay to begin anew: twice the longest delay (flowcontrol.Backoff).
@@ -51,7 +51,7 @@ func (b Backoff) Until(finished time.Time) time.Time {
 // ended at finished: ten seconds at first, doubled each time, five minutes at
 // most.
 func (b Backoff) Advance(finished, now time.Time) Backoff {
-	next := Backoff{Duration: backoffInitial, LastUpdate: now, Key: b.Key}
+	next := Backoff{Duration: BackoffInitial, LastUpdate: now, Key: b.Key}
 	if !b.expired(finished) {
 		next.Duration = min(2*b.Duration, backoffMax)
 	}

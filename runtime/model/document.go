@@ -1,4 +1,4 @@
-package plan
+package model
 
 import (
 	"bytes"
@@ -12,14 +12,14 @@ import (
 
 // maxDocumentValues bounds the values of a JSON document: a hundred pods need a
 // tenth of them, and each may become a container of a kilobyte.
-const maxDocumentValues = 250_000
+const MaxDocumentValues = 250_000
 
 // DecodeDocument reads one of podctl's own JSON documents. One that holds more values
 // than podctl writes is refused before anything is made of it; what is wrong is named
 // with its line.
 func DecodeDocument(text []byte, into any) error {
-	if at := crowded(text, maxDocumentValues); at > 0 {
-		return fmt.Errorf("line %d: it holds more than %d values", lineAt(text, at), maxDocumentValues)
+	if at := crowded(text, MaxDocumentValues); at > 0 {
+		return fmt.Errorf("line %d: it holds more than %d values", lineAt(text, at), MaxDocumentValues)
 	}
 	// The decoder of manifests is tried first: what it has learnt of a pod's fields
 	// serves again. The other one tells better what is wrong.
@@ -61,3 +61,6 @@ func crowded(text []byte, limit int) int64 {
 func lineAt(text []byte, offset int64) int {
 	return 1 + bytes.Count(text[:min(max(offset, 0), int64(len(text)))], []byte{'\n'})
 }
+
+// APIVersion is the version of the documents podctl writes.
+const APIVersion = "podctl.io/v1alpha1"

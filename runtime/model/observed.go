@@ -1,10 +1,9 @@
-package plan
+package model
 
 import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -22,7 +21,7 @@ type Observed struct {
 	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
 	Capacity v1.ResourceList
 	// Strangers are containers in the pod's sandboxes that belong to no pod.
-	Strangers []Stranger
+	Unmanaged []Unmanaged
 	// Images says what is known of an image, by the reference as the manifest
 	// writes it. No entry: nobody looked.
 	Images map[string]Image
@@ -35,7 +34,7 @@ type Observed struct {
 	// container name. It carries the restart count on when the runtime has lost
 	// a container's records (kubelet: calcRestartCountByLogDir).
 	LogAttempts map[string]uint32
-	Journal     Journal
+	Memory      Memory
 }
 
 // Runtime is the container runtime that was asked.
@@ -162,7 +161,7 @@ type Volume struct {
 
 // Journal is what podctl remembers and the runtime cannot. Losing it changes
 // explanations and delays, and never stops a container.
-type Journal struct {
+type Memory struct {
 	// Applied is the manifest as it was applied last; nil when unknown.
 	Applied *podspec.Desired
 	// Deleting tells that the deletion of the pod has begun and is not finished.
@@ -183,10 +182,10 @@ type Journal struct {
 	// Actuated is what was applied of cpu and memory; nil when unknown.
 	Actuated *Actuated
 	// Left is what ran when podctl made its last pass; nil when unknown.
-	Left *Left
+	LastRun *LastRun
 	// Owed holds the ids of containers that were stopped to run again, by container name.
 	// One that has run since is not owed any more.
-	Owed map[string]string
+	PendingRestarts map[string]string
 	// Reserved holds attempts which turned out to be taken: by container name,
 	// and under the empty name for the sandbox. The next attempt is above it.
 	Reserved map[string]uint32
@@ -216,17 +215,20 @@ type Actuated struct {
 	Pod        *v1.ResourceRequirements           `json:"pod,omitempty"`
 }
 
-// PodRef names one pod.
-type PodRef struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	UID       types.UID `json:"uid"`
-}
-
-// String is the pod as users write it: namespace/name.
-func (r PodRef) String() string { return r.Namespace + "/" + r.Name }
-
-// RefOf names the pod of a manifest.
-func RefOf(pod *v1.Pod) PodRef {
-	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+// HandlerName names the kind of a lifecycle handler as the manifest does: exec,
+// httpGet, sleep or tcpSocket; empty when there is none.
+func HandlerName(h *v1.LifecycleHandler) string {
+	switch {
+	case h == nil:
+		return ""
+	case h.Exec != nil:
+		return "exec"
+	case h.HTTPGet != nil:
+		return "httpGet"
+	case h.Sleep != nil:
+		return "sleep"
+	case h.TCPSocket != nil:
+		return "tcpSocket"
+	}
+	return ""
 }

@@ -1,0 +1,33 @@
+package model
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodRef names one pod.
+type PodRef struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+}
+
+// String is the pod as users write it: namespace/name.
+func (r PodRef) String() string { return r.Namespace + "/" + r.Name }
+
+// RefOf names the pod of a manifest.
+func RefOf(pod *v1.Pod) PodRef {
+	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// Stranger is a container in the pod's sandbox that bears no pod's labels.
+type Unmanaged struct {
+	ID        string
+	Name      string
+	SandboxID string
+}
+
+// ShortID is an id as people read it, and as nerdctl shows it: its first twelve digits.
+func ShortID(id string) string {
+	return id[:min(len(id), 12)]
+}
