@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/filecopy"
@@ -34,7 +32,7 @@ func (e *Engine) Files(ctx context.Context, desired *podspec.Desired, container 
 	if err != nil {
 		return nil, err
 	}
-	pid, err := e.processOf(ctx, id)
+	pid, err := e.client.processOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -63,23 +61,6 @@ func filesOf(proc *os.File, container, id string) (*ContainerFiles, error) {
 
 func unreachable(container string, err error) error {
 	return fmt.Errorf("container %s: its files cannot be reached: %w; podctl has to run as root in the machine's own pid namespace", container, err)
-}
-
-// processOf asks the runtime for the number of a container's first process. The CRI
-// has it among the details that each runtime tells in its own way; containerd and
-// CRI-O agree on this one.
-func (e *Engine) processOf(ctx context.Context, id string) (int, error) {
-	reply, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
-	if err != nil {
-		return 0, err
-	}
-	var info struct {
-		PID int `json:"pid"`
-	}
-	if err := json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil || info.PID == 0 {
-		return 0, fmt.Errorf("the runtime at %s does not tell which process container %s is", e.client.Endpoint, id)
-	}
-	return info.PID, nil
 }
 
 // ownerOf reads who a process runs as, and makes sure that it is the container's: its

@@ -49,7 +49,7 @@ type execution struct {
 	turns map[string]*turn
 
 	mu     sync.Mutex
-	told   chronicle
+	events Recorder
 	states map[string]stepState
 	failed []StepError
 	// refused are steps of which a part is not done by podctl, whoever asks.
@@ -268,7 +268,7 @@ func (x *execution) report(ev Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	ev.Pod, ev.Detail = x.plan.Pod, x.redactor.Text(ev.Detail)
-	x.told.note(&ev)
+	recordStep(&x.events, &ev)
 	if x.opts.Report != nil {
 		x.opts.Report(ev)
 	}
@@ -316,7 +316,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(x.failed, x.refused), Left: x.left}
 	var err error
 	var group sync.WaitGroup
-	group.Go(x.chronicle)
+	group.Go(x.writeEvents)
 	if x.debug == nil {
 		err = x.remember()
 	}

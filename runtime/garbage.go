@@ -267,7 +267,7 @@ func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error
 	pod := e.layout.Pod(g.Pod.UID)
 	switch g.Kind {
 	case GarbageContainer:
-		if err := e.removeRecord(ctx, g.ID); err != nil || e.sharesLog(l, g) {
+		if err := e.client.removeRecord(ctx, g.ID); err != nil || e.sharesLog(l, g) {
 			return err
 		}
 		return pod.RemoveLogs(g.Pod.Namespace, g.Pod.Name, g.Name, g.ID, g.Attempt)
@@ -290,13 +290,13 @@ func (e *Engine) removeLostSandbox(ctx context.Context, l *litter, g *Garbage) e
 		if c.GetPodSandboxId() != g.ID {
 			continue
 		}
-		if err := e.removeRecord(ctx, c.GetId()); err != nil {
+		if err := e.client.removeRecord(ctx, c.GetId()); err != nil {
 			return err
 		}
 	}
-	err := e.stopPodSandbox(ctx, g.ID)
+	err := e.client.stopPodSandbox(ctx, g.ID)
 	if err == nil {
-		err = e.removePodSandbox(ctx, g.ID)
+		err = e.client.removePodSandbox(ctx, g.ID)
 	}
 	if err != nil || l.journal || len(l.sandboxes) > 1 {
 		return err

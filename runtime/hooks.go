@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -31,22 +29,14 @@ func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspe
 }
 
 func (e *Engine) execHook(ctx context.Context, command []string, id string) error {
-	got, err := e.execSync(ctx, id, command, 0)
+	reply, err := e.client.RunCommand(ctx, id, command, 0)
 	if err != nil {
 		return err
 	}
-	if got.ExitCode != 0 {
-		return fmt.Errorf("%s exited %d", command[0], got.ExitCode)
+	if code := reply.GetExitCode(); code != 0 {
+		return fmt.Errorf("%s exited %d", command[0], code)
 	}
 	return nil
-}
-
-// execSync runs a command in a container; no timeout means as long as it takes.
-func (e *Engine) execSync(ctx context.Context, id string, command []string, timeout time.Duration) (probe.ExecResult, error) {
-	reply, err := e.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
-		ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second),
-	})
-	return probe.ExecResult{Stdout: reply.GetStdout(), Stderr: reply.GetStderr(), ExitCode: reply.GetExitCode()}, err
 }
 
 // target is where the probes and hooks of a container are sent.
@@ -94,17 +84,6 @@ func (x *execution) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.
 		}
 	}
 	return nil, podspec.ContainerRef{}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // warn tells of something that went wrong without failing the step.

@@ -184,7 +184,7 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 // started yet has no log.
 func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
 	var runs []*runtimeapi.Container
-	err := f.e.Patiently(ctx, func() (err error) {
+	err := f.e.client.Patiently(ctx, func() (err error) {
 		runs, err = f.e.listNewestFirst(ctx, model.RefOf(f.desired.Pod))
 		return err
 	})
@@ -235,7 +235,7 @@ func (f *logFollower) finished(ctx context.Context) bool {
 // runtime does not answer may.
 func (e *Engine) stillRuns(ctx context.Context, id string) (bool, error) {
 	var reply *runtimeapi.ContainerStatusResponse
-	err := e.Patiently(ctx, func() (err error) {
+	err := e.client.Patiently(ctx, func() (err error) {
 		reply, err = e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		return err
 	})
@@ -243,18 +243,4 @@ func (e *Engine) stillRuns(ctx context.Context, id string) (bool, error) {
 		return true, nil
 	}
 	return reply.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, ignoreNotFound(err)
-}
-
-// Patiently asks again, for a minute, when the runtime does not answer: it may be restarted
-// while somebody follows a log or watches probes.
-func (e *Engine) Patiently(ctx context.Context, ask func() error) error {
-	for began := e.now(); ; {
-		err := ask()
-		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || e.now().Sub(began) > silenceMax {
-			return err
-		}
-		if sleep(ctx, silencePause) != nil {
-			return err
-		}
-	}
 }

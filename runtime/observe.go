@@ -157,24 +157,8 @@ func (e *Engine) listContainers(ctx context.Context, ref model.PodRef) ([]*runti
 	return reply.GetContainers(), doing("listing its containers", err)
 }
 
-// doing says what was done when an error came.
-func doing(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
 func uidSelector(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
-}
-
-// ignoreNotFound takes what vanished between a list and a status as gone.
-func ignoreNotFound(err error) error {
-	if isNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // observeImages asks for every image the pod names, each once.

@@ -99,7 +99,7 @@ func (e *Engine) Probe(ctx context.Context, desired *podspec.Desired, opts Probe
 	if opts.NoRecord || ctx.Err() != nil {
 		return reports, context.Cause(ctx)
 	}
-	if err := e.recordProbes(ctx, ref, s, reports); err != nil {
+	if err := e.record(ctx, ref, s, reports); err != nil {
 		return reports, &UnrecordedError{Err: err}
 	}
 	for i := range reports {
@@ -220,7 +220,7 @@ func (q *inquiry) newest(name string) *model.Container {
 func (q *inquiry) run(ctx context.Context, r *ProbeReport) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
 	// It may repeat what the container was given, or the one before.
-	runner := probe.Runner{Exec: q.e.execSync, Clean: q.redactor.Text}
+	runner := probe.Runner{Exec: q.e.exec, Clean: q.redactor.Text}
 	r.Result = runner.Run(ctx, r.probe, probe.Target{
 		ContainerID: r.ContainerID, Container: ref.Container,
 		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
@@ -268,9 +268,9 @@ func (q *inquiry) podIP() string {
 	return ""
 }
 
-// recordProbes keeps the answers, under the pod's lock and only for containers
+// record keeps the answers, under the pod's lock and only for containers
 // that are still there. A pod that podctl never applied has no memory.
-func (e *Engine) recordProbes(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []ProbeReport) (err error) {
+func (e *Engine) record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []ProbeReport) (err error) {
 	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r ProbeReport) bool { return r.Asked }) {
 		return nil
 	}
@@ -289,10 +289,10 @@ func (e *Engine) recordProbes(ctx context.Context, ref model.PodRef, s *snapshot
 			reports[i].settle(j.Probes, s.Journal.Probes, s.TakenAt)
 		}
 	}
-	var told chronicle
-	told.probes(s.TakenAt, reports, j.Probes)
+	var events Recorder
+	recordProbes(&events, s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, j.Redactor(nil)))
+	return errors.Join(pod.WriteJournal(j), events.Write(pod, ref, j.Redactor(nil)))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers that are
@@ -314,4 +314,10 @@ func keepProbes(j *state.Journal, s *snapshot.Pod, reports []ProbeReport) {
 		memory.keep(&reports[i])
 	}
 	j.Probes = memory
+}
+
+// exec runs the command of a probe.
+func (e *Engine) exec(ctx context.Context, id string, command []string, timeout time.Duration) (probe.ExecResult, error) {
+	reply, err := e.client.RunCommand(ctx, id, command, timeout)
+	return probe.ExecResult{Stdout: reply.GetStdout(), Stderr: reply.GetStderr(), ExitCode: reply.GetExitCode()}, err
 }

@@ -65,7 +65,7 @@ func (l *probeLab) ask(fails bool) *round {
 // keep writes down what a round was told, and returns the record that there is then.
 func (l *probeLab) keep(r *round) model.ProbeRecord {
 	l.t.Helper()
-	if err := l.engine.recordProbes(l.t.Context(), model.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
+	if err := l.engine.record(l.t.Context(), model.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
 		l.t.Fatal(err)
 	}
 	record := l.records()[r.reports[0].ContainerID][l.kind]

@@ -100,10 +100,10 @@ func (x *execution) remember() error {
 	return x.write()
 }
 
-// chronicle writes down what happened in the pass. A pass does not fail for it.
-func (x *execution) chronicle() {
-	x.told.holds(x.e.now(), x.plan)
-	if err := x.told.write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, x.redactor); err != nil {
+// writeEvents writes down what happened in the pass. A pass does not fail for it.
+func (x *execution) writeEvents() {
+	recordHolds(&x.events, x.e.now(), x.plan)
+	if err := x.events.Write(x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod, x.redactor); err != nil {
 		x.warn(err.Error())
 	}
 }

@@ -178,7 +178,7 @@ func TestRuntimeThatIsStarting(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: starting})
-	if err := l.engine.Patiently(t.Context(), func() error { _, err := l.engine.client.Version(t.Context(), nil); return err }); err != nil {
+	if err := l.engine.client.Patiently(t.Context(), func() error { _, err := l.engine.client.Version(t.Context(), nil); return err }); err != nil {
 		t.Errorf("asked again: %v", err)
 	}
 }

@@ -153,7 +153,7 @@ func (x *execution) dropCreated(ctx context.Context, s *plan.Step) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
 	defer cancel()
-	if err := x.e.removeRecord(ctx, made.id); err != nil {
+	if err := x.e.client.removeRecord(ctx, made.id); err != nil {
 		x.warn(fmt.Sprintf("container %s: what was created to replace it is left: %v", s.Container, err))
 	}
 }

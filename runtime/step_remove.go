@@ -3,13 +3,11 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -28,49 +26,11 @@ func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
 	defer cancel()
-	if err := x.e.removeRecord(ctx, s.ContainerID); err != nil {
+	if err := x.e.client.removeRecord(ctx, s.ContainerID); err != nil {
 		return err
 	}
 	// A start that was cut off may have opened its log meanwhile.
 	return x.removeLogs(s)
-}
-
-// removeRecord removes a container, and waits for one that is still starting, or being
-// removed. One that is not there is no error.
-func (e *Engine) removeRecord(ctx context.Context, id string) error {
-	for {
-		_, err := e.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
-		socket := e.client.Endpoint.Socket()
-		switch {
-		case err == nil:
-			return nil
-		case isNotFound(err):
-			return e.stillListed(ctx, id, err)
-		case node.IsStuckTask(err) && socket != "":
-			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
-				return errors.Join(err, killErr)
-			}
-		case !node.IsBusy(err):
-			return err
-		}
-		if sleep(ctx, busyPause) != nil {
-			return err
-		}
-	}
-}
-
-// stillListed judges a removal that failed as something was not found: what the runtime
-// lists on, containers of its own behind it may have lost, and then it removes nothing.
-func (e *Engine) stillListed(ctx context.Context, id string, notFound error) error {
-	containers, err := e.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
-	if err != nil {
-		return err
-	}
-	sandboxes, err := e.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{Id: id}})
-	if err != nil || len(containers.GetContainers())+len(sandboxes.GetItems()) == 0 {
-		return err
-	}
-	return fmt.Errorf("the runtime has lost what is behind a record, and keeps that; once it is restarted this works: %w", notFound)
 }
 
 // removeLogs removes the logs of a container that left the manifest, of one that never ran

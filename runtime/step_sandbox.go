@@ -8,7 +8,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -72,33 +71,11 @@ func (x *execution) currentSandbox() (yield, error) {
 }
 
 func (x *execution) stopSandbox(ctx context.Context, s *plan.Step) error {
-	return because("KillPodSandboxError", x.e.stopPodSandbox(ctx, s.SandboxID))
-}
-
-// stopPodSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
-// again, as the CRI allows: only then are its network and its mounts cleared up.
-func (e *Engine) stopPodSandbox(ctx context.Context, id string) error {
-	busy, cancel := context.WithTimeout(ctx, busyTimeout)
-	defer cancel()
-	for {
-		_, err := e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-		if !node.IsBusy(err) || sleep(busy, busyPause) != nil {
-			return ignoreNotFound(err)
-		}
-	}
+	return because("KillPodSandboxError", x.e.client.stopPodSandbox(ctx, s.SandboxID))
 }
 
 func (x *execution) removeSandbox(ctx context.Context, s *plan.Step) error {
-	return x.e.removePodSandbox(context.WithoutCancel(ctx), s.SandboxID)
-}
-
-// removePodSandbox removes a sandbox. One that is not there is no error.
-func (e *Engine) removePodSandbox(ctx context.Context, id string) error {
-	_, err := e.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
-	if isNotFound(err) {
-		return e.stillListed(ctx, id, err)
-	}
-	return err
+	return x.e.client.removePodSandbox(context.WithoutCancel(ctx), s.SandboxID)
 }
 
 // reservedOr turns "this name is taken" into a surprise: the executor does not

@@ -117,7 +117,7 @@ func (x *execution) watchExit(ctx context.Context, s *stopping) {
 	if !x.exitAwaited(s.step) {
 		return
 	}
-	first, err := x.e.processOf(ctx, s.id)
+	first, err := x.e.client.processOf(ctx, s.id)
 	if err != nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (x *execution) preStop(ctx context.Context, s *stopping) {
 	case err != nil:
 		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
 		x.mu.Lock()
-		x.told.warning(x.e.now(), "FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
+		x.events.Warning(x.e.now(), "FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
 		x.mu.Unlock()
 	default:
 		s.tell("preStop %.1fs", x.e.now().Sub(began).Seconds())
