@@ -8,7 +8,6 @@ import (
 
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
-	"github.com/podctl/podctl/runtime/volume"
 )
 
 // claimUser is a claim of a pod of podctl's.
@@ -82,25 +81,6 @@ func (e *Engine) checkJournals(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// removeClaims removes the claims of the pod that no other pod has. Those whose names are
-// refused are left alone, and the first error names them.
-func (x *execution) removeClaims(ctx context.Context) (refused, err error) {
-	users, err := x.e.claimUsers(ctx, x.plan.Pod)
-	return volume.RemoveClaims(x.e.volumeContext(x.journal.Applied), func(name string) bool {
-		claim := state.Claim{Namespace: x.plan.Pod.Namespace, Name: name}
-		user, used := x.e.userOf(users, claim)
-		switch {
-		case err != nil:
-			// It has a directory, or it would not be asked about.
-			dir, _ := x.e.layout.ClaimDir(claim)
-			x.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, dir))
-		case used:
-			x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", name, user))
-		}
-		return err != nil || used
-	})
 }
 
 // UnusedClaims lists the claims that no pod of podctl's has. Claims of pods whose names are

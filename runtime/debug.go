@@ -2,16 +2,13 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -41,9 +38,8 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer }) {
 		return nil, cannotDebug(ref, p)
 	}
-	x := e.newExecution(in, p, s, opts)
-	x.debug = c
-	return x.run(ctx)
+	opts.debug = c
+	return e.newExecution(in, p, s, opts).run(ctx)
 }
 
 func cannotDebug(ref model.PodRef, p *plan.Plan) error {
@@ -51,19 +47,6 @@ func cannotDebug(ref model.PodRef, p *plan.Plan) error {
 		return fmt.Errorf("pod %s: the debug container cannot start: %s", ref, p.Holds[i].Message)
 	}
 	return fmt.Errorf("pod %s does not run, or has to be started anew first (see podctl plan): a debug container joins a running pod", ref)
-}
-
-// markDebug writes the definition of a debug container on it.
-func (x *execution) markDebug(config *runtimeapi.ContainerConfig) error {
-	if x.debug == nil {
-		return nil
-	}
-	text, err := json.Marshal(x.debug)
-	if err != nil {
-		return fmt.Errorf("marking the debug container: %w", err)
-	}
-	config.Annotations[criconfig.AnnotationDebug] = string(text)
-	return nil
 }
 
 // WithDebug is the manifest together with the debug containers that were added to the

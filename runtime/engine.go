@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -123,6 +125,8 @@ type Options struct {
 	Only *podspec.Desired
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
+	// debug is the container that a plan of Debug starts; nil as a rule.
+	debug *v1.EphemeralContainer
 	// Planned is told of every plan before it is executed; it may be nil.
 	Planned func(*plan.Plan)
 }

@@ -14,12 +14,19 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// hook runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
+// hooks runs the lifecycle hooks of containers.
+type hooks struct {
+	*subject
+	client  *Client
+	outputs *outputs
+}
+
+// run runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
 // is not shown: it may hold secrets.
-func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspec.ContainerRef, id string) error {
+func (x *hooks) run(ctx context.Context, h *v1.LifecycleHandler, ref podspec.ContainerRef, id string) error {
 	switch {
 	case h.Exec != nil:
-		return x.e.execHook(ctx, h.Exec.Command, id)
+		return x.execHook(ctx, h.Exec.Command, id)
 	case h.HTTPGet != nil:
 		return probe.HTTPHook(ctx, h.HTTPGet, x.target(ref, id))
 	case h.Sleep != nil:
@@ -28,8 +35,8 @@ func (x *execution) hook(ctx context.Context, h *v1.LifecycleHandler, ref podspe
 	return errors.New("a hook must be exec, httpGet or sleep")
 }
 
-func (e *Engine) execHook(ctx context.Context, command []string, id string) error {
-	reply, err := e.client.RunCommand(ctx, id, command, 0)
+func (x *hooks) execHook(ctx context.Context, command []string, id string) error {
+	reply, err := x.client.RunCommand(ctx, id, command, 0)
 	if err != nil {
 		return err
 	}
@@ -40,39 +47,22 @@ func (e *Engine) execHook(ctx context.Context, command []string, id string) erro
 }
 
 // target is where the probes and hooks of a container are sent.
-func (x *execution) target(ref podspec.ContainerRef, id string) probe.Target {
-	t := probe.Target{ContainerID: id, Container: ref.Container}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.yield.podIPs) > 0 {
-		t.PodIP = x.yield.podIPs[0]
-	}
-	if pod := x.pod(); pod != nil {
+func (x *hooks) target(ref podspec.ContainerRef, id string) probe.Target {
+	t := probe.Target{ContainerID: id, Container: ref.Container, PodIP: x.outputs.podIP()}
+	if pod := x.manifest(); pod != nil {
 		t.HostNetwork = pod.Spec.HostNetwork
 	}
 	return t
 }
 
-// pod is the manifest that hooks are taken from: the one that is wanted, or when
-// the pod is deleted the one that was applied last.
-func (x *execution) pod() *v1.Pod {
-	switch {
-	case x.desired != nil:
-		return x.desired.Pod
-	case x.journal.Applied != nil:
-		return x.journal.Applied.Pod
-	}
-	return nil
-}
-
 // preStopHandler finds the hook a step names: in the manifest, or for a
 // container that has left it, on the container itself. A plan carries no
 // commands.
-func (x *execution) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.ContainerRef) {
+func (x *hooks) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.ContainerRef) {
 	if s.PreStop == "" {
 		return nil, podspec.ContainerRef{Container: &v1.Container{Name: s.Container}}
 	}
-	if pod := x.pod(); pod != nil {
+	if pod := x.manifest(); pod != nil {
 		if ref, ok := podspec.FindContainer(pod, s.Container); ok {
 			return preStop(ref.Container), ref
 		}
@@ -84,16 +74,4 @@ func (x *execution) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.
 		}
 	}
 	return nil, podspec.ContainerRef{}
-}
-
-// warn tells of something that went wrong without failing the step.
-func (x *execution) warn(text string) {
-	x.report(Event{Kind: Warning, Time: x.e.now(), Detail: text})
-}
-
-// progress tells how far a step is that takes its time.
-func (x *execution) progress(s *plan.Step, text string) {
-	if s != nil {
-		x.report(Event{Kind: StepProgress, Step: s, Time: x.e.now(), Detail: text})
-	}
 }

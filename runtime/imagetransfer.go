@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/node"
@@ -49,12 +51,12 @@ func (e *Engine) PullImage(ctx context.Context, r image.Request, report func(Pul
 	if err != nil {
 		return image.Info{}, err
 	}
-	return e.pulledImage(ctx, r.Image)
+	return pulledImage(ctx, e.client.Images, r.Image)
 }
 
 // pulledImage is what the runtime knows of an image that it says it pulled.
-func (e *Engine) pulledImage(ctx context.Context, name string) (image.Info, error) {
-	info, present, err := image.Status(ctx, e.client.Images, name)
+func pulledImage(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (image.Info, error) {
+	info, present, err := image.Status(ctx, client, name)
 	if err == nil && !present {
 		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", name)
 	}

@@ -237,3 +237,20 @@ func (e *Engine) observeVolume(desired *podspec.Desired, name string) snapshot.V
 	}
 	return snapshot.Volume{Prepared: prepared, Digest: digest}
 }
+
+// settleBegun takes what was about to be made when podctl was killed for made if there is
+// a record of it, and forgets the rest.
+func settleBegun(s *snapshot.Pod) {
+	j := s.Journal
+	for _, c := range s.Containers {
+		if m := c.Status.GetMetadata(); j.Begun[m.GetName()].Attempt == m.GetAttempt() {
+			j.Settle(m.GetName())
+		}
+	}
+	for _, sandbox := range s.Sandboxes {
+		if j.Begun[state.BegunPod].Attempt == sandbox.GetMetadata().GetAttempt() {
+			j.Settle(state.BegunPod)
+		}
+	}
+	j.Begun = nil
+}

@@ -29,12 +29,14 @@ spec:
 func TestSubPathFromAFile(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadText(t, pathFromFile)
-	x := &execution{e: l.engine, desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}}
-	x.yield.images = map[string]model.Image{"i:1": {ID: "sha256:1"}}
+	x := &inputs{
+		subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: l.engine.layout.Pod(d.Pod.UID), node: l.engine.node},
+		outputs: newOutputs(&plan.Plan{}, &model.Observed{Images: map[string]model.Image{"i:1": {ID: "sha256:1"}}}),
+	}
 	ref, _ := podspec.FindContainer(d.Pod, "a")
 	proven := func() string {
 		t.Helper()
-		config, err := x.containerConfig(ref, 0, []string{"10.0.0.2"}, mountsForProof)
+		config, err := x.builder(proof{x}).Container(ref, 0, []string{"10.0.0.2"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +51,7 @@ func TestSubPathFromAFile(t *testing.T) {
 	if got := proven(); got != "of-?" {
 		t.Errorf("before the file is there the subPath is %q", got)
 	}
-	file := filepath.Join(ok(x.volumePath(&d.Pod.Spec.Volumes[0])), "app.env")
+	file := filepath.Join(ok(x.VolumePath(&d.Pod.Spec.Volumes[0])), "app.env")
 	if err := os.WriteFile(file, []byte("DIR='blue'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -28,7 +29,7 @@ const (
 	unknownIP        = "$SANDBOX_IP"
 	unknownImage     = "$IMAGE_ID"
 	unknownTarget    = "$TARGET_ID"
-	unknownWords     = "$TERMINATION_LOG"
+	unknownMessage   = "$TERMINATION_LOG"
 	unknownFileValue = "$FILE_VALUE"
 )
 
@@ -36,32 +37,49 @@ const (
 // a runtime would have to offer for it is taken to be there. Digests stand for the
 // values of Secrets.
 func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messages, error) {
-	r := &renderer{desired: renderable(d), pod: layout.Pod(d.Pod.UID), node: machine.Node("/")}
-	r.node.CgroupRoot, r.node.SeccompRoot = cgroupRoot, layout.Seccomp()
-	r.node.Handlers = map[string]criconfig.Handler{podspec.RuntimeHandler(d.Pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
-	if criconfig.OwnUsers(d.Pod) {
-		r.users = idMapping(state.AnyIDs())
-	}
 	out := &Messages{Pod: model.RefOf(d.Pod)}
-	logs, err := r.pod.LogDir(d.Pod.Namespace, d.Pod.Name)
-	if err != nil {
+	var err error
+	if out.Sandbox, out.Containers, err = render(renderable(d), layout, renderNode(d.Pod, layout, cgroupRoot)); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
-	}
-	sandbox, err := criconfig.Sandbox(r.desired, r.node, criconfig.Paths{LogDir: logs, UserNS: r.users}, 0)
-	if err != nil {
-		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
-	}
-	if out.Sandbox, err = snapshot.Encode(sandbox); err != nil {
-		return nil, err
-	}
-	for _, ref := range podspec.Containers(r.desired.Pod) {
-		text, err := r.container(ref)
-		if err != nil {
-			return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
-		}
-		out.Containers = append(out.Containers, text)
 	}
 	return out, nil
+}
+
+// renderNode is this machine with a runtime that can do what the pod asks for.
+func renderNode(pod *v1.Pod, layout state.Layout, cgroupRoot string) criconfig.Node {
+	node := machine.Node("/")
+	node.CgroupRoot, node.SeccompRoot = cgroupRoot, layout.Seccomp()
+	node.Handlers = map[string]criconfig.Handler{podspec.RuntimeHandler(pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
+	return node
+}
+
+func render(d *podspec.Desired, layout state.Layout, node criconfig.Node) (sandbox json.RawMessage, containers []json.RawMessage, err error) {
+	source := &placeholders{desired: d, pod: layout.Pod(d.Pod.UID)}
+	users, _ := source.Users()
+	logs, err := source.pod.LogDir(d.Pod.Namespace, d.Pod.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	message, err := criconfig.Sandbox(d, node, criconfig.Paths{LogDir: logs, UserNS: users}, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if sandbox, err = snapshot.Encode(message); err != nil {
+		return nil, nil, err
+	}
+	builder := criconfig.Builder{Desired: d, Node: node, Source: source}
+	for _, ref := range podspec.Containers(d.Pod) {
+		config, err := builder.Container(ref, 0, []string{unknownIP})
+		if err != nil {
+			return nil, nil, err
+		}
+		text, err := snapshot.Encode(config)
+		if err != nil {
+			return nil, nil, err
+		}
+		containers = append(containers, text)
+	}
+	return sandbox, containers, nil
 }
 
 // renderable leaves out secret values, and the demand that the image's user be
@@ -80,76 +98,52 @@ func renderable(d *podspec.Desired) *podspec.Desired {
 	return without
 }
 
-type renderer struct {
+// placeholders is a criconfig.Source that names what only a runtime can tell.
+type placeholders struct {
 	desired *podspec.Desired
 	pod     state.Pod
-	node    criconfig.Node
-	users   *criconfig.IDMapping
 }
 
-func (r *renderer) container(ref podspec.ContainerRef) (json.RawMessage, error) {
-	in := criconfig.ContainerInput{
-		Desired: r.desired, Container: ref, Node: r.node, ImageRef: unknownImage, PodIPs: []string{unknownIP},
-		Paths: criconfig.Paths{EtcHosts: r.pod.EtcHosts(), Volumes: map[string]string{}, SubPaths: map[int]string{}, UserNS: r.users},
-		Files: map[criconfig.FileKey][]byte{}, VolumeImages: map[string]string{},
-	}
-	if err := r.paths(ref, &in.Paths); err != nil {
-		return nil, err
-	}
-	if ref.Target != "" {
-		in.TargetID = unknownTarget
-	}
-	for i := range r.desired.Pod.Spec.Volumes {
-		vol := &r.desired.Pod.Spec.Volumes[i]
-		if vol.Image != nil {
-			in.VolumeImages[vol.Image.Reference] = unknownImage
-		}
-	}
-	addUnknownFiles(ref.Env, in.Files)
-	config, err := criconfig.Container(in)
-	if err != nil {
-		return nil, err
-	}
-	return snapshot.Encode(config)
+// Image is the placeholder of an image without a user.
+func (*placeholders) Image(string) (string, criconfig.ImageUser, error) {
+	return unknownImage, criconfig.ImageUser{}, nil
 }
 
-// paths fills in where things of a container will lie.
-func (r *renderer) paths(ref podspec.ContainerRef, paths *criconfig.Paths) error {
-	if ref.TerminationMessagePath != "" {
-		dir, err := r.pod.ContainerDir(ref.Name)
-		if err != nil {
-			return err
-		}
-		paths.TerminationLog = dir + "/" + unknownWords
+// VolumeImage is the placeholder of an image.
+func (*placeholders) VolumeImage(string) string { return unknownImage }
+
+// EnvFile is missing: an init container writes it.
+func (*placeholders) EnvFile(*v1.FileKeySelector) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// Unwritten is the placeholder of a value.
+func (*placeholders) Unwritten() string { return unknownFileValue }
+
+// Users is a range of ids like the one that the pod will get.
+func (s *placeholders) Users() (*criconfig.IDMapping, error) {
+	if !criconfig.OwnUsers(s.desired.Pod) {
+		return nil, nil
 	}
-	for i := range r.desired.Pod.Spec.Volumes {
-		vol := &r.desired.Pod.Spec.Volumes[i]
-		path, err := volume.Context{Pod: r.pod, Desired: r.desired}.Path(vol)
-		if err != nil {
-			return fmt.Errorf("volume %q: %w", vol.Name, err)
-		}
-		paths.Volumes[vol.Name] = path
-	}
-	for i, m := range ref.VolumeMounts {
-		if m.SubPath == "" && m.SubPathExpr == "" {
-			continue
-		}
-		path, err := r.pod.SubPath(m.Name, ref.Name, i)
-		if err != nil {
-			return err
-		}
-		paths.SubPaths[i] = path
-	}
-	return nil
+	return idMapping(state.AnyIDs()), nil
 }
 
-// addUnknownFiles stands in for environment files that init containers write.
-func addUnknownFiles(env []v1.EnvVar, files map[criconfig.FileKey][]byte) {
-	for i := range env {
-		if env[i].ValueFrom != nil && env[i].ValueFrom.FileKeyRef != nil {
-			file := env[i].ValueFrom.FileKeyRef
-			key := criconfig.FileKey{Volume: file.VolumeName, Path: file.Path}
-			files[key] = append(files[key], file.Key+"='"+unknownFileValue+"'\n"...)
-		}
-	}
+// VolumePath is where the volume will lie.
+func (s *placeholders) VolumePath(vol *v1.Volume) (string, error) {
+	return volume.Context{Pod: s.pod, Desired: s.desired}.Path(vol)
 }
+
+// SubPath is where the part will be bound.
+func (s *placeholders) SubPath(ref podspec.ContainerRef, mount int, _ func() (string, error)) (string, error) {
+	return s.pod.SubPath(ref.VolumeMounts[mount].Name, ref.Name, mount)
+}
+
+// Hosts is where the hosts file will lie.
+func (s *placeholders) Hosts([]string) (string, error) { return s.pod.EtcHosts(), nil }
+
+// TerminationLog is the placeholder of a file in the container's directory.
+func (s *placeholders) TerminationLog(container string) (string, error) {
+	dir, err := s.pod.ContainerDir(container)
+	return dir + "/" + unknownMessage, err
+}
+
+// Target is the placeholder of a container's id.
+func (*placeholders) Target(string) (string, error) { return unknownTarget, nil }

@@ -217,22 +217,21 @@ func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
 // graph runs steps that only note that they ran; those named in failing fail.
 func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string) {
 	t.Helper()
-	x := &execution{
-		plan: &plan.Plan{Steps: steps}, e: &Engine{now: time.Now}, slots: make(chan struct{}, 2), states: map[string]stepState{},
-		turns: map[string]*turn{},
-		opts: Options{Report: func(ev Event) {
-			if ev.Kind != StepStarted {
-				events = append(events, ev.Step.ID+" "+string(ev.Kind))
-			}
-		}},
-	}
+	report := &reporter{now: time.Now, notify: func(ev Event) {
+		if ev.Kind != StepStarted {
+			events = append(events, ev.Step.ID+" "+string(ev.Kind))
+		}
+	}}
+	x := newScheduler(&plan.Plan{Steps: steps}, report)
+	x.slots = make(chan struct{}, 2)
 	x.act = func(_ context.Context, s *plan.Step) (string, error) {
 		if slices.Contains(failing, s.ID) {
 			return "", errors.New("told to fail")
 		}
 		return "", nil
 	}
-	x.walk(t.Context())
+	x.drop = func(context.Context, *plan.Step) {}
+	x.run(t.Context())
 	return events
 }
 

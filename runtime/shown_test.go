@@ -84,7 +84,7 @@ func TestIDsAreNotWaitedForForever(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x := f.engine.newExecution(&plan.Input{Desired: d}, &plan.Plan{Pod: model.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
-	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
+	if _, err := x.prepare.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the sandbox ended with %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -21,11 +20,6 @@ import (
 func logFull(status *runtimeapi.ContainerStatus) bool {
 	path := status.GetLogPath()
 	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && logfile.Full(path)
-}
-
-// rotateLog is the step that rotates the log of one container.
-func (x *execution) rotateLog(ctx context.Context, s *plan.Step) error {
-	return x.e.rotate(ctx, &runLog{x.plan.Pod, s.Container, s.Attempt, s.ContainerID})
 }
 
 // runLog is the log of one run of a container.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -19,14 +17,30 @@ const (
 	busyPause   = 100 * time.Millisecond
 )
 
-func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
+// remover removes what a pod has no use for any more.
+type remover struct {
+	*subject
+	client  *Client
+	cgroups Cgroups
+	// claims has the claims of other pods, rotation rotates logs.
+	claims   *Engine
+	rotation *Engine
+	now      func() time.Time
+	report   *reporter
+	// refuse notes what podctl does not do.
+	refuse func(*plan.Step, error)
+	// volumesToo removes volumes that outlive their pod.
+	volumesToo bool
+}
+
+func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	// Its files first: without the record nobody would know that they are there.
 	if err := errors.Join(x.removeLogs(s), x.removeLastWords(s)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTimeout)
 	defer cancel()
-	if err := x.e.client.removeRecord(ctx, s.ContainerID); err != nil {
+	if err := x.client.removeRecord(ctx, s.ContainerID); err != nil {
 		return err
 	}
 	// A start that was cut off may have opened its log meanwhile.
@@ -38,8 +52,8 @@ func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 // (kubelet: container garbage collection). Those of the newest record of a container that
 // runs on under its name are kept: they carry its restart count and are what
 // `logs --previous` shows.
-func (x *execution) removeLogs(s *plan.Step) error {
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
+func (x *remover) removeLogs(s *plan.Step) error {
+	pod := x.pod
 	remove := func() error {
 		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
 	}
@@ -56,7 +70,7 @@ func (x *execution) removeLogs(s *plan.Step) error {
 
 // logIsShared tells that the log of a record that goes is also that of one that stays, or
 // of a start of this plan: in a new sandbox attempts may begin anew.
-func (x *execution) logIsShared(s *plan.Step) bool {
+func (x *remover) logIsShared(s *plan.Step) bool {
 	starts := slices.ContainsFunc(x.plan.Steps, func(other plan.Step) bool {
 		return other.Kind == plan.StartContainer && other.Container == s.Container && other.Attempt == s.Attempt
 	})
@@ -66,7 +80,7 @@ func (x *execution) logIsShared(s *plan.Step) bool {
 // removeOlderLogs removes the logs of runs of a container before all that have a record,
 // which nobody shows any more: records can be lost, and all of them go when a restart rule
 // restarts all containers.
-func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
+func (x *remover) removeOlderLogs(pod state.Pod, container string) error {
 	kept := x.keptAttempts(container)
 	if len(kept) == 0 {
 		return nil
@@ -76,7 +90,7 @@ func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
 
 // keptAttempts are the attempts of a container's records that no newer one has made
 // superfluous.
-func (x *execution) keptAttempts(container string) []uint32 {
+func (x *remover) keptAttempts(container string) []uint32 {
 	superseded := map[string]bool{}
 	for i := range x.plan.Steps {
 		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.Superseded {
@@ -93,31 +107,13 @@ func (x *execution) keptAttempts(container string) []uint32 {
 }
 
 // removeLastWords removes the file for the termination message of a record that goes.
-func (x *execution) removeLastWords(s *plan.Step) error {
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
+func (x *remover) removeLastWords(s *plan.Step) error {
+	pod := x.pod
 	goes := map[string]bool{}
 	for _, c := range x.snapshot.Containers {
 		if c.Status.GetId() == s.ContainerID {
-			mountedBy(goes, c.Status)
+			addMounted(goes, c.Status)
 		}
 	}
 	return pod.RemoveTerminationLogs(s.Container, func(path string) bool { return goes[path] })
-}
-
-// removeUnusedLastWords removes the files for termination messages of a container that no
-// record has: those of starts that were killed before there was one.
-func (x *execution) removeUnusedLastWords(container string) error {
-	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	used := map[string]bool{}
-	for _, c := range x.snapshot.Containers {
-		mountedBy(used, c.Status)
-	}
-	return pod.RemoveTerminationLogs(container, func(path string) bool { return !used[path] })
-}
-
-// mountedBy notes what is mounted into a container.
-func mountedBy(paths map[string]bool, status *runtimeapi.ContainerStatus) {
-	for _, m := range status.GetMounts() {
-		paths[m.GetHostPath()] = true
-	}
 }

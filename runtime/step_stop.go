@@ -27,22 +27,35 @@ type stopping struct {
 	// grace is the time for all of it, in seconds; zero or less runs no hook.
 	grace int64
 	began time.Time
-	// told is what happened, for the line that tells how the stop went.
-	told []string
+	// parts are what happened, for the line that says how the stop went.
+	parts []string
+}
+
+// stopper stops containers: their hook, the wait for those that end before, the signal.
+type stopper struct {
+	*subject
+	client   *Client
+	cgroups  Cgroups
+	now      func() time.Time
+	report   *reporter
+	hooks    *hooks
+	schedule *scheduler
+	// slots bounds how many are asked to end at a time.
+	slots semaphore
 }
 
 // stopContainer runs the preStop hook and stops a container within its grace
 // period, both together. It returns how the container ended.
-func (x *execution) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
-	handler, ref := x.preStopHandler(s)
-	told, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
-	return told, because("KillContainerError", err)
+func (x *stopper) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
+	handler, ref := x.hooks.preStopHandler(s)
+	summary, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
+	return summary, because("KillContainerError", err)
 }
 
 // stop takes the way of the kubelet's killContainer: the hook, the wait for those
 // that end before, the signal, and at the end of the grace period the kill.
-func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
-	s.began = x.e.now()
+func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
+	s.began = x.now()
 	left := s.grace
 	if s.preStop != nil && s.grace > 0 {
 		x.preStop(ctx, s)
@@ -54,11 +67,11 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	x.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
-	signalled := x.e.now()
+	x.report.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
+	signalled := x.now()
 	err := x.askToEnd(ctx, s, left)
 	if err != nil && ctx.Err() != nil {
-		return s.story(), err
+		return s.summary(), err
 	}
 	// What counts is that it has ended: an answer can be lost, and a container ends as well
 	// when its shim dies while it is asked to. Where nobody knows, the runtime's word counts.
@@ -67,40 +80,24 @@ func (x *execution) stop(ctx context.Context, s *stopping) (string, error) {
 		lookErr = err
 	}
 	if lookErr != nil {
-		return s.story(), cmp.Or(err, lookErr)
+		return s.summary(), cmp.Or(err, lookErr)
 	}
-	s.tell("%s", ending(status, x.e.now().Sub(signalled), left))
-	return s.story(), nil
+	s.add("%s", ending(status, x.now().Sub(signalled), left))
+	return s.summary(), nil
 }
 
 // askToEnd makes the runtime stop a container, and tells those that wait for no more than
 // its exit as soon as that is seen.
-func (x *execution) askToEnd(ctx context.Context, s *stopping, grace int64) error {
+func (x *stopper) askToEnd(ctx context.Context, s *stopping, grace int64) error {
 	watching, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { x.watchExit(watching, s) })
-	leave := x.stops.enter()
-	_, err := x.e.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: grace})
+	leave := x.slots.enter()
+	_, err := x.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: grace})
 	leave()
 	end()
 	group.Wait()
 	return ignoreNotFound(err)
-}
-
-// crowd lets so many in at a time. containerd 2 locks up when some thirty containers of a
-// pod are asked to end at once.
-type crowd chan struct{}
-
-// crowdPause is how long one that takes its time keeps others out: a container that does not
-// obey would hold up the rest for its whole grace period.
-const crowdPause = time.Second
-
-// enter waits for room. What it returns makes room again, if time has not.
-func (c crowd) enter() (leave func()) {
-	c <- struct{}{}
-	leave = sync.OnceFunc(func() { <-c })
-	time.AfterFunc(crowdPause, leave)
-	return leave
 }
 
 // The pauses between two looks for a container's processes: each is an eighth longer than
@@ -113,15 +110,15 @@ const (
 // watchExit waits until no process of a container is left. A runtime needs about as long
 // again to clear up after it, and some steps need not wait for that. Who cannot see the
 // container's processes learns of its end from the runtime.
-func (x *execution) watchExit(ctx context.Context, s *stopping) {
+func (x *stopper) watchExit(ctx context.Context, s *stopping) {
 	if !x.exitAwaited(s.step) {
 		return
 	}
-	first, err := x.e.client.processOf(ctx, s.id)
+	first, err := x.client.processOf(ctx, s.id)
 	if err != nil {
 		return
 	}
-	occupants, seen := x.e.cgroups.Occupants(criconfig.CgroupParents(x.plan.Pod.UID, x.e.node()), s.id, first)
+	occupants, seen := x.cgroups.Occupants(criconfig.CgroupParents(x.plan.Pod.UID, x.node()), s.id, first)
 	if !seen {
 		return
 	}
@@ -131,11 +128,11 @@ func (x *execution) watchExit(ctx context.Context, s *stopping) {
 			return
 		}
 	}
-	x.turns[s.step.ID].exit()
+	x.schedule.gates[s.step.ID].exit()
 }
 
 // exitAwaited tells that a step begins once the container of a stop has exited.
-func (x *execution) exitAwaited(stop *plan.Step) bool {
+func (x *stopper) exitAwaited(stop *plan.Step) bool {
 	if stop == nil {
 		return false
 	}
@@ -149,8 +146,8 @@ func (x *execution) exitAwaited(stop *plan.Step) bool {
 
 // graceLeft is what is left of the grace period, in whole seconds and at least the
 // shortest.
-func (x *execution) graceLeft(s *stopping) int64 {
-	return max(s.grace-int64(x.e.now().Sub(s.began)/time.Second), plan.ShortestStop)
+func (x *stopper) graceLeft(s *stopping) int64 {
+	return max(s.grace-int64(x.now().Sub(s.began)/time.Second), plan.ShortestStop)
 }
 
 func preStop(c *v1.Container) *v1.LifecycleHandler {
@@ -162,36 +159,34 @@ func preStop(c *v1.Container) *v1.LifecycleHandler {
 
 // preStop runs the hook for as long as the grace period lasts. A hook that fails
 // does not keep the container from being stopped; one that the user ends has not failed.
-func (x *execution) preStop(ctx context.Context, s *stopping) {
-	x.progress(s.step, "runs its preStop hook")
-	began := x.e.now()
+func (x *stopper) preStop(ctx context.Context, s *stopping) {
+	x.report.progress(s.step, "runs its preStop hook")
+	began := x.now()
 	hookCtx, cancel := context.WithTimeout(ctx, model.Seconds(s.grace))
 	defer cancel()
-	err := x.hook(hookCtx, s.preStop, s.ref, s.id)
+	err := x.hooks.run(hookCtx, s.preStop, s.ref, s.id)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		x.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
-		x.mu.Lock()
-		x.events.Warning(x.e.now(), "FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
-		x.mu.Unlock()
+		x.report.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
+		x.report.record("FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
 	default:
-		s.tell("preStop %.1fs", x.e.now().Sub(began).Seconds())
+		s.add("preStop %.1fs", x.now().Sub(began).Seconds())
 	}
 }
 
 // awaitStops waits for the stops that come before this one, for as long as the
 // grace period lasts. It tells whether there was anything to wait for.
-func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
+func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
 	ctx, cancel := context.WithTimeout(ctx, model.Seconds(x.graceLeft(s)))
 	defer cancel()
 	waited := false
 	for _, id := range s.step.StopAfter {
 		select {
-		case <-x.turns[id].done:
+		case <-x.schedule.gates[id].done:
 		default:
 			waited = true
-			x.progress(s.step, "waits for the containers that end before it")
+			x.report.progress(s.step, "waits for the containers that end before it")
 		}
 		if waited = x.awaitStop(ctx, id) || waited; ctx.Err() != nil {
 			break
@@ -202,28 +197,26 @@ func (x *execution) awaitStops(ctx context.Context, s *stopping) bool {
 
 // awaitStop waits for one stop. One that failed is waited for to the end, as in
 // the kubelet: its container may still run. It tells whether that happened.
-func (x *execution) awaitStop(ctx context.Context, id string) bool {
+func (x *stopper) awaitStop(ctx context.Context, id string) bool {
 	select {
-	case <-x.turns[id].done:
+	case <-x.schedule.gates[id].done:
 	case <-ctx.Done():
 		return true
 	}
-	x.mu.Lock()
-	failed := x.states[id] != stepPassed
-	x.mu.Unlock()
+	failed := !x.schedule.passed(id)
 	if failed {
 		<-ctx.Done()
 	}
 	return failed
 }
 
-func (s *stopping) tell(format string, args ...any) {
+func (s *stopping) add(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); text != "" {
-		s.told = append(s.told, text)
+		s.parts = append(s.parts, text)
 	}
 }
 
-func (s *stopping) story() string { return strings.Join(s.told, ", ") }
+func (s *stopping) summary() string { return strings.Join(s.parts, ", ") }
 
 // killed is the exit code of a process that SIGKILL ended.
 const killed = 137
@@ -250,13 +243,13 @@ const (
 
 // verifyStopped makes sure that what the runtime was asked to stop is stopped, whatever came
 // of that, and returns how it ended; nil when its record is gone.
-func (x *execution) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
+func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
 	tries := stoppedTries
 	if stopErr != nil {
 		tries = failedTries
 	}
 	for range tries {
-		reply, err := x.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 			return reply.GetStatus(), ignoreNotFound(err)
 		}

@@ -9,15 +9,15 @@ import (
 // TestCrowd: who is let in keeps others out until he leaves, and no longer than a moment.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, began := make(crowd, 1), time.Now()
+		c, began := make(semaphore, 1), time.Now()
 		leave := c.enter()
-		time.AfterFunc(crowdPause/4, leave)
+		time.AfterFunc(holdMax/4, leave)
 		slow := c.enter()
-		if waited := time.Since(began); waited != crowdPause/4 {
+		if waited := time.Since(began); waited != holdMax/4 {
 			t.Errorf("the second one came after %v", waited)
 		}
 		last := c.enter()
-		if waited := time.Since(began); waited != crowdPause/4+crowdPause {
+		if waited := time.Since(began); waited != holdMax/4+holdMax {
 			t.Errorf("the third one came after %v", waited)
 		}
 		slow()
