@@ -77,7 +77,7 @@ func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []str
 }
 
 func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *describeOptions, d *podspec.Desired, pod *v1.Pod) error {
-	h, err := engine.History(model.RefOf(pod))
+	h, err := runtime.History(g.layout(), model.RefOf(pod))
 	if err != nil {
 		g.note("note: %v", err)
 		h = &state.History{}

@@ -12,6 +12,9 @@ import (
 	"github.com/podctl/podctl/runtime/node"
 )
 
+// maxCalls bounds the calls that one look at many things makes at the same time.
+const maxCalls = 8
+
 // removeRecord removes a container, and waits for one that is still starting, or being
 // removed. One that is not there is no error.
 func (c *Client) removeRecord(ctx context.Context, id string) error {

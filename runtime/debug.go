@@ -39,7 +39,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 		return nil, cannotDebug(ref, p)
 	}
 	opts.debug = c
-	return e.newExecution(in, p, s, opts).run(ctx)
+	return e.run(ctx, in, p, s, opts)
 }
 
 func cannotDebug(ref model.PodRef, p *plan.Plan) error {

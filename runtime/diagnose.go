@@ -50,7 +50,7 @@ func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 	ctx, cancel := context.WithTimeoutCause(ctx, diagnoseTimeout,
 		fmt.Errorf("container runtime at %s: gave no answer within %s", d.Client.Endpoint, diagnoseTimeout))
 	defer cancel()
-	if err := d.Client.addRuntime(ctx, f); err != nil {
+	if err := addRuntime(ctx, d.Client, f); err != nil {
 		f.Runtime.Problem = err.Error()
 	}
 	return f
@@ -110,7 +110,7 @@ func (i runtimeInfo) systemdCgroup() bool {
 }
 
 // addRuntime asks the runtime for all it says of itself.
-func (c *Client) addRuntime(ctx context.Context, f *doctor.Facts) error {
+func addRuntime(ctx context.Context, c *Client, f *doctor.Facts) error {
 	f.Runtime = &doctor.Runtime{}
 	version, err := c.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
@@ -127,13 +127,13 @@ func (c *Client) addRuntime(ctx context.Context, f *doctor.Facts) error {
 		})
 	}
 	info := readInfo(status.GetInfo())
-	f.CNI = info.network()
+	f.CNI = network(&info)
 	f.Runtime.SystemdCgroup = info.systemdCgroup()
-	addDisk(f, doctor.Disk{Name: "runtime", Path: c.root(ctx, info), LowPercent: 15})
-	return c.addDriver(ctx, f.Runtime)
+	addDisk(f, doctor.Disk{Name: "runtime", Path: runtimeRoot(ctx, c, info), LowPercent: 15})
+	return addDriver(ctx, c, f.Runtime)
 }
 
-func (c *Client) addDriver(ctx context.Context, r *doctor.Runtime) error {
+func addDriver(ctx context.Context, c *Client, r *doctor.Runtime) error {
 	reply, err := c.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	switch {
 	case isUnimplemented(err):
@@ -148,8 +148,8 @@ func (c *Client) addDriver(ctx context.Context, r *doctor.Runtime) error {
 	return nil
 }
 
-// root is where the runtime keeps images and containers; empty if it does not say.
-func (c *Client) root(ctx context.Context, info runtimeInfo) string {
+// runtimeRoot is where the runtime keeps images and containers; empty if it does not say.
+func runtimeRoot(ctx context.Context, c *Client, info runtimeInfo) string {
 	if info.config.Root != "" {
 		return info.config.Root
 	}
@@ -161,7 +161,7 @@ func (c *Client) root(ctx context.Context, info runtimeInfo) string {
 }
 
 // network is the runtime's CNI; nil if it does not say where its configuration is.
-func (i *runtimeInfo) network() *doctor.CNI {
+func network(i *runtimeInfo) *doctor.CNI {
 	if i.cni.PluginConfDir == "" {
 		return nil
 	}

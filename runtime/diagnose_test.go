@@ -35,7 +35,7 @@ func TestRuntimeInfo(t *testing.T) {
 		ConfDir: dir, Configs: []string{"10-net.conflist"}, PluginDirs: []string{dir}, Networks: []string{"net"},
 		Wanted: []string{"bridge", "host-local", "loopback", "portmap"}, Installed: []string{"10-net.conflist"},
 	}
-	if diff := cmp.Diff(want, info.network()); diff != "" {
+	if diff := cmp.Diff(want, network(&info)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	other := readInfo(map[string]string{"config": "not JSON"})

@@ -125,6 +125,8 @@ type Options struct {
 	Only *podspec.Desired
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
+	// begun is called once it is written down what is about to be done; it may be nil.
+	begun func()
 	// debug is the container that a plan of Debug starts; nil as a rule.
 	debug *v1.EphemeralContainer
 	// Planned is told of every plan before it is executed; it may be nil.
@@ -272,18 +274,18 @@ func (e *Engine) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 		return nil, err
 	}
 	in.Observed.Memory.Reserved = reserved
-	p, err := opts.makePlan(in)
+	p, err := makePlan(in, opts.Saved)
 	if err != nil {
 		return nil, err
 	}
-	x := e.newExecution(in, p, s, opts)
-	x.begun = freePorts
-	return x.run(ctx)
+	opts.begun = freePorts
+	return e.run(ctx, in, p, s, opts)
 }
 
-func (o *Options) makePlan(in *plan.Input) (*plan.Plan, error) {
-	if o.Saved != nil {
-		return plan.MakeSaved(in, o.Saved)
+// makePlan makes a new plan, or the saved one again.
+func makePlan(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
+	if saved != nil {
+		return plan.MakeSaved(in, saved)
 	}
 	return plan.Make(in), nil
 }

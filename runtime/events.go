@@ -46,11 +46,11 @@ func redact(layout state.Layout, h *state.History) {
 }
 
 // History is what happened to one pod.
-func (e *Engine) History(ref model.PodRef) (*state.History, error) {
-	h, err := e.layout.Pod(ref.UID).ReadHistory()
+func History(layout state.Layout, ref model.PodRef) (*state.History, error) {
+	h, err := layout.Pod(ref.UID).ReadHistory()
 	if err == nil {
 		h.Pod.UID = ref.UID
-		redact(e.layout, h)
+		redact(layout, h)
 	}
 	return h, err
 }

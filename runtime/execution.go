@@ -54,13 +54,17 @@ type execution struct {
 	report     *reporter
 	checkpoint *checkpointer
 	schedule   *scheduler
-	// begun is called once it is written down what is about to be done.
-	begun func()
 
 	prepare *preparer
 	start   *starter
 	stop    *stopper
 	remove  *remover
+}
+
+// run carries out a plan that was made of an input and a snapshot. The caller holds the pod's
+// lock.
+func (e *Engine) run(ctx context.Context, in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) (*Outcome, error) {
+	return e.newExecution(in, p, s, opts).run(ctx)
 }
 
 func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
@@ -77,7 +81,7 @@ func (e *Engine) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opt
 		schedule: schedule, slots: make(semaphore, maxConcurrent),
 	}
 	x := &execution{
-		subject: sub, opts: opts, kubelet: e.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, begun: func() {}, stop: stop,
+		subject: sub, opts: opts, kubelet: e.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
 		prepare: &preparer{
 			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, report: report,
 			inputs: inputs, outputs: out, checkpoint: checkpoint,
@@ -107,7 +111,9 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 			return nil, err
 		}
 	}
-	x.begun()
+	if x.opts.begun != nil {
+		x.opts.begun()
+	}
 	x.schedule.run(ctx)
 	return x.end(ctx)
 }

@@ -189,7 +189,7 @@ func (e *Engine) addUsers(ctx context.Context, images []*Image) error {
 	}
 	needs := make([][]string, len(list.GetContainers()))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxConcurrent)
+	group.SetLimit(maxCalls)
 	for i, c := range list.GetContainers() {
 		group.Go(func() (err error) {
 			needs[i], err = e.neededImages(groupCtx, c)

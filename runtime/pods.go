@@ -123,7 +123,7 @@ func (e *Engine) Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 	}
 	found, errs := make([]*v1.Pod, len(pods)), make([]error, len(pods))
 	var group errgroup.Group
-	group.SetLimit(maxConcurrent)
+	group.SetLimit(maxCalls)
 	for i, d := range pods {
 		group.Go(func() error {
 			found[i], errs[i] = e.status(ctx, d, lists)

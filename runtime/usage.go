@@ -50,7 +50,7 @@ func (e *Engine) NewMeter() *Meter { return &Meter{engine: e} }
 func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsage, error) {
 	looks, errs := make([]usageLook, len(pods)), make([]error, len(pods))
 	var group errgroup.Group
-	group.SetLimit(maxConcurrent)
+	group.SetLimit(maxCalls)
 	for i, d := range pods {
 		group.Go(func() error {
 			looks[i], errs[i] = m.engine.lookAtUsage(ctx, model.RefOf(d.Pod))

@@ -86,10 +86,11 @@ type waiter struct {
 const (
 	silenceMax   = time.Minute
 	silencePause = 500 * time.Millisecond
-	// unansweredMax is how often in a row a pass may fail because the runtime does not
-	// answer, although it answers again when it is asked how things are.
-	unansweredMax = 5
 )
+
+// unansweredMax is how often in a row a pass may fail because the runtime does not
+// answer, although it answers again when it is asked how things are.
+const unansweredMax = 5
 
 // survives tells that a wait goes on although the runtime does not answer, after a
 // pause: it did before, and may have been restarted.
