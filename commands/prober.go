@@ -139,7 +139,7 @@ func (p *prober) round(ctx context.Context, opts runtime.ProbeOptions) ([]runtim
 		}
 		var err error
 		if p.answered {
-			err = p.engine.Patiently(ctx, ask)
+			err = p.engine.Client().Patiently(ctx, ask)
 		} else {
 			err = ask()
 		}

@@ -39,7 +39,7 @@ func TestRuntimeInfo(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	other := readInfo(map[string]string{"config": "not JSON"})
-	if other.network() != nil {
+	if network(&other) != nil {
 		t.Error("a runtime that says nothing has a network")
 	}
 }

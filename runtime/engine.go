@@ -293,3 +293,6 @@ func makePlan(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 func (e *Engine) volumeContext(desired *podspec.Desired) volume.Context {
 	return volume.Context{Pod: e.layout.Pod(desired.Pod.UID), Desired: desired, Allocatable: e.node().Allocatable}
 }
+
+// Client is the connection to the runtime.
+func (e *Engine) Client() *Client { return e.client }
