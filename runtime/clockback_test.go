@@ -1,10 +1,14 @@
 package runtime
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -106,18 +110,26 @@ func TestNewestAfterTheClockWasSetBack(t *testing.T) {
 	f.clock.Advance(-day)
 	f.settled(text)
 	d, wanted := f.load(text), f.ids()["a"]
-	logs := &logFollower{e: f.engine, desired: d, name: "a"}
-	if c, running, err := logs.next(t.Context()); err != nil || !running || c.GetId() != wanted {
-		t.Errorf("logs are of %v (running: %v), want those of %s: %v", c, running, wanted, err)
+	newest := func() string {
+		t.Helper()
+		containers, err := f.engine.listNewestFirst(t.Context(), model.RefOf(d.Pod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(containers, func(c *runtimeapi.Container) bool { return c.GetMetadata().GetName() == "a" })
+		return containers[i].GetId()
 	}
-	containers, err := f.engine.listNewestFirst(t.Context(), model.RefOf(d.Pod))
-	if look := (usageLook{containers: containers}); err != nil || look.newest("a").GetId() != wanted {
-		t.Errorf("top is of %s, want %s: %v", look.newest("a").GetId(), wanted, err)
+	if got := newest(); got != wanted {
+		t.Errorf("logs and exec are of %s, want %s", got, wanted)
+	}
+	usage, err := f.engine.NewMeter().Measure(t.Context(), []*podspec.Desired{d})
+	if err != nil || usage[0].Containers[0].ID != wanted {
+		t.Errorf("top is of %+v, want %s: %v", usage, wanted, err)
 	}
 	f.server.Exit("a", 1)
 	f.clock.Advance(time.Hour)
 	f.settled(text)
-	if c, _, nextErr := logs.next(t.Context()); nextErr != nil || c.GetId() != f.ids()["a"] {
-		t.Errorf("the log that follows is of %v: %v", c, nextErr)
+	if got := newest(); got != f.ids()["a"] {
+		t.Errorf("the log that follows is of %s", got)
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func TestDiagnoseWithoutARuntime(t *testing.T) {
 }
 
 func TestDiagnoseOfARuntimeThatHangs(t *testing.T) {
-	client, err := Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, "", time.Minute)
+	client, err := Connect(Endpoint{Address: "unix://" + silentSocket(t), Origin: "test"}, "", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,4 +66,16 @@ func TestDiagnoseOfARuntimeThatHangs(t *testing.T) {
 	if f.Runtime == nil || !strings.HasPrefix(f.Runtime.Problem, "too slow") {
 		t.Errorf("%+v", f.Runtime)
 	}
+}
+
+// silentSocket listens on a unix socket and never answers.
+func silentSocket(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cri.sock")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return path
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/remote"
 )
 
 func podNamed(name string, uid types.UID) *v1.Pod {
@@ -63,7 +64,7 @@ func (l *lab) refuses(t *testing.T, evil *podspec.Desired) {
 		"probe":         func() error { _, err := l.engine.Probe(t.Context(), evil, ProbeOptions{}); return err },
 		"snapshot":      func() error { _, err := l.engine.Snapshot(t.Context(), evil); return err },
 		"exec and logs": func() error { _, err := l.engine.listNewestFirst(t.Context(), ref); return err },
-		"port-forward":  func() error { _, err := l.engine.readySandbox(t.Context(), ref); return err },
+		"port-forward":  func() error { return l.engine.PortForward(t.Context(), evil, &remote.Forwarding{}) },
 		"debug":         func() error { _, err := l.engine.WithDebug(t.Context(), evil); return err },
 	}
 	for name, try := range tries {

@@ -1,13 +1,18 @@
 package runtime
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -27,10 +32,10 @@ spec:
 // TestSubPathFromAFile: a variable that an init container's file supplies may be part of a
 // subPath, and a proof that comes before the volume is there does without it.
 func TestSubPathFromAFile(t *testing.T) {
-	l := newLab(t, "i:1")
-	d := loadText(t, pathFromFile)
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	d := load(t, pathFromFile)
 	x := &inputs{
-		subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: l.engine.layout.Pod(d.Pod.UID), node: l.engine.node},
+		subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID), node: func() criconfig.Node { return criconfig.Node{} }},
 		outputs: newOutputs(&plan.Plan{}, &model.Observed{Images: map[string]model.Image{"i:1": {ID: "sha256:1"}}}),
 	}
 	ref, _ := podspec.FindContainer(d.Pod, "a")
@@ -45,17 +50,52 @@ func TestSubPathFromAFile(t *testing.T) {
 	if got := proven(); got != "of-?" {
 		t.Errorf("before the volume is there the subPath is %q", got)
 	}
-	if err := volume.Prepare(t.Context(), l.engine.volumeContext(d), "v"); err != nil {
+	if err := volume.Prepare(t.Context(), x.volumes(d), "v"); err != nil {
 		t.Fatal(err)
 	}
 	if got := proven(); got != "of-?" {
 		t.Errorf("before the file is there the subPath is %q", got)
 	}
-	file := filepath.Join(ok(x.VolumePath(&d.Pod.Spec.Volumes[0])), "app.env")
+	file := filepath.Join(volumePath(t, x), "app.env")
 	if err := os.WriteFile(file, []byte("DIR='blue'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := proven(); got != "of-blue" {
 		t.Errorf("with the file the subPath is %q", got)
+	}
+}
+
+func volumePath(t *testing.T, x *inputs) string {
+	t.Helper()
+	path, err := x.VolumePath(&x.desired.Pod.Spec.Volumes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func load(t *testing.T, text string) *podspec.Desired {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Pods[0]
+}
+
+// TestIDsAreNotWaitedForForever: who waits for the lock of user ids can be interrupted.
+func TestIDsAreNotWaitedForForever(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	lock, err := layout.LockIDs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock() //nolint:errcheck // the test is over
+	d := load(t, strings.Replace(pathFromFile, "spec:\n", "spec:\n  hostUsers: false\n", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x := &preparer{subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID)}}
+	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the sandbox ended with %v", err)
 	}
 }

@@ -1,10 +1,7 @@
 package runtime
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // workerRow is what a kubelet's probe worker did, tick by tick.
@@ -136,7 +134,7 @@ func carriedOver(id string) bool {
 // TestProbesFoldAsTheKubeletsWorkerDoes replays what probe workers did.
 func TestProbesFoldAsTheKubeletsWorkerDoes(t *testing.T) {
 	rows, ticks := 0, 0
-	eachRow(t, "testdata/probes.train.jsonl.gz", func(line []byte) {
+	runtimetest.EachRow(t, "testdata/probes.train.jsonl.gz", func(line []byte) {
 		var r workerRow
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
@@ -162,26 +160,5 @@ func TestProbesFoldAsTheKubeletsWorkerDoes(t *testing.T) {
 	})
 	if rows < 100 || ticks < 450 {
 		t.Errorf("only %d rows and %d ticks were compared", rows, ticks)
-	}
-}
-
-func eachRow(t *testing.T, path string, visit func(line []byte)) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		visit(lines.Bytes())
-	}
-	if lines.Err() != nil {
-		t.Fatal(lines.Err())
 	}
 }

@@ -203,13 +203,14 @@ func TestSocketsThatCannotBeUsed(t *testing.T) {
 // TestRuntimeNoticesTheTimeFirst: a call that the other side breaks off as the caller's
 // time ends has ended for the caller's reason.
 func TestRuntimeNoticesTheTimeFirst(t *testing.T) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), deadlineSlack/2, errTimeout)
+	gaveUp := errors.New("gave up in time")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), deadlineSlack/2, gaveUp)
 	defer cancel()
 	c := connection{Client: &Client{Timeout: time.Minute}}
 	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 		return status.Error(codes.DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL")
 	}
-	if err := c.intercept(ctx, "Status", nil, nil, nil, invoke); !errors.Is(err, errTimeout) {
+	if err := c.intercept(ctx, "Status", nil, nil, nil, invoke); !errors.Is(err, gaveUp) {
 		t.Errorf("it ended with %v", err)
 	}
 }

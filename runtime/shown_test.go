@@ -1,10 +1,7 @@
 package runtime
 
 import (
-	"context"
-	"errors"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +9,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -69,22 +65,5 @@ func TestTwoRotationsInASecond(t *testing.T) {
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != "second" {
 		t.Errorf("the log is %q, %v", now, err)
-	}
-}
-
-// TestIDsAreNotWaitedForForever: who waits for the lock of user ids can be interrupted.
-func TestIDsAreNotWaitedForForever(t *testing.T) {
-	f := newFaultLab(t, faultShape{})
-	lock, err := f.layout.LockIDs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Unlock() //nolint:errcheck // the test is over
-	d := f.load(strings.Replace(faultShapes()["two containers"].after, "spec:\n", "spec:\n  hostUsers: false\n", 1))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	x := f.engine.newExecution(&plan.Input{Desired: d}, &plan.Plan{Pod: model.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
-	if _, err := x.prepare.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
-		t.Errorf("the sandbox ended with %v", err)
 	}
 }

@@ -7,10 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -67,34 +65,6 @@ func (f *faultLab) tripsOfPlan(t *testing.T, name string) map[string]int {
 		counts[method]++
 	}
 	return counts
-}
-
-// TestWaitersSeeTheSame: a look, by which a wait tells that nothing has happened, shows
-// what the snapshot before it showed, also beside a container of nobody's.
-func TestWaitersSeeTheSame(t *testing.T) {
-	f := newFaultLab(t, faultShape{})
-	if err := f.converge(tripPod("web")); err != nil {
-		t.Fatal(err)
-	}
-	d := f.load(tripPod("web"))
-	s, err := f.engine.observe(t.Context(), model.RefOf(d.Pod), d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.engine.client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
-		PodSandboxId: s.Sandboxes[0].GetId(), SandboxConfig: &runtimeapi.PodSandboxConfig{},
-		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "stranger"}, Image: &runtimeapi.ImageSpec{Image: "i:1"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err = f.engine.observe(t.Context(), model.RefOf(d.Pod), d); err != nil || len(s.Containers) != 4 {
-		t.Fatalf("%d containers are seen, %v", len(s.Containers), err)
-	}
-	w := &waiter{e: f.engine, desired: d}
-	if seen, err := w.look(t.Context()); err != nil || seen != fingerprint(s) {
-		t.Errorf("a look shows %s, the snapshot %s, %v", seen, fingerprint(s), err)
-	}
 }
 
 // TestRoundTripsOfManyPods: many pods are listed at once, and look as they do one by one.

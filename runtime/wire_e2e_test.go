@@ -46,7 +46,7 @@ func recordedNode() criconfig.Node {
 // all, and compares every message that arrives.
 func TestAppliedPodsSendTheKubeletsMessages(t *testing.T) {
 	rows := 0
-	eachRow(t, "criconfig/testdata/cri_config.train.jsonl.gz", func(line []byte) {
+	runtimetest.EachRow(t, "criconfig/testdata/cri_config.train.jsonl.gz", func(line []byte) {
 		var r wireRow
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
