@@ -11,8 +11,11 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 type applyOptions struct {
@@ -71,7 +74,7 @@ func runApply(cmd *cobra.Command, g *globals, o *applyOptions, args []string) er
 	}
 	ctx := cmd.Context()
 	if g.warm(ctx); g.engine != nil && !o.kubelet {
-		go g.engine.CheckKubelet() //nolint:errcheck // the pass asks for it
+		go g.engine.Host.CheckKubelet() //nolint:errcheck // the pass asks for it
 	}
 	pods, err := g.applyTargets(ctx, o, args)
 	if err != nil {
@@ -149,18 +152,18 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 		}
 		opts.Saved = saved
 	}
-	var outcome *runtime.Outcome
+	var outcome *executor.Outcome
 	var err error
 	if a.o.wait != "" {
-		outcome, err = a.engine.Wait(ctx, d, runtime.Goal(a.o.wait), opts)
+		outcome, err = a.engine.Waiter.Wait(ctx, d, wait.Goal(a.o.wait), opts)
 	} else {
-		outcome, err = a.engine.Apply(ctx, d, opts)
+		outcome, err = a.engine.Pods.Apply(ctx, d, opts)
 	}
 	return a.conclude(d, outcome, err, began)
 }
 
-func (a *applier) options() runtime.Options {
-	opts := runtime.Options{Options: a.o.planning(), AllowKubelet: a.o.kubelet}
+func (a *applier) options() executor.Options {
+	opts := executor.Options{Options: a.o.planning(), AllowKubelet: a.o.kubelet}
 	opts.Report = a.g.progress(a.several)
 	if a.o.output == "json" {
 		opts.Report = a.g.writeEvent
@@ -171,7 +174,7 @@ func (a *applier) options() runtime.Options {
 
 // remarksTo reports the remarks of plans before anything of them is done, each once
 // however many plans a wait makes.
-func (a *applier) remarksTo(report func(runtime.Event)) func(*plan.Plan) {
+func (a *applier) remarksTo(report func(executor.Event)) func(*plan.Plan) {
 	told := map[string]bool{}
 	return func(p *plan.Plan) {
 		for _, text := range remarks(p) {
@@ -184,12 +187,12 @@ func (a *applier) remarksTo(report func(runtime.Event)) func(*plan.Plan) {
 }
 
 // warning tells of something that is no step's.
-func (a *applier) warning(pod model.PodRef, text string) runtime.Event {
-	return runtime.Event{Kind: runtime.Warning, Pod: pod, Time: a.g.env.Now(), Detail: text}
+func (a *applier) warning(pod model.PodRef, text string) executor.Event {
+	return executor.Event{Kind: executor.Warning, Pod: pod, Time: a.g.env.Now(), Detail: text}
 }
 
 // conclude says what became of the pod, and what is left.
-func (a *applier) conclude(d *podspec.Desired, outcome *runtime.Outcome, err error, began time.Time) error {
+func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
 	if err != nil {
 		return leftOver(outcome, err)
 	}
@@ -252,7 +255,7 @@ func (e *leftError) Left() string {
 func (e *leftError) Unwrap() error { return e.err }
 
 // leftOver adds to an error what was not done.
-func leftOver(outcome *runtime.Outcome, err error) error {
+func leftOver(outcome *executor.Outcome, err error) error {
 	if outcome == nil || len(outcome.Left) == 0 {
 		return err
 	}
@@ -269,7 +272,7 @@ func leftOver(outcome *runtime.Outcome, err error) error {
 // probeFirst asks the probes of pods, so that the plan knows their answers.
 func probeFirst(ctx context.Context, engine *runtime.Engine, pods []*podspec.Desired) error {
 	return inTurn(ctx, pods, func(d *podspec.Desired) error {
-		_, err := engine.Probe(ctx, d, runtime.ProbeOptions{Due: true})
+		_, err := engine.Prober.Probe(ctx, d, probe.Options{Due: true})
 		return err
 	})
 }

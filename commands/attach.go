@@ -59,6 +59,6 @@ func (g *globals) attach(ctx context.Context, o *streamOptions, d *podspec.Desir
 	}
 	o.container, o.own = container, true
 	return g.streamed(ctx, o, d, func(ctx context.Context, e *runtime.Engine, container string, s *remote.Streams) error {
-		return e.Attach(ctx, d, container, s)
+		return e.Sessions.Attach(ctx, d, container, s)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // bundle collects the files of an archive, all without values of Secrets.
@@ -30,7 +31,7 @@ type bundle struct {
 // writeBundle writes the archive for a bug report. What cannot be had is left out
 // and named in it: a bug report is written when something does not work.
 func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.Engine, doc *doctorDocument) error {
-	applied, unreadable, err := runtime.Applied(g.layout())
+	applied, unreadable, err := state.Applied(g.layout())
 	b := &bundle{redactor: newRedactor(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
 	b.addDocument("doctor.json", doc, nil) // It is without values already.
 	versions := clientVersion()
@@ -62,16 +63,16 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 }
 
 // addPods adds what is observed of the pods and what would be done to them.
-func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []runtime.AppliedPod) {
+func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []state.AppliedPod) {
 	var plans []*plan.Plan
 	var recording snapshot.Recording
 	for _, p := range applied {
-		one, err := engine.Plan(ctx, p.Desired, plan.Options{})
+		one, err := engine.Pods.Plan(ctx, p.Desired, plan.Options{})
 		if err == nil {
 			plans = append(plans, one)
 		}
 		b.problems = append(b.problems, err)
-		observed, err := engine.Snapshot(ctx, p.Desired)
+		observed, err := engine.Observer.Snapshot(ctx, p.Desired)
 		if err == nil {
 			recording = append(recording, observed)
 		}

@@ -22,9 +22,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/syncpod"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 // call runs one command line without a runtime.
@@ -166,9 +168,9 @@ func TestExitCodes(t *testing.T) {
 		"nothing":    {nil, 0},
 		"an error":   {errors.New("x"), 1},
 		"refused":    {fmt.Errorf("x: %w", &podspec.RefusedError{}), 5},
-		"blocked":    {&runtime.BlockedError{}, 3},
-		"timed out":  {&runtime.TimeoutError{}, 3},
-		"superseded": {&runtime.SupersededError{}, 3},
+		"blocked":    {&wait.BlockedError{}, 3},
+		"timed out":  {&wait.TimeoutError{}, 3},
+		"superseded": {&syncpod.SupersededError{}, 3},
 		"coded":      {withCode(exitProbeFailed), 4},
 	} {
 		if got := exitCode(t.Context(), c.err); got != c.want {
@@ -351,7 +353,7 @@ func TestProgressIsColouredAndSafe(t *testing.T) {
 	var out strings.Builder
 	p := &progress{w: &out, paint: painter{on: true}}
 	step := &plan.Step{Kind: plan.PullImage, Image: "evil\x1b[2J"}
-	p.report(runtime.Event{Kind: runtime.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
+	p.report(executor.Event{Kind: executor.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
 	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") || strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
 		t.Errorf("%q", text)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Completion answers from the journals alone: a shell waits for it, so no runtime
@@ -135,7 +135,7 @@ func completeWords(words ...string) cobra.CompletionFunc {
 // appliedQuietly lists what podctl applied; journals that cannot be read are left
 // out without a word.
 func (g *globals) appliedQuietly() []*podspec.Desired {
-	applied, _, err := runtime.Applied(g.layout())
+	applied, _, err := state.Applied(g.layout())
 	if err != nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (g *globals) completionPods(cmd *cobra.Command, args []string) []*podspec.D
 				pods = append(pods, m.Pods...)
 			}
 		default:
-			if d, err := runtime.FindPod(applied, g.namespace, arg); err == nil {
+			if d, err := state.FindPod(applied, g.namespace, arg); err == nil {
 				pods = append(pods, d)
 			}
 		}
@@ -284,7 +284,7 @@ func (c *choice) words() []string {
 
 // completeImages offers the images that pods which podctl applied name.
 func (g *globals) completeImages(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	pods, _, err := runtime.Applied(g.layout())
+	pods, _, err := state.Applied(g.layout())
 	if err != nil {
 		return nil, noFiles
 	}

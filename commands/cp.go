@@ -75,7 +75,7 @@ func runCopy(ctx context.Context, g *globals, o *copyOptions, from, to string) e
 	if err != nil {
 		return err
 	}
-	files, err := engine.Files(ctx, d, container)
+	files, err := engine.Sessions.Files(ctx, d, container)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/remote"
+	"github.com/podctl/podctl/runtime/session"
 )
 
 type debugOptions struct {
@@ -73,11 +74,11 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 	if err != nil {
 		return err
 	}
-	opts := runtime.Options{Report: g.progress(false), AllowKubelet: o.kubelet}
+	opts := executor.Options{Report: g.progress(false), AllowKubelet: o.kubelet}
 	if o.quiet {
 		opts.Report = nil
 	}
-	outcome, err := g.engine.Debug(ctx, d, c, opts)
+	outcome, err := g.engine.Pods.Debug(ctx, d, c, opts)
 	if err = errors.Join(err, failureOf(outcome)); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func runDebug(ctx context.Context, g *globals, o *debugOptions, name string, com
 		g.print("debug container %s runs; podctl logs, exec and attach know it by that name", c.Name)
 		return nil
 	}
-	with, err := g.engine.WithDebug(ctx, d)
+	with, err := g.engine.Sessions.WithDebug(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -105,8 +106,8 @@ func (g *globals) watchDebug(ctx context.Context, o *debugOptions, d *podspec.De
 			return err
 		}
 	}
-	opts := runtime.LogOptions{Options: logfile.Options{Follow: true}, Container: container, Once: true}
-	return g.engine.Logs(ctx, d, opts, g.env.Out, g.env.Err)
+	opts := session.LogOptions{Options: logfile.Options{Follow: true}, Container: container, Once: true}
+	return g.engine.Sessions.Logs(ctx, d, opts, g.env.Out, g.env.Err)
 }
 
 // A runtime ends the streams of a container a moment before it says that it ended.
@@ -118,7 +119,7 @@ const (
 // ending is how a container ended whose streams have; nil when it still runs.
 func (g *globals) ending(ctx context.Context, d *podspec.Desired, container string) (*v1.ContainerStateTerminated, error) {
 	for range exitTries {
-		pods, err := g.engine.Pods(ctx, []*podspec.Desired{d})
+		pods, err := g.engine.Lister.List(ctx, []*podspec.Desired{d})
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +145,7 @@ func (g *globals) exitOf(ctx context.Context, d *podspec.Desired, container stri
 	return err
 }
 
-func failureOf(outcome *runtime.Outcome) error {
+func failureOf(outcome *executor.Outcome) error {
 	if outcome == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -91,7 +92,7 @@ func (o *deleteOptions) planning() plan.Options {
 func (g *globals) planDeletion(ctx context.Context, engine *runtime.Engine, o *deleteOptions, pods []*podspec.Desired) error {
 	var plans []*plan.Plan
 	unknown := inTurn(ctx, refs(pods), func(ref model.PodRef) error {
-		p, err := engine.PlanDeletion(ctx, ref, o.planning())
+		p, err := engine.Pods.PlanDeletion(ctx, ref, o.planning())
 		if err == nil {
 			plans = append(plans, p)
 		}
@@ -113,7 +114,7 @@ type deleter struct {
 	o      *deleteOptions
 	engine *runtime.Engine
 	pods   []model.PodRef
-	report func(runtime.Event)
+	report func(executor.Event)
 }
 
 func newDeleter(g *globals, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef) *deleter {
@@ -130,7 +131,7 @@ func (d *deleter) run(ctx context.Context) error {
 }
 
 func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
-	outcome, err := d.engine.Delete(ctx, ref, runtime.Options{Options: d.o.planning(), Report: d.report})
+	outcome, err := d.engine.Pods.Delete(ctx, ref, executor.Options{Options: d.o.planning(), Report: d.report})
 	if err != nil {
 		return leftOver(outcome, err)
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -62,7 +64,7 @@ func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []str
 	if err != nil {
 		return err
 	}
-	pods, unknown := engine.Pods(ctx, desired)
+	pods, unknown := engine.Lister.List(ctx, desired)
 	if pods == nil {
 		return unknown
 	}
@@ -77,13 +79,13 @@ func runDescribe(ctx context.Context, g *globals, o *describeOptions, args []str
 }
 
 func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *describeOptions, d *podspec.Desired, pod *v1.Pod) error {
-	h, err := runtime.History(g.layout(), model.RefOf(pod))
+	h, err := events.History(g.layout(), model.RefOf(pod))
 	if err != nil {
 		g.note("note: %v", err)
 		h = &state.History{}
 	}
 	if o.timeline {
-		t := runtime.NewTimeline(pod, h)
+		t := events.NewTimeline(pod, h)
 		if o.output == "svg" {
 			return writeTimelineSVG(g.env.Out, t)
 		}
@@ -92,7 +94,7 @@ func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *descr
 	v := &description{now: g.env.Now()}
 	v.pod(d, pod)
 	var unknown error
-	if pod.Status.Reason != runtime.StatusUnknown {
+	if pod.Status.Reason != observe.StatusUnknown {
 		unknown = v.next(ctx, engine, d)
 	}
 	v.events(h, pod)
@@ -102,7 +104,7 @@ func (g *globals) describe(ctx context.Context, engine *runtime.Engine, o *descr
 
 // next says what the next apply would do.
 func (v *description) next(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
-	p, err := engine.Plan(ctx, d, plan.Options{})
+	p, err := engine.Pods.Plan(ctx, d, plan.Options{})
 	if err != nil {
 		v.field(0, "Next apply", "not known: %v", err)
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/diagnose"
 	"github.com/podctl/podctl/runtime/doctor"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -53,7 +53,7 @@ func newDoctor(g *globals) *cobra.Command {
 
 func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
 	engine, err := g.connect()
-	facts := runtime.Diagnose(ctx, runtime.Diagnosis{Client: g.client, Err: err, Layout: g.layout(), Now: g.env.Now()})
+	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{Client: g.client, Err: err, Layout: g.layout(), Now: g.env.Now()})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

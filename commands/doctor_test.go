@@ -20,9 +20,9 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/doctor"
 	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 func TestDoctorText(t *testing.T) {
@@ -102,7 +102,7 @@ func TestScrub(t *testing.T) {
 		"word": []byte("hunter2"), "longer": []byte("hunter2-and-more"), "quoted": []byte(`pass"word` + "\n"), "bool": []byte("true"),
 		"file": []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"), "short": []byte("a"),
 	}
-	s := newRedactor([]runtime.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
+	s := newRedactor([]state.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
 		Secrets: map[string]*v1.Secret{"s": {Data: secrets, StringData: map[string]string{"x": "stringly"}}},
 	}}}})
 	document := map[string]any{
@@ -138,7 +138,7 @@ func TestOrdinaryWordsAsSecrets(t *testing.T) {
 		"a": []byte("2026"), "b": []byte("default"), "c": []byte("podctl"), "d": []byte("v1alpha1"), "e": []byte("Error"), "f": []byte("Snapshot"),
 	}}}}}
 	desired.Pod.Namespace, desired.Pod.Name = "default", "web"
-	r := newRedactor([]runtime.AppliedPod{{Desired: desired}})
+	r := newRedactor([]state.AppliedPod{{Desired: desired}})
 	own := `{"apiVersion":"podctl.dev/v1alpha1","kind":"Snapshot","takenAt":"2026-11-22T01:02:03.5Z","pod":{"namespace":"default","name":"podctl","uid":"2026-1"},` +
 		`"status":{"state":"Error","reason":"Error","id":"2026"},"containers":[{"name":"default"}]}`
 	if got := string(redactJSON(r, []byte(own))); got != own {

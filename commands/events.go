@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -70,7 +70,7 @@ type eventEntry struct {
 // events lists the events that the arguments pick, the oldest first. With an error there
 // are those that could be read.
 func (g *globals) events(o *eventsOptions, names []string) ([]eventEntry, error) {
-	all, unread := runtime.Events(g.layout())
+	all, unread := events.Events(g.layout())
 	var entries []eventEntry
 	found := map[string]bool{}
 	for _, pod := range all {
@@ -108,7 +108,7 @@ func (g *globals) picks(o *eventsOptions, names []string, ref model.PodRef) (str
 		if !strings.Contains(name, "/") {
 			full = g.namespace + "/" + name
 		}
-		if full == ref.String() || runtime.MatchesUID(ref.UID, name) {
+		if full == ref.String() || state.MatchesUID(ref.UID, name) {
 			return name, true
 		}
 	}

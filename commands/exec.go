@@ -11,6 +11,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/remote"
+	"github.com/podctl/podctl/runtime/session"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Where the exit code is a process's, podctl's own failures are these (as those of
@@ -80,14 +82,14 @@ func runExec(cmd *cobra.Command, g *globals, o *streamOptions, args []string) er
 		return noEntry(err)
 	}
 	err = g.streamed(cmd.Context(), o, d, func(ctx context.Context, e *runtime.Engine, container string, s *remote.Streams) error {
-		return e.Exec(ctx, d, container, args[1:], s)
+		return e.Sessions.Exec(ctx, d, container, args[1:], s)
 	})
 	return execCode(err)
 }
 
 // noEntry tells a pod that is not there from one that cannot be looked for.
 func noEntry(err error) error {
-	if absent := (*runtime.NotFoundError)(nil); errors.As(err, &absent) {
+	if absent := (*state.NotFoundError)(nil); errors.As(err, &absent) {
 		return &codeError{code: exitExecNoEntry, err: err}
 	}
 	return err
@@ -98,7 +100,7 @@ func noEntry(err error) error {
 func execCode(err error) error {
 	var exit *remote.ExitError
 	var coded *codeError
-	var failed *runtime.ExecError
+	var failed *session.ExecError
 	switch {
 	case err == nil:
 		return nil
@@ -134,7 +136,7 @@ func (g *globals) runningPod(ctx context.Context, arg string) (*podspec.Desired,
 	if err != nil {
 		return nil, err
 	}
-	return engine.WithDebug(ctx, d)
+	return engine.Sessions.WithDebug(ctx, d)
 }
 
 // streamed connects the user's streams with a container, in raw mode when there is

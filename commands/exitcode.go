@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/syncpod"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 // The exit codes, the same for every command.
@@ -55,9 +56,9 @@ func exitCode(ctx context.Context, err error) int {
 	var (
 		coded      *codeError
 		refused    *podspec.RefusedError
-		blocked    *runtime.BlockedError
-		timeout    *runtime.TimeoutError
-		superseded *runtime.SupersededError
+		blocked    *wait.BlockedError
+		timeout    *wait.TimeoutError
+		superseded *syncpod.SupersededError
 	)
 	switch {
 	case err == nil:

@@ -17,7 +17,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -101,7 +100,7 @@ func told(t *testing.T, d *podspec.Desired, text string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundled := redactJSON(newRedactor([]runtime.AppliedPod{{Desired: d, Journal: journal}}), inside)
+	bundled := redactJSON(newRedactor([]state.AppliedPod{{Desired: d, Journal: journal}}), inside)
 	return []string{
 		history.Events[0].Message, recorded.String(), document.String(), document2.String(), string(bundled),
 		redactor.Error(errors.New(text)).Error(), printable(redactor.Text(text)),

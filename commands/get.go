@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/cri"
 )
 
 type getOptions struct {
@@ -115,7 +116,7 @@ func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 	if l.o.probe {
 		unasked = probeFirst(ctx, l.g.engine, desired)
 	}
-	pods, unknown := l.world.Pods(ctx, desired)
+	pods, unknown := l.world.List(ctx, desired)
 	if pods == nil {
 		return nil, unknown
 	}
@@ -139,7 +140,7 @@ func (l *podLook) foreign(ctx context.Context, engine *runtime.Engine) ([]*podsp
 	if err != nil {
 		return nil, err
 	}
-	found, err := engine.Foreign(ctx, uidsOf(own))
+	found, err := engine.Lister.Unmanaged(ctx, uidsOf(own))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (l *podLook) foreign(ctx context.Context, engine *runtime.Engine) ([]*podsp
 func (l *podLook) follow(ctx context.Context) error {
 	for sleep(ctx, watchTick) {
 		err := l.refresh(ctx)
-		if gone := (*runtime.UnavailableError)(nil); errors.As(err, &gone) {
+		if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {
 			// It may be restarted; a watch shows what is there when it is back.
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/images"
 )
 
 func newImage(g *globals) *cobra.Command {
@@ -37,11 +37,11 @@ func newImageList(g *globals) *cobra.Command {
 		Example: "  podctl image ls\n  podctl image ls --digests\n  podctl image ls -o json | jq '.items[] | select(.usedBy == null)'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, images, err := g.images(cmd.Context())
+			_, found, err := g.images(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return v.write(g.env.Out, images)
+			return v.write(g.env.Out, found)
 		},
 	}
 	f := cmd.Flags()
@@ -51,18 +51,18 @@ func newImageList(g *globals) *cobra.Command {
 	return cmd
 }
 
-// images connects to the runtime and lists its images. That some pods' manifests
+// found connects to the runtime and lists its images. That some pods' manifests
 // cannot be read is worth a note.
-func (g *globals) images(ctx context.Context) (*runtime.Engine, []*runtime.Image, error) {
+func (g *globals) found(ctx context.Context) (*runtime.Engine, []*images.Image, error) {
 	engine, err := g.connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	images, unreadable, err := engine.Images(ctx)
+	found, unreadable, err := engine.Images.List(ctx)
 	for _, one := range unreadable {
 		g.note("note: %v", one)
 	}
-	return engine, images, err
+	return engine, found, err
 }
 
 func newImagePull(g *globals) *cobra.Command {
@@ -96,22 +96,22 @@ func newImagePull(g *globals) *cobra.Command {
 }
 
 // imageRequests are the images that are named, and those of manifests.
-func (g *globals) imageRequests(ctx context.Context, files, args []string) ([]image.Request, error) {
-	var requests []image.Request
+func (g *globals) imageRequests(ctx context.Context, files, args []string) ([]images.Request, error) {
+	var requests []images.Request
 	manifests := slices.Clone(files)
 	for _, arg := range args {
 		if podspec.IsManifest(arg) {
 			manifests = append(manifests, arg)
 			continue
 		}
-		requests = append(requests, image.Request{Image: arg})
+		requests = append(requests, images.Request{Image: arg})
 	}
 	pods, err := g.load(ctx, manifests, selection{quiet: true})
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range pods {
-		requests = append(requests, runtime.ImageRequests(d)...)
+		requests = append(requests, images.Requests(d)...)
 	}
 	if len(requests) == 0 {
 		return nil, usagef("image pull needs an image or a manifest")
@@ -119,10 +119,10 @@ func (g *globals) imageRequests(ctx context.Context, files, args []string) ([]im
 	return requests, nil
 }
 
-func (g *globals) pullImage(ctx context.Context, engine *runtime.Engine, r image.Request) error {
+func (g *globals) pullImage(ctx context.Context, engine *runtime.Engine, r images.Request) error {
 	began := g.env.Now()
 	w := g.wait("pulling " + r.Image)
-	info, err := engine.PullImage(ctx, r, func(p runtime.PullProgress) {
+	info, err := engine.Images.Pull(ctx, r, func(p images.PullProgress) {
 		w.tell(fmt.Sprintf("%s of %s so far, %s", humanSize(p.Done), humanSize(p.Total), counted(p.Parts, "part")))
 	})
 	w.end()
@@ -134,9 +134,9 @@ func (g *globals) pullImage(ctx context.Context, engine *runtime.Engine, r image
 }
 
 // digestOf is the digest by which the image was pulled, or else its id.
-func digestOf(info *image.Info) string {
+func digestOf(info *images.Info) string {
 	if pin, err := info.Pin(info.Reference); err == nil {
-		_, _, digest := image.Parts(pin)
+		_, _, digest := images.Parts(pin)
 		return digest
 	}
 	return info.ID

@@ -49,7 +49,7 @@ func (g *globals) loadImages(ctx context.Context, engine *runtime.Engine, path s
 		archive, name = f, path
 	}
 	w := g.wait("loading " + name)
-	names, err := engine.LoadImages(ctx, archive)
+	names, err := engine.Images.Load(ctx, archive)
 	w.end()
 	if err != nil {
 		return fmt.Errorf("loading %s: %w", name, err)
@@ -90,7 +90,7 @@ func (g *globals) saveImages(ctx context.Context, names []string, path string) e
 		return err
 	}
 	w := g.wait("saving " + counted(len(names), "image"))
-	err = g.intoFile(path, func(out io.Writer) error { return engine.SaveImages(ctx, out, names) })
+	err = g.intoFile(path, func(out io.Writer) error { return engine.Images.Save(ctx, out, names) })
 	w.end()
 	if err != nil {
 		return fmt.Errorf("saving images: %w", err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/images"
 )
 
 type imageRemoveOptions struct{ force bool }
@@ -39,18 +39,18 @@ func newImageRemove(g *globals) *cobra.Command {
 }
 
 func (g *globals) removeImages(ctx context.Context, o *imageRemoveOptions, names []string) error {
-	engine, images, err := g.images(ctx)
+	engine, found, err := g.images(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, name := range names {
-		img, err := runtime.FindImage(images, name)
+		img, err := images.Find(found, name)
 		if err == nil && !o.force {
 			err = cmp.Or(inUse(img, name), hasOthers(img, name))
 		}
 		if err == nil {
-			err = engine.RemoveImage(ctx, img)
+			err = engine.Images.Remove(ctx, img)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -62,7 +62,7 @@ func (g *globals) removeImages(ctx context.Context, o *imageRemoveOptions, names
 }
 
 // inUse says who needs an image; nil when it can go.
-func inUse(img *runtime.Image, name string) error {
+func inUse(img *images.Image, name string) error {
 	switch {
 	case img.Pinned:
 		return fmt.Errorf("image %s is pinned: the runtime needs it for every pod; --force removes it all the same", name)
@@ -76,7 +76,7 @@ func inUse(img *runtime.Image, name string) error {
 
 // hasOthers refuses to remove an image by one of several names: the others would
 // go with it, and whoever asked may not know of them.
-func hasOthers(img *runtime.Image, name string) error {
+func hasOthers(img *images.Image, name string) error {
 	if others := img.OtherNames(name); len(others) > 0 {
 		return fmt.Errorf("image %s has other names, which would go with it: %s; remove it by its id %s, or use --force",
 			name, strings.Join(others, ", "), shortDigest(img.ID))
@@ -84,7 +84,7 @@ func hasOthers(img *runtime.Image, name string) error {
 	return nil
 }
 
-func (g *globals) showRemoved(img *runtime.Image) {
+func (g *globals) showRemoved(img *images.Image) {
 	for _, name := range img.Names() {
 		g.print("removed %s", name)
 	}
@@ -117,37 +117,37 @@ func (g *globals) pruneImages(ctx context.Context, o *pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	images, unreadable, err := engine.Images(ctx)
+	found, unreadable, err := engine.Images.List(ctx)
 	if err != nil {
 		return err
 	}
 	if len(unreadable) > 0 {
 		return fmt.Errorf("nobody can say which images are needed: %w", errors.Join(unreadable...))
 	}
-	images = slices.DeleteFunc(images, func(img *runtime.Image) bool { return !img.Unused() })
-	if len(images) == 0 && isText(o.output) {
+	found = slices.DeleteFunc(found, func(img *images.Image) bool { return !img.Unused() })
+	if len(found) == 0 && isText(o.output) {
 		g.note("Every image is needed.")
 		return nil
 	}
 	var errs []error
 	if !o.dryRun {
-		images = slices.DeleteFunc(images, func(img *runtime.Image) bool {
-			err := engine.RemoveImage(ctx, img)
+		found = slices.DeleteFunc(found, func(img *images.Image) bool {
+			err := engine.Images.Remove(ctx, img)
 			errs = append(errs, err)
 			return err != nil
 		})
 	}
 	view := &imageView{output: o.output}
-	errs = append(errs, view.write(g.env.Out, images))
+	errs = append(errs, view.write(g.env.Out, found))
 	if !isText(o.output) {
 		return errors.Join(errs...)
 	}
-	g.print("\n%s %s, %s.", o.verb(), counted(len(images), "image"), humanSize(totalSize(images)))
+	g.print("\n%s %s, %s.", o.verb(), counted(len(found), "image"), humanSize(totalSize(found)))
 	return errors.Join(errs...)
 }
 
-func totalSize(images []*runtime.Image) (sum int64) {
-	for _, img := range images {
+func totalSize(found []*images.Image) (sum int64) {
+	for _, img := range found {
 		sum += int64(img.Size)
 	}
 	return sum

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -19,31 +18,31 @@ type imageView struct {
 	quiet   bool
 }
 
-func (v *imageView) write(w io.Writer, images []*runtime.Image) error {
+func (v *imageView) write(w io.Writer, found []*images.Image) error {
 	switch {
 	case isDocument(v.output):
-		return writeDocument(w, v.output, imageDocument(images))
+		return writeDocument(w, v.output, imageDocument(found))
 	case v.output == "name":
-		return writeLines(w, images, (*runtime.Image).Name)
+		return writeLines(w, found, (*images.Image).Name)
 	case v.quiet:
-		return writeLines(w, images, func(img *runtime.Image) string { return img.ID })
+		return writeLines(w, found, func(img *images.Image) string { return img.ID })
 	}
 	var rows [][]string
-	for _, img := range images {
+	for _, img := range found {
 		rows = append(rows, v.rows(img)...)
 	}
 	return table(w, []string{"REPOSITORY", "TAG", "DIGEST", "IMAGE ID", "SIZE", "USED BY"}, rows)
 }
 
-func imageDocument(images []*runtime.Image) any {
-	if images == nil {
-		images = []*runtime.Image{}
+func imageDocument(found []*images.Image) any {
+	if found == nil {
+		found = []*images.Image{}
 	}
-	return listDocument("ImageList", images)
+	return listDocument("ImageList", found)
 }
 
-func writeLines(w io.Writer, images []*runtime.Image, line func(*runtime.Image) string) error {
-	for _, img := range images {
+func writeLines(w io.Writer, found []*images.Image, line func(*images.Image) string) error {
+	for _, img := range found {
 		if _, err := fmt.Fprintln(w, printableLine(line(img))); err != nil {
 			return err
 		}
@@ -53,21 +52,21 @@ func writeLines(w io.Writer, images []*runtime.Image, line func(*runtime.Image) 
 
 // rows are the lines of one image: one for each tag with the digest it was pulled
 // by, and one for each digest of a repository without a tag.
-func (v *imageView) rows(img *runtime.Image) [][]string {
+func (v *imageView) rows(img *images.Image) [][]string {
 	digests := map[string]string{}
 	for _, name := range img.Digests {
-		repository, _, digest := image.Parts(name)
+		repository, _, digest := images.Parts(name)
 		digests[repository] = digest
 	}
 	var rows [][]string
 	tagged := map[string]bool{}
 	for _, name := range img.Tags {
-		repository, tag, _ := image.Parts(name)
+		repository, tag, _ := images.Parts(name)
 		tagged[repository] = true
 		rows = append(rows, v.row(img, cmp.Or(repository, name), tag, digests[repository]))
 	}
 	for _, name := range img.Digests {
-		if repository, _, digest := image.Parts(name); !tagged[repository] {
+		if repository, _, digest := images.Parts(name); !tagged[repository] {
 			rows = append(rows, v.row(img, repository, "", digest))
 		}
 	}
@@ -77,7 +76,7 @@ func (v *imageView) rows(img *runtime.Image) [][]string {
 	return rows
 }
 
-func (v *imageView) row(img *runtime.Image, repository, tag, digest string) []string {
+func (v *imageView) row(img *images.Image, repository, tag, digest string) []string {
 	if !v.digests {
 		digest = shortDigest(digest)
 	}
@@ -89,7 +88,7 @@ func (v *imageView) row(img *runtime.Image, repository, tag, digest string) []st
 
 // usersText names the first of the pods that need an image, and counts the
 // others.
-func usersText(img *runtime.Image) string {
+func usersText(img *images.Image) string {
 	var users []string
 	for _, user := range img.UsedBy {
 		users = append(users, user.Pod.String())

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/session"
 )
 
 type logsOptions struct {
@@ -106,8 +107,8 @@ func runLogs(ctx context.Context, g *globals, o *logsOptions, args []string) err
 	return watchEnded(ctx)
 }
 
-func (o *logsOptions) options(g *globals) (runtime.LogOptions, error) {
-	opts := runtime.LogOptions{Options: logfile.Options{Follow: o.follow, Timestamps: o.timestamps}, Previous: o.previous}
+func (o *logsOptions) options(g *globals) (session.LogOptions, error) {
+	opts := session.LogOptions{Options: logfile.Options{Follow: o.follow, Timestamps: o.timestamps}, Previous: o.previous}
 	if o.tail >= 0 {
 		opts.Tail = &o.tail
 	}
@@ -129,7 +130,7 @@ func (o *logsOptions) options(g *globals) (runtime.LogOptions, error) {
 
 // showLogs shows the pods one after the other, or side by side when they are
 // followed.
-func (g *globals) showLogs(ctx context.Context, engine *runtime.Engine, o *logsOptions, pods []*podspec.Desired, opts runtime.LogOptions) error {
+func (g *globals) showLogs(ctx context.Context, engine *runtime.Engine, o *logsOptions, pods []*podspec.Desired, opts session.LogOptions) error {
 	errs := make([]error, len(pods))
 	out := &wholeWrites{w: g.env.Out}
 	var group sync.WaitGroup
@@ -146,8 +147,8 @@ func (g *globals) showLogs(ctx context.Context, engine *runtime.Engine, o *logsO
 }
 
 //nolint:revive // all of it is needed, and it is called once
-func (g *globals) showPodLogs(ctx context.Context, engine *runtime.Engine, o *logsOptions, d *podspec.Desired, opts runtime.LogOptions, out *wholeWrites) error {
-	d, err := engine.WithDebug(ctx, d)
+func (g *globals) showPodLogs(ctx context.Context, engine *runtime.Engine, o *logsOptions, d *podspec.Desired, opts session.LogOptions, out *wholeWrites) error {
+	d, err := engine.Sessions.WithDebug(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (g *globals) showPodLogs(ctx context.Context, engine *runtime.Engine, o *lo
 		}
 		opts.Prefix = g.logPrefix(pod)
 	}
-	return engine.Logs(ctx, d, opts, out, g.env.Err)
+	return engine.Sessions.Logs(ctx, d, opts, out, g.env.Err)
 }
 
 // logPrefix names a container before each of its lines, after what names its pod, each

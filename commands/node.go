@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 type nodeOptions struct {
@@ -116,14 +116,14 @@ func newNodeDown(g *globals) *cobra.Command {
 // started again for it.
 func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 	socket := node.Socket(o.Dir)
-	applied, unreadable, err := runtime.Applied(g.layout())
+	applied, unreadable, err := state.Applied(g.layout())
 	if err != nil {
 		return err
 	}
 	for _, one := range unreadable {
 		g.note("note: %v; if the pod is this node's, it goes without its hooks, and its files stay below the state directory", one)
 	}
-	applied = slices.DeleteFunc(applied, func(p runtime.AppliedPod) bool { return p.Journal.Endpoint != "unix://"+socket })
+	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool { return p.Journal.Endpoint != "unix://"+socket })
 	if len(applied) == 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (g *globals) pin(ctx context.Context, manifests []string) error {
 	if err != nil {
 		return err
 	}
-	pins, err := engine.PinImages(ctx, m.Pods)
+	pins, err := engine.Images.Pin(ctx, m.Pods)
 	if err != nil {
 		return err
 	}

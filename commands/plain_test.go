@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -142,13 +142,13 @@ func TestColours(t *testing.T) {
 // overwritten.
 func TestProgressOnAPipe(t *testing.T) {
 	step := &plan.Step{Kind: plan.PullImage, Container: "app", Image: "i\x1b[31m:1"}
-	events := []runtime.Event{
-		{Kind: runtime.StepStarted, Step: step},
-		{Kind: runtime.StepProgress, Step: step, Detail: "10\x07%"},
-		{Kind: runtime.StepDone, Step: step},
-		{Kind: runtime.StepFailed, Step: step, Err: errors.New("no\x1bway")},
-		{Kind: runtime.StepSkipped, Step: step},
-		{Kind: runtime.Warning, Detail: "careful\r"},
+	events := []executor.Event{
+		{Kind: executor.StepStarted, Step: step},
+		{Kind: executor.StepProgress, Step: step, Detail: "10\x07%"},
+		{Kind: executor.StepDone, Step: step},
+		{Kind: executor.StepFailed, Step: step, Err: errors.New("no\x1bway")},
+		{Kind: executor.StepSkipped, Step: step},
+		{Kind: executor.Warning, Detail: "careful\r"},
 	}
 	for _, tty := range []bool{false, true} {
 		var b bytes.Buffer

@@ -79,7 +79,7 @@ func runPlan(cmd *cobra.Command, g *globals, o *planOptions, args []string) erro
 	}
 	if o.save != "" && o.snapshot == "" {
 		// The plan is compared with one that another process makes.
-		if err := g.engine.KeepDigests(); err != nil {
+		if err := g.engine.Digests.Keep(); err != nil {
 			return err
 		}
 	}

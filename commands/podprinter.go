@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/observe"
 )
 
 const jsonPathPrefix = "jsonpath="
@@ -136,7 +136,7 @@ func (p *podPrinter) rememberRows(header []string, rows [][]string) []bool {
 func (p *podPrinter) table(pods []*v1.Pod) (header []string, rows [][]string) {
 	v := &podView{
 		now: p.g.env.Now(), wide: p.output == "wide", namespaces: p.namespaces,
-		owners: slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[runtime.AnnotationOwner] != "" }),
+		owners: slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" }),
 	}
 	if p.containers {
 		return v.containerHeader(), v.containerRows(pods)

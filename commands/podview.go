@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
 )
 
 // podView writes pods as kubectl does.
@@ -57,7 +58,7 @@ func (v *podView) rows(pods []*v1.Pod) [][]string {
 
 // ownerText says who made a pod.
 func ownerText(pod *v1.Pod) string {
-	return cmp.Or(pod.Annotations[runtime.AnnotationOwner], "podctl")
+	return cmp.Or(pod.Annotations[observe.AnnotationOwner], "podctl")
 }
 
 // readyText counts the containers that are ready, sidecars included.
@@ -82,7 +83,7 @@ func readyText(pod *v1.Pod) string {
 // statusText is the one word for a pod's state: that it is being deleted, what its
 // containers wait for or how they ended, else its phase (kubectl: printPod).
 func statusText(pod *v1.Pod) string {
-	if pod.DeletionTimestamp != nil && !runtime.IsOver(&pod.Status) {
+	if pod.DeletionTimestamp != nil && !model.IsOver(&pod.Status) {
 		return "Terminating"
 	}
 	if text := initText(pod); text != "" {

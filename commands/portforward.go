@@ -30,7 +30,7 @@ func newPortForward(g *globals) *cobra.Command {
 				return err
 			}
 			f.Ports = args[1:]
-			if err := engine.PortForward(ctx, d, f); err != nil {
+			if err := engine.Sessions.PortForward(ctx, d, f); err != nil {
 				return err
 			}
 			return watchEnded(ctx)

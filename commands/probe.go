@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/probe"
 )
@@ -67,7 +66,7 @@ func runProbe(ctx context.Context, g *globals, o *probeOptions, args []string) e
 			return err
 		}
 	}
-	p := &prober{g: g, o: o, engine: engine, pods: pods, memory: runtime.ProbeMemory{}}
+	p := &prober{g: g, o: o, engine: engine, pods: pods, memory: probe.Memory{}}
 	switch {
 	case o.watch:
 		return p.watch(ctx)
@@ -87,7 +86,7 @@ func knownContainer(d *podspec.Desired, name string) error {
 	return nil
 }
 
-func (g *globals) showProbes(o *probeOptions, reports []runtime.ProbeReport) error {
+func (g *globals) showProbes(o *probeOptions, reports []probe.Report) error {
 	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, probeDocument(reports))
 	}
@@ -105,7 +104,7 @@ func (g *globals) showProbes(o *probeOptions, reports []runtime.ProbeReport) err
 	return table(g.env.Out, []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER", "MESSAGE"}, rows)
 }
 
-func verdictText(r *runtime.ProbeReport) string {
+func verdictText(r *probe.Report) string {
 	switch {
 	case r.Asked:
 		return string(r.Result.Verdict)
@@ -116,7 +115,7 @@ func verdictText(r *runtime.ProbeReport) string {
 }
 
 // countText is how many equal verdicts in a row there are, of those it takes.
-func countText(r *runtime.ProbeReport) string {
+func countText(r *probe.Report) string {
 	if !r.Asked || r.Result.Verdict == probe.Unknown {
 		return "-"
 	}
@@ -129,7 +128,7 @@ func countText(r *runtime.ProbeReport) string {
 
 // runOf is how many counted verdicts in a row are as this one. What a probe counts as
 // before it was ever asked is no verdict, and once it is decided for good nothing is counted.
-func runOf(r *runtime.ProbeReport) int32 {
+func runOf(r *probe.Report) int32 {
 	switch {
 	case r.Record.OnHold && r.Record.Result == r.Verdict():
 		return r.Threshold
@@ -139,23 +138,23 @@ func runOf(r *runtime.ProbeReport) int32 {
 	return r.Record.Run
 }
 
-func latencyText(r *runtime.ProbeReport) string {
+func latencyText(r *probe.Report) string {
 	if !r.Asked {
 		return "-"
 	}
 	return r.Result.Latency.Round(100 * time.Microsecond).String()
 }
 
-func messageText(r *runtime.ProbeReport) string {
+func messageText(r *probe.Report) string {
 	if !r.Asked {
-		return r.Why
+		return r.Skipped
 	}
 	return r.Result.Message
 }
 
 // probeCode is 4 when a probe failed, 3 when one could not be decided, else 0. A
 // startup probe that has passed, and those that wait for it, are decided.
-func probeCode(reports []runtime.ProbeReport) int {
+func probeCode(reports []probe.Report) int {
 	code := exitOK
 	for i := range reports {
 		switch r := &reports[i]; {
@@ -185,7 +184,7 @@ type probeEntry struct {
 	Threshold int32             `json:"threshold"`
 }
 
-func probeDocument(reports []runtime.ProbeReport) any {
+func probeDocument(reports []probe.Report) any {
 	entries := []probeEntry{}
 	for i := range reports {
 		r := &reports[i]

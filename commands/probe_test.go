@@ -3,7 +3,6 @@ package commands
 import (
 	"testing"
 
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/probe"
 )
@@ -14,15 +13,15 @@ func TestCountText(t *testing.T) {
 	first := model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, Run: 1}
 	running := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 7}
 	for name, c := range map[string]struct {
-		report runtime.ProbeReport
+		report probe.Report
 		want   string
 	}{
-		"not asked":                  {runtime.ProbeReport{Threshold: 3}, "-"},
-		"unknown":                    {runtime.ProbeReport{Asked: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-"},
-		"readiness, first failure":   {runtime.ProbeReport{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
-		"passes as often as before":  {runtime.ProbeReport{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1"},
-		"a failure that is too soon": {runtime.ProbeReport{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)"},
-		"liveness that has failed":   {runtime.ProbeReport{Result: fails, Record: model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
+		"not asked":                  {probe.Report{Threshold: 3}, "-"},
+		"unknown":                    {probe.Report{Asked: true, Result: probe.Result{Verdict: probe.Unknown}, Threshold: 3}, "-"},
+		"readiness, first failure":   {probe.Report{Result: fails, Record: first, Threshold: 5, Counted: true}, "1/5"},
+		"passes as often as before":  {probe.Report{Result: passes, Record: running, Threshold: 1, Counted: true}, "1/1"},
+		"a failure that is too soon": {probe.Report{Result: fails, Record: running, Threshold: 3}, "0/3 (not counted: too soon)"},
+		"liveness that has failed":   {probe.Report{Result: fails, Record: model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, OnHold: true}, Threshold: 3, Counted: true}, "3/3"},
 	} {
 		c.report.Asked = c.want != "-" || name == "unknown"
 		if got := countText(&c.report); got != c.want {
@@ -35,16 +34,16 @@ func TestCountText(t *testing.T) {
 // are not asked any more, and nobody waits for them.
 func TestNothingWaitsForAFailedStartup(t *testing.T) {
 	failed := model.ProbeRecord{Result: model.ProbeFailure, Last: model.ProbeFailure, Run: 2}
-	readiness := runtime.ProbeReport{Container: "a", ContainerID: "1", Type: model.Readiness, Threshold: 1}
+	readiness := probe.Report{Container: "a", ContainerID: "1", Type: model.Readiness, Threshold: 1}
 	for name, c := range map[string]struct {
-		startup runtime.ProbeReport
+		startup probe.Report
 		want    bool
 	}{
-		"failed":               {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 2, Record: failed}, true},
-		"failed once of twice": {runtime.ProbeReport{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 3, Record: failed}, false},
-		"another container's":  {runtime.ProbeReport{Container: "b", ContainerID: "2", Type: model.Startup, Threshold: 2, Record: failed}, false},
+		"failed":               {probe.Report{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 2, Record: failed}, true},
+		"failed once of twice": {probe.Report{Container: "a", ContainerID: "1", Type: model.Startup, Threshold: 3, Record: failed}, false},
+		"another container's":  {probe.Report{Container: "b", ContainerID: "2", Type: model.Startup, Threshold: 2, Record: failed}, false},
 	} {
-		reports := []runtime.ProbeReport{c.startup, readiness}
+		reports := []probe.Report{c.startup, readiness}
 		if got := neverAsked(reports, &readiness); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

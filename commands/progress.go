@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -23,9 +23,9 @@ type progress struct {
 }
 
 // progress shows what happens to one pod, or to several side by side: one event at a time.
-func (g *globals) progress(several bool) func(runtime.Event) {
+func (g *globals) progress(several bool) func(executor.Event) {
 	show := &progress{w: g.env.Err, tty: g.env.ErrTTY && !several, paint: g.paint(g.env.ErrTTY), several: several}
-	return func(ev runtime.Event) {
+	return func(ev executor.Event) {
 		g.lines.Lock()
 		defer g.lines.Unlock()
 		show.report(ev)
@@ -33,22 +33,22 @@ func (g *globals) progress(several bool) func(runtime.Event) {
 }
 
 // report prints one event.
-func (p *progress) report(ev runtime.Event) {
-	if ev.Step != nil && ev.Step.Kind == plan.CheckContainer && ev.Kind != runtime.StepFailed {
+func (p *progress) report(ev executor.Event) {
+	if ev.Step != nil && ev.Step.Kind == plan.CheckContainer && ev.Kind != executor.StepFailed {
 		return
 	}
 	switch ev.Kind {
-	case runtime.StepStarted, runtime.StepProgress:
+	case executor.StepStarted, executor.StepProgress:
 		if p.tty {
 			fmt.Fprintf(p.w, "\r\x1b[K    %s …", printableLine(p.line(ev)+detail(ev.Detail))) //nolint:errcheck // progress is a courtesy
 		}
-	case runtime.StepDone:
+	case executor.StepDone:
 		p.print(p.paint.symbol(symbolCreate, "  ✓ "), printableLine(p.line(ev))+p.took(ev)+printableLine(detail(ev.Detail)))
-	case runtime.StepFailed:
+	case executor.StepFailed:
 		p.print(p.paint.symbol(symbolStop, "  ✗ "), printableLine(p.line(ev)+"  "+failureText(ev.Err)))
-	case runtime.StepSkipped:
+	case executor.StepSkipped:
 		p.print(p.paint.dim("  - "), printableLine(p.line(ev)+"  left out"))
-	case runtime.Warning:
+	case executor.Warning:
 		p.print(p.paint.symbol(symbolUpdate, "  ! "), printableLine(p.of(ev)+ev.Detail))
 	}
 }
@@ -56,7 +56,7 @@ func (p *progress) report(ev runtime.Event) {
 // failureText is the kubelet's word for a failure. The whole story is told at the
 // end, where errors are looked for.
 func failureText(err error) string {
-	if step, ok := errors.AsType[*runtime.StepError](err); ok {
+	if step, ok := errors.AsType[*executor.StepError](err); ok {
 		return step.Reason
 	}
 	return err.Error()
@@ -71,7 +71,7 @@ func (p *progress) print(mark, text string) {
 }
 
 // line names the step in the words of the plan.
-func (p *progress) line(ev runtime.Event) string {
+func (p *progress) line(ev executor.Event) string {
 	text := p.of(ev) + fmt.Sprintf("%-7s %s", ev.Step.Kind.Verb(), ev.Step.Object())
 	if d := ev.Step.Detail(); d != "" {
 		text += "  " + d
@@ -80,14 +80,14 @@ func (p *progress) line(ev runtime.Event) string {
 }
 
 // of names the pod where it does not go without saying.
-func (p *progress) of(ev runtime.Event) string {
+func (p *progress) of(ev executor.Event) string {
 	if p.several {
 		return ev.Pod.String() + "  "
 	}
 	return ""
 }
 
-func (p *progress) took(ev runtime.Event) string {
+func (p *progress) took(ev executor.Event) string {
 	return p.paint.dim(fmt.Sprintf("  %.2fs", ev.Took.Seconds()))
 }
 
@@ -113,7 +113,7 @@ type eventDocument struct {
 }
 
 // writeEvent prints an event as one line of JSON.
-func (g *globals) writeEvent(ev runtime.Event) {
+func (g *globals) writeEvent(ev executor.Event) {
 	doc := eventDocument{
 		APIVersion: model.APIVersion, Kind: "Event", Time: ev.Time, Pod: ev.Pod, Type: string(ev.Kind),
 		Step: ev.Step, Millis: ev.Took.Milliseconds(), Detail: ev.Detail,

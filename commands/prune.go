@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -46,7 +47,7 @@ func (g *globals) prune(ctx context.Context, o *pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	garbage, err := engine.Garbage(ctx)
+	garbage, err := engine.Garbage.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,14 +59,14 @@ func (g *globals) prune(ctx context.Context, o *pruneOptions) error {
 }
 
 // collect removes garbage, unless it is only to be shown, and returns what was removed.
-func (g *globals) collect(ctx context.Context, engine *runtime.Engine, o *pruneOptions, garbage []runtime.Garbage) ([]runtime.Garbage, error) {
+func (g *globals) collect(ctx context.Context, engine *runtime.Engine, o *pruneOptions, garbage []gc.Garbage) ([]gc.Garbage, error) {
 	if o.dryRun {
 		return garbage, nil
 	}
 	var errs []error
-	removed := slices.DeleteFunc(garbage, func(one runtime.Garbage) bool {
+	removed := slices.DeleteFunc(garbage, func(one gc.Garbage) bool {
 		err := g.removeGarbage(ctx, engine, one)
-		if !errors.Is(err, runtime.ErrNeeded) {
+		if !errors.Is(err, gc.ErrNeeded) {
 			errs = append(errs, err)
 		}
 		return err != nil
@@ -74,21 +75,21 @@ func (g *globals) collect(ctx context.Context, engine *runtime.Engine, o *pruneO
 }
 
 // claims are those that shall go.
-func (o *pruneOptions) claims(ctx context.Context, engine *runtime.Engine) ([]runtime.Garbage, error) {
+func (o *pruneOptions) claims(ctx context.Context, engine *runtime.Engine) ([]gc.Garbage, error) {
 	if !o.volumes {
 		return nil, nil
 	}
-	return engine.UnusedClaims(ctx)
+	return engine.Garbage.UnusedClaims(ctx)
 }
 
-func (g *globals) removeGarbage(ctx context.Context, engine *runtime.Engine, one runtime.Garbage) error {
+func (g *globals) removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	err := engine.RemoveGarbage(ctx, one)
-	if err != nil && !errors.Is(err, runtime.ErrNeeded) {
+	err := engine.Garbage.Remove(ctx, one)
+	if err != nil && !errors.Is(err, gc.ErrNeeded) {
 		doing := "removing"
-		if one.Kind == runtime.GarbageFullLog {
+		if one.Kind == gc.GarbageFullLog {
 			doing = "rotating"
 		}
 		return fmt.Errorf("%s %s%s: %w", doing, garbageText(&one), ofPod(&one), err)
@@ -105,13 +106,13 @@ func (o *pruneOptions) verb() string {
 }
 
 // summary is the sentence that sums up.
-func (o *pruneOptions) summary(garbage []runtime.Garbage, size int64) string {
+func (o *pruneOptions) summary(garbage []gc.Garbage, size int64) string {
 	rotate, full := "rotated", 0
 	if o.dryRun {
 		rotate = "would rotate"
 	}
 	for i := range garbage {
-		if garbage[i].Kind == runtime.GarbageFullLog {
+		if garbage[i].Kind == gc.GarbageFullLog {
 			full++
 		}
 	}
@@ -123,7 +124,7 @@ func (o *pruneOptions) summary(garbage []runtime.Garbage, size int64) string {
 }
 
 // showGarbage prints what was removed, or would be.
-func (g *globals) showGarbage(o *pruneOptions, garbage []runtime.Garbage) error {
+func (g *globals) showGarbage(o *pruneOptions, garbage []gc.Garbage) error {
 	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, o.document(garbage))
 	}
@@ -144,15 +145,15 @@ func (g *globals) showGarbage(o *pruneOptions, garbage []runtime.Garbage) error 
 	return nil
 }
 
-func (o *pruneOptions) document(garbage []runtime.Garbage) any {
+func (o *pruneOptions) document(garbage []gc.Garbage) any {
 	if garbage == nil {
-		garbage = []runtime.Garbage{}
+		garbage = []gc.Garbage{}
 	}
 	return struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Removed    bool              `json:"removed"`
-		Items      []runtime.Garbage `json:"items"`
+		APIVersion string       `json:"apiVersion"`
+		Kind       string       `json:"kind"`
+		Removed    bool         `json:"removed"`
+		Items      []gc.Garbage `json:"items"`
 	}{model.APIVersion, "GarbageList", !o.dryRun, garbage}
 }
 
@@ -165,8 +166,8 @@ func podText(ref model.PodRef) string {
 }
 
 // ofPod says whose garbage it is; a claim says so itself.
-func ofPod(one *runtime.Garbage) string {
-	if one.Kind == runtime.GarbageClaim {
+func ofPod(one *gc.Garbage) string {
+	if one.Kind == gc.GarbageClaim {
 		return ""
 	}
 	return " of pod " + podText(one.Pod)
@@ -180,21 +181,21 @@ func sizeText(size int64) string {
 	return humanSize(size)
 }
 
-func garbageText(one *runtime.Garbage) string {
+func garbageText(one *gc.Garbage) string {
 	switch one.Kind {
-	case runtime.GarbageContainer:
+	case gc.GarbageContainer:
 		return fmt.Sprintf("container %s, attempt %d", one.Name, one.Attempt)
-	case runtime.GarbageSandbox:
+	case gc.GarbageSandbox:
 		return "sandbox " + model.ShortID(one.ID)
-	case runtime.GarbageFiles:
+	case gc.GarbageFiles:
 		return "volumes and files"
-	case runtime.GarbageLogs:
+	case gc.GarbageLogs:
 		return "logs"
-	case runtime.GarbageEvents:
+	case gc.GarbageEvents:
 		return "events"
-	case runtime.GarbageClaim:
+	case gc.GarbageClaim:
 		return fmt.Sprintf("claim %s/%s", one.Pod.Namespace, one.Claim)
-	case runtime.GarbageFullLog:
+	case gc.GarbageFullLog:
 		return fmt.Sprintf("log of container %s, attempt %d", one.Name, one.Attempt)
 	}
 	return cmp.Or(one.Name, one.ID)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // newRedactor returns a redactor of the Secrets of pods, those before a change too. The names of
 // the pods stay: nobody could tell otherwise which pod an error is about.
-func newRedactor(applied []runtime.AppliedPod, others ...*podspec.Desired) *redaction.Redactor {
+func newRedactor(applied []state.AppliedPod, others ...*podspec.Desired) *redaction.Redactor {
 	var values [][]byte
 	var names []string
 	for _, p := range applied {
@@ -131,7 +131,7 @@ func (g *globals) redacted() *redaction.Redactor {
 	g.notedLock.Lock()
 	defer g.notedLock.Unlock()
 	if g.redactor == nil && g.stateDir != "" {
-		applied, _, err := runtime.Applied(g.layout())
+		applied, _, err := state.Applied(g.layout())
 		if err != nil {
 			applied = nil // What cannot be read is told by whoever needs it.
 		}

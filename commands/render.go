@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/render"
 )
 
 type renderOptions struct {
@@ -71,11 +71,11 @@ func (g *globals) criDocument(pods []*podspec.Desired) (any, error) {
 	type document struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
-		*runtime.Messages
+		*render.Messages
 	}
 	docs := make([]document, 0, len(pods))
 	for _, d := range pods {
-		messages, err := runtime.Render(d, g.layout(), g.cgroupRoot)
+		messages, err := render.Render(d, g.layout(), g.cgroupRoot)
 		if err != nil {
 			return nil, err
 		}

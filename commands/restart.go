@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 type restartOptions struct {
@@ -66,7 +67,7 @@ func runRestart(ctx context.Context, g *globals, o *restartOptions, args []strin
 		return err
 	}
 	if o.dryRun {
-		p, err := engine.Plan(ctx, d, opts)
+		p, err := engine.Pods.Plan(ctx, d, opts)
 		if err != nil {
 			return err
 		}
@@ -82,10 +83,10 @@ func (a *applier) restart(ctx context.Context, d *podspec.Desired, opts plan.Opt
 	began := a.g.env.Now()
 	run := a.options()
 	run.Options = opts
-	outcome, err := a.engine.Apply(ctx, d, run)
+	outcome, err := a.engine.Pods.Apply(ctx, d, run)
 	if err == nil && a.o.wait != "" && outcome.Err() == nil {
 		run.Restart = nil
-		outcome, err = a.engine.Wait(ctx, d, runtime.Goal(a.o.wait), run)
+		outcome, err = a.engine.Waiter.Wait(ctx, d, wait.Goal(a.o.wait), run)
 	}
 	return a.conclude(d, outcome, err, began)
 }
@@ -115,7 +116,7 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 
 // stillRuns refuses a pod that has ended: nothing of it is started again.
 func stillRuns(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
-	pods, err := engine.Pods(ctx, []*podspec.Desired{d})
+	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func stillRuns(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) 
 	if !known {
 		return fmt.Errorf("pod %s has no container that was ever started; apply it first", model.RefOf(d.Pod))
 	}
-	if status := &pods[0].Status; runtime.IsOver(status) {
+	if status := &pods[0].Status; model.IsOver(status) {
 		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase)
 	}
 	return nil

@@ -19,7 +19,9 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -56,7 +58,7 @@ type globals struct {
 	// unread are the journals that kept a thorough selection from pods; the command does
 	// the rest, and ends with them.
 	unread error
-	client *runtime.Client
+	client *cri.Client
 	// known are the pods of manifests that were read, redactor knows their Secrets and those of
 	// all journals.
 	known    []*podspec.Desired
@@ -147,7 +149,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.stateDir, "state-dir", state.Default().Root, "Where podctl keeps what the runtime cannot")
 	f.StringVar(&g.logRoot, "log-root", state.Default().LogRoot, "Where the logs of pods lie")
 	f.StringVar(&g.cgroupRoot, "cgroup-root", "", "Cgroup below which those of pods are made (default: the machine's root)")
-	g.requestTimeout = runtime.DefaultRequestTimeout
+	g.requestTimeout = cri.DefaultRequestTimeout
 	f.Var(&limit{value: &g.requestTimeout, always: true}, "request-timeout", "How long the runtime may take for an answer")
 	f.Var(&limit{value: &g.lockTimeout}, "lock-timeout", "How long to wait for another podctl that works on the same pod (0: as long as --timeout)")
 	f.Var(&limit{value: &g.timeout}, "timeout", "Give up after this long (0: never)")
@@ -280,18 +282,18 @@ func (g *globals) connect() (*runtime.Engine, error) {
 	if g.engine != nil {
 		return g.engine, nil
 	}
-	endpoint, err := runtime.Discover(g.endpointSources())
+	endpoint, err := cri.Discover(g.endpointSources())
 	if err != nil {
 		return nil, err
 	}
-	client, err := runtime.Connect(endpoint, g.imageEndpoint, g.requestTimeout)
+	client, err := cri.Connect(endpoint, g.imageEndpoint, g.requestTimeout)
 	if err != nil {
 		return nil, err
 	}
 	client.Log = g.logger()
 	g.client = client
 	g.engine = runtime.NewEngine(client, runtime.Settings{
-		Layout: g.layout(), CgroupRoot: g.cgroupRoot, Now: g.env.Now,
+		Layout: g.layout(), Sources: observe.Sources{CgroupRoot: g.cgroupRoot}, Now: g.env.Now,
 		LockTimeout: g.lockTimeout, Waiting: func(text string) { g.noteOnce("%s", text) },
 	})
 	return g.engine, nil
@@ -301,23 +303,23 @@ func (g *globals) connect() (*runtime.Engine, error) {
 // runtime is told after what is wrong with them.
 func (g *globals) warm(ctx context.Context) {
 	if engine, err := g.connect(); err == nil {
-		go engine.Warm(ctx)
+		go engine.Host.Prefetch(ctx)
 	}
 }
 
 // endpointSources are the places an endpoint can come from. One of a configuration
 // file comes after the environment, as every setting does.
-func (g *globals) endpointSources() runtime.EndpointSources {
+func (g *globals) endpointSources() cri.EndpointSources {
 	set := g.settings[endpointFlag]
-	given := []runtime.Endpoint{
+	given := []cri.Endpoint{
 		{Address: g.runtimeEndpoint, Origin: cmp.Or(set.origin, "--"+endpointFlag)},
 		{Address: g.env.Getenv("CONTAINER_RUNTIME_ENDPOINT"), Origin: "CONTAINER_RUNTIME_ENDPOINT"},
 	}
 	if set.fromFile {
 		slices.Reverse(given)
 	}
-	return runtime.EndpointSources{
-		Given: given, NodeSocket: node.Socket(g.layout().NodeDir()), CrictlConfig: "/etc/crictl.yaml", WellKnown: runtime.WellKnownSockets(),
+	return cri.EndpointSources{
+		Given: given, NodeSocket: node.Socket(g.layout().NodeDir()), CrictlConfig: "/etc/crictl.yaml", WellKnown: cri.WellKnownSockets(),
 	}
 }
 

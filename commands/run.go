@@ -11,9 +11,13 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/session"
+	"github.com/podctl/podctl/runtime/syncpod"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 // exitRunFailed is podctl's own failure where the exit code is a container's.
@@ -61,14 +65,14 @@ func runRun(ctx context.Context, g *globals, o *runOptions, args []string) error
 	engine, err := g.connect()
 	if err == nil && !o.kubelet {
 		// Before the pass, which asks for it too: --rm must not follow a refusal.
-		err = engine.CheckKubelet()
+		err = engine.Host.CheckKubelet()
 	}
 	if err != nil {
 		return err
 	}
 	defer keepSIGPIPE()()
 	code, begun, err := g.runWhileRead(ctx, engine, o, pods[0])
-	if superseded := (*runtime.SupersededError)(nil); o.remove && begun && !errors.As(err, &superseded) {
+	if superseded := (*syncpod.SupersededError)(nil); o.remove && begun && !errors.As(err, &superseded) {
 		err = errors.Join(err, g.removeAfter(ctx, engine, pods[0]))
 	}
 	if err != nil {
@@ -83,7 +87,7 @@ func (g *globals) runWhileRead(ctx context.Context, engine *runtime.Engine, o *r
 	defer end(nil)
 	g.endUnread(end)
 	code, begun, err = g.runPod(ctx, engine, o, d)
-	if superseded := (*runtime.SupersededError)(nil); errors.Is(context.Cause(ctx), errUnread) && !errors.As(err, &superseded) {
+	if superseded := (*syncpod.SupersededError)(nil); errors.Is(context.Cause(ctx), errUnread) && !errors.As(err, &superseded) {
 		return exitUnread, begun, nil
 	}
 	return code, begun, err
@@ -95,7 +99,7 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	var logs sync.WaitGroup
-	opts := runtime.Options{Options: o.planning(), AllowKubelet: o.kubelet}
+	opts := executor.Options{Options: o.planning(), AllowKubelet: o.kubelet}
 	var once sync.Once
 	follow := func() { once.Do(func() { logs.Go(func() { g.followAll(following, engine, d) }) }) }
 	opts.Planned = func(p *plan.Plan) {
@@ -108,16 +112,16 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 			follow()
 		}
 	}
-	opts.Report = func(ev runtime.Event) {
+	opts.Report = func(ev executor.Event) {
 		switch {
-		case ev.Kind == runtime.StepFailed:
+		case ev.Kind == executor.StepFailed:
 			// It is tried again, and until then there would be nothing to see.
 			g.noteOnce("%v", ev.Err)
-		case ev.Kind == runtime.StepDone && ev.Step.Kind == plan.StartContainer:
+		case ev.Kind == executor.StepDone && ev.Step.Kind == plan.StartContainer:
 			follow()
 		}
 	}
-	_, err = engine.Wait(ctx, d, runtime.CompletedGoal, opts)
+	_, err = engine.Waiter.Wait(ctx, d, wait.Completed, opts)
 	if err == nil {
 		// The followers end by themselves, once all is shown.
 		logs.Wait()
@@ -127,7 +131,7 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 	if err != nil {
 		return exitRunFailed, begun, err
 	}
-	pods, err := engine.Pods(ctx, []*podspec.Desired{d})
+	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return exitRunFailed, begun, err
 	}
@@ -136,11 +140,11 @@ func (g *globals) runPod(ctx context.Context, engine *runtime.Engine, o *runOpti
 }
 
 func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) {
-	opts := runtime.LogOptions{Options: logfile.Options{Follow: true}}
+	opts := session.LogOptions{Options: logfile.Options{Follow: true}}
 	if len(podspec.Containers(d.Pod)) > 1 {
 		opts.Prefix = g.logPrefix("")
 	}
-	if err := engine.Logs(ctx, d, opts, g.env.Out, g.env.Err); err != nil && ctx.Err() == nil {
+	if err := engine.Sessions.Logs(ctx, d, opts, g.env.Out, g.env.Err); err != nil && ctx.Err() == nil {
 		g.note("note: the logs cannot be followed: %v", err)
 	}
 }
@@ -150,8 +154,8 @@ func (g *globals) followAll(ctx context.Context, engine *runtime.Engine, d *pods
 func (g *globals) removeAfter(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
 	stored := *d
 	stored.Stored = true
-	outcome, err := engine.Delete(context.WithoutCancel(ctx), model.RefOf(d.Pod), runtime.Options{Only: &stored})
-	if superseded := (*runtime.SupersededError)(nil); errors.As(err, &superseded) && superseded.Deleted {
+	outcome, err := engine.Pods.Delete(context.WithoutCancel(ctx), model.RefOf(d.Pod), executor.Options{Only: &stored})
+	if superseded := (*syncpod.SupersededError)(nil); errors.As(err, &superseded) && superseded.Deleted {
 		return nil
 	}
 	if err != nil {
@@ -176,5 +180,5 @@ func podCode(pod *v1.Pod) (int, error) {
 	case pod.Status.Phase == v1.PodSucceeded:
 		return exitOK, nil
 	}
-	return exitRunFailed, fmt.Errorf("pod %s %s", model.RefOf(pod), runtime.Ending(&pod.Status))
+	return exitRunFailed, fmt.Errorf("pod %s %s", model.RefOf(pod), wait.Ending(&pod.Status))
 }

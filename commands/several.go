@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/cri"
 )
 
 // sideBySide works on several things, so many at a time, and returns what became of each.
@@ -47,7 +47,7 @@ func inTurn[T any](ctx context.Context, pods []T, work func(T) error) error {
 
 // isAnswered reports whether an error shows that the runtime answers; so does none.
 func isAnswered(err error) bool {
-	gone := (*runtime.UnavailableError)(nil)
+	gone := (*cri.UnavailableError)(nil)
 	return !errors.As(err, &gone)
 }
 

@@ -42,7 +42,7 @@ func runSnapshot(ctx context.Context, g *globals, s selection, args []string) er
 	}
 	recording := make(snapshot.Recording, 0, len(pods))
 	unknown := inTurn(ctx, pods, func(d *podspec.Desired) error {
-		one, failure := engine.Snapshot(ctx, d)
+		one, failure := engine.Observer.Snapshot(ctx, d)
 		if failure == nil {
 			recording = append(recording, one)
 		}

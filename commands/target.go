@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // selection is what a command line names: manifests, pods, or neither.
@@ -39,7 +39,7 @@ type selection struct {
 // observer is where plans and status come from: a runtime, or a recording.
 type observer interface {
 	Plan(ctx context.Context, d *podspec.Desired, opts plan.Options) (*plan.Plan, error)
-	Pods(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
 }
 
 // observed loads what the arguments name, and finds where it is observed.
@@ -124,7 +124,7 @@ func (g *globals) namedPods(ctx context.Context, s selection, names []string) ([
 }
 
 func (g *globals) namedPod(applied []*podspec.Desired, name string) (*podspec.Desired, error) {
-	d, err := runtime.FindPod(applied, g.namespace, name)
+	d, err := state.FindPod(applied, g.namespace, name)
 	return d, g.maybeElsewhere(name, err)
 }
 
@@ -132,13 +132,13 @@ func (g *globals) namedPod(applied []*podspec.Desired, name string) (*podspec.De
 // directory of manifests that was taken for a name, or behind a journal that cannot be
 // read, in which the pod's name stands.
 func (g *globals) maybeElsewhere(name string, err error) error {
-	if absent := (*runtime.NotFoundError)(nil); !errors.As(err, &absent) {
+	if absent := (*state.NotFoundError)(nil); !errors.As(err, &absent) {
 		return err
 	}
 	if _, statErr := os.Stat(name); statErr == nil {
 		return fmt.Errorf("%w; if %[2]s is where its manifest lies, write ./%[2]s", err, name)
 	}
-	if _, unreadable, listErr := runtime.Applied(g.layout()); listErr != nil || len(unreadable) == 0 {
+	if _, unreadable, listErr := state.Applied(g.layout()); listErr != nil || len(unreadable) == 0 {
 		return err
 	}
 	return fmt.Errorf("%w; it may be one whose journal cannot be read (see above): give its manifest in the place of its name", err)
@@ -154,7 +154,7 @@ func (g *globals) allApplied(s selection) ([]*podspec.Desired, error) {
 		}
 		return s.filter(applied, g.namespace)
 	}
-	applied, unreadable, err := runtime.Applied(g.layout())
+	applied, unreadable, err := state.Applied(g.layout())
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (g *globals) applied(s selection) ([]*podspec.Desired, error) {
 	if s.recording != nil {
 		return s.recording.Applied(), nil
 	}
-	applied, unreadable, err := runtime.Applied(g.layout())
+	applied, unreadable, err := state.Applied(g.layout())
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (g *globals) applied(s selection) ([]*podspec.Desired, error) {
 	return desiredOf(applied), nil
 }
 
-func desiredOf(applied []runtime.AppliedPod) []*podspec.Desired {
+func desiredOf(applied []state.AppliedPod) []*podspec.Desired {
 	pods := make([]*podspec.Desired, 0, len(applied))
 	for _, p := range applied {
 		pods = append(pods, p.Desired)

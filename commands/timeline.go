@@ -7,14 +7,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/events"
 )
 
 // timelineWidth is how wide the bars of a timeline are, in characters.
 const timelineWidth = 48
 
 // writeTimeline draws where the time of a start went, one bar a line.
-func writeTimeline(w io.Writer, t *runtime.Timeline, paint painter) error {
+func writeTimeline(w io.Writer, t *events.Timeline, paint painter) error {
 	if len(t.Rows) == 0 {
 		_, err := fmt.Fprintf(w, "Pod %s has no start that podctl remembers.\n", printableLine(t.Pod.String()))
 		return err
@@ -37,7 +37,7 @@ func writeTimeline(w io.Writer, t *runtime.Timeline, paint painter) error {
 	return err
 }
 
-func rowLabel(r runtime.TimelineRow) string {
+func rowLabel(r events.TimelineRow) string {
 	if r.Object == r.Kind || r.Object == "" {
 		return r.Kind
 	}
@@ -45,7 +45,7 @@ func rowLabel(r runtime.TimelineRow) string {
 }
 
 // timelineBar is a row's bar; a moment is a mark.
-func timelineBar(t *runtime.Timeline, r runtime.TimelineRow) string {
+func timelineBar(t *events.Timeline, r events.TimelineRow) string {
 	from, to := position(t, r.Begin), position(t, r.End)
 	bar := strings.Repeat("█", max(to-from, 1))
 	if r.Begin.Equal(r.End) {
@@ -55,7 +55,7 @@ func timelineBar(t *runtime.Timeline, r runtime.TimelineRow) string {
 	return strings.Repeat("·", from) + bar + strings.Repeat(" ", max(timelineWidth-from-utf8.RuneCountInString(bar), 0))
 }
 
-func position(t *runtime.Timeline, at time.Time) int {
+func position(t *events.Timeline, at time.Time) int {
 	total := t.End.Sub(t.Begin)
 	if total <= 0 {
 		return 0
@@ -64,7 +64,7 @@ func position(t *runtime.Timeline, at time.Time) int {
 }
 
 // rowTime is how long a row took, or for a moment when it was.
-func rowTime(t *runtime.Timeline, r runtime.TimelineRow) string {
+func rowTime(t *events.Timeline, r events.TimelineRow) string {
 	if r.Begin.Equal(r.End) {
 		return "at " + seconds(r.Begin.Sub(t.Begin))
 	}
@@ -87,7 +87,7 @@ const (
 )
 
 // writeTimelineSVG draws the same as a picture.
-func writeTimelineSVG(w io.Writer, t *runtime.Timeline) error {
+func writeTimelineSVG(w io.Writer, t *events.Timeline) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n",
 		svgLabels+svgBars+svgTimes, svgTop+svgRow*len(t.Rows)+10)
@@ -108,7 +108,7 @@ func writeTimelineSVG(w io.Writer, t *runtime.Timeline) error {
 }
 
 // rowColor tells the kinds of rows apart, and failures from all of them.
-func rowColor(r runtime.TimelineRow) string {
+func rowColor(r events.TimelineRow) string {
 	if r.Failed {
 		return "#c0392b"
 	}

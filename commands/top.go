@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/session"
 )
 
 // sampleTime is the time between the two looks that tell the use of processors.
@@ -66,7 +66,7 @@ func runTop(ctx context.Context, g *globals, o *topOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	look := &topLook{g: g, o: o, meter: engine.NewMeter(), pods: pods, named: len(args)+len(o.files) > 0}
+	look := &topLook{g: g, o: o, meter: engine.Sessions.NewMeter(), pods: pods, named: len(args)+len(o.files) > 0}
 	return look.follow(ctx)
 }
 
@@ -74,7 +74,7 @@ func runTop(ctx context.Context, g *globals, o *topOptions, args []string) error
 type topLook struct {
 	g     *globals
 	o     *topOptions
-	meter *runtime.Meter
+	meter *session.Meter
 	pods  []*podspec.Desired
 	// named tells that the command line names what to show.
 	named bool
@@ -121,7 +121,7 @@ func (l *topLook) refresh(ctx context.Context) error {
 
 func (o *topOptions) shownOnce() bool { return o.once || isDocument(o.output) }
 
-func (o *topOptions) show(g *globals, usage []runtime.PodUsage) error {
+func (o *topOptions) show(g *globals, usage []session.PodUsage) error {
 	o.sort(usage)
 	if isDocument(o.output) {
 		return writeDocument(g.env.Out, o.output, metricsDocument(usage, g.env.Now()))
@@ -140,19 +140,19 @@ func (o *topOptions) show(g *globals, usage []runtime.PodUsage) error {
 }
 
 // sort puts what uses most first, or keeps the order of names.
-func (o *topOptions) sort(usage []runtime.PodUsage) {
-	var of func(*runtime.ContainerUsage) *uint64
+func (o *topOptions) sort(usage []session.PodUsage) {
+	var of func(*session.ContainerUsage) *uint64
 	switch o.sortBy {
 	case "cpu":
 		of = cpuOf
 	case "memory":
 		of = memoryOf
 	default:
-		slices.SortStableFunc(usage, func(a, b runtime.PodUsage) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
+		slices.SortStableFunc(usage, func(a, b session.PodUsage) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
 		return
 	}
 	for _, p := range usage {
-		slices.SortStableFunc(p.Containers, func(a, b runtime.ContainerUsage) int { return cmp.Compare(valueOf(of(&b)), valueOf(of(&a))) })
+		slices.SortStableFunc(p.Containers, func(a, b session.ContainerUsage) int { return cmp.Compare(valueOf(of(&b)), valueOf(of(&a))) })
 	}
-	slices.SortStableFunc(usage, func(a, b runtime.PodUsage) int { return cmp.Compare(valueOf(sum(b, of)), valueOf(sum(a, of))) })
+	slices.SortStableFunc(usage, func(a, b session.PodUsage) int { return cmp.Compare(valueOf(sum(b, of)), valueOf(sum(a, of))) })
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/session"
 )
 
 // used are two pods: one small one that restarts, one large one beside a sidecar.
-func used() []runtime.PodUsage {
-	return []runtime.PodUsage{
-		{Pod: model.PodRef{Namespace: "b", Name: "small"}, Containers: []runtime.ContainerUsage{
+func used() []session.PodUsage {
+	return []session.PodUsage{
+		{Pod: model.PodRef{Namespace: "b", Name: "small"}, Containers: []session.ContainerUsage{
 			{Name: "app", Type: podspec.Regular, Restarts: 4},
 		}},
-		{Pod: model.PodRef{Namespace: "a", Name: "large"}, Containers: []runtime.ContainerUsage{
+		{Pod: model.PodRef{Namespace: "a", Name: "large"}, Containers: []session.ContainerUsage{
 			{Name: "proxy", Type: podspec.Sidecar, Running: true, Restarts: 7, NanoCores: new(uint64(1)), WorkingSet: new(uint64(20 << 20))},
 			{Name: "app", Type: podspec.Regular, Running: true, NanoCores: new(uint64(11_000_001)), WorkingSet: new(uint64(14<<20 + 5))},
 		}},

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/session"
 )
 
 // usageView shows usage to people, in kubectl's units.
@@ -23,7 +23,7 @@ func (v *usageView) header() []string {
 	return append(header, "CPU(cores)", "MEMORY(bytes)", "RESTARTS")
 }
 
-func (v *usageView) rows(usage []runtime.PodUsage) [][]string {
+func (v *usageView) rows(usage []session.PodUsage) [][]string {
 	var rows [][]string
 	for _, p := range usage {
 		if !v.containers {
@@ -61,12 +61,12 @@ func memoryText(bytes *uint64) string {
 	return strconv.FormatUint(*bytes>>20, 10) + "Mi"
 }
 
-func cpuOf(c *runtime.ContainerUsage) *uint64 { return c.NanoCores }
+func cpuOf(c *session.ContainerUsage) *uint64 { return c.NanoCores }
 
-func memoryOf(c *runtime.ContainerUsage) *uint64 { return c.WorkingSet }
+func memoryOf(c *session.ContainerUsage) *uint64 { return c.WorkingSet }
 
 // sum adds what is known of a pod's containers; nil when nothing is.
-func sum(p runtime.PodUsage, of func(*runtime.ContainerUsage) *uint64) *uint64 {
+func sum(p session.PodUsage, of func(*session.ContainerUsage) *uint64) *uint64 {
 	var total *uint64
 	for i := range p.Containers {
 		if value := of(&p.Containers[i]); value != nil {
@@ -85,7 +85,7 @@ func valueOf(value *uint64) uint64 {
 }
 
 // podRestarts counts as `podctl get` does: regular containers alone.
-func podRestarts(p runtime.PodUsage) uint32 {
+func podRestarts(p session.PodUsage) uint32 {
 	total := uint32(0)
 	for _, c := range p.Containers {
 		if c.Type == podspec.Regular {
@@ -123,7 +123,7 @@ type usageValues struct {
 	Restarts   uint32  `json:"restarts"`
 }
 
-func metricsDocument(usage []runtime.PodUsage, now time.Time) podMetricsList {
+func metricsDocument(usage []session.PodUsage, now time.Time) podMetricsList {
 	doc := podMetricsList{APIVersion: model.APIVersion, Kind: "PodMetricsList", Timestamp: now.UTC().Round(0), Items: []podMetrics{}}
 	for _, p := range usage {
 		one := podMetrics{Pod: p.Pod, usageValues: usageValues{sum(p, cpuOf), sum(p, memoryOf), podRestarts(p)}, Containers: []containerMetrics{}}

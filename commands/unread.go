@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // withUnread is how a command with a thorough selection ends: with what it did, and with the
@@ -28,11 +29,11 @@ func (g *globals) withUnread(ctx context.Context, err error) error {
 // maybeLost adds to an error about a pod that was not found that the runtime has one of that
 // name which podctl made, as get shows it: only its journal is missing.
 func (g *globals) maybeLost(ctx context.Context, err error) error {
-	absent := (*runtime.NotFoundError)(nil)
+	absent := (*state.NotFoundError)(nil)
 	if !errors.As(err, &absent) {
 		return err
 	}
-	applied, unreadable, listErr := runtime.Applied(g.layout())
+	applied, unreadable, listErr := state.Applied(g.layout())
 	if listErr != nil || len(unreadable) > 0 || !g.isLost(ctx, absent.Name, desiredOf(applied)) {
 		return err
 	}
@@ -51,8 +52,8 @@ func (g *globals) isLost(ctx context.Context, name string, applied []*podspec.De
 	}
 	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
 	defer cancel()
-	found, err := engine.Foreign(ctx, uidsOf(applied))
+	found, err := engine.Lister.Unmanaged(ctx, uidsOf(applied))
 	return err == nil && slices.ContainsFunc(found, func(d *podspec.Desired) bool {
-		return model.RefOf(d.Pod).String() == name && d.Pod.Annotations[runtime.AnnotationOwner] == runtime.OwnerLost
+		return model.RefOf(d.Pod).String() == name && d.Pod.Annotations[observe.AnnotationOwner] == observe.OwnerLost
 	})
 }

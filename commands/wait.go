@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 func newWait(g *globals) *cobra.Command {
 	s := &selection{quiet: true}
-	goal := string(runtime.Ready)
+	goal := string(wait.Ready)
 	cmd := &cobra.Command{
 		Use:   "wait [flags] MANIFEST|POD...",
 		Short: "Wait until pods are started, ready, completed or deleted",
@@ -32,7 +33,7 @@ func newWait(g *globals) *cobra.Command {
 			if len(args)+len(s.files) == 0 {
 				return usagef("wait needs a manifest or a pod")
 			}
-			return runWait(cmd, g, *s, runtime.Goal(goal), args)
+			return runWait(cmd, g, *s, wait.Goal(goal), args)
 		},
 	}
 	f := cmd.Flags()
@@ -44,7 +45,7 @@ func newWait(g *globals) *cobra.Command {
 
 // goals are what can be waited for by one word.
 func goals() []string {
-	return []string{string(runtime.Started), string(runtime.Ready), string(runtime.CompletedGoal), string(runtime.Deleted)}
+	return []string{string(wait.Started), string(wait.Ready), string(wait.Completed), string(wait.Deleted)}
 }
 
 func checkGoal(goal string) error {
@@ -55,8 +56,8 @@ func checkGoal(goal string) error {
 }
 
 // awaited are the pods to wait for. One that is not there is deleted already.
-func (g *globals) awaited(ctx context.Context, s selection, goal runtime.Goal, args []string) ([]*podspec.Desired, error) {
-	if goal != runtime.Deleted {
+func (g *globals) awaited(ctx context.Context, s selection, goal wait.Goal, args []string) ([]*podspec.Desired, error) {
+	if goal != wait.Deleted {
 		return g.desired(ctx, s, args)
 	}
 	var pods []*podspec.Desired
@@ -69,7 +70,7 @@ func (g *globals) awaited(ctx context.Context, s selection, goal runtime.Goal, a
 	}
 	for _, arg := range args {
 		found, err := g.desired(ctx, selection{quiet: true}, []string{arg})
-		if gone := (*runtime.NotFoundError)(nil); errors.As(err, &gone) {
+		if gone := (*state.NotFoundError)(nil); errors.As(err, &gone) {
 			g.print("pod %s is deleted", gone.Name)
 			continue
 		}
@@ -81,7 +82,7 @@ func (g *globals) awaited(ctx context.Context, s selection, goal runtime.Goal, a
 	return pods, nil
 }
 
-func runWait(cmd *cobra.Command, g *globals, s selection, goal runtime.Goal, args []string) error {
+func runWait(cmd *cobra.Command, g *globals, s selection, goal wait.Goal, args []string) error {
 	ctx := cmd.Context()
 	pods, err := g.awaited(ctx, s, goal, args)
 	if err != nil || len(pods) == 0 {
@@ -95,7 +96,7 @@ func runWait(cmd *cobra.Command, g *globals, s selection, goal runtime.Goal, arg
 	var group sync.WaitGroup
 	for i, d := range pods {
 		group.Go(func() {
-			if errs[i] = engine.Await(ctx, d, goal); errs[i] == nil {
+			if errs[i] = engine.Waiter.Await(ctx, d, goal); errs[i] == nil {
 				g.print("pod %s is %s", model.RefOf(d.Pod), strings.TrimPrefix(string(goal), "condition="))
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -23,13 +25,13 @@ func TestUnusedClaims(t *testing.T) {
 	ref, file := model.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")), "file")
 	apply := func() {
 		t.Helper()
-		if outcome, err := f.engine.Apply(t.Context(), d, Options{}); err != nil || outcome.Err() != nil {
+		if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
 			t.Fatal(err, outcome)
 		}
 	}
-	unused := func() []Garbage {
+	unused := func() []gc.Garbage {
 		t.Helper()
-		found, err := f.engine.UnusedClaims(t.Context())
+		found, err := f.engine.Garbage.UnusedClaims(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,33 +48,33 @@ func TestUnusedClaims(t *testing.T) {
 	if err := os.Rename(journal, journal+".aside"); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := f.engine.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, of which there is no journal") {
+	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, of which there is no journal") {
 		t.Errorf("unused without a journal: %v %v", found, err)
 	}
 	if err := os.Rename(journal+".aside", journal); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.engine.Delete(t.Context(), ref, Options{}); err != nil {
+	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	found := unused()
 	if len(found) != 1 || found[0].Claim != "data" || found[0].Size == 0 {
 		t.Fatalf("unused is %v, want the claim", found)
 	}
-	if err := f.layout.RemoveClaim(state.Claim{Namespace: "default", Name: "data"}, func() error { return ErrNeeded }); !errors.Is(err, ErrNeeded) {
+	if err := f.layout.RemoveClaim(state.Claim{Namespace: "default", Name: "data"}, func() error { return gc.ErrNeeded }); !errors.Is(err, gc.ErrNeeded) {
 		t.Error(err)
 	}
 	apply()
-	if err := f.engine.RemoveGarbage(t.Context(), found[0]); !errors.Is(err, ErrNeeded) {
+	if err := f.engine.Garbage.Remove(t.Context(), found[0]); !errors.Is(err, gc.ErrNeeded) {
 		t.Errorf("a claim that a pod has come to use: %v", err)
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.engine.Delete(t.Context(), ref, Options{}); err != nil {
+	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.engine.RemoveGarbage(t.Context(), found[0]); err != nil {
+	if err := f.engine.Garbage.Remove(t.Context(), found[0]); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
@@ -113,25 +115,25 @@ func TestClaimNamesOfBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		rename(d)
-		if _, err = f.engine.Apply(t.Context(), d, Options{}); err != nil {
+		if _, err = f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil {
 			t.Error(err)
 		}
 		if after := f.ids()["a"]; after != before || before == "" {
 			t.Errorf("container %s runs, and %s did", after, before)
 		}
-		found, err := f.engine.UnusedClaims(t.Context())
+		found, err := f.engine.Garbage.UnusedClaims(t.Context())
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) || !strings.Contains(err.Error(), "pod default/web") {
 			t.Errorf("unused claims: %v, want that %q is named", err, name)
 		}
 		// What the name led to once may be in use.
-		if i := slices.IndexFunc(found, func(g Garbage) bool { return g.Claim == "outer" }); (i < 0) != (name == "outer/inner") {
+		if i := slices.IndexFunc(found, func(g gc.Garbage) bool { return g.Claim == "outer" }); (i < 0) != (name == "outer/inner") {
 			t.Errorf("unused are %+v", found)
 		}
-		if !slices.ContainsFunc(found, func(g Garbage) bool { return g.Claim == "unused" }) {
+		if !slices.ContainsFunc(found, func(g gc.Garbage) bool { return g.Claim == "unused" }) {
 			t.Errorf("unused are %+v, and one is missing", found)
 		}
 	}
-	outcome, err := f.engine.Delete(t.Context(), model.RefOf(d.Pod), Options{Options: plan.Options{RemoveVolumes: true}})
+	outcome, err := f.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{Options: plan.Options{RemoveVolumes: true}})
 	if err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
 		t.Errorf("deleting: %v %v, want that the claim is named", err, outcome.Err())
 	}
@@ -144,7 +146,7 @@ func TestClaimNamesOfBefore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(inner, "inner")); err != nil {
 		t.Error(err)
 	}
-	if outcome, err := f.engine.Apply(t.Context(), d, Options{}); err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
+	if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
 		t.Errorf("a new start: %v %v, want that the claim is refused", err, outcome.Err())
 	}
 	if content, err := os.ReadFile(filepath.Join(victim, "file")); err != nil || string(content) != "precious" {
@@ -169,7 +171,7 @@ func TestRotationLeadsNowhere(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(filepath.Dir(path)), os.Symlink(victim, filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.engine.rotate(t.Context(), &runLog{ref, "a", 0, f.ids()["a"]}); err == nil {
+	if err := f.engine.Garbage.Rotate(t.Context(), &gc.RunLog{ref, "a", 0, f.ids()["a"]}); err == nil {
 		t.Error("it was rotated")
 	}
 	entries, err := os.ReadDir(victim)

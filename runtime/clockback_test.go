@@ -11,6 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 )
 
 const day = 24 * time.Hour
@@ -46,8 +47,8 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("a start is held because of a time that has not come yet: %+v", p.Holds)
 	}
 	f.only(running, "b")
-	reports, err := f.engine.Probe(t.Context(), f.load(probed), ProbeOptions{Due: true})
-	if err != nil || len(reports) != 1 || !reports[0].Asked && reports[0].Why != "its period has not passed" {
+	reports, err := f.engine.Prober.Probe(t.Context(), f.load(probed), probe.Options{Due: true})
+	if err != nil || len(reports) != 1 || !reports[0].Asked && reports[0].Skipped != "its period has not passed" {
 		t.Errorf("a probe waits for a day: %+v %v", reports, err)
 	}
 	running = f.ids()
@@ -69,7 +70,7 @@ func TestClockSetBack(t *testing.T) {
 func (f *faultLab) ids() map[string]string {
 	f.t.Helper()
 	d := f.load(f.shape.before)
-	s, err := f.engine.observe(f.t.Context(), model.RefOf(d.Pod), d)
+	s, err := f.engine.Observer.Observe(f.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestNewestAfterTheClockWasSetBack(t *testing.T) {
 	d, wanted := f.load(text), f.ids()["a"]
 	newest := func() string {
 		t.Helper()
-		containers, err := f.engine.listNewestFirst(t.Context(), model.RefOf(d.Pod))
+		containers, err := f.engine.Observer.ListNewestFirst(t.Context(), model.RefOf(d.Pod))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestNewestAfterTheClockWasSetBack(t *testing.T) {
 	if got := newest(); got != wanted {
 		t.Errorf("logs and exec are of %s, want %s", got, wanted)
 	}
-	usage, err := f.engine.NewMeter().Measure(t.Context(), []*podspec.Desired{d})
+	usage, err := f.engine.Sessions.NewMeter().Measure(t.Context(), []*podspec.Desired{d})
 	if err != nil || usage[0].Containers[0].ID != wanted {
 		t.Errorf("top is of %+v, want %s: %v", usage, wanted, err)
 	}

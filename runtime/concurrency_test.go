@@ -14,10 +14,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/syncpod"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 // neverReady is a pod whose container runs and never becomes ready.
@@ -41,13 +44,13 @@ func newWaitLab(t *testing.T) *waitLab {
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 1} })
 	first, d := make(chan struct{}), l.load(neverReady)
 	var once sync.Once
-	opts := Options{Report: func(ev Event) {
-		if ev.Kind == StepDone && ev.Step.Kind == plan.StartContainer {
+	opts := executor.Options{Report: func(ev executor.Event) {
+		if ev.Kind == executor.StepDone && ev.Step.Kind == plan.StartContainer {
 			once.Do(func() { close(first) })
 		}
 	}}
 	go func() {
-		_, err := l.engine.Wait(t.Context(), d, Ready, opts)
+		_, err := l.engine.Waiter.Wait(t.Context(), d, wait.Ready, opts)
 		l.ended <- err
 	}()
 	<-first
@@ -70,11 +73,11 @@ func (l *waitLab) outcome() error {
 // and the one that waited says why it gave up.
 func TestDeleteEndsAWait(t *testing.T) {
 	l := newWaitLab(t)
-	outcome, err := l.engine.Delete(t.Context(), model.RefOf(l.load(neverReady).Pod), Options{})
+	outcome, err := l.engine.Pods.Delete(t.Context(), model.RefOf(l.load(neverReady).Pod), executor.Options{})
 	if err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
 	}
-	superseded := (*SupersededError)(nil)
+	superseded := (*syncpod.SupersededError)(nil)
 	if err := l.outcome(); !errors.As(err, &superseded) || !strings.Contains(err.Error(), "pod default/web was deleted") {
 		t.Errorf("the wait ended with %v", err)
 	}
@@ -91,10 +94,10 @@ func TestDeleteEndsAWait(t *testing.T) {
 func TestAnotherManifestEndsAWait(t *testing.T) {
 	l := newWaitLab(t)
 	other := strings.Replace(neverReady, "i:1", "i:2", 1)
-	if outcome, err := l.engine.Apply(t.Context(), l.load(other), Options{}); err != nil || outcome.Err() != nil {
+	if outcome, err := l.engine.Pods.Apply(t.Context(), l.load(other), executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
 	}
-	superseded := (*SupersededError)(nil)
+	superseded := (*syncpod.SupersededError)(nil)
 	if err := l.outcome(); !errors.As(err, &superseded) || !strings.Contains(err.Error(), "pod default/web was changed") {
 		t.Errorf("the wait ended with %v", err)
 	}
@@ -107,7 +110,7 @@ func TestAnotherManifestEndsAWait(t *testing.T) {
 // manifest, as apply --all does, was waiting while the pod was changed or deleted.
 func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
-	applied, _, err := Applied(f.layout)
+	applied, _, err := state.Applied(f.layout)
 	if err != nil || len(applied) != 1 {
 		t.Fatal(applied, err)
 	}
@@ -115,8 +118,8 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	check := func(word string) {
 		t.Helper()
 		before := f.server.Created()
-		_, err := f.engine.Apply(t.Context(), stored, Options{})
-		if superseded := (*SupersededError)(nil); !errors.As(err, &superseded) || !strings.Contains(err.Error(), word) {
+		_, err := f.engine.Pods.Apply(t.Context(), stored, executor.Options{})
+		if superseded := (*syncpod.SupersededError)(nil); !errors.As(err, &superseded) || !strings.Contains(err.Error(), word) {
 			t.Errorf("the stored copy: %v, want that it was %s", err, word)
 		}
 		if after := f.server.Created(); len(after.Containers) != len(before.Containers) {
@@ -124,16 +127,16 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 		}
 	}
 	for _, name := range []string{stored.Pod.Name, "pod/" + stored.Pod.Name} {
-		if d, err := FindPod([]*podspec.Desired{stored}, stored.Pod.Namespace, name); d != stored {
+		if d, err := state.FindPod([]*podspec.Desired{stored}, stored.Pod.Namespace, name); d != stored {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, want := range map[string]string{"other": "podctl get -A", "pods": "without their kind"} {
-		if _, err := FindPod([]*podspec.Desired{stored}, "default", name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := state.FindPod([]*podspec.Desired{stored}, "default", name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	if _, err := f.engine.Apply(t.Context(), stored, Options{}); err != nil {
+	if _, err := f.engine.Pods.Apply(t.Context(), stored, executor.Options{}); err != nil {
 		t.Errorf("the stored copy, and nothing has changed: %v", err)
 	}
 	if err := f.converge(faultShapes()["sandbox change"].after); err != nil {
@@ -156,16 +159,16 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 // does nothing and says what can be done.
 func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {
 	t.Helper()
-	p, err := f.engine.Plan(t.Context(), stored, plan.Options{})
+	p, err := f.engine.Pods.Plan(t.Context(), stored, plan.Options{})
 	if err != nil || p.Complete || len(p.Steps) > 0 || len(p.Holds) != 1 || !strings.Contains(p.Holds[0].Message, "podctl delete default/web") {
 		t.Errorf("%v %+v", err, p)
 	}
 	again := *stored
 	again.Stored = false
-	if p, err = f.engine.Plan(t.Context(), &again, plan.Options{}); err != nil || len(p.Steps) == 0 {
+	if p, err = f.engine.Pods.Plan(t.Context(), &again, plan.Options{}); err != nil || len(p.Steps) == 0 {
 		t.Errorf("its manifest, given again: %v %+v", err, p)
 	}
-	pods, err := f.engine.Pods(t.Context(), []*podspec.Desired{stored})
+	pods, err := f.engine.Lister.List(t.Context(), []*podspec.Desired{stored})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,18 +186,18 @@ func TestDeletionOfOneManifest(t *testing.T) {
 	own.Stored = true
 	ref := model.RefOf(own.Pod)
 	other := f.load(strings.Replace(neverReady, "i:1", "i:2", 1))
-	if outcome, err := f.engine.Apply(t.Context(), other, Options{}); err != nil || outcome.Err() != nil {
+	if outcome, err := f.engine.Pods.Apply(t.Context(), other, executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err)
 	}
-	superseded := (*SupersededError)(nil)
-	if _, err := f.engine.Delete(t.Context(), ref, Options{Only: own}); !errors.As(err, &superseded) || superseded.Deleted {
+	superseded := (*syncpod.SupersededError)(nil)
+	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{Only: own}); !errors.As(err, &superseded) || superseded.Deleted {
 		t.Errorf("another manifest: %v", err)
 	}
 	other.Stored = true
-	if outcome, err := f.engine.Delete(t.Context(), ref, Options{Only: other}); err != nil || len(outcome.Plan.Steps) == 0 {
+	if outcome, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{Only: other}); err != nil || len(outcome.Plan.Steps) == 0 {
 		t.Errorf("its own manifest: %v", err)
 	}
-	if _, err := f.engine.Delete(t.Context(), ref, Options{Only: other}); !errors.As(err, &superseded) || !superseded.Deleted {
+	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{Only: other}); !errors.As(err, &superseded) || !superseded.Deleted {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }
@@ -207,8 +210,8 @@ func TestManyAppliesAtOnce(t *testing.T) {
 	for range 20 {
 		group.Go(func() {
 			// Each has an engine of its own, as each process has.
-			engine := NewEngine(f.engine.client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
-			if outcome, err := engine.Apply(t.Context(), f.load(faultShapes()["two containers"].after), Options{}); err != nil || outcome.Err() != nil {
+			engine := NewEngine(f.engine.Client, f.settings)
+			if outcome, err := engine.Pods.Apply(t.Context(), f.load(faultShapes()["two containers"].after), executor.Options{}); err != nil || outcome.Err() != nil {
 				t.Error(err)
 			}
 		})
@@ -234,7 +237,7 @@ func TestLockTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			said := make(chan string, 10)
-			engine := NewEngine(f.engine.client, Settings{
+			engine := NewEngine(f.engine.Client, Settings{
 				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * state.LockPatience, Waiting: func(text string) { said <- text },
 			})
 			err := act(t.Context(), engine, d)
@@ -255,15 +258,15 @@ func TestLockTimeout(t *testing.T) {
 func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error {
 	return map[string]func(context.Context, *Engine, *podspec.Desired) error{
 		"apply": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
-			_, err := e.Apply(ctx, d, Options{})
+			_, err := e.Pods.Apply(ctx, d, executor.Options{})
 			return err
 		},
 		"delete": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
-			_, err := e.Delete(ctx, model.RefOf(d.Pod), Options{})
+			_, err := e.Pods.Delete(ctx, model.RefOf(d.Pod), executor.Options{})
 			return err
 		},
 		"wait": func(ctx context.Context, e *Engine, d *podspec.Desired) error {
-			_, err := e.Wait(ctx, d, Ready, Options{})
+			_, err := e.Waiter.Wait(ctx, d, wait.Ready, executor.Options{})
 			return err
 		},
 	}
@@ -272,14 +275,14 @@ func lockers() map[string]func(context.Context, *Engine, *podspec.Desired) error
 // TestWaitOutlivesLostCalls: a step whose call the runtime did not answer, as it was
 // restarted, is tried again by a wait; one that is never answered ends it.
 func TestWaitOutlivesLostCalls(t *testing.T) {
-	for times, works := range map[int]bool{1: true, unansweredMax: false} {
+	for times, works := range map[int]bool{1: true, wait.UnansweredMax: false} {
 		f := newFaultLab(t, faultShape{})
 		for range times {
 			f.proxy.Disturb(runtimetest.Disturbance{Method: "RunPodSandbox", Fail: codes.Unavailable})
 		}
 		go f.letTimePass()
-		_, err := f.engine.Wait(t.Context(), f.load(faultShapes()["two containers"].after), Ready, Options{})
-		if blocked := (*BlockedError)(nil); (err == nil) != works || (!works && (!errors.As(err, &blocked) || strings.Count(err.Error(), "pod default/web") != 1)) {
+		_, err := f.engine.Waiter.Wait(t.Context(), f.load(faultShapes()["two containers"].after), wait.Ready, executor.Options{})
+		if blocked := (*wait.BlockedError)(nil); (err == nil) != works || (!works && (!errors.As(err, &blocked) || strings.Count(err.Error(), "pod default/web") != 1)) {
 			t.Errorf("%d calls were not answered: %v", times, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -112,10 +113,10 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 func (f *faultLab) deleteWithClaims(d *podspec.Desired) string {
 	f.t.Helper()
 	var warnings strings.Builder
-	outcome, err := f.engine.Delete(f.t.Context(), model.RefOf(d.Pod), Options{
+	outcome, err := f.engine.Pods.Delete(f.t.Context(), model.RefOf(d.Pod), executor.Options{
 		Options: plan.Options{RemoveVolumes: true},
-		Report: func(ev Event) {
-			if ev.Kind == Warning {
+		Report: func(ev executor.Event) {
+			if ev.Kind == executor.Warning {
 				warnings.WriteString(ev.Detail)
 			}
 		},

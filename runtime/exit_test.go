@@ -9,19 +9,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // unseen are cgroups whose processes cannot be seen.
-type unseen struct{ Cgroups }
+type unseen struct{ cgroup.Groups }
 
-func (unseen) Occupants([]string, string, int) (Occupants, bool) { return nil, false }
+func (unseen) Occupants([]string, string, int) (cgroup.Processes, bool) { return nil, false }
 
 // dying are cgroups of containers that have just ended.
-type dying struct{ Cgroups }
+type dying struct{ cgroup.Groups }
 
-func (dying) Occupants([]string, string, int) (Occupants, bool) { return ended{}, true }
+func (dying) Occupants([]string, string, int) (cgroup.Processes, bool) { return ended{}, true }
 
 type ended struct{}
 
@@ -57,7 +59,7 @@ func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 func TestReplacementWaitsForTheLastProcess(t *testing.T) {
 	f, edited := replacement(t)
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 100 * time.Millisecond, Fail: codes.Internal})
-	f.engine.Apply(t.Context(), f.load(edited), Options{}) //nolint:errcheck // its failure is another test's
+	f.engine.Pods.Apply(t.Context(), f.load(edited), executor.Options{}) //nolint:errcheck // its failure is another test's
 	if f.proxy.Count("StartContainer") > 0 {
 		t.Error("it was started while a process was left")
 	}
@@ -67,13 +69,13 @@ func TestReplacementWaitsForTheLastProcess(t *testing.T) {
 // runs although its processes are gone. The pass fails, and the next one stops it.
 func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
 	f, edited := replacement(t)
-	f.engine.cgroups = dying{f.engine.cgroups}
+	f.restart(f.engine.Client, func(s *Settings) { s.Cgroups = dying{s.Cgroups} })
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, Fail: codes.Internal})
-	outcome, err := f.engine.Apply(t.Context(), f.load(edited), Options{})
+	outcome, err := f.engine.Pods.Apply(t.Context(), f.load(edited), executor.Options{})
 	if err != nil || outcome.Err() == nil || f.proxy.Count("StartContainer") != 1 {
 		t.Fatalf("%v, %v, %d starts", err, outcome.Err(), f.proxy.Count("StartContainer"))
 	}
-	p, err := f.engine.Plan(t.Context(), f.load(edited), plan.Options{})
+	p, err := f.engine.Pods.Plan(t.Context(), f.load(edited), plan.Options{})
 	if err != nil || len(p.Steps) != 1 || p.Steps[0].Kind != plan.StopContainer || p.Steps[0].Reason != plan.Superseded {
 		t.Fatalf("%v, %+v", err, p.Steps)
 	}
@@ -86,7 +88,7 @@ func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
 // its end is what the runtime says.
 func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
 	f, edited := replacement(t)
-	f.engine.cgroups = unseen{f.engine.cgroups}
+	f.restart(f.engine.Client, func(s *Settings) { s.Cgroups = unseen{s.Cgroups} })
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, KillAfter: func() {
 		time.Sleep(50 * time.Millisecond)
 		if f.proxy.Count("StartContainer") > 0 {
@@ -100,8 +102,8 @@ func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
 // were told.
 func (f *faultLab) apply(t *testing.T, text string) (told []string) {
 	t.Helper()
-	outcome, err := f.engine.Apply(t.Context(), f.load(text), Options{Report: func(ev Event) {
-		if ev.Kind == StepDone {
+	outcome, err := f.engine.Pods.Apply(t.Context(), f.load(text), executor.Options{Report: func(ev executor.Event) {
+		if ev.Kind == executor.StepDone {
 			told = append(told, string(ev.Step.Kind))
 		}
 	}})

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -54,19 +56,19 @@ type faultLab struct {
 func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 	t.Helper()
 	l := newLab(t, "i:1", "i:2")
-	socket := l.engine.client.Endpoint.Socket()
+	socket := l.engine.Client.Endpoint.Socket()
 	front := filepath.Join(filepath.Dir(socket), "front.sock")
 	proxy, err := runtimetest.StartProxy(t.Context(), front, socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	client, err := Connect(Endpoint{Address: "unix://" + front, Origin: "test"}, "", time.Minute)
+	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + front, Origin: "test"}, "", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	l.engine = NewEngine(client, Settings{Layout: l.layout, Now: l.clock.Now, Cgroups: l.engine.cgroups})
+	l.restart(client, func(*Settings) {})
 	f := &faultLab{lab: l, proxy: proxy, shape: shape, timeout: time.Minute}
 	for name, runs := range shape.behave {
 		l.server.Behave(name, runs...)
@@ -96,7 +98,7 @@ func (f *faultLab) once(text string) (*plan.Plan, error) {
 	if text != "" {
 		return f.passIn(ctx, f.load(text))
 	}
-	outcome, err := f.engine.Delete(ctx, model.RefOf(f.load(f.shape.before).Pod), Options{})
+	outcome, err := f.engine.Pods.Delete(ctx, model.RefOf(f.load(f.shape.before).Pod), executor.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +108,11 @@ func (f *faultLab) once(text string) (*plan.Plan, error) {
 // impatient bounds calls, and a pass for those that have no bound of their own: a
 // hook runs for as long as it takes, and a pull for an hour.
 func (f *faultLab) impatient() {
-	f.engine.client.Timeout = 200 * time.Millisecond
+	f.engine.Client.Timeout = 200 * time.Millisecond
 	f.timeout = 2 * time.Second
 }
 
-func (f *faultLab) patient() { f.engine.client.Timeout, f.timeout = time.Minute, time.Minute }
+func (f *faultLab) patient() { f.engine.Client.Timeout, f.timeout = time.Minute, time.Minute }
 
 // end lets time pass until nothing happens by itself any more.
 func (f *faultLab) end(text string) error {
@@ -148,7 +150,7 @@ func (f *faultLab) state() string {
 		text = f.shape.before
 	}
 	d := f.load(text)
-	s, err := f.engine.observe(f.t.Context(), model.RefOf(d.Pod), d)
+	s, err := f.engine.Observer.Observe(f.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -306,7 +308,7 @@ func TestPostStartHookCutOff(t *testing.T) {
 		t.Errorf("the pass ended with %v", err)
 	}
 	f.patient()
-	p, err := f.engine.Plan(t.Context(), f.load(text), plan.Options{IgnoreBackoff: true})
+	p, err := f.engine.Pods.Plan(t.Context(), f.load(text), plan.Options{IgnoreBackoff: true})
 	if err != nil || !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer && s.Container == "a" }) {
 		t.Errorf("the container is not started again: %v %+v", err, p)
 	}
@@ -320,7 +322,7 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	d := f.load(text)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
-	if _, err := f.engine.Delete(ctx, model.RefOf(d.Pod), Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := f.engine.Pods.Delete(ctx, model.RefOf(d.Pod), executor.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the deletion ended with %v", err)
 	}
 	history, err := f.layout.Pod(d.Pod.UID).ReadHistory()
@@ -400,7 +402,7 @@ func checkFaultText(t *testing.T, name string, err error) {
 	if !strings.Contains(text, "default/web") {
 		t.Errorf("%s: the error does not name the pod: %s", name, text)
 	}
-	if step := (*StepError)(nil); errors.As(err, &step) && step.Step.Container != "" && !strings.Contains(text, "container "+step.Step.Container+": ") {
+	if step := (*executor.StepError)(nil); errors.As(err, &step) && step.Step.Container != "" && !strings.Contains(text, "container "+step.Step.Container+": ") {
 		t.Errorf("%s: the error does not name the container: %s", name, text)
 	}
 }

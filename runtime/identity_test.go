@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/remote"
 )
 
@@ -44,7 +47,7 @@ func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 			if len(l.server.Created().Containers) != 1 {
 				t.Errorf("containers were made: %v", l.server.Created())
 			}
-			if p, err := l.engine.Plan(t.Context(), web, plan.Options{}); err != nil || len(p.Steps) > 0 && !forget {
+			if p, err := l.engine.Pods.Plan(t.Context(), web, plan.Options{}); err != nil || len(p.Steps) > 0 && !forget {
 				t.Errorf("the pod itself: %v %v", p, err)
 			}
 		})
@@ -56,20 +59,20 @@ func (l *lab) refuses(t *testing.T, evil *podspec.Desired) {
 	t.Helper()
 	ref := model.RefOf(evil.Pod)
 	tries := map[string]func() error{
-		"plan":          func() error { _, err := l.engine.Plan(t.Context(), evil, plan.Options{}); return err },
-		"apply":         func() error { _, err := l.engine.Apply(t.Context(), evil, Options{}); return err },
-		"delete":        func() error { _, err := l.engine.Delete(t.Context(), ref, Options{}); return err },
-		"plan deletion": func() error { _, err := l.engine.PlanDeletion(t.Context(), ref, plan.Options{}); return err },
-		"get":           func() error { _, err := l.engine.Pods(t.Context(), []*podspec.Desired{evil}); return err },
-		"probe":         func() error { _, err := l.engine.Probe(t.Context(), evil, ProbeOptions{}); return err },
-		"snapshot":      func() error { _, err := l.engine.Snapshot(t.Context(), evil); return err },
-		"exec and logs": func() error { _, err := l.engine.listNewestFirst(t.Context(), ref); return err },
-		"port-forward":  func() error { return l.engine.PortForward(t.Context(), evil, &remote.Forwarding{}) },
-		"debug":         func() error { _, err := l.engine.WithDebug(t.Context(), evil); return err },
+		"plan":          func() error { _, err := l.engine.Pods.Plan(t.Context(), evil, plan.Options{}); return err },
+		"apply":         func() error { _, err := l.engine.Pods.Apply(t.Context(), evil, executor.Options{}); return err },
+		"delete":        func() error { _, err := l.engine.Pods.Delete(t.Context(), ref, executor.Options{}); return err },
+		"plan deletion": func() error { _, err := l.engine.Pods.PlanDeletion(t.Context(), ref, plan.Options{}); return err },
+		"get":           func() error { _, err := l.engine.Lister.List(t.Context(), []*podspec.Desired{evil}); return err },
+		"probe":         func() error { _, err := l.engine.Prober.Probe(t.Context(), evil, probe.Options{}); return err },
+		"snapshot":      func() error { _, err := l.engine.Observer.Snapshot(t.Context(), evil); return err },
+		"exec and logs": func() error { _, err := l.engine.Observer.ListNewestFirst(t.Context(), ref); return err },
+		"port-forward":  func() error { return l.engine.Sessions.PortForward(t.Context(), evil, &remote.Forwarding{}) },
+		"debug":         func() error { _, err := l.engine.Sessions.WithDebug(t.Context(), evil); return err },
 	}
 	for name, try := range tries {
 		err := try()
-		taken := (*UIDTakenError)(nil)
+		taken := (*observe.UIDTakenError)(nil)
 		if !errors.As(err, &taken) || !strings.Contains(err.Error(), "which is that of pod default/web") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
 )
 
 // TestLiveKubeletKeepsPassesFromChanging: beside a kubelet nothing is started and nothing
@@ -16,11 +18,13 @@ import (
 func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(tripPod("web"))
-	f.engine.kubelet = func() error { return &LiveKubeletError{machine.Kubelet{Process: "kubelet", PID: 42}} }
-	refused := func(want bool, opts Options) {
+	f.restart(f.engine.Client, func(s *Settings) {
+		s.Kubelet = func() error { return &observe.LiveKubeletError{machine.Kubelet{Process: "kubelet", PID: 42}} }
+	})
+	refused := func(want bool, opts executor.Options) {
 		t.Helper()
-		_, err := f.engine.Apply(t.Context(), d, opts)
-		live := (*LiveKubeletError)(nil)
+		_, err := f.engine.Pods.Apply(t.Context(), d, opts)
+		live := (*observe.LiveKubeletError)(nil)
 		if errors.As(err, &live) != want || (!want && err != nil) {
 			t.Errorf("error %v, want a refusal: %v", err, want)
 		}
@@ -29,16 +33,16 @@ func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 		}
 	}
 	f.proxy.Reset()
-	refused(true, Options{})
+	refused(true, executor.Options{})
 	if calls := f.proxy.Calls(); slices.Contains(calls, "RunPodSandbox") {
 		t.Errorf("a refused pass made the calls %v", calls)
 	}
 	if journal, err := f.layout.Pod(d.Pod.UID).ReadJournal(); err != nil || journal.Applied != nil {
 		t.Errorf("a refused pass wrote down that it was applied: %v", err)
 	}
-	refused(false, Options{AllowKubelet: true})
-	refused(false, Options{})
-	if _, err := f.engine.Delete(t.Context(), model.RefOf(d.Pod), Options{}); err != nil {
+	refused(false, executor.Options{AllowKubelet: true})
+	refused(false, executor.Options{})
+	if _, err := f.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{}); err != nil {
 		t.Error(err)
 	}
 }

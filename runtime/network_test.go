@@ -23,7 +23,7 @@ func TestANetworkThatIsNotReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFaultLab(t, faultShape{})
 			f.server.SetNetwork("no CNI configuration")
-			p, err := f.engine.Plan(t.Context(), f.load(test.manifest), plan.Options{})
+			p, err := f.engine.Pods.Plan(t.Context(), f.load(test.manifest), plan.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -48,8 +49,7 @@ func TestACrashLoopKeepsTwoLogs(t *testing.T) {
 	for name, rules := range map[string]string{"one container": "", "all containers": "restartPolicy: Never, " + rules} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaultLab(t, faultShape{})
-			f.layout.ContainerLogRoot = filepath.Join(filepath.Dir(f.layout.LogRoot), "links")
-			f.engine = NewEngine(f.engine.client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
+			f.restart(f.engine.Client, func(s *Settings) { s.Layout.ContainerLogRoot = filepath.Join(filepath.Dir(f.layout.LogRoot), "links") })
 			f.server.Behave("a", slices.Repeat([]runtimetest.Behaviour{{After: time.Second, ExitCode: 1}}, 9)...)
 			text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1'}]\n", rules)
 			for range 60 {
@@ -75,8 +75,8 @@ func TestPruneRotatesFullLogs(t *testing.T) {
 	if err := os.Truncate(path, 10<<20); err != nil {
 		t.Fatal(err)
 	}
-	found, err := f.engine.Garbage(t.Context())
-	if err != nil || len(found) != 1 || found[0].Kind != GarbageFullLog || found[0].Name != "a" || found[0].Path != path {
+	found, err := f.engine.Garbage.List(t.Context())
+	if err != nil || len(found) != 1 || found[0].Kind != gc.GarbageFullLog || found[0].Name != "a" || found[0].Path != path {
 		t.Fatalf("%+v %v", found, err)
 	}
 	if logs, _ := f.logNames("a"); len(logs) != 1 {
@@ -88,19 +88,19 @@ func TestPruneRotatesFullLogs(t *testing.T) {
 	}
 	busy, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := f.engine.RemoveGarbage(busy, found[0]); err == nil || f.proxy.Count("ReopenContainerLog") > 0 {
+	if err := f.engine.Garbage.Remove(busy, found[0]); err == nil || f.proxy.Count("ReopenContainerLog") > 0 {
 		t.Errorf("it was rotated while others work on the pod: %v", err)
 	}
-	if err := errors.Join(lock.Unlock(), f.engine.RemoveGarbage(t.Context(), found[0])); err != nil {
+	if err := errors.Join(lock.Unlock(), f.engine.Garbage.Remove(t.Context(), found[0])); err != nil {
 		t.Fatal(err)
 	}
 	if logs, _ := f.logNames("a"); len(logs) != 2 || f.proxy.Count("ReopenContainerLog") != 1 {
 		t.Errorf("the logs are %v", logs)
 	}
-	if err := f.engine.RemoveGarbage(t.Context(), found[0]); !errors.Is(err, ErrNeeded) {
+	if err := f.engine.Garbage.Remove(t.Context(), found[0]); !errors.Is(err, gc.ErrNeeded) {
 		t.Errorf("the second time: %v", err)
 	}
-	if again, err := f.engine.Garbage(t.Context()); err != nil || len(again) > 0 {
+	if again, err := f.engine.Garbage.List(t.Context()); err != nil || len(again) > 0 {
 		t.Errorf("%+v %v", again, err)
 	}
 }

@@ -23,7 +23,7 @@ func TestPortsOfTheNode(t *testing.T) {
 	onNode := strings.Replace(faultShapes()["two containers"].after, "spec:\n", "spec:\n  hostNetwork: true\n", 1)
 	for before, held := range map[string]bool{"": true, onNode: false} {
 		f := newFaultLab(t, faultShape{before: before})
-		p, err := f.engine.Plan(t.Context(), f.load(published), plan.Options{})
+		p, err := f.engine.Pods.Plan(t.Context(), f.load(published), plan.Options{})
 		if err != nil || (len(p.Holds) > 0) != held {
 			t.Errorf("after %q: %v %+v", before, err, p.Holds)
 		}

@@ -10,9 +10,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 const probedPod = `apiVersion: v1
@@ -49,23 +52,23 @@ func newProbeLab(t *testing.T, kind model.ProbeType, threshold string) *probeLab
 // round is a process that asks the probe, and has not written down what it was told.
 type round struct {
 	seen    *snapshot.Pod
-	reports []ProbeReport
+	reports []probe.Report
 }
 
 func (l *probeLab) ask(fails bool) *round {
 	l.t.Helper()
-	seen, err := l.engine.observe(l.t.Context(), model.RefOf(l.desired.Pod), l.desired)
+	seen, err := l.engine.Observer.Observe(l.t.Context(), model.RefOf(l.desired.Pod), l.desired)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.fails = fails
-	return &round{seen, l.engine.ask(l.t.Context(), l.desired, seen, ProbeOptions{})}
+	return &round{seen, l.engine.Prober.Ask(l.t.Context(), l.desired, seen, probe.Options{})}
 }
 
 // keep writes down what a round was told, and returns the record that there is then.
 func (l *probeLab) keep(r *round) model.ProbeRecord {
 	l.t.Helper()
-	if err := l.engine.record(l.t.Context(), model.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
+	if err := l.engine.Prober.Record(l.t.Context(), model.RefOf(l.desired.Pod), r.seen, r.reports); err != nil {
 		l.t.Fatal(err)
 	}
 	record := l.records()[r.reports[0].ContainerID][l.kind]
@@ -75,7 +78,7 @@ func (l *probeLab) keep(r *round) model.ProbeRecord {
 	return record
 }
 
-func (l *probeLab) records() ProbeMemory {
+func (l *probeLab) records() probe.Memory {
 	l.t.Helper()
 	j, err := l.layout.Pod(l.desired.Pod.UID).ReadJournal()
 	if err != nil {
@@ -98,7 +101,7 @@ func TestSlowProbesTakeNothingBack(t *testing.T) {
 			if record := l.keep(slow); record.Result != model.ProbeSuccess || record.Message != "" || slow.reports[0].Counted {
 				t.Errorf("the slow one made it %+v", record)
 			}
-			p, err := l.engine.Plan(t.Context(), l.desired, plan.Options{})
+			p, err := l.engine.Pods.Plan(t.Context(), l.desired, plan.Options{})
 			if err != nil || len(p.Steps) > 0 {
 				t.Errorf("planned %+v, %v", p.Steps, err)
 			}
@@ -166,7 +169,7 @@ func TestSlowProbesForgetNoOther(t *testing.T) {
 	if record := l.records()[quick.reports[0].ContainerID][model.Readiness]; record.Result != model.ProbeSuccess {
 		t.Errorf("of the newer container is left: %+v", record)
 	}
-	if _, err := l.engine.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: old}); err != nil {
+	if _, err := l.engine.Client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: old}); err != nil {
 		t.Fatal(err)
 	}
 	l.keep(l.ask(false))
@@ -179,11 +182,11 @@ func TestSlowProbesForgetNoOther(t *testing.T) {
 // what is written down.
 func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "3")
-	memory := ProbeMemory{}
-	round := func() ProbeReport {
+	memory := probe.Memory{}
+	round := func() probe.Report {
 		l.t.Helper()
 		l.fails = true
-		reports, err := l.engine.Probe(t.Context(), l.desired, ProbeOptions{Memory: memory})
+		reports, err := l.engine.Prober.Probe(t.Context(), l.desired, probe.Options{Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +204,7 @@ func TestMemoryOfRoundsLearnsFromOthers(t *testing.T) {
 
 func (l *probeLab) plan() *plan.Plan {
 	l.t.Helper()
-	p, err := l.engine.Plan(l.t.Context(), l.desired, plan.Options{})
+	p, err := l.engine.Pods.Plan(l.t.Context(), l.desired, plan.Options{})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -231,8 +234,8 @@ func TestTimeoutTellsWhatProbesSaid(t *testing.T) {
 	l.fails = true
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	_, err := l.engine.Wait(ctx, l.desired, Ready, Options{})
-	if timeout := (*TimeoutError)(nil); !errors.As(err, &timeout) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: no") {
+	_, err := l.engine.Waiter.Wait(ctx, l.desired, wait.Ready, executor.Options{})
+	if timeout := (*wait.TimeoutError)(nil); !errors.As(err, &timeout) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: no") {
 		t.Errorf("%v", err)
 	}
 }

@@ -22,8 +22,11 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -55,7 +58,7 @@ func (m *memoryCgroups) Remove(name string) error {
 	return nil
 }
 
-func (m *memoryCgroups) Occupants(_ []string, id string, _ int) (Occupants, bool) {
+func (m *memoryCgroups) Occupants(_ []string, id string, _ int) (cgroup.Processes, bool) {
 	return memoryOccupants{m.server, id}, true
 }
 
@@ -74,30 +77,30 @@ type lab struct {
 	clock  *runtimetest.Clock
 	engine *Engine
 	layout state.Layout
+	// settings are the engine's.
+	settings Settings
+}
+
+// restart makes a new engine on a connection with other settings.
+func (l *lab) restart(client *cri.Client, change func(*Settings)) *Engine {
+	change(&l.settings)
+	l.layout = l.settings.Layout
+	l.engine = NewEngine(client, l.settings)
+	return l.engine
 }
 
 func newLab(t *testing.T, images ...string) *lab {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	clock := runtimetest.NewClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
-	socket := filepath.Join(dir, "cri.sock")
-	server, err := runtimetest.NewServer(t.Context(), socket, clock, images...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	client, err := Connect(Endpoint{Address: "unix://" + socket, Origin: "test"}, "", time.Minute)
+	server, clock, endpoint := runtimetest.Start(t, images...)
+	client, err := cri.Connect(cri.Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	dir := filepath.Dir(strings.TrimPrefix(endpoint, "unix://"))
 	layout := state.Layout{Root: filepath.Join(dir, "state"), LogRoot: filepath.Join(dir, "logs")}
-	engine := NewEngine(client, Settings{Layout: layout, Now: clock.Now, Cgroups: &memoryCgroups{names: map[string]bool{}, server: server}})
-	return &lab{t: t, server: server, clock: clock, engine: engine, layout: layout}
+	settings := Settings{Layout: layout, Now: clock.Now, Cgroups: &memoryCgroups{names: map[string]bool{}, server: server}}
+	return &lab{t: t, server: server, clock: clock, engine: NewEngine(client, settings), layout: layout, settings: settings}
 }
 
 // manifest loads a pod.
@@ -118,10 +121,10 @@ func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
 func (l *lab) pass(d *podspec.Desired) (*plan.Plan, error) { return l.passIn(l.t.Context(), d) }
 
 func (l *lab) passIn(ctx context.Context, d *podspec.Desired) (*plan.Plan, error) {
-	if _, err := l.engine.Probe(ctx, d, ProbeOptions{Due: true}); err != nil {
+	if _, err := l.engine.Prober.Probe(ctx, d, probe.Options{Due: true}); err != nil {
 		return nil, err
 	}
-	outcome, err := l.engine.Apply(ctx, d, Options{})
+	outcome, err := l.engine.Pods.Apply(ctx, d, executor.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +301,7 @@ func (x *trial) edit() {
 // check makes the plan of this moment and holds it to what every plan keeps.
 func (x *trial) check(d *podspec.Desired) {
 	x.t.Helper()
-	s, err := x.engine.observe(x.t.Context(), model.RefOf(d.Pod), d)
+	s, err := x.engine.Observer.Observe(x.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		if status.Code(errors.Unwrap(err)) == codes.Unknown || strings.Contains(err.Error(), "on demand") {
 			return
@@ -505,7 +508,7 @@ func TestRandomPodsBecomeComplete(t *testing.T) {
 func (x *trial) checkOnce() {
 	x.t.Helper()
 	d := x.manifest(x.pod)
-	s, err := x.engine.observe(x.t.Context(), model.RefOf(d.Pod), d)
+	s, err := x.engine.Observer.Observe(x.t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ spec:
 // inFewWords are the pod's phase and, by container, state, restart count and last end.
 func (f *faultLab) inFewWords(text string) []string {
 	f.t.Helper()
-	pods, err := f.engine.Pods(f.t.Context(), []*podspec.Desired{f.load(text)})
+	pods, err := f.engine.Lister.List(f.t.Context(), []*podspec.Desired{f.load(text)})
 	if err != nil {
 		f.t.Fatal(err)
 	}

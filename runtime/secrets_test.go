@@ -11,7 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -62,21 +64,21 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, "i:1")
 			first, second := loadText(t, strings.Replace(repeated, "SECRET", before, 1)), loadText(t, strings.Replace(repeated, "SECRET", after, 1))
-			if _, err := l.engine.Apply(t.Context(), first, Options{}); err != nil {
+			if _, err := l.engine.Pods.Apply(t.Context(), first, executor.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			disturb(l)
 			l.clock.Advance(10 * time.Second)
 			var told strings.Builder
 			for range 2 {
-				reports, err := l.engine.Probe(t.Context(), second, ProbeOptions{})
+				reports, err := l.engine.Prober.Probe(t.Context(), second, probe.Options{})
 				fmt.Fprintf(&told, "%+v %v\n", reports, err)
-				outcome, err := l.engine.Apply(t.Context(), second, Options{Report: func(ev Event) { fmt.Fprintf(&told, "%+v %+v\n", ev, ev.Step) }})
+				outcome, err := l.engine.Pods.Apply(t.Context(), second, executor.Options{Report: func(ev executor.Event) { fmt.Fprintf(&told, "%+v %+v\n", ev, ev.Step) }})
 				fmt.Fprintf(&told, "%v\n", err)
 				if err == nil {
 					fmt.Fprintf(&told, "%v %+v\n", outcome.Err(), outcome.Plan)
 				}
-				p, err := l.engine.Plan(t.Context(), second, plan.Options{})
+				p, err := l.engine.Pods.Plan(t.Context(), second, plan.Options{})
 				fmt.Fprintf(&told, "%+v %v\n", p, err)
 			}
 			pod := l.layout.Pod(second.Pod.UID)

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -20,7 +22,7 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: text})
 	d := f.load(text)
 	debug := &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "look", Image: "i:1", ImagePullPolicy: v1.PullIfNotPresent}}
-	if outcome, err := f.engine.Debug(t.Context(), d, debug, Options{}); err != nil || outcome.Err() != nil {
+	if outcome, err := f.engine.Pods.Debug(t.Context(), d, debug, executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome)
 	}
 	journal, err := f.layout.Pod(d.Pod.UID).ReadJournal()
@@ -31,15 +33,15 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	if err = f.layout.Pod(d.Pod.UID).WriteJournal(journal); err != nil {
 		t.Fatal(err)
 	}
-	live, err := f.engine.Pods(t.Context(), []*podspec.Desired{d})
+	live, err := f.engine.Lister.List(t.Context(), []*podspec.Desired{d})
 	if err != nil || len(live[0].Status.EphemeralContainerStatuses) != 1 || *live[0].DeletionGracePeriodSeconds != 7 {
 		t.Fatalf("%v %+v", err, live)
 	}
-	s, err := f.engine.Snapshot(t.Context(), d)
+	s, err := f.engine.Observer.Snapshot(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := snapshot.Recording{s}.Pods(t.Context(), []*podspec.Desired{d})
+	recorded, err := snapshot.Recording{s}.List(t.Context(), []*podspec.Desired{d})
 	if diff := cmp.Diff(live, recorded); diff != "" || err != nil {
 		t.Errorf("%v (-live +recorded)\n%s", err, diff)
 	}
@@ -55,7 +57,7 @@ func TestTwoRotationsInASecond(t *testing.T) {
 		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.engine.rotate(t.Context(), &runLog{ref, "a", 0, id}); err != nil {
+		if err := f.engine.Garbage.Rotate(t.Context(), &gc.RunLog{ref, "a", 0, id}); err != nil {
 			t.Fatal(err)
 		}
 	}

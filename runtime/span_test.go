@@ -6,7 +6,8 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"google.golang.org/grpc/metadata"
+
+	"github.com/podctl/podctl/runtime/executor"
 )
 
 // TestSpansOfAPass: below the span of the caller there is one for the pass, below that
@@ -16,7 +17,7 @@ func TestSpansOfAPass(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	ctx, root := trace.NewTracerProvider(trace.WithSpanProcessor(recorder)).Tracer("test").Start(t.Context(), "root")
 	desired := (&faultLab{lab: l}).load("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1'}]}\n")
-	if _, err := l.engine.Apply(ctx, desired, Options{}); err != nil {
+	if _, err := l.engine.Pods.Apply(ctx, desired, executor.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	root.End()
@@ -33,18 +34,5 @@ func TestSpansOfAPass(t *testing.T) {
 		if !strings.Contains(all, want) {
 			t.Errorf("there is no span %s among %s", want, all)
 		}
-	}
-}
-
-// TestPropagation: the runtime is told the span of a call, and nothing without one.
-func TestPropagation(t *testing.T) {
-	if _, told := metadata.FromOutgoingContext(propagate(t.Context())); told {
-		t.Error("without a span the runtime is told something")
-	}
-	ctx, span := trace.NewTracerProvider().Tracer("test").Start(t.Context(), "call")
-	sent, _ := metadata.FromOutgoingContext(propagate(ctx))
-	want := "00-" + span.SpanContext().TraceID().String() + "-" + span.SpanContext().SpanID().String() + "-01"
-	if got := sent.Get("traceparent"); len(got) != 1 || got[0] != want {
-		t.Errorf("traceparent is %v, want %s", got, want)
 	}
 }

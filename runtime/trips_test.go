@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -55,9 +56,9 @@ func tripPod(name string) string {
 // of a new process.
 func (f *faultLab) tripsOfPlan(t *testing.T, name string) map[string]int {
 	t.Helper()
-	engine := NewEngine(f.engine.client, Settings{Layout: f.layout, Now: f.clock.Now, Cgroups: f.engine.cgroups})
+	engine := NewEngine(f.engine.Client, f.settings)
 	f.proxy.Reset()
-	if _, err := engine.Plan(t.Context(), f.load(tripPod(name)), plan.Options{}); err != nil {
+	if _, err := engine.Pods.Plan(t.Context(), f.load(tripPod(name)), plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	counts := map[string]int{}
@@ -72,7 +73,7 @@ func TestRoundTripsOfManyPods(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	var pods []*podspec.Desired
 	var single []*v1.Pod
-	for i := range manyPods + 3 {
+	for i := range observe.ManyPods + 3 {
 		text := tripPod(fmt.Sprintf("web%d", i))
 		if err := f.converge(text); err != nil {
 			t.Fatal(err)
@@ -80,14 +81,14 @@ func TestRoundTripsOfManyPods(t *testing.T) {
 		pods = append(pods, f.load(text))
 	}
 	for _, d := range pods {
-		one, err := f.engine.Pods(t.Context(), []*podspec.Desired{d})
+		one, err := f.engine.Lister.List(t.Context(), []*podspec.Desired{d})
 		if err != nil {
 			t.Fatal(err)
 		}
 		single = append(single, one...)
 	}
 	f.proxy.Reset()
-	all, err := f.engine.Pods(t.Context(), pods)
+	all, err := f.engine.Lister.List(t.Context(), pods)
 	if err != nil {
 		t.Fatal(err)
 	}

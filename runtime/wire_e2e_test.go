@@ -20,7 +20,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -62,12 +62,12 @@ func TestAppliedPodsSendTheKubeletsMessages(t *testing.T) {
 func (r *wireRow) compare(t *testing.T) {
 	t.Helper()
 	l := newLab(t, imagesOf(r.Manifest)...)
-	l.engine.nodeOnce.Do(func() { l.engine.nodeFacts = recordedNode() })
+	l.restart(l.engine.Client, func(s *Settings) { s.Machine = recordedNode })
 	d := l.manifest(r.Manifest)
 	shareHostPaths(t, d.Pod)
 	l.complete(d)
 	t.Cleanup(func() {
-		if _, err := l.engine.Delete(context.Background(), model.RefOf(d.Pod), Options{}); err != nil {
+		if _, err := l.engine.Pods.Delete(context.Background(), model.RefOf(d.Pod), executor.Options{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -96,10 +96,10 @@ func (r *wireRow) compare(t *testing.T) {
 }
 
 func imagesOf(pod *v1.Pod) []string {
-	images := podspec.ImageNames(pod)
-	for i, name := range images {
-		if tagged, err := image.WithTag(name); err == nil {
-			images[i] = tagged
+	names := podspec.ImageNames(pod)
+	for i, name := range names {
+		if tagged, err := images.WithTag(name); err == nil {
+			names[i] = tagged
 		}
 	}
 	return images

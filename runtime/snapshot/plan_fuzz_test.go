@@ -57,7 +57,7 @@ func planTwice(t *testing.T, r Recording, d *podspec.Desired) {
 	if err = errors.Join(err, firstErr, secondErr); err != nil || !bytes.Equal(first, second) {
 		t.Errorf("the same input gave another plan: %v\n%s\n%s", err, first, second)
 	}
-	pods, err := r.Pods(t.Context(), []*podspec.Desired{d})
+	pods, err := r.List(t.Context(), []*podspec.Desired{d})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/image"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -143,8 +143,8 @@ func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 // tag nor digest is asked for by the tag latest, and is never a name that a
 // runtime gives.
 func (i *Image) names(reference string) bool {
-	tagged, err := image.WithTag(reference)
-	return err == nil && (i.ID == reference || i.Reference == tagged || image.SameReference(i.Reference, tagged))
+	tagged, err := images.WithTag(reference)
+	return err == nil && (i.ID == reference || i.Reference == tagged || images.SameReference(i.Reference, tagged))
 }
 
 // Observed is the image in the planner's words.

@@ -26,8 +26,8 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 	return plan.Make(s.Input(ref, desired, opts)), nil
 }
 
-// Pods gives pods the status they had when their snapshots were taken.
-func (r Recording) Pods(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+// List gives pods the status they had when their snapshots were taken.
+func (r Recording) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	found := make([]*v1.Pod, 0, len(pods))
 	for _, d := range pods {
 		ref := model.RefOf(d.Pod)

@@ -54,7 +54,7 @@ func shown(t *testing.T, manifest, observed string) *v1.PodStatus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := recording.Pods(t.Context(), m.Pods)
+	pods, err := recording.List(t.Context(), m.Pods)
 	if err != nil {
 		t.Fatal(err)
 	}

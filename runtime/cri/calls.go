@@ -1,0 +1,153 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/node"
+)
+
+// maxCalls bounds the calls that one look at many things makes at the same time.
+const MaxCalls = 8
+
+// removeRecord removes a container, and waits for one that is still starting, or being
+// removed. One that is not there is no error.
+func (c *Client) RemoveRecord(ctx context.Context, id string) error {
+	for {
+		_, err := c.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+		socket := c.Endpoint.Socket()
+		switch {
+		case err == nil:
+			return nil
+		case IsNotFound(err):
+			return c.stillListed(ctx, id, err)
+		case node.IsStuckTask(err) && socket != "":
+			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
+				return errors.Join(err, killErr)
+			}
+		case !node.IsBusy(err):
+			return err
+		}
+		if Sleep(ctx, busyPause) != nil {
+			return err
+		}
+	}
+}
+
+// stillListed judges a removal that failed as something was not found: what the runtime
+// lists on, containers of its own behind it may have lost, and then it removes nothing.
+func (c *Client) stillListed(ctx context.Context, id string, notFound error) error {
+	containers, err := c.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
+	if err != nil {
+		return err
+	}
+	sandboxes, err := c.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{Id: id}})
+	if err != nil || len(containers.GetContainers())+len(sandboxes.GetItems()) == 0 {
+		return err
+	}
+	return fmt.Errorf("the runtime has lost what is behind a record, and keeps that; once it is restarted this works: %w", notFound)
+}
+
+// stopPodSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
+// again, as the CRI allows: only then are its network and its mounts cleared up.
+func (c *Client) StopSandbox(ctx context.Context, id string) error {
+	busy, cancel := context.WithTimeout(ctx, BusyTimeout)
+	defer cancel()
+	for {
+		_, err := c.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+		if !node.IsBusy(err) || Sleep(busy, busyPause) != nil {
+			return IgnoreNotFound(err)
+		}
+	}
+}
+
+// removePodSandbox removes a sandbox. One that is not there is no error.
+func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
+	_, err := c.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+	if IsNotFound(err) {
+		return c.stillListed(ctx, id, err)
+	}
+	return err
+}
+
+// RunCommand runs a command in a container and returns what it printed and its exit code. The
+// timeout is in whole seconds; none means as long as it takes.
+func (c *Client) RunCommand(ctx context.Context, id string, command []string, timeout time.Duration) (*runtimeapi.ExecSyncResponse, error) {
+	return c.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second)})
+}
+
+// processOf asks the runtime for the number of a container's first process. The CRI
+// has it among the details that each runtime tells in its own way; containerd and
+// CRI-O agree on this one.
+func (c *Client) Process(ctx context.Context, id string) (int, error) {
+	reply, err := c.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	if err != nil {
+		return 0, err
+	}
+	var info struct {
+		PID int `json:"pid"`
+	}
+	if err := json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil || info.PID == 0 {
+		return 0, fmt.Errorf("the runtime at %s does not tell which process container %s is", c.Endpoint, id)
+	}
+	return info.PID, nil
+}
+
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// doing says what was done when an error came.
+func Wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// ignoreNotFound takes what vanished between a list and a status as gone.
+func IgnoreNotFound(err error) error {
+	if IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Patiently asks again, for a minute, when the runtime does not answer: it may be restarted
+// while somebody follows a log or watches probes.
+func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
+	for began := time.Now(); ; {
+		err := ask()
+		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Now().Sub(began) > RetryTime {
+			return err
+		}
+		if Sleep(ctx, RetryPause) != nil {
+			return err
+		}
+	}
+}
+
+// A start that was cut off keeps its container busy for some seconds: containerd
+// cleans up after it and refuses to remove it meanwhile.
+const (
+	BusyTimeout = 15 * time.Second
+	busyPause   = 100 * time.Millisecond
+)
+
+// A runtime that is restarted is waited for: how long, and how often it is asked.
+const (
+	RetryTime  = time.Minute
+	RetryPause = 500 * time.Millisecond
+)

@@ -1,0 +1,305 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// The connection's limits are the kubelet's (cri-client: maxMsgSize,
+// connectionBackoff).
+const (
+	maxMessageSize    = 16 << 20
+	connectBackoffMin = 100 * time.Millisecond
+	connectBackoffMax = 3 * time.Second
+	connectTimeout    = 5 * time.Second
+	// deadlineSlack is how much earlier than podctl the runtime may find that the time
+	// of a call is over.
+	deadlineSlack = 50 * time.Millisecond
+)
+
+// DefaultRequestTimeout bounds one CRI call that does not itself wait for
+// something (kubelet: runtimeRequestTimeout).
+const DefaultRequestTimeout = 2 * time.Minute
+
+// Client talks to one container runtime over one connection, to its runtime
+// service and its image service.
+type Client struct {
+	runtimeapi.RuntimeServiceClient
+	Images runtimeapi.ImageServiceClient
+
+	Endpoint Endpoint
+	// Timeout bounds every call that does not itself wait for a container.
+	Timeout time.Duration
+	// Log is told of every call, and never of what is in it; nil tells nobody. It is
+	// set before the first call.
+	Log    *slog.Logger
+	conn   *grpc.ClientConn
+	images *grpc.ClientConn
+	// imageEndpoint is where the image service listens.
+	ImageEndpoint Endpoint
+}
+
+// Connect prepares the connection; nothing is sent before the first call. The
+// image service may live elsewhere; empty means the same endpoint.
+func Connect(endpoint Endpoint, imageEndpoint string, timeout time.Duration) (*Client, error) {
+	if err := checkSocket(endpoint); err != nil {
+		return nil, err
+	}
+	c := &Client{Endpoint: endpoint, Timeout: timeout, ImageEndpoint: endpoint}
+	conn, err := c.dial(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	c.conn, c.images = conn, conn
+	if imageEndpoint != "" {
+		c.ImageEndpoint = Endpoint{Address: normalAddress(imageEndpoint), Origin: "--image-endpoint"}
+		if err = checkSocket(c.ImageEndpoint); err == nil {
+			c.images, err = c.dial(c.ImageEndpoint)
+		}
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	c.RuntimeServiceClient = runtimeapi.NewRuntimeServiceClient(c.conn)
+	c.Images = runtimeapi.NewImageServiceClient(c.images)
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	if c.images != c.conn {
+		return errors.Join(c.conn.Close(), c.images.Close())
+	}
+	return c.conn.Close()
+}
+
+// connection is the client as it talks to one of its endpoints.
+type connection struct {
+	*Client
+	endpoint Endpoint
+}
+
+func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(endpoint.Address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: connectBackoffMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: connectBackoffMax},
+			MinConnectTimeout: connectTimeout,
+		}),
+		grpc.WithUnaryInterceptor(connection{c, endpoint}.intercept),
+		grpc.WithStreamInterceptor(c.logStream),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", endpoint, err)
+	}
+	return conn, nil
+}
+
+// intercept gives every call a deadline and turns the runtime's silence into
+// words.
+//
+//nolint:revive // the signature is grpc's
+func (c connection) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	timeout := c.Timeout + c.waitsFor(req)
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	bounded, end := StartSpan(bounded, path.Base(method))
+	begun := time.Now()
+	err := invoke(propagate(bounded), method, req, reply, conn, opts...)
+	end(err)
+	c.logCall(ctx, method, time.Since(begun), err)
+	switch {
+	case err == nil:
+		return nil
+	case timeIsOver(ctx, err):
+		return givenUp(context.Cause(ctx), c.endpoint)
+	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
+		return &UnavailableError{
+			Endpoint: c.endpoint, Err: err,
+			Reason: fmt.Sprintf("gave no answer within %s (--request-timeout)", timeout),
+		}
+	case status.Code(err) == codes.Unavailable:
+		return &UnavailableError{Endpoint: c.endpoint, Err: err, Reason: "does not answer; is it running?"}
+	case strings.Contains(err.Error(), "server is not initialized yet"):
+		// What containerd answers to every call until it has read what it runs.
+		return &UnavailableError{Endpoint: c.endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}
+	}
+	return &callError{err: err}
+}
+
+// brokenOff tells that a call ended as its time was over, and that the other side was
+// the first to notice.
+func brokenOff(err error, deadline time.Time) bool {
+	code := status.Code(err)
+	return (code == codes.Canceled || code == codes.DeadlineExceeded) && time.Until(deadline) < deadlineSlack
+}
+
+// timeIsOver tells that the caller gave up, or that his time, of which the other side
+// knows as well, is over in the next moment.
+func timeIsOver(ctx context.Context, err error) bool {
+	if deadline, ok := ctx.Deadline(); ok && brokenOff(err, deadline) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
+// givenUpError is the end of the caller's time while a runtime is asked.
+type givenUpError struct {
+	endpoint Endpoint
+	cause    error
+}
+
+// Error names the runtime, which may be what took the time.
+func (e *givenUpError) Error() string {
+	return fmt.Sprintf("%v, in a call to the container runtime at %s", e.cause, e.endpoint)
+}
+
+// Unwrap returns the cause.
+func (e *givenUpError) Unwrap() error { return e.cause }
+
+// givenUp is the error of a call that the caller did not let come to its end. Somebody who
+// interrupts it knows why.
+func givenUp(cause error, endpoint Endpoint) error {
+	if errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return &givenUpError{endpoint: endpoint, cause: cause}
+}
+
+// logCall notes a call. Requests and replies are left out: they hold the values of
+// Secrets.
+func (c *Client) logCall(ctx context.Context, method string, took time.Duration, err error) {
+	if c.Log != nil {
+		c.Log.LogAttrs(ctx, slog.LevelDebug, "CRI call",
+			slog.String("method", path.Base(method)), slog.Duration("duration", took), slog.String("code", status.Code(err).String()))
+	}
+}
+
+// logStream notes that a stream was opened.
+//
+//nolint:revive // the signature is grpc's
+func (c *Client) logStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	begun := time.Now()
+	stream, err := streamer(ctx, desc, conn, method, opts...)
+	c.logCall(ctx, method, time.Since(begun), err)
+	return stream, err
+}
+
+// callError is what the runtime said, in its own words: the transport's "rpc error:
+// code = …" tells a user nothing. A code that says more than the words is put into
+// words as well.
+type callError struct{ err error }
+
+func (e *callError) Error() string {
+	said, _ := status.FromError(e.err)
+	if meaning := meanings()[said.Code()]; meaning != "" {
+		return meaning + ": " + said.Message()
+	}
+	return said.Message()
+}
+
+// meanings are what codes say that a runtime's own words leave out.
+func meanings() map[codes.Code]string {
+	return map[codes.Code]string{
+		codes.DeadlineExceeded:  "the runtime ran out of its own time",
+		codes.Canceled:          "the runtime broke it off",
+		codes.ResourceExhausted: "the runtime lacks the means for it",
+		codes.Internal:          "the runtime failed",
+	}
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+// waitsFor is how long a call may wait for something that is not the runtime:
+// a container to end, a command to run, a network to be set up (kubelet: twice the
+// timeout for a sandbox).
+func (c *Client) waitsFor(req any) time.Duration {
+	switch req := req.(type) {
+	case *runtimeapi.StopContainerRequest:
+		return model.Seconds(req.GetTimeout())
+	case *runtimeapi.ExecSyncRequest:
+		if req.GetTimeout() == 0 {
+			return 24 * time.Hour
+		}
+		return model.Seconds(req.GetTimeout())
+	case *runtimeapi.RunPodSandboxRequest:
+		return c.Timeout
+	case *runtimeapi.PullImageRequest:
+		return time.Hour
+	}
+	return 0
+}
+
+// UnavailableError says that the runtime cannot be reached.
+type UnavailableError struct {
+	Endpoint Endpoint
+	Reason   string
+	Err      error
+}
+
+// Error names the endpoint, where it comes from and what to do.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("container runtime at %s: %s", e.Endpoint, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// checkSocket says in plain words why a unix socket cannot be used.
+func checkSocket(e Endpoint) error {
+	socket := e.Socket()
+	if socket == "" {
+		return nil
+	}
+	info, err := os.Stat(socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "there is no such socket; is the runtime running? `podctl node up` starts one"}
+	case errors.Is(err, fs.ErrPermission):
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
+	case err != nil:
+		return &UnavailableError{Endpoint: e, Err: err, Reason: err.Error()}
+	case info.Mode().Type() != fs.ModeSocket:
+		return &UnavailableError{Endpoint: e, Err: fs.ErrInvalid, Reason: "is not a socket"}
+	}
+	return checkAccess(e, socket)
+}
+
+// isNotFound tells that the runtime does not know what was asked for, which for
+// a stop or a removal is success.
+func IsNotFound(err error) bool { return status.Code(err) == codes.NotFound }
+
+// isUnimplemented tells that the runtime is older than the call.
+func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
+
+// checkAccess tells a socket one may not use from one that does not answer: the
+// connection itself would only be refused without a reason.
+func checkAccess(e Endpoint, socket string) error {
+	if err := unix.Access(socket, unix.R_OK|unix.W_OK); err != nil {
+		return &UnavailableError{Endpoint: e, Err: err, Reason: "permission denied; run podctl as root"}
+	}
+	return nil
+}

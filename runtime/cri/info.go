@@ -1,0 +1,48 @@
+package cri
+
+import "encoding/json"
+
+// runtimeInfo is what is read of a runtime's verbose status. The rest of it is
+// left alone: credentials of registries may be there.
+type Info struct {
+	Config struct {
+		Root         string `json:"containerdRootDir"`
+		SandboxImage string `json:"sandboxImage"`
+		Containerd   struct {
+			Default  string `json:"defaultRuntimeName"`
+			Runtimes map[string]struct {
+				Options struct{ SystemdCgroup bool } `json:"options"`
+			} `json:"runtimes"`
+		} `json:"containerd"`
+	}
+	Cni struct {
+		PluginDirs    []string
+		PluginConfDir string
+		Networks      []struct{ Config cniNetwork }
+	}
+}
+
+// cniNetwork is a network with its plugins, in the words of CNI.
+type cniNetwork struct {
+	Name    string
+	Plugins []struct {
+		Network struct {
+			Type string
+			IPAM struct{ Type string }
+		}
+	}
+}
+
+// readInfo reads what containerd says; another runtime's words leave it empty.
+func ReadInfo(info map[string]string) Info {
+	var i Info
+	_ = json.Unmarshal([]byte(info["config"]), &i.Config)
+	_ = json.Unmarshal([]byte(info["cniconfig"]), &i.Cni)
+	return i
+}
+
+// systemdCgroup tells that the default runtime is configured to leave cgroups to
+// systemd.
+func (i Info) SystemdCgroup() bool {
+	return i.Config.Containerd.Runtimes[i.Config.Containerd.Default].Options.SystemdCgroup
+}

@@ -1,0 +1,21 @@
+package cri
+
+import (
+	"testing"
+
+	"go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc/metadata"
+)
+
+// TestPropagation: the runtime is told the span of a call, and nothing without one.
+func TestPropagation(t *testing.T) {
+	if _, told := metadata.FromOutgoingContext(propagate(t.Context())); told {
+		t.Error("without a span the runtime is told something")
+	}
+	ctx, span := trace.NewTracerProvider().Tracer("test").Start(t.Context(), "call")
+	sent, _ := metadata.FromOutgoingContext(propagate(ctx))
+	want := "00-" + span.SpanContext().TraceID().String() + "-" + span.SpanContext().SpanID().String() + "-01"
+	if got := sent.Get("traceparent"); len(got) != 1 || got[0] != want {
+		t.Errorf("traceparent is %v, want %s", got, want)
+	}
+}

@@ -1,0 +1,183 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/doctor"
+	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// diagnoseTimeout is how long a runtime may take for a diagnosis, which is asked
+// for when it is suspected to hang.
+const diagnoseTimeout = 10 * time.Second
+
+// Diagnosis says what is to be looked at.
+type Diagnosis struct {
+	// Client is the connection to the runtime; nil when Err says why there is none.
+	Client *cri.Client
+	Err    error
+	Layout state.Layout
+	Now    time.Time
+}
+
+// Diagnose collects what tells whether pods can run here. It changes nothing, and
+// what cannot be found out is left out.
+func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
+	f := &doctor.Facts{
+		Time: d.Now, Cgroups: cgroupFacts(), Process: machine.OwnProcess(), Kernel: machine.Kernel("/"), State: stateFacts(d.Layout),
+		Disks: []doctor.Disk{},
+	}
+	addDisk(f, doctor.Disk{Name: "state directory", Path: d.Layout.Present(), LowPercent: 10})
+	if d.Client == nil {
+		f.Endpoint = unusableEndpoint(d.Err)
+		return f
+	}
+	f.Endpoint = doctor.Endpoint{Address: d.Client.Endpoint.Address, Origin: d.Client.Endpoint.Origin}
+	if k, found := machine.FindKubelet("/proc", d.Client.Endpoint.Address); found {
+		f.Kubelet = &doctor.Kubelet{Process: k.Process, PID: k.PID}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, diagnoseTimeout,
+		fmt.Errorf("container runtime at %s: gave no answer within %s", d.Client.Endpoint, diagnoseTimeout))
+	defer cancel()
+	if err := addRuntime(ctx, d.Client, f); err != nil {
+		f.Runtime.Problem = err.Error()
+	}
+	return f
+}
+
+func unusableEndpoint(err error) doctor.Endpoint {
+	e := doctor.Endpoint{Problem: fmt.Sprint(err)}
+	if unavailable := (*cri.UnavailableError)(nil); errors.As(err, &unavailable) {
+		e.Address, e.Origin = unavailable.Endpoint.Address, unavailable.Endpoint.Origin
+	}
+	return e
+}
+
+// addRuntime asks the runtime for all it says of itself.
+func addRuntime(ctx context.Context, c *cri.Client, f *doctor.Facts) error {
+	f.Runtime = &doctor.Runtime{}
+	version, err := c.Version(ctx, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return err
+	}
+	f.Runtime.Name, f.Runtime.Version = version.GetRuntimeName(), version.GetRuntimeVersion()
+	status, err := c.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+	if err != nil {
+		return err
+	}
+	for _, condition := range status.GetStatus().GetConditions() {
+		f.Runtime.Conditions = append(f.Runtime.Conditions, doctor.Condition{
+			Type: condition.GetType(), Status: condition.GetStatus(), Reason: condition.GetReason(), Message: condition.GetMessage(),
+		})
+	}
+	info := cri.ReadInfo(status.GetInfo())
+	f.CNI = network(&info)
+	f.Runtime.SystemdCgroup = info.SystemdCgroup()
+	addDisk(f, doctor.Disk{Name: "runtime", Path: runtimeRoot(ctx, c, info), LowPercent: 15})
+	return addDriver(ctx, c, f.Runtime)
+}
+
+func addDriver(ctx context.Context, c *cri.Client, r *doctor.Runtime) error {
+	reply, err := c.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	switch {
+	case cri.IsUnimplemented(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	r.Driver = "cgroupfs"
+	if reply.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD {
+		r.Driver = "systemd"
+	}
+	return nil
+}
+
+// runtimeRoot is where the runtime keeps images and containers; empty if it does not say.
+func runtimeRoot(ctx context.Context, c *cri.Client, info cri.Info) string {
+	if info.Config.Root != "" {
+		return info.Config.Root
+	}
+	reply, err := c.Images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err != nil || len(reply.GetImageFilesystems()) == 0 {
+		return ""
+	}
+	return reply.GetImageFilesystems()[0].GetFsId().GetMountpoint()
+}
+
+// network is the runtime's CNI; nil if it does not say where its configuration is.
+func network(i *cri.Info) *doctor.CNI {
+	if i.Cni.PluginConfDir == "" {
+		return nil
+	}
+	c := &doctor.CNI{ConfDir: i.Cni.PluginConfDir, PluginDirs: i.Cni.PluginDirs, Configs: []string{}, Networks: []string{}, Wanted: []string{}, Installed: []string{}}
+	for _, pattern := range []string{"*.conf", "*.conflist", "*.json"} {
+		c.Configs = append(c.Configs, baseNames(filepath.Join(c.ConfDir, pattern))...)
+	}
+	for _, dir := range c.PluginDirs {
+		c.Installed = append(c.Installed, baseNames(filepath.Join(dir, "*"))...)
+	}
+	for _, n := range i.Cni.Networks {
+		if n.Config.Name != "cni-loopback" { // This one is the runtime's own.
+			c.Networks = append(c.Networks, n.Config.Name)
+		}
+		for _, p := range n.Config.Plugins {
+			c.Wanted = append(c.Wanted, p.Network.Type, p.Network.IPAM.Type)
+		}
+	}
+	slices.Sort(c.Wanted)
+	c.Wanted = slices.DeleteFunc(slices.Compact(c.Wanted), func(name string) bool { return name == "" })
+	return c
+}
+
+func baseNames(pattern string) []string {
+	names, _ := filepath.Glob(pattern)
+	for i := range names {
+		names[i] = filepath.Base(names[i])
+	}
+	return names
+}
+
+// addDisk adds the space of a file system that can be looked at.
+func addDisk(f *doctor.Facts, d doctor.Disk) {
+	var st unix.Statfs_t
+	if d.Path == "" || unix.Statfs(d.Path, &st) != nil {
+		return
+	}
+	block := uint64(st.Bsize) //nolint:gosec,unconvert,nolintlint // another type on other machines
+	d.Size, d.Free, d.Inodes, d.InodesFree = st.Blocks*block, st.Bavail*block, st.Files, st.Ffree
+	f.Disks = append(f.Disks, d)
+}
+
+func cgroupFacts() doctor.Cgroups {
+	s := cgroup.Look()
+	return doctor.Cgroups{Version: s.Version, Controllers: s.Controllers, Writable: s.Writable}
+}
+
+func stateFacts(l state.Layout) doctor.State {
+	h := l.Health()
+	s := doctor.State{
+		Path: l.Root, Exists: h.Exists, Open: h.Mode&0o077 != 0, Writable: h.Writable,
+		Journals: h.Journals, OpenJournals: h.Open, NewestWrite: h.NewestWrite,
+	}
+	if h.Exists {
+		s.Mode = fmt.Sprintf("%04o", h.Mode)
+	}
+	if h.Unusable != nil {
+		s.Problem = h.Unusable.Error()
+	}
+	for _, err := range h.Unreadable {
+		s.Unreadable = append(s.Unreadable, err.Error())
+	}
+	return s
+}

@@ -1,0 +1,56 @@
+package events
+
+import (
+	"slices"
+
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// PodEvents are the events of one pod, the oldest first.
+type PodEvents struct {
+	Pod    model.PodRef
+	Events []state.PodEvent
+}
+
+// Events lists what podctl noted of pods, also of those that are gone, by pod. Those that
+// cannot be read hide no others: their errors are returned beside the events.
+func Events(layout state.Layout) ([]PodEvents, error) {
+	histories, err := layout.Histories()
+	var all []PodEvents
+	for _, h := range histories {
+		redact(layout, h)
+		if len(h.Events) > 0 {
+			all = append(all, PodEvents{Pod: h.Pod, Events: h.Events})
+		}
+	}
+	slices.SortFunc(all, func(a, b PodEvents) int {
+		return a.Events[len(a.Events)-1].Last.Compare(b.Events[len(b.Events)-1].Last)
+	})
+	return all, err
+}
+
+// redact takes out of events what an older podctl left in them. Where the pod's Secrets are not
+// known, such events are without their messages.
+func redact(layout state.Layout, h *state.History) {
+	j, err := layout.Pod(h.Pod.UID).ReadJournal()
+	switch {
+	case err == nil && j.KnowsSecrets(nil):
+		h.Redact(j.Redactor(nil))
+	case !h.Redacted:
+		for i := range h.Events {
+			h.Events[i].Message = redaction.Withhold(h.Events[i].Message)
+		}
+	}
+}
+
+// History is what happened to one pod.
+func History(layout state.Layout, ref model.PodRef) (*state.History, error) {
+	h, err := layout.Pod(ref.UID).ReadHistory()
+	if err == nil {
+		h.Pod.UID = ref.UID
+		redact(layout, h)
+	}
+	return h, err
+}

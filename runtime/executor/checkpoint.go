@@ -1,0 +1,328 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// checkpointer writes down what only podctl can remember: before the steps, what is about to
+// be done, and after them, what came of it. Steps tell it what they did at the same time.
+type checkpointer struct {
+	*subject
+	outputs  *outputs
+	report   *reporter
+	now      func() time.Time
+	endpoint string
+
+	mu      sync.Mutex
+	journal *state.Journal
+}
+
+// begin writes down what is about to be applied, before anything happens: a
+// crash in the middle leaves the manifest, so that the pod can be deleted
+// properly.
+func (x *checkpointer) begin() error {
+	j := x.journal
+	if x.desired == nil {
+		if len(x.plan.Steps) == 0 || j.Applied == nil {
+			return nil
+		}
+		j.Deletion = &state.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()}
+		if err := x.write(); err != nil {
+			// A full disk must not keep a pod from being deleted, which frees some of it.
+			x.report.warn("the pod is not marked as one that goes: " + err.Error())
+		}
+		return nil
+	}
+	var before *v1.Pod
+	if j.Applied != nil {
+		before = j.Applied.Pod
+	}
+	starts := len(x.plan.Steps) > 0
+	if starts {
+		x.noteBegun(before)
+		x.noteOwed()
+	}
+	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
+		if starts {
+			// Also where it says the same as before: it shows that there is room for what
+			// comes of the pass.
+			return x.write()
+		}
+		return nil
+	}
+	j.KeepEarlierSecrets(x.desired)
+	j.Applied, j.AppliedAt, j.Source = x.desired, x.now(), x.desired.Source
+	j.Generation++
+	j.Deletion = nil
+	j.Endpoint = x.endpoint
+	if j.StartTime.IsZero() {
+		j.StartTime = j.AppliedAt
+	}
+	if j.Backoffs == nil {
+		j.Backoffs = map[string]model.Backoff{}
+	}
+	return x.write()
+}
+
+// noteOwed keeps what is about to be stopped so that it runs again, until it does: if the
+// pass is cut off its end must not be taken for that of its work.
+func (x *checkpointer) noteOwed() {
+	owes := x.plan.PendingRestarts()
+	if before := x.journal.Owed; len(before) > 0 {
+		observed := x.snapshot.Observed(x.plan.Pod, x.desired)
+		for name, id := range before {
+			if _, anew := owes[name]; !anew && observed.AwaitsRestart(name) {
+				owes[name] = id
+			}
+		}
+	}
+	x.journal.Owed = owes
+}
+
+func (x *checkpointer) write() error {
+	if err := x.pod.WriteJournal(x.journal); err != nil {
+		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
+	}
+	return nil
+}
+
+// remember writes down what only podctl knows after a pass. A deleted pod's
+// journal goes with it.
+func (x *checkpointer) remember(r *results) error {
+	if x.desired == nil {
+		return x.forget(r)
+	}
+	if held := x.noteHolds(); len(x.plan.Steps) == 0 && !held && !x.completes() {
+		return nil
+	}
+	x.noteCompletion()
+	x.noteResizedPod(r)
+	x.noteLastRun(r)
+	return x.write()
+}
+
+// noteLastRun keeps what runs after the pass: what is missing of it later was
+// stopped by somebody else.
+func (x *checkpointer) noteLastRun(r *results) {
+	started := x.outputs.allStarted()
+	last := &model.LastRun{Sandbox: x.outputs.sandbox().id, Containers: map[string]string{}}
+	stopped := map[string]bool{}
+	for i := range x.plan.Steps {
+		s := &x.plan.Steps[i]
+		switch {
+		case r.undone(s):
+		case s.Kind == plan.StopContainer:
+			stopped[s.ContainerID] = true
+		case s.Kind == plan.StopSandbox:
+			stopped[s.SandboxID] = true
+		}
+	}
+	for _, c := range x.snapshot.Containers {
+		if id := c.Status.GetId(); c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && !stopped[id] {
+			last.Containers[c.Status.GetLabels()[criconfig.LabelContainerName]] = id
+		}
+	}
+	maps.Copy(last.Containers, started)
+	for _, s := range x.snapshot.Sandboxes {
+		before := x.journal.Left != nil && slices.Contains(x.journal.Left.Stopped, s.GetId())
+		if stopped[s.GetId()] || before {
+			last.Stopped = append(last.Stopped, s.GetId())
+		}
+	}
+	last.Reset = x.resetContainers(r, started)
+	if stopped[last.Sandbox] {
+		last.Sandbox, last.Containers, last.Reset = "", nil, nil
+	}
+	x.journal.Left = last
+}
+
+// resetContainers names those whose records a restart of all has taken away, in this pass
+// or an earlier one, and which were not started since: nothing else shows that they ran.
+func (x *checkpointer) resetContainers(r *results, started map[string]string) []string {
+	var names []string
+	if x.journal.Left != nil {
+		names = slices.Clone(x.journal.Left.Reset)
+	}
+	for i := range x.plan.Steps {
+		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.RestartAllContainers && !r.undone(s) {
+			names = append(names, s.Container)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return started[name] != "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (x *checkpointer) forget(r *results) error {
+	if !r.complete() {
+		return nil
+	}
+	return x.pod.RemoveJournal()
+}
+
+// noteTry keeps the restart delay that one more start brings, whatever comes of it
+// (kubelet: doBackOff).
+func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	exited := x.newestExited(ref.Name)
+	if exited == nil {
+		return
+	}
+	if x.journal.Backoffs == nil {
+		x.journal.Backoffs = map[string]model.Backoff{}
+	}
+	key := x.desired.ContainerSpecHash(ref.Container)
+	b := x.journal.Backoffs[ref.Name]
+	if podspec.Compare(b.Key, key) == podspec.Different {
+		b = model.Backoff{}
+	}
+	b = b.Advance(exited.FinishedAt, x.now())
+	b.Key = key
+	x.journal.Backoffs[ref.Name] = b
+}
+
+// noteStart keeps that a container was started.
+func (x *checkpointer) noteStart(ref podspec.ContainerRef, id string) {
+	x.outputs.setStarted(ref.Name, id)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.journal.Settle(ref.Name)
+	delete(x.journal.StartErrors, ref.Name)
+	delete(x.journal.Owed, ref.Name)
+}
+
+// newestExited is the record a restart delay counts from.
+func (x *checkpointer) newestExited(name string) *model.Container {
+	observed := x.snapshot.Observed(x.plan.Pod, nil)
+	return observed.Newest(func(c *model.Container) bool { return c.Name == name && c.State == model.Exited })
+}
+
+func (x *checkpointer) noteFailure(container string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.journal.StartErrors == nil {
+		x.journal.StartErrors = map[string]model.StartError{}
+	}
+	x.journal.StartErrors[container] = model.StartError{
+		Reason: reasonOf(err, "RunContainerError"), Message: x.report.redactor.Text(err.Error()), At: x.now(),
+	}
+}
+
+// noteHolds keeps why containers could not even be tried, which the pod's status
+// shows as a kubelet's does. It tells whether there is anything new.
+func (x *checkpointer) noteHolds() bool {
+	news := false
+	for i := range x.plan.Holds {
+		h := &x.plan.Holds[i]
+		if h.Reason != plan.ErrImageNeverPull && h.Reason != plan.CreateContainerConfigError {
+			continue
+		}
+		if before := x.journal.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
+			x.noteFailure(h.Container, withReason(string(h.Reason), errors.New(h.Message)))
+			news = true
+		}
+	}
+	return news
+}
+
+// completes tells that the pod has finished and nobody has written it down.
+func (x *checkpointer) completes() bool {
+	return x.journal.Completion == nil && x.terminalPhase() != ""
+}
+
+func (x *checkpointer) terminalPhase() v1.PodPhase {
+	status := plan.Status(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}))
+	if model.IsOver(&status) {
+		return status.Phase
+	}
+	return ""
+}
+
+// noteCompletion remembers that the pod finished, so that the loss of the
+// runtime's records does not make it run again.
+func (x *checkpointer) noteCompletion() {
+	if phase := x.terminalPhase(); phase != "" && x.journal.Completion == nil {
+		x.journal.Completion = &model.Completion{Phase: phase, At: x.now(), DesiredDigest: x.desired.Digest()}
+	}
+}
+
+// noteBegun keeps the resources with which containers and sandbox are about to be made,
+// before they are: one that a kill leaves without a word would look as if it had to be
+// resized. They count once the runtime has a record of that attempt (kubelet:
+// SetActuatedResources, when a container is created).
+func (x *checkpointer) noteBegun(before *v1.Pod) {
+	j := x.journal
+	if j.Actuated == nil {
+		j.Actuated = &model.Actuated{}
+	}
+	if j.Actuated.Containers == nil {
+		j.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	}
+	for _, ref := range podspec.Containers(x.desired.Pod) {
+		if _, known := j.Actuated.Containers[ref.Name]; !known {
+			j.Actuated.Containers[ref.Name] = resourcesOf(before, ref)
+		}
+	}
+	j.Begun = map[string]state.Begun{}
+	for i := range x.plan.Steps {
+		s := &x.plan.Steps[i]
+		if s.Kind == plan.RunSandbox {
+			j.Begun[state.BegunPod] = state.Begun{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
+		}
+		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok && s.Kind == plan.StartContainer {
+			j.Begun[ref.Name] = state.Begun{Attempt: s.Attempt, Resources: &ref.Resources}
+		}
+	}
+}
+
+// resourcesOf are the resources a container without a record is taken to have:
+// those of the manifest applied before, or else of this one.
+func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
+	if before != nil {
+		if old, ok := podspec.FindContainer(before, ref.Name); ok {
+			return old.Resources
+		}
+	}
+	return ref.Resources
+}
+
+// noteResizedPod keeps the pod's own resources once all that depends on them has
+// been changed: until then the change is still to be made.
+func (x *checkpointer) noteResizedPod(r *results) {
+	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
+	if updates && len(r.failed)+len(r.skipped) == 0 {
+		x.journal.Actuated.Pod = x.desired.Pod.Spec.Resources
+	}
+}
+
+// settlePod notes that the pod has the sandbox that was about to be made.
+func (x *checkpointer) settlePod() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.journal.Settle(state.BegunPod)
+}
+
+// noteUpdate keeps the resources that a running container was given.
+func (x *checkpointer) noteUpdate(ref podspec.ContainerRef) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.journal.Actuated.Containers == nil {
+		x.journal.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	}
+	x.journal.Actuated.Containers[ref.Name] = ref.Resources
+}

@@ -1,0 +1,228 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// subject is the pod that a plan is about: how it is wanted, and how it was observed when the
+// plan was made. No step changes it.
+type subject struct {
+	plan     *plan.Plan
+	desired  *podspec.Desired
+	snapshot *snapshot.Pod
+	// applied is the manifest that was applied before this pass; nil when unknown.
+	applied *podspec.Desired
+	pod     state.Pod
+	node    func() criconfig.Node
+}
+
+// volumes is where the volumes of a manifest of the pod lie.
+func (x *subject) volumes(desired *podspec.Desired) volume.Context {
+	return volume.Context{Pod: x.pod, Desired: desired, Allocatable: x.node().Allocatable}
+}
+
+// manifest is the one that hooks are taken from: the one that is wanted, or when the pod is
+// deleted the one that was applied last.
+func (x *subject) manifest() *v1.Pod {
+	switch {
+	case x.desired != nil:
+		return x.desired.Pod
+	case x.applied != nil:
+		return x.applied.Pod
+	}
+	return nil
+}
+
+// execution carries out one plan, step by step and to the letter.
+type execution struct {
+	*subject
+	opts       Options
+	kubelet    func() error
+	report     *reporter
+	checkpoint *checkpointer
+	schedule   *scheduler
+
+	prepare *preparer
+	start   *starter
+	stop    *stopper
+	remove  *remover
+}
+
+// Executor carries out plans. It does not choose: when the world is not as observed the pass
+// ends, and another plan is made.
+type Executor struct {
+	client  *cri.Client
+	layout  state.Layout
+	cgroups cgroup.Groups
+	now     func() time.Time
+	host    *observe.Host
+	garbage *gc.Collector
+	puller  *images.Puller
+}
+
+// New makes an Executor.
+func New(client *cri.Client, layout state.Layout, cgroups cgroup.Groups, now func() time.Time, host *observe.Host, garbage *gc.Collector) *Executor {
+	return &Executor{client: client, layout: layout, cgroups: cgroups, now: now, host: host, garbage: garbage, puller: &images.Puller{}}
+}
+
+// Run carries out a plan that was made of an input and a snapshot. The caller holds the pod's
+// lock.
+func (e *Executor) Run(ctx context.Context, in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) (*Outcome, error) {
+	return e.newExecution(in, p, s, opts).run(ctx)
+}
+
+func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
+	sub := &subject{plan: p, desired: in.Desired, snapshot: s, applied: s.Journal.Applied, pod: e.layout.Pod(p.Pod.UID), node: e.host.Node}
+	redactor := s.Journal.Redactor(in.Desired)
+	out := newOutputs(p, &in.Observed)
+	report := &reporter{pod: p.Pod, now: e.now, redactor: redactor, notify: opts.Report}
+	schedule := newScheduler(p, report)
+	checkpoint := &checkpointer{subject: sub, journal: s.Journal, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address}
+	inputs := &inputs{subject: sub, outputs: out}
+	hooks := &hooks{subject: sub, client: e.client, outputs: out}
+	stop := &stopper{
+		subject: sub, client: e.client, cgroups: e.cgroups, now: e.now, report: report, hooks: hooks,
+		schedule: schedule, slots: make(semaphore, maxConcurrent),
+	}
+	x := &execution{
+		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
+		prepare: &preparer{
+			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, report: report,
+			inputs: inputs, outputs: out, checkpoint: checkpoint,
+		},
+		start: &starter{
+			subject: sub, client: e.client, report: report, inputs: inputs, outputs: out, checkpoint: checkpoint, hooks: hooks, stop: stop, debug: opts.Debug,
+		},
+		remove: &remover{
+			subject: sub, client: e.client, cgroups: e.cgroups, garbage: e.garbage, now: e.now, report: report,
+			refuse: schedule.refuse, volumesToo: opts.RemoveVolumes,
+		},
+	}
+	schedule.act, schedule.create, schedule.drop = x.do, x.start.createEarly, x.start.dropCreated
+	return x
+}
+
+// run executes the plan and writes down what only podctl can remember.
+func (x *execution) run(ctx context.Context) (*Outcome, error) {
+	if x.opts.Planned != nil {
+		x.opts.Planned(x.plan)
+	}
+	if err := x.permitted(); err != nil {
+		return nil, err
+	}
+	if x.opts.Debug == nil {
+		if err := x.checkpoint.begin(); err != nil {
+			return nil, err
+		}
+	}
+	if x.opts.Begun != nil {
+		x.opts.Begun()
+	}
+	x.schedule.run(ctx)
+	return x.end(ctx)
+}
+
+// permitted is a *LiveKubeletError when a kubelet would kill what the plan starts. It is
+// asked this late because to look for a kubelet takes as long as to observe the pod, and is
+// done beside that.
+func (x *execution) permitted() error {
+	if x.desired == nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
+		return nil
+	}
+	return x.kubelet()
+}
+
+// do carries out one step. There is no other place where a plan meets the
+// world.
+func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
+	switch s.Kind {
+	case plan.CreateCgroup, plan.UpdatePod:
+		return "", x.prepare.applyCgroup()
+	case plan.RemoveCgroup:
+		return "", x.remove.removeCgroup()
+	case plan.PrepareVolume, plan.UpdateVolume:
+		return "", x.prepare.prepareVolume(ctx, s)
+	case plan.RemoveVolume:
+		return "", x.remove.removeVolumes(ctx, s)
+	case plan.PullImage:
+		return x.prepare.pullImage(ctx, s)
+	case plan.CheckContainer:
+		return "", x.start.checkContainer(s)
+	case plan.RunSandbox:
+		return x.prepare.runSandbox(ctx, s)
+	case plan.StopSandbox:
+		return "", x.remove.stopSandbox(ctx, s)
+	case plan.RemoveSandbox:
+		return "", x.remove.removeSandbox(ctx, s)
+	case plan.StartContainer:
+		return x.start.startContainer(ctx, s)
+	case plan.StopContainer:
+		return x.stop.stopContainer(ctx, s)
+	case plan.RemoveContainer:
+		return "", x.remove.removeContainer(ctx, s)
+	case plan.UpdateContainer:
+		return "", x.start.updateContainer(ctx, s)
+	case plan.ArchiveLogs:
+		return "", x.remove.archiveLogs()
+	case plan.RotateLog:
+		return "", x.remove.rotateLog(ctx, s)
+	}
+	return "", fmt.Errorf("unknown kind of step %q", s.Kind)
+}
+
+func (x *execution) end(ctx context.Context) (*Outcome, error) {
+	r := &x.schedule.results
+	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(r.failed, r.refused), Left: r.skipped}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		x.report.write(x.pod, x.plan)
+	}()
+	var err error
+	if x.opts.Debug == nil {
+		err = x.checkpoint.remember(r)
+	}
+	<-written
+	switch {
+	case err != nil:
+		return outcome, err
+	case r.surprise != nil:
+		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.report.redactor.Error(r.surprise))
+	case ctx.Err() != nil:
+		return outcome, x.cutOff(context.Cause(ctx))
+	}
+	return outcome, nil
+}
+
+// cutOff says what was being done when the pass was interrupted.
+func (x *execution) cutOff(cause error) error {
+	var during []string
+	for i := range x.schedule.failed {
+		if failure := &x.schedule.failed[i]; errors.Is(failure.Err, cause) {
+			during = append(during, strings.TrimSpace(failure.Step.Kind.Verb()+" "+failure.Step.Object()))
+		}
+	}
+	if len(during) == 0 {
+		return fmt.Errorf("pod %s: %w", x.plan.Pod, cause)
+	}
+	return fmt.Errorf("pod %s: %w during: %s", x.plan.Pod, cause, strings.Join(during, ", "))
+}

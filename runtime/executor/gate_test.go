@@ -1,0 +1,30 @@
+package executor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestCrowd: who is let in keeps others out until he leaves, and no longer than a moment.
+func TestSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, began := make(semaphore, 1), time.Now()
+		leave := c.enter()
+		time.AfterFunc(holdMax/4, leave)
+		slow := c.enter()
+		if waited := time.Since(began); waited != holdMax/4 {
+			t.Errorf("the second one came after %v", waited)
+		}
+		last := c.enter()
+		if waited := time.Since(began); waited != holdMax/4+holdMax {
+			t.Errorf("the third one came after %v", waited)
+		}
+		slow()
+		last()
+		last()
+		if len(c) != 0 {
+			t.Errorf("%d are still in", len(c))
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+)
+
+// hooks runs the lifecycle hooks of containers.
+type hooks struct {
+	*subject
+	client  *cri.Client
+	outputs *outputs
+}
+
+// run runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
+// is not shown: it may hold secrets.
+func (x *hooks) run(ctx context.Context, h *v1.LifecycleHandler, ref podspec.ContainerRef, id string) error {
+	switch {
+	case h.Exec != nil:
+		return x.execHook(ctx, h.Exec.Command, id)
+	case h.HTTPGet != nil:
+		return probe.HTTPHook(ctx, h.HTTPGet, x.target(ref, id))
+	case h.Sleep != nil:
+		return cri.Sleep(ctx, model.Seconds(h.Sleep.Seconds))
+	}
+	return errors.New("a hook must be exec, httpGet or sleep")
+}
+
+func (x *hooks) execHook(ctx context.Context, command []string, id string) error {
+	reply, err := x.client.RunCommand(ctx, id, command, 0)
+	if err != nil {
+		return err
+	}
+	if code := reply.GetExitCode(); code != 0 {
+		return fmt.Errorf("%s exited %d", command[0], code)
+	}
+	return nil
+}
+
+// target is where the probes and hooks of a container are sent.
+func (x *hooks) target(ref podspec.ContainerRef, id string) probe.Target {
+	t := probe.Target{ContainerID: id, Container: ref.Container, PodIP: x.outputs.podIP()}
+	if pod := x.manifest(); pod != nil {
+		t.HostNetwork = pod.Spec.HostNetwork
+	}
+	return t
+}
+
+// preStopHandler finds the hook a step names: in the manifest, or for a
+// container that has left it, on the container itself. A plan carries no
+// commands.
+func (x *hooks) preStopHandler(s *plan.Step) (*v1.LifecycleHandler, podspec.ContainerRef) {
+	if s.PreStop == "" {
+		return nil, podspec.ContainerRef{Container: &v1.Container{Name: s.Container}}
+	}
+	if pod := x.manifest(); pod != nil {
+		if ref, ok := podspec.FindContainer(pod, s.Container); ok {
+			return preStop(ref.Container), ref
+		}
+	}
+	for _, c := range x.snapshot.Containers {
+		if a := c.Status.GetAnnotations(); c.Status.GetId() == s.ContainerID {
+			ref := podspec.ContainerRef{Container: &v1.Container{Name: s.Container, Ports: criconfig.PortsFrom(a)}}
+			return criconfig.PreStopFrom(a), ref
+		}
+	}
+	return nil, podspec.ContainerRef{}
+}

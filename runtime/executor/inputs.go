@@ -1,0 +1,218 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// inputs is the criconfig.Source of containers that start: it writes files and binds parts
+// of volumes as it is asked for them.
+type inputs struct {
+	*subject
+	outputs *outputs
+}
+
+// proof is the criconfig.Source of containers that are only proven: it changes nothing, and
+// does without what earlier steps of the pass will produce.
+type proof struct{ *inputs }
+
+// builder builds the messages of containers from a source.
+func (x *inputs) builder(source criconfig.Source) *criconfig.Builder {
+	return &criconfig.Builder{Desired: x.desired, Node: x.node(), Source: source}
+}
+
+// container is the container that a step is about.
+func (x *inputs) container(s *plan.Step) (podspec.ContainerRef, error) {
+	if x.desired != nil {
+		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok {
+			return ref, nil
+		}
+	}
+	return podspec.ContainerRef{}, fmt.Errorf("container %s is not in the manifest", s.Container)
+}
+
+// sandboxConfig is the message the sandbox was, or will be, created with.
+func (x *inputs) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	users, err := x.Users()
+	if err != nil {
+		return nil, err
+	}
+	logs, err := x.pod.LogDir(x.desired.Pod.Namespace, x.desired.Pod.Name)
+	if err != nil {
+		return nil, err
+	}
+	return criconfig.Sandbox(x.desired, x.node(), criconfig.Paths{LogDir: logs, UserNS: users}, attempt)
+}
+
+// sandbox is the sandbox in which containers of this pass start, with its message.
+func (x *inputs) sandbox() (sandboxOutput, error) {
+	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return x.sandboxConfig(x.plan.Attempt) })
+}
+
+// Image is what is known now of an image: from the observation, or from this plan's own pull.
+func (x *inputs) Image(reference string) (string, criconfig.ImageUser, error) {
+	img := x.outputs.image(reference)
+	if img.ID == "" {
+		return "", criconfig.ImageUser{}, fmt.Errorf("image %s is not present; pull it, or apply with --pull missing", reference)
+	}
+	return img.ID, criconfig.ImageUser{UID: img.UID, Username: img.Username}, nil
+}
+
+// VolumeImage is the id of an image that is mounted as a volume.
+func (x *inputs) VolumeImage(reference string) string { return x.outputs.image(reference).ID }
+
+// envFileMax bounds an environment file, in bytes.
+const envFileMax = 1 << 20
+
+// EnvFile reads one file of a volume. Links in it that lead out are refused.
+func (x *inputs) EnvFile(ref *v1.FileKeySelector) (text []byte, err error) {
+	vol, _ := podspec.FindVolume(x.desired.Pod, ref.VolumeName)
+	if vol == nil {
+		return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
+	}
+	path, err := x.VolumePath(vol)
+	if err != nil {
+		return nil, fmt.Errorf("volume %q: %w", vol.Name, err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	f, err := root.OpenFile(ref.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
+	}
+	text, err = podspec.ReadAtMost(f, envFileMax)
+	if err != nil {
+		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
+	}
+	return text, nil
+}
+
+// Unwritten is empty: the runtime refuses a container without its file.
+func (*inputs) Unwritten() string { return "" }
+
+// Unwritten stands for a value that an init container will write.
+func (proof) Unwritten() string { return "?" }
+
+// Users is the range of ids of a pod with a user namespace of its own: the one it
+// has been given, or one that stands for it until it is given.
+func (x *inputs) Users() (*criconfig.IDMapping, error) {
+	if !criconfig.OwnUsers(x.desired.Pod) {
+		return nil, nil
+	}
+	ids, given, err := x.pod.IDs()
+	if err != nil {
+		return nil, err
+	}
+	if !given {
+		ids = state.AnyIDs()
+	}
+	return IdMapping(ids), nil
+}
+
+func IdMapping(ids state.IDRange) *criconfig.IDMapping {
+	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}
+}
+
+// VolumePath is where a volume's content lies.
+func (x *inputs) VolumePath(vol *v1.Volume) (string, error) {
+	return x.volumes(x.desired).Path(vol)
+}
+
+// SubPath binds the part of a volume.
+func (x *inputs) SubPath(ref podspec.ContainerRef, mount int, part func() (string, error)) (string, error) {
+	sub, err := part()
+	if err != nil {
+		return "", err
+	}
+	path, err := volume.PrepareSubPath(x.volumes(x.desired), ref, mount, sub)
+	if err != nil {
+		return "", fmt.Errorf("%s.volumeMounts[%d]: %w", ref.Path, mount, err)
+	}
+	return path, nil
+}
+
+// SubPath is the part itself: what it is bound to is not known before.
+func (proof) SubPath(_ podspec.ContainerRef, _ int, part func() (string, error)) (string, error) {
+	return part()
+}
+
+// Hosts writes the hosts file.
+func (x *inputs) Hosts(ips []string) (string, error) {
+	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
+	if err == nil {
+		err = volume.WriteEtcHosts(x.pod, hosts)
+	}
+	return x.pod.EtcHosts(), err
+}
+
+// Hosts is where the hosts file will lie.
+func (x proof) Hosts([]string) (string, error) { return x.pod.EtcHosts(), nil }
+
+// TerminationLog makes a new file for the termination message of a container, and removes
+// those of starts that were killed before the runtime had a record: none uses them.
+func (x *inputs) TerminationLog(container string) (string, error) {
+	used := map[string]bool{}
+	for _, c := range x.snapshot.Containers {
+		addMounted(used, c.Status)
+	}
+	if err := x.pod.RemoveTerminationLogs(container, func(path string) bool { return !used[path] }); err != nil {
+		return "", err
+	}
+	return x.pod.NewTerminationLog(container)
+}
+
+// TerminationLog is empty: the file is made when the container is created.
+func (proof) TerminationLog(string) (string, error) { return "", nil }
+
+// addMounted notes what is mounted into a container.
+func addMounted(paths map[string]bool, status *runtimeapi.ContainerStatus) {
+	for _, m := range status.GetMounts() {
+		paths[m.GetHostPath()] = true
+	}
+}
+
+// Target is the container that was started in this pass, or that ran before.
+func (x *inputs) Target(container string) (string, error) {
+	if id := x.outputs.startedID(container); id != "" {
+		return id, nil
+	}
+	for _, c := range x.snapshot.Containers {
+		if c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && c.Status.GetLabels()[criconfig.LabelContainerName] == container {
+			return c.Status.GetId(), nil
+		}
+	}
+	return "", fmt.Errorf("container %s, whose processes it joins, does not run", container)
+}
+
+// Target need not run yet if this pass will start it.
+func (x proof) Target(container string) (string, error) {
+	if id := x.outputs.startedID(container); id != "" {
+		return id, nil
+	}
+	starts := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool {
+		return s.Kind == plan.StartContainer && s.Container == container
+	})
+	if starts {
+		return "", nil
+	}
+	return x.inputs.Target(container)
+}

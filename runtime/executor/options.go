@@ -1,0 +1,50 @@
+package executor
+
+import (
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Options are the user's wishes for a pass.
+type Options struct {
+	plan.Options
+	// Report is told of every step as it begins and ends; it may be nil. It is
+	// called from several goroutines, one at a time.
+	Report func(Event)
+	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
+	// pod that it does not know, uses the same runtime.
+	AllowKubelet bool
+	// Only lets a deletion take away this manifest's pod and no other: one that was changed
+	// or deleted meanwhile ends it with a *SupersededError. Nil means whatever there is.
+	Only *podspec.Desired
+	// Saved is the plan to execute, if it still fits; nil makes a new one.
+	Saved *plan.Plan
+	// begun is called once it is written down what is about to be done; it may be nil.
+	Begun func()
+	// debug is the container that a plan of Debug starts; nil as a rule.
+	Debug *v1.EphemeralContainer
+	// Planned is told of every plan before it is executed; it may be nil.
+	Planned func(*plan.Plan)
+}
+
+// Outcome is what a pass came to.
+type Outcome struct {
+	// Plan is the last plan that was executed.
+	Plan *plan.Plan
+	// Failed are the steps that failed, Left those that were not begun.
+	Failed []StepError
+	Left   []*plan.Step
+}
+
+// Err joins the failures of the pass; nil when every step was done.
+func (o *Outcome) Err() error {
+	errs := make([]error, 0, len(o.Failed))
+	for i := range o.Failed {
+		errs = append(errs, &o.Failed[i])
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,134 @@
+package executor
+
+import (
+	"maps"
+	"sync"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// outputs are what the steps of a plan produce for the steps after them: what did not exist
+// when the plan was made. Steps read and write them at the same time.
+type outputs struct {
+	mu sync.Mutex
+	sb sandboxOutput
+	// images are what is known of images, by reference.
+	images map[string]model.Image
+	// started holds the ids of containers by name.
+	started map[string]string
+	// created holds the replacements that were created before their start, by step.
+	created map[string]creation
+}
+
+// sandboxOutput is the sandbox in which containers of this pass start.
+type sandboxOutput struct {
+	id     string
+	config *runtimeapi.PodSandboxConfig
+	ips    []string
+}
+
+// creation is what came of creating a replacement before its start.
+type creation struct {
+	id  string
+	err error
+}
+
+func newOutputs(p *plan.Plan, observed *model.Observed) *outputs {
+	o := &outputs{images: observed.Images, started: map[string]string{}, created: map[string]creation{}}
+	o.sb.id = p.SandboxID
+	for i := range observed.Sandboxes {
+		if observed.Sandboxes[i].ID == p.SandboxID {
+			o.sb.ips = observed.Sandboxes[i].IPs
+		}
+	}
+	return o
+}
+
+func (o *outputs) sandbox() sandboxOutput {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sb
+}
+
+// sandboxWith is the sandbox with its message, which is made once when it is not known yet.
+func (o *outputs) sandboxWith(message func() (*runtimeapi.PodSandboxConfig, error)) (sandboxOutput, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sb.config == nil {
+		config, err := message()
+		if err != nil {
+			return sandboxOutput{}, err
+		}
+		o.sb.config = config
+	}
+	return o.sb, nil
+}
+
+func (o *outputs) setSandbox(s sandboxOutput) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sb = s
+}
+
+// podIP is the primary address of the pod; empty while it has none.
+func (o *outputs) podIP() string {
+	if ips := o.sandbox().ips; len(ips) > 0 {
+		return ips[0]
+	}
+	return ""
+}
+
+func (o *outputs) image(name string) model.Image {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.images[name]
+}
+
+func (o *outputs) setImage(name string, image model.Image) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.images[name] = image
+}
+
+// startedID is the id of a container that this pass has started; empty for any other.
+func (o *outputs) startedID(name string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.started[name]
+}
+
+func (o *outputs) setStarted(name, id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.started[name] = id
+}
+
+func (o *outputs) dropStarted(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.started, name)
+}
+
+func (o *outputs) allStarted() map[string]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.started)
+}
+
+func (o *outputs) setCreated(step string, made creation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.created[step] = made
+}
+
+// takeCreated hands over what was created for a step, once.
+func (o *outputs) takeCreated(step string) (creation, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	made, ok := o.created[step]
+	delete(o.created, step)
+	return made, ok
+}

@@ -1,0 +1,119 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// preparer makes what containers need: the cgroup, volumes, images and the sandbox.
+type preparer struct {
+	*subject
+	client     *cri.Client
+	cgroups    cgroup.Groups
+	puller     *images.Puller
+	report     *reporter
+	inputs     *inputs
+	outputs    *outputs
+	checkpoint *checkpointer
+}
+
+// applyCgroup creates the pod's own cgroup with its limits, or brings the limits
+// up to date. A machine without writable cgroups runs pods without it.
+func (x *preparer) applyCgroup() error {
+	node := x.node()
+	name := criconfig.CgroupParent(x.desired.Pod, node)
+	if !x.cgroups.Exists(name) {
+		// A kill before it has all its limits would leave one that looks complete.
+		if err := x.pod.MarkCgroup(); err != nil {
+			return withReason("FailedCreatePodContainer", err)
+		}
+	}
+	err := x.cgroups.Ensure(name, cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
+	if unavailable := (*cgroup.UnavailableError)(nil); errors.As(err, &unavailable) {
+		x.report.warn("the pod runs without a cgroup of its own: " + err.Error())
+		err = nil
+	}
+	if err == nil {
+		err = x.pod.UnmarkCgroup()
+	}
+	return withReason("FailedCreatePodContainer", err)
+}
+
+func (x *preparer) prepareVolume(ctx context.Context, s *plan.Step) error {
+	return withReason("FailedMount", volume.Prepare(ctx, x.volumes(x.desired), s.Volume))
+}
+
+// pullImage pulls one image with the pod's own credentials first, and looks up
+// the user it runs as. A pull that is interrupted leaves nothing behind.
+func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) {
+	config, err := x.inputs.sandboxConfig(x.plan.Attempt)
+	if err != nil {
+		return "", withReason("CreatePodSandboxError", err)
+	}
+	_, err = x.puller.Pull(ctx, x.client.Images, images.Request{
+		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),
+	})
+	if err != nil {
+		err = pullReason(err)
+		x.checkpoint.noteFailure(s.Container, err)
+		return "", err
+	}
+	info, err := images.Pulled(ctx, x.client.Images, s.Image)
+	if err != nil {
+		return "", withReason("ImageInspectError", err)
+	}
+	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User}).Observed())
+	return info.ID, nil
+}
+
+// pullReason carries on the kubelet's name for the failure of a pull.
+func pullReason(err error) error {
+	if failure := (*images.Error)(nil); errors.As(err, &failure) {
+		return withReason(failure.Reason, err)
+	}
+	return withReason("ErrImagePull", err)
+}
+
+// runSandbox creates and starts the pod's sandbox. Once begun it is finished,
+// whatever the user presses: half a sandbox helps nobody.
+func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
+	if criconfig.OwnUsers(x.desired.Pod) {
+		if _, err := x.pod.GiveIDs(ctx); err != nil {
+			return "", withReason("CreatePodSandboxError", err)
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	config, err := x.inputs.sandboxConfig(s.Attempt)
+	if err != nil {
+		return "", withReason("CreatePodSandboxError", err)
+	}
+	if err = x.pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
+		return "", withReason("CreatePodSandboxError", err)
+	}
+	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
+		Config: config, RuntimeHandler: podspec.RuntimeHandler(x.desired.Pod),
+	})
+	if err != nil {
+		return "", withReason("CreatePodSandboxError", reservedOr(err, "", s.Attempt))
+	}
+	status, err := x.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: reply.GetPodSandboxId()})
+	if err != nil {
+		return "", withReason("CreatePodSandboxError", err)
+	}
+	observed := snapshot.ObservedSandbox(status.GetStatus())
+	x.outputs.setSandbox(sandboxOutput{id: reply.GetPodSandboxId(), config: config, ips: observed.IPs})
+	x.checkpoint.settlePod()
+	return strings.Join(observed.IPs, ","), nil
+}

@@ -1,0 +1,114 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// remover removes what a pod has no use for any more.
+type remover struct {
+	*subject
+	client  *cri.Client
+	cgroups cgroup.Groups
+	// garbage has the claims of other pods, and rotates logs.
+	garbage *gc.Collector
+	now     func() time.Time
+	report  *reporter
+	// refuse notes what podctl does not do.
+	refuse func(*plan.Step, error)
+	// volumesToo removes volumes that outlive their pod.
+	volumesToo bool
+}
+
+func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
+	// Its files first: without the record nobody would know that they are there.
+	if err := errors.Join(x.removeLogs(s), x.removeLastWords(s)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cri.BusyTimeout)
+	defer cancel()
+	if err := x.client.RemoveRecord(ctx, s.ContainerID); err != nil {
+		return err
+	}
+	// A start that was cut off may have opened its log meanwhile.
+	return x.removeLogs(s)
+}
+
+// removeLogs removes the logs of a container that left the manifest, of one that never ran
+// (a start that was cut off may have opened one), and of runs that newer ones have followed
+// (kubelet: container garbage collection). Those of the newest record of a container that
+// runs on under its name are kept: they carry its restart count and are what
+// `logs --previous` shows.
+func (x *remover) removeLogs(s *plan.Step) error {
+	pod := x.pod
+	remove := func() error {
+		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
+	}
+	switch {
+	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
+		return remove()
+	case s.Reason == plan.RestartAllContainers:
+		return x.removeOlderLogs(pod, s.Container)
+	case s.Reason != plan.Superseded || x.logIsShared(s):
+		return nil
+	}
+	return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
+}
+
+// logIsShared tells that the log of a record that goes is also that of one that stays, or
+// of a start of this plan: in a new sandbox attempts may begin anew.
+func (x *remover) logIsShared(s *plan.Step) bool {
+	starts := slices.ContainsFunc(x.plan.Steps, func(other plan.Step) bool {
+		return other.Kind == plan.StartContainer && other.Container == s.Container && other.Attempt == s.Attempt
+	})
+	return starts || slices.Contains(x.keptAttempts(s.Container), s.Attempt)
+}
+
+// removeOlderLogs removes the logs of runs of a container before all that have a record,
+// which nobody shows any more: records can be lost, and all of them go when a restart rule
+// restarts all containers.
+func (x *remover) removeOlderLogs(pod state.Pod, container string) error {
+	kept := x.keptAttempts(container)
+	if len(kept) == 0 {
+		return nil
+	}
+	return pod.RemoveOlderLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, container, slices.Min(kept))
+}
+
+// keptAttempts are the attempts of a container's records that no newer one has made
+// superfluous.
+func (x *remover) keptAttempts(container string) []uint32 {
+	superseded := map[string]bool{}
+	for i := range x.plan.Steps {
+		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.Superseded {
+			superseded[s.ContainerID] = true
+		}
+	}
+	var kept []uint32
+	for _, c := range x.snapshot.Containers {
+		if meta := c.Status.GetMetadata(); meta.GetName() == container && !superseded[c.Status.GetId()] {
+			kept = append(kept, meta.GetAttempt())
+		}
+	}
+	return kept
+}
+
+// removeLastWords removes the file for the termination message of a record that goes.
+func (x *remover) removeLastWords(s *plan.Step) error {
+	pod := x.pod
+	goes := map[string]bool{}
+	for _, c := range x.snapshot.Containers {
+		if c.Status.GetId() == s.ContainerID {
+			addMounted(goes, c.Status)
+		}
+	}
+	return pod.RemoveTerminationLogs(s.Container, func(path string) bool { return goes[path] })
+}

@@ -1,0 +1,65 @@
+package executor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// reporter passes on what happens in a pass: to the caller, and to the pod's events. It
+// passes on one event at a time, without values of Secrets.
+type reporter struct {
+	pod      model.PodRef
+	now      func() time.Time
+	redactor *redaction.Redactor
+	// notify is the caller's; it may be nil.
+	notify func(Event)
+
+	mu       sync.Mutex
+	recorder events.Recorder
+}
+
+func (r *reporter) event(ev Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ev.Pod, ev.Detail = r.pod, r.redactor.Text(ev.Detail)
+	recordStep(&r.recorder, &ev)
+	if r.notify != nil {
+		r.notify(ev)
+	}
+}
+
+// warn reports something that went wrong without failing a step.
+func (r *reporter) warn(text string) {
+	r.event(Event{Kind: Warning, Time: r.now(), Detail: text})
+}
+
+// progress reports how far a step is that takes its time.
+func (r *reporter) progress(s *plan.Step, text string) {
+	if s != nil {
+		r.event(Event{Kind: StepProgress, Step: s, Time: r.now(), Detail: text})
+	}
+}
+
+// record adds a warning to the pod's events, and tells the caller nothing.
+func (r *reporter) record(reason, container, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recorder.Warning(r.now(), reason, container, text)
+}
+
+// write writes down what happened in the pass. A pass does not fail for it.
+func (r *reporter) write(pod state.Pod, p *plan.Plan) {
+	r.mu.Lock()
+	recordHolds(&r.recorder, r.now(), p)
+	err := r.recorder.Write(pod, r.pod, r.redactor)
+	r.mu.Unlock()
+	if err != nil {
+		r.warn(err.Error())
+	}
+}

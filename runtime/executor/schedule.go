@@ -1,0 +1,230 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// maxConcurrent bounds the steps that run at the same time.
+const maxConcurrent = 8
+
+// stepState is how a step ended for those that come after it.
+type stepState int
+
+const (
+	stepPassed stepState = iota
+	stepBlocks
+)
+
+// scheduler runs the steps of a plan in the order of their dependencies, and keeps what came
+// of each.
+type scheduler struct {
+	plan     *plan.Plan
+	now      func() time.Time
+	report   *reporter
+	redactor *redaction.Redactor
+	// act carries out one step, create creates a replacement early, and drop removes one
+	// that is not started after all.
+	act    func(context.Context, *plan.Step) (string, error)
+	create func(context.Context, *plan.Step)
+	drop   func(context.Context, *plan.Step)
+
+	// gates has one for each step.
+	gates map[string]*gate
+	slots chan struct{}
+
+	mu     sync.Mutex
+	states map[string]stepState
+	results
+}
+
+// results are what came of the steps of a plan.
+type results struct {
+	failed []StepError
+	// refused are steps of which a part is not done by podctl, whoever asks.
+	refused  []StepError
+	skipped  []*plan.Step
+	surprise *SurpriseError
+	aborted  bool
+}
+
+// undone reports whether a step failed or was not begun.
+func (r *results) undone(s *plan.Step) bool {
+	return slices.Contains(r.skipped, s) || slices.ContainsFunc(r.failed, func(f StepError) bool { return f.Step == s })
+}
+
+// complete reports whether every step was done.
+func (r *results) complete() bool { return len(r.failed)+len(r.skipped) == 0 && !r.aborted }
+
+func newScheduler(p *plan.Plan, report *reporter) *scheduler {
+	s := &scheduler{
+		plan: p, now: report.now, report: report, redactor: report.redactor,
+		gates: map[string]*gate{}, slots: make(chan struct{}, maxConcurrent), states: map[string]stepState{},
+	}
+	for i := range p.Steps {
+		s.gates[p.Steps[i].ID] = newGate()
+	}
+	return s
+}
+
+// run runs the steps of the plan, each as soon as those that it waits for let it.
+func (x *scheduler) run(ctx context.Context) {
+	var group sync.WaitGroup
+	for i := range x.plan.Steps {
+		s := &x.plan.Steps[i]
+		group.Go(func() {
+			defer x.gates[s.ID].end()
+			x.createEarly(ctx, s)
+			x.await(s)
+			x.visit(ctx, s)
+		})
+	}
+	group.Wait()
+}
+
+// await waits for the steps that come before one, for some of them only until their
+// container has exited.
+func (x *scheduler) await(s *plan.Step) {
+	for _, id := range s.After {
+		if slices.Contains(s.AfterExit, id) {
+			<-x.gates[id].exited
+		} else {
+			<-x.gates[id].done
+		}
+	}
+}
+
+// createEarly creates a replacement while the container it replaces is stopped. What
+// comes of it is reported when the replacement starts.
+func (x *scheduler) createEarly(ctx context.Context, s *plan.Step) {
+	if len(s.CreateAfter) == 0 {
+		return
+	}
+	for _, id := range s.CreateAfter {
+		<-x.gates[id].done
+	}
+	x.mu.Lock()
+	blocked := x.blocked(ctx, s.CreateAfter)
+	x.mu.Unlock()
+	if blocked {
+		return
+	}
+	x.slots <- struct{}{}
+	defer func() { <-x.slots }()
+	x.create(ctx, s)
+}
+
+// visit runs one step, or skips it.
+func (x *scheduler) visit(ctx context.Context, s *plan.Step) {
+	ev := x.perform(ctx, s)
+	if ev == nil {
+		return
+	}
+	for _, id := range s.AfterExit {
+		<-x.gates[id].done // What came first is reported first.
+	}
+	x.report.event(*ev)
+}
+
+// perform runs one step when there is room for it, and returns what came of it; nil when
+// the step was skipped.
+func (x *scheduler) perform(ctx context.Context, s *plan.Step) *Event {
+	if s.Kind != plan.StopContainer {
+		// Stops wait for others to end, and would keep them from beginning.
+		x.slots <- struct{}{}
+		defer func() { <-x.slots }()
+	}
+	if x.mustSkip(ctx, s) {
+		return nil
+	}
+	ctx, end := cri.StartSpan(ctx, string(s.Kind), attribute.String("k8s.container.name", s.Container))
+	began := x.now()
+	x.report.event(Event{Kind: StepStarted, Step: s, Time: began})
+	detail, err := x.act(ctx, s)
+	end(err)
+	err = x.redactor.Error(err)
+	ended := x.now()
+	ev := &Event{Kind: StepDone, Step: s, Time: ended, Took: ended.Sub(began), Detail: detail}
+	if err != nil {
+		ev.Kind, ev.Err = StepFailed, x.fail(s, err)
+	}
+	return ev
+}
+
+// mustSkip reports whether a step is not begun: the pass was interrupted or aborted,
+// or a step before it failed in a way that stops those after it. What may fail may also be
+// skipped: a container whose image cannot be had does not keep those after it from starting
+// (kubelet: SyncPod, start).
+func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
+	x.mu.Lock()
+	blocked := x.blocked(ctx, s.After)
+	if blocked {
+		if s.OnFailure != plan.Continue {
+			x.states[s.ID] = stepBlocks
+		}
+		x.skipped = append(x.skipped, s)
+	}
+	x.mu.Unlock()
+	if blocked {
+		x.drop(ctx, s)
+		x.report.event(Event{Kind: StepSkipped, Step: s, Time: x.now()})
+	}
+	return blocked
+}
+
+// blocked reports whether nothing begins any more after some steps. The caller holds mu.
+func (x *scheduler) blocked(ctx context.Context, after []string) bool {
+	return x.aborted || ctx.Err() != nil ||
+		slices.ContainsFunc(after, func(id string) bool { return x.states[id] == stepBlocks })
+}
+
+// passed reports whether a step that has ended lets those after it go on.
+func (x *scheduler) passed(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.states[id] == stepPassed
+}
+
+// fail records a failure and what it means for the other steps. A surprise ends
+// the pass without being a failure: a new plan is made.
+func (x *scheduler) fail(s *plan.Step, err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if surprise := (*SurpriseError)(nil); errors.As(err, &surprise) {
+		x.surprise, x.aborted = surprise, true
+		x.states[s.ID] = stepBlocks
+		return err
+	}
+	failure := x.failure(s, err)
+	x.failed = append(x.failed, failure)
+	switch s.OnFailure {
+	case plan.Abort:
+		x.aborted = true
+		x.states[s.ID] = stepBlocks
+	case plan.SkipContainer:
+		x.states[s.ID] = stepBlocks
+	case plan.Continue:
+	}
+	return &failure
+}
+
+func (x *scheduler) failure(s *plan.Step, err error) StepError {
+	return StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, string(s.Kind)), Err: err}
+}
+
+// refuse notes a part of a step that podctl does not do, now or ever: the pass goes on, and
+// a pod that is deleted is forgotten all the same.
+func (x *scheduler) refuse(s *plan.Step, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.refused = append(x.refused, x.failure(s, err))
+}

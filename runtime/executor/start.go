@@ -1,0 +1,193 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// starter creates, starts, proves and updates containers.
+type starter struct {
+	*subject
+	client     *cri.Client
+	report     *reporter
+	inputs     *inputs
+	outputs    *outputs
+	checkpoint *checkpointer
+	hooks      *hooks
+	stop       *stopper
+	// debug is the container that the plan starts beside the manifest; nil as a rule.
+	debug *v1.EphemeralContainer
+}
+
+// startContainer creates and starts a container and runs its postStart hook.
+// Creating and starting are finished once begun; the hook can be interrupted.
+func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, error) {
+	ref, err := x.inputs.container(s)
+	if err != nil {
+		return "", err
+	}
+	x.checkpoint.noteTry(ref)
+	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s)
+	if err != nil {
+		x.checkpoint.noteFailure(ref.Name, err)
+		return "", err
+	}
+	x.checkpoint.noteStart(ref, id)
+	if s.PostStart == "" {
+		return "", nil
+	}
+	err = x.postStart(ctx, ref, id)
+	if err != nil {
+		x.outputs.dropStarted(ref.Name)
+	}
+	return "", err
+}
+
+// createAndStart starts a container, and creates it if that has not been done before its
+// turn.
+func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
+	created, ok := x.outputs.takeCreated(s.ID)
+	if !ok {
+		created.id, created.err = x.create(ctx, ref, s)
+	}
+	if created.err != nil {
+		return "", created.err
+	}
+	if err := x.pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt); err != nil {
+		return "", withReason("RunContainerError", err)
+	}
+	if _, err := x.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
+		return "", withReason("RunContainerError", err)
+	}
+	if err := x.pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, created.id, s.Attempt); err != nil {
+		// Log shippers miss a link; the container runs.
+		x.report.warn(err.Error())
+	}
+	return created.id, nil
+}
+
+func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
+	sandbox, err := x.inputs.sandbox()
+	if err != nil {
+		return "", withReason("CreateContainerConfigError", err)
+	}
+	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.ips)
+	if err != nil {
+		return "", withReason("CreateContainerConfigError", err)
+	}
+	if err = x.markDebug(config); err != nil {
+		return "", err
+	}
+	err = x.pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name)
+	if err == nil {
+		// Some runtimes open the log when they create a container.
+		err = x.pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt)
+	}
+	if err != nil {
+		return "", withReason("CreateContainerError", err)
+	}
+	created, err := x.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox.id, Config: config, SandboxConfig: sandbox.config,
+	})
+	switch {
+	case cri.IsNotFound(err):
+		return "", &SurpriseError{err: err}
+	case err != nil:
+		return "", withReason("CreateContainerError", reservedOr(err, ref.Name, s.Attempt))
+	}
+	return created.GetContainerId(), nil
+}
+
+// createEarly creates a replacement before its start.
+func (x *starter) createEarly(ctx context.Context, s *plan.Step) {
+	ref, err := x.inputs.container(s)
+	made := creation{err: err}
+	if err == nil {
+		made.id, made.err = x.create(context.WithoutCancel(ctx), ref, s)
+	}
+	x.outputs.setCreated(s.ID, made)
+}
+
+// dropCreated removes a replacement that is not started after all. What cannot be
+// removed now is a leftover for the next pass.
+func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
+	made, ok := x.outputs.takeCreated(s.ID)
+	if !ok || made.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cri.BusyTimeout)
+	defer cancel()
+	if err := x.client.RemoveRecord(ctx, made.id); err != nil {
+		x.report.warn(fmt.Sprintf("container %s: what was created to replace it is left: %v", s.Container, err))
+	}
+}
+
+// postStart runs the hook after a start. When it fails the container is stopped
+// as any other would be, and its restart policy decides what comes next. So it is when the
+// hook is ended by who waits for it: the container would run on as if it had succeeded.
+func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id string) error {
+	err := x.hooks.run(ctx, ref.Lifecycle.PostStart, ref, id)
+	if err == nil {
+		return nil
+	}
+	grace := int64(30)
+	if own := x.desired.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		grace = *own
+	}
+	s := &stopping{ref: ref, id: id, grace: max(grace, plan.ShortestStop)}
+	if grace > 0 {
+		s.preStop = preStop(ref.Container)
+	}
+	_, stopErr := x.stop.stop(context.WithoutCancel(ctx), s)
+	return withReason("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
+}
+
+// markDebug writes the definition of a debug container on it.
+func (x *starter) markDebug(config *runtimeapi.ContainerConfig) error {
+	if x.debug == nil {
+		return nil
+	}
+	text, err := json.Marshal(x.debug)
+	if err != nil {
+		return fmt.Errorf("marking the debug container: %w", err)
+	}
+	config.Annotations[criconfig.AnnotationDebug] = string(text)
+	return nil
+}
+
+// updateContainer changes cpu and memory of a running container, and keeps that
+// they were changed.
+func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
+	ref, err := x.inputs.container(s)
+	if err != nil {
+		return err
+	}
+	_, err = x.client.UpdateContainerResources(context.WithoutCancel(ctx), &runtimeapi.UpdateContainerResourcesRequest{
+		ContainerId: s.ContainerID, Linux: criconfig.Resources(x.desired.Pod, ref, x.node()),
+	})
+	if err != nil {
+		return withReason("ResizePodInPlaceError", err)
+	}
+	x.checkpoint.noteUpdate(ref)
+	return nil
+}
+
+// reservedOr turns "this name is taken" into a surprise: the executor does not
+// choose another attempt, the next plan does.
+func reservedOr(err error, name string, attempt uint32) error {
+	if strings.Contains(err.Error(), "is reserved for") {
+		return &SurpriseError{name: name, attempt: attempt, reserved: true, err: err}
+	}
+	return err
+}

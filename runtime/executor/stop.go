@@ -1,0 +1,263 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// stopping is one container on its way to its end.
+type stopping struct {
+	step    *plan.Step
+	ref     podspec.ContainerRef
+	id      string
+	preStop *v1.LifecycleHandler
+	// grace is the time for all of it, in seconds; zero or less runs no hook.
+	grace int64
+	began time.Time
+	// parts are what happened, for the line that says how the stop went.
+	parts []string
+}
+
+// stopper stops containers: their hook, the wait for those that end before, the signal.
+type stopper struct {
+	*subject
+	client   *cri.Client
+	cgroups  cgroup.Groups
+	now      func() time.Time
+	report   *reporter
+	hooks    *hooks
+	schedule *scheduler
+	// slots bounds how many are asked to end at a time.
+	slots semaphore
+}
+
+// stopContainer runs the preStop hook and stops a container within its grace
+// period, both together. It returns how the container ended.
+func (x *stopper) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
+	handler, ref := x.hooks.preStopHandler(s)
+	summary, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
+	return summary, withReason("KillContainerError", err)
+}
+
+// stop takes the way of the kubelet's killContainer: the hook, the wait for those
+// that end before, the signal, and at the end of the grace period the kill.
+func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
+	s.began = x.now()
+	left := s.grace
+	if s.preStop != nil && s.grace > 0 {
+		x.preStop(ctx, s)
+		left = x.graceLeft(s)
+	}
+	if s.step != nil && len(s.step.StopAfter) > 0 && left > 0 && x.awaitStops(ctx, s) {
+		left = x.graceLeft(s)
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	x.report.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
+	signalled := x.now()
+	err := x.askToEnd(ctx, s, left)
+	if err != nil && ctx.Err() != nil {
+		return s.summary(), err
+	}
+	// What counts is that it has ended: an answer can be lost, and a container ends as well
+	// when its shim dies while it is asked to. Where nobody knows, the runtime's word counts.
+	status, lookErr := x.verifyStopped(ctx, s.id, err)
+	if lookErr == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+		lookErr = err
+	}
+	if lookErr != nil {
+		return s.summary(), cmp.Or(err, lookErr)
+	}
+	s.add("%s", ending(status, x.now().Sub(signalled), left))
+	return s.summary(), nil
+}
+
+// askToEnd makes the runtime stop a container, and tells those that wait for no more than
+// its exit as soon as that is seen.
+func (x *stopper) askToEnd(ctx context.Context, s *stopping, grace int64) error {
+	watching, end := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { x.watchExit(watching, s) })
+	leave := x.slots.enter()
+	_, err := x.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: s.id, Timeout: grace})
+	leave()
+	end()
+	group.Wait()
+	return cri.IgnoreNotFound(err)
+}
+
+// The pauses between two looks for a container's processes: each is an eighth longer than
+// the one before.
+const (
+	exitPauseMin = time.Millisecond
+	exitPauseMax = 100 * time.Millisecond
+)
+
+// watchExit waits until no process of a container is left. A runtime needs about as long
+// again to clear up after it, and some steps need not wait for that. Who cannot see the
+// container's processes learns of its end from the runtime.
+func (x *stopper) watchExit(ctx context.Context, s *stopping) {
+	if !x.exitAwaited(s.step) {
+		return
+	}
+	first, err := x.client.Process(ctx, s.id)
+	if err != nil {
+		return
+	}
+	occupants, seen := x.cgroups.Occupants(criconfig.CgroupParents(x.plan.Pod.UID, x.node()), s.id, first)
+	if !seen {
+		return
+	}
+	defer occupants.Close()
+	for pause := exitPauseMin; occupants.Left(); pause = min(pause+pause/8, exitPauseMax) {
+		if cri.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+	x.schedule.gates[s.step.ID].exit()
+}
+
+// exitAwaited tells that a step begins once the container of a stop has exited.
+func (x *stopper) exitAwaited(stop *plan.Step) bool {
+	if stop == nil {
+		return false
+	}
+	for i := range x.plan.Steps {
+		if slices.Contains(x.plan.Steps[i].AfterExit, stop.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// graceLeft is what is left of the grace period, in whole seconds and at least the
+// shortest.
+func (x *stopper) graceLeft(s *stopping) int64 {
+	return max(s.grace-int64(x.now().Sub(s.began)/time.Second), plan.ShortestStop)
+}
+
+func preStop(c *v1.Container) *v1.LifecycleHandler {
+	if c == nil || c.Lifecycle == nil {
+		return nil
+	}
+	return c.Lifecycle.PreStop
+}
+
+// preStop runs the hook for as long as the grace period lasts. A hook that fails
+// does not keep the container from being stopped; one that the user ends has not failed.
+func (x *stopper) preStop(ctx context.Context, s *stopping) {
+	x.report.progress(s.step, "runs its preStop hook")
+	began := x.now()
+	hookCtx, cancel := context.WithTimeout(ctx, model.Seconds(s.grace))
+	defer cancel()
+	err := x.hooks.run(hookCtx, s.preStop, s.ref, s.id)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		x.report.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
+		x.report.record("FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
+	default:
+		s.add("preStop %.1fs", x.now().Sub(began).Seconds())
+	}
+}
+
+// awaitStops waits for the stops that come before this one, for as long as the
+// grace period lasts. It tells whether there was anything to wait for.
+func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
+	ctx, cancel := context.WithTimeout(ctx, model.Seconds(x.graceLeft(s)))
+	defer cancel()
+	waited := false
+	for _, id := range s.step.StopAfter {
+		select {
+		case <-x.schedule.gates[id].done:
+		default:
+			waited = true
+			x.report.progress(s.step, "waits for the containers that end before it")
+		}
+		if waited = x.awaitStop(ctx, id) || waited; ctx.Err() != nil {
+			break
+		}
+	}
+	return waited
+}
+
+// awaitStop waits for one stop. One that failed is waited for to the end, as in
+// the kubelet: its container may still run. It tells whether that happened.
+func (x *stopper) awaitStop(ctx context.Context, id string) bool {
+	select {
+	case <-x.schedule.gates[id].done:
+	case <-ctx.Done():
+		return true
+	}
+	failed := !x.schedule.passed(id)
+	if failed {
+		<-ctx.Done()
+	}
+	return failed
+}
+
+func (s *stopping) add(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != "" {
+		s.parts = append(s.parts, text)
+	}
+}
+
+func (s *stopping) summary() string { return strings.Join(s.parts, ", ") }
+
+// killed is the exit code of a process that SIGKILL ended.
+const killed = 137
+
+// ending says how a container ended: by itself, or because its time was over.
+func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64) string {
+	switch {
+	case status == nil:
+		return ""
+	case status.GetExitCode() == killed && took >= model.Seconds(grace):
+		return fmt.Sprintf("killed after %ds", grace)
+	}
+	return fmt.Sprintf("exited %d", status.GetExitCode())
+}
+
+// How often a runtime is asked whether a container has ended. It may report one as running
+// for a moment after it has said that it is stopped; containerd 2 does for two seconds when
+// its shim was killed. After a stop that failed less is enough.
+const (
+	stoppedTries = 100
+	failedTries  = 20
+	stoppedPause = 50 * time.Millisecond
+)
+
+// verifyStopped makes sure that what the runtime was asked to stop is stopped, whatever came
+// of that, and returns how it ended; nil when its record is gone.
+func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
+	tries := stoppedTries
+	if stopErr != nil {
+		tries = failedTries
+	}
+	for range tries {
+		reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		if err != nil || reply.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			return reply.GetStatus(), cri.IgnoreNotFound(err)
+		}
+		if err := cri.Sleep(ctx, stoppedPause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("container %s still runs although the runtime says it was stopped", id)
+}

@@ -1,0 +1,84 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+func (x *remover) removeCgroup() error {
+	var errs []error
+	own := ""
+	if applied := x.applied; applied != nil {
+		own = criconfig.CgroupParent(applied.Pod, x.node())
+	}
+	for _, name := range criconfig.CgroupParents(x.plan.Pod.UID, x.node()) {
+		// What was not finished does not exist in full, and goes as well.
+		if name == own || x.cgroups.Exists(name) {
+			errs = append(errs, x.cgroups.Remove(name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (x *remover) removeVolumes(ctx context.Context, s *plan.Step) error {
+	err := volume.RemoveAll(x.pod)
+	if err != nil || !x.volumesToo || x.applied == nil {
+		return err
+	}
+	refused, err := x.removeClaims(ctx)
+	if refused != nil {
+		x.refuse(s, refused)
+	}
+	return err
+}
+
+func (x *remover) archiveLogs() error {
+	ref := x.plan.Pod
+	err := x.pod.SetAsideLogs(ref.Namespace, ref.Name, x.now())
+	if errors.Is(err, unix.ENOSPC) {
+		x.report.warn(fmt.Sprintf("%v; they are removed", err))
+		return x.pod.RemoveAllLogs(ref.Namespace, ref.Name)
+	}
+	return err
+}
+
+func (x *remover) stopSandbox(ctx context.Context, s *plan.Step) error {
+	return withReason("KillPodSandboxError", x.client.StopSandbox(ctx, s.SandboxID))
+}
+
+func (x *remover) removeSandbox(ctx context.Context, s *plan.Step) error {
+	return x.client.RemoveSandbox(context.WithoutCancel(ctx), s.SandboxID)
+}
+
+// removeClaims removes the claims of the pod that no other pod has. Those whose names are
+// refused are left alone, and the first error names them.
+func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
+	users, err := x.garbage.ClaimUsers(ctx, x.plan.Pod)
+	return volume.RemoveClaims(x.volumes(x.applied), func(name string) bool {
+		claim := state.Claim{Namespace: x.plan.Pod.Namespace, Name: name}
+		user, used := x.garbage.UserOf(users, claim)
+		switch {
+		case err != nil:
+			// It has a directory, or it would not be asked about.
+			dir, _ := x.garbage.ClaimDir(claim)
+			x.report.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, dir))
+		case used:
+			x.report.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", name, user))
+		}
+		return err != nil || used
+	})
+}
+
+// rotateLog is the step that rotates the log of one container.
+func (x *remover) rotateLog(ctx context.Context, s *plan.Step) error {
+	return x.garbage.Rotate(ctx, &gc.RunLog{Pod: x.plan.Pod, Container: s.Container, Attempt: s.Attempt, ContainerID: s.ContainerID})
+}

@@ -1,0 +1,127 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// claimUser is a claim of a pod of podctl's.
+type claimUser struct {
+	claim state.Claim
+	pod   model.PodRef
+}
+
+// claimUsers are the claims of podctl's pods; not counted is
+// one pod. It is an error when nobody can say which claims a pod has: what is removed
+// cannot be had again.
+func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]claimUser, error) {
+	applied, unreadable, err := state.Applied(x.layout)
+	if err != nil {
+		return nil, err
+	}
+	if len(unreadable) > 0 {
+		return nil, errors.New("a pod whose journal cannot be read may use it: " + state.Troubles(unreadable))
+	}
+	if err = x.checkJournals(ctx); err != nil {
+		return nil, err
+	}
+	var users []claimUser
+	for _, other := range applied {
+		pod := other.Desired.Pod
+		for i := range pod.Spec.Volumes {
+			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.UID != except.UID {
+				users = append(users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, model.RefOf(pod)})
+			}
+		}
+	}
+	return users, nil
+}
+
+// userOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
+// one may lie in another claim.
+func (x *Collector) UserOf(users []claimUser, claim state.Claim) (model.PodRef, bool) {
+	i := slices.IndexFunc(users, func(u claimUser) bool { return x.layout.Overlap(u.claim, claim) })
+	if i < 0 {
+		return model.PodRef{}, false
+	}
+	return users[i].pod, true
+}
+
+// refusedClaims says which claims have names under which podctl touches nothing.
+func (x *Collector) refusedClaims(users []claimUser) error {
+	var errs []error
+	for _, u := range users {
+		if _, err := x.layout.ClaimDir(u.claim); err != nil {
+			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", u.pod, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkJournals finds a pod of podctl's in the runtime of which there is no journal.
+func (x *Collector) checkJournals(ctx context.Context) error {
+	pods, err := x.leftoversByPod(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, l := range pods {
+		if l.unmanaged() {
+			continue
+		}
+		if err = x.lookOnDisk(l); err != nil {
+			return err
+		}
+		if !l.journal {
+			return fmt.Errorf("pod %s, of which there is no journal, may use it", l.ref())
+		}
+	}
+	return nil
+}
+
+// UnusedClaims lists the claims that no pod of podctl's has. Claims of pods whose names are
+// refused are named by the error, and the list is complete all the same.
+func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
+	claims, err := x.layout.Claims()
+	if err != nil {
+		return nil, err
+	}
+	users, err := x.ClaimUsers(ctx, model.PodRef{})
+	if err != nil && len(claims) > 0 {
+		return nil, fmt.Errorf("claims are kept: %w", err)
+	}
+	var found []Garbage
+	for _, claim := range claims {
+		if _, used := x.UserOf(users, claim); used {
+			continue
+		}
+		dir, err := x.layout.ClaimDir(claim)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, Garbage{
+			Kind: GarbageClaim, Pod: model.PodRef{Namespace: claim.Namespace}, Claim: claim.Name, Path: dir,
+			Reason: "no pod uses it", Size: x.layout.ClaimSize(claim),
+		})
+	}
+	return found, x.refusedClaims(users)
+}
+
+// removeClaim removes a claim, if no pod has come to use it.
+func (x *Collector) removeClaim(ctx context.Context, g *Garbage) error {
+	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
+	return x.layout.RemoveClaim(claim, func() error {
+		users, err := x.ClaimUsers(ctx, model.PodRef{})
+		if _, used := x.UserOf(users, claim); used {
+			return ErrNeeded
+		}
+		return err
+	})
+}
+
+// ClaimDir is where the data of a claim lies.
+func (x *Collector) ClaimDir(claim state.Claim) (string, error) { return x.layout.ClaimDir(claim) }

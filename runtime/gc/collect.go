@@ -1,0 +1,339 @@
+package gc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// Collector finds and removes what podctl has left behind.
+type Collector struct {
+	client  *cri.Client
+	layout  state.Layout
+	cgroups cgroup.Groups
+	now     func() time.Time
+	host    *observe.Host
+	images  *images.Store
+}
+
+// New makes a Collector.
+func New(client *cri.Client, layout state.Layout, cgroups cgroup.Groups, now func() time.Time, host *observe.Host, store *images.Store) *Collector {
+	return &Collector{client: client, layout: layout, cgroups: cgroups, now: now, host: host, images: store}
+}
+
+// Garbage lists what podctl made and nobody needs any more, in the order in which
+// it is removed. Nothing of other tools is in it, and nothing that runs.
+func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
+	pods, err := x.leftoversByPod(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := x.layout.Leftovers()
+	if err != nil {
+		return nil, err
+	}
+	kubelet := x.host.CheckKubelet() != nil
+	for _, uid := range gone {
+		if pods[uid] == nil {
+			pods[uid] = &leftovers{uid: uid}
+		}
+	}
+	var found []Garbage
+	for _, uid := range slices.Sorted(maps.Keys(pods)) {
+		l := pods[uid]
+		l.shared = kubelet
+		garbage, lookErr := x.garbageOf(ctx, l)
+		if lookErr != nil {
+			return nil, lookErr
+		}
+		found = append(found, garbage...)
+	}
+	logs, err := x.oldLogs()
+	if err != nil {
+		return nil, err
+	}
+	events, err := x.oldEvents()
+	return slices.Concat(found, logs, events), err
+}
+
+// garbageOf lists what one pod has left, and its logs that are full.
+func (x *Collector) garbageOf(ctx context.Context, l *leftovers) ([]Garbage, error) {
+	if l.unmanaged() {
+		return nil, nil
+	}
+	if err := x.lookOnDisk(l); err != nil {
+		return nil, err
+	}
+	garbage := l.garbage()
+	x.addSizes(ctx, l, garbage)
+	full, err := x.fullLogs(ctx, l)
+	return append(garbage, full...), err
+}
+
+// leftoversByPod reads what the runtime has, by pod. A selector leaves one pod.
+func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]string) (map[types.UID]*leftovers, error) {
+	sandboxes, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
+	if err != nil {
+		return nil, fmt.Errorf("listing sandboxes: %w", err)
+	}
+	containers, err := x.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("listing containers: %w", err)
+	}
+	pods, owner := map[types.UID]*leftovers{}, map[string]types.UID{}
+	of := func(uid types.UID) *leftovers {
+		if pods[uid] == nil {
+			pods[uid] = &leftovers{uid: uid}
+		}
+		return pods[uid]
+	}
+	for _, s := range sandboxes.GetItems() {
+		if uid := types.UID(s.GetLabels()[criconfig.LabelPodUID]); uid != "" {
+			of(uid).sandboxes = append(of(uid).sandboxes, s)
+			owner[s.GetId()] = uid
+		}
+	}
+	// By the sandbox and not by their labels: a container of nobody's in a pod's
+	// sandbox has none, and is a reason to keep it.
+	for _, c := range containers.GetContainers() {
+		if uid := cmp.Or(owner[c.GetPodSandboxId()], lostOwner(c, selector)); uid != "" {
+			of(uid).containers = append(of(uid).containers, c)
+		}
+	}
+	return pods, nil
+}
+
+// lostOwner is whose a container is by its labels, which count when its sandbox is
+// gone.
+func lostOwner(c *runtimeapi.Container, selector map[string]string) types.UID {
+	uid := c.GetLabels()[criconfig.LabelPodUID]
+	if wanted, only := selector[criconfig.LabelPodUID]; only && uid != wanted {
+		return ""
+	}
+	return types.UID(uid)
+}
+
+func (x *Collector) lookOnDisk(l *leftovers) (err error) {
+	pod := x.layout.Pod(l.uid)
+	if l.journal, err = pod.HasJournal(); err != nil {
+		return err
+	}
+	l.dir, err = pod.HasDir()
+	return err
+}
+
+func (x *Collector) oldLogs() ([]Garbage, error) {
+	logs, err := x.layout.ListDeletedLogs()
+	var found []Garbage
+	for _, d := range logs {
+		found = append(found, Garbage{
+			Kind: GarbageLogs, Pod: model.PodRef{Namespace: d.Namespace, Name: d.Name, UID: d.UID}, Path: d.Path,
+			Reason: "the pod was deleted", Size: state.Size(d.Path),
+		})
+	}
+	return found, err
+}
+
+// oldEvents are those of pods that have no journal any more.
+func (x *Collector) oldEvents() ([]Garbage, error) {
+	histories, err := x.layout.Histories()
+	var found []Garbage
+	for _, h := range histories {
+		pod := x.layout.Pod(h.Pod.UID)
+		if known, lookErr := pod.HasJournal(); lookErr != nil || known {
+			continue
+		}
+		found = append(found, Garbage{
+			Kind: GarbageEvents, Pod: h.Pod, Path: pod.HistoryFile(), Reason: "the pod was deleted", Size: state.Size(pod.HistoryFile()),
+		})
+	}
+	return found, err
+}
+
+// addSizes fills in how much each piece takes. What containers have written only
+// containerd tells; of others their logs are counted alone.
+func (x *Collector) addSizes(ctx context.Context, l *leftovers, found []Garbage) {
+	if len(found) == 0 {
+		return
+	}
+	written := func(string) int64 { return 0 }
+	if store, err := x.images.Containerd(); err == nil {
+		defer store.Close() //nolint:errcheck // the connection has done its work
+		written = func(id string) int64 { return store.Written(ctx, id) }
+	}
+	for i := range found {
+		found[i].Size = x.size(l, &found[i], written)
+	}
+}
+
+func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64) int64 {
+	pod := x.layout.Pod(g.Pod.UID)
+	switch g.Kind {
+	case GarbageContainer:
+		if x.sharesLog(l, g) {
+			return written(g.ID)
+		}
+		return written(g.ID) + pod.LogsSize(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt)
+	case GarbageSandbox:
+		sum := int64(0)
+		for _, c := range l.containers {
+			if c.GetPodSandboxId() == g.ID {
+				sum += written(c.GetId())
+			}
+		}
+		if !l.journal {
+			if logs, err := pod.LogDir(g.Pod.Namespace, g.Pod.Name); err == nil {
+				sum += state.Size(logs)
+			}
+		}
+		return sum
+	case GarbageFiles:
+		return pod.DirSize()
+	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
+	}
+	return g.Size
+}
+
+// sharesLog tells that another record of the container writes, or wrote, into the
+// same log: the attempts of init containers begin anew in a new sandbox.
+func (x *Collector) sharesLog(l *leftovers, g *Garbage) bool {
+	return slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
+		return c.GetId() != g.ID && c.GetMetadata().GetName() == g.Name && c.GetMetadata().GetAttempt() == g.Attempt
+	})
+}
+
+// pruneWait is how long a pod that is being worked on is waited for.
+const pruneWait = 5 * time.Second
+
+// ErrNeeded says that something is no garbage any more.
+var ErrNeeded = errors.New("it is needed again, and was kept")
+
+// RemoveGarbage removes one piece of garbage, if it still is: the pod is locked
+// and looked at again.
+func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
+	if g.Kind == GarbageClaim {
+		return x.removeClaim(ctx, &g)
+	}
+	waiting, cancel := context.WithTimeout(ctx, pruneWait)
+	defer cancel()
+	pod := x.layout.Pod(g.Pod.UID)
+	lock, err := pod.Lock(waiting)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if g.Kind == GarbageLogs {
+		return x.layout.RemoveDeletedLog(state.DeletedLog{Path: g.Path})
+	}
+	if g.Kind == GarbageEvents {
+		return removeEvents(pod)
+	}
+	if g.Kind == GarbageFullLog {
+		return x.rotateFull(ctx, &g)
+	}
+	l, err := x.leftoversOf(ctx, g.Pod.UID)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(l.garbage(), g.is) {
+		return ErrNeeded
+	}
+	return x.removeGarbage(ctx, l, &g)
+}
+
+// removeEvents removes the events of a pod, unless it has been applied again.
+func removeEvents(pod state.Pod) error {
+	if known, err := pod.HasJournal(); err != nil || known {
+		return errors.Join(err, ErrNeeded)
+	}
+	return pod.RemoveHistory()
+}
+
+// leftoversOf is what there is of one pod now.
+func (x *Collector) leftoversOf(ctx context.Context, uid types.UID) (*leftovers, error) {
+	pods, err := x.leftoversByPod(ctx, map[string]string{criconfig.LabelPodUID: string(uid)})
+	if err != nil {
+		return nil, err
+	}
+	l := pods[uid]
+	if l == nil {
+		l = &leftovers{uid: uid}
+	}
+	l.shared = x.host.CheckKubelet() != nil
+	return l, x.lookOnDisk(l)
+}
+
+// removeGarbage removes what was proven to be garbage under the pod's lock.
+func (x *Collector) removeGarbage(ctx context.Context, l *leftovers, g *Garbage) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.client.Timeout)
+	defer cancel()
+	pod := x.layout.Pod(g.Pod.UID)
+	switch g.Kind {
+	case GarbageContainer:
+		if err := x.client.RemoveRecord(ctx, g.ID); err != nil || x.sharesLog(l, g) {
+			return err
+		}
+		return pod.RemoveLogs(g.Pod.Namespace, g.Pod.Name, g.Name, g.ID, g.Attempt)
+	case GarbageSandbox:
+		return x.removeLostSandbox(ctx, l, g)
+	case GarbageFiles:
+		if err := errors.Join(volume.RemoveAll(pod), x.removeCgroups(ctx, g.Pod.UID)); err != nil {
+			return err
+		}
+		return pod.RemoveJournal()
+	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
+	}
+	return nil
+}
+
+// removeLostSandbox removes a sandbox with the records in it; with the last one of
+// a pod that podctl does not remember goes all that lies outside of it.
+func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garbage) error {
+	for _, c := range l.containers {
+		if c.GetPodSandboxId() != g.ID {
+			continue
+		}
+		if err := x.client.RemoveRecord(ctx, c.GetId()); err != nil {
+			return err
+		}
+	}
+	err := x.client.StopSandbox(ctx, g.ID)
+	if err == nil {
+		err = x.client.RemoveSandbox(ctx, g.ID)
+	}
+	if err != nil || l.journal || len(l.sandboxes) > 1 {
+		return err
+	}
+	return errors.Join(x.removeCgroups(ctx, g.Pod.UID), x.layout.Pod(g.Pod.UID).RemoveAllLogs(g.Pod.Namespace, g.Pod.Name))
+}
+
+// removeCgroups removes the cgroup of a pod whose class nobody remembers.
+func (x *Collector) removeCgroups(ctx context.Context, uid types.UID) error {
+	// Their names depend on the runtime's cgroup driver.
+	if _, err := x.host.RuntimeFacts(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range criconfig.CgroupParents(uid, x.host.Node()) {
+		if x.cgroups.Exists(name) {
+			errs = append(errs, x.cgroups.Remove(name))
+		}
+	}
+	return errors.Join(errs...)
+}

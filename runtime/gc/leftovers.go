@@ -1,0 +1,211 @@
+package gc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+)
+
+// GarbageKind says what kind of thing nobody needs.
+type GarbageKind string
+
+// The kinds of garbage.
+const (
+	// GarbageContainer is the record of a container that ended, of which there is a
+	// newer one.
+	GarbageContainer GarbageKind = "Container"
+	// GarbageSandbox is a sandbox with the records in it.
+	GarbageSandbox GarbageKind = "Sandbox"
+	// GarbageFiles is the directory of a pod that is gone: volumes and the like.
+	GarbageFiles GarbageKind = "Files"
+	// GarbageLogs are the logs of a deleted pod.
+	GarbageLogs GarbageKind = "Logs"
+	// GarbageClaim is the data of a persistent volume claim, of which Pod has the namespace
+	// alone.
+	GarbageClaim GarbageKind = "Claim"
+	// GarbageEvents are the events of a deleted pod.
+	GarbageEvents GarbageKind = "Events"
+	// GarbageFullLog is the log of a container that runs. It is rotated, and only the oldest
+	// of what was rotated before is removed.
+	GarbageFullLog GarbageKind = "FullLog"
+)
+
+// Garbage is something of podctl's that nobody needs any more.
+type Garbage struct {
+	Kind GarbageKind `json:"kind"`
+	// Pod is what is known of whose it was: at least the uid.
+	Pod model.PodRef `json:"pod"`
+	// Name is the container's, ID the container's or sandbox's, Path a directory's.
+	Name    string `json:"container,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Claim   string `json:"claim,omitempty"`
+	Attempt uint32 `json:"attempt,omitempty"`
+	Reason  string `json:"reason"`
+	// Size is in bytes, as far as it is known.
+	Size int64 `json:"size"`
+}
+
+// is tells that two pieces of garbage are the same thing.
+func (g *Garbage) is(other Garbage) bool {
+	return g.Kind == other.Kind && g.Pod.UID == other.Pod.UID && g.ID == other.ID && g.Path == other.Path
+}
+
+// litter is what the runtime has of one pod, and what podctl knows of it.
+type leftovers struct {
+	uid        types.UID
+	sandboxes  []*runtimeapi.PodSandbox
+	containers []*runtimeapi.Container
+	// journal and dir tell what lies on disk for the pod.
+	journal, dir bool
+	// shared tells that a kubelet lives, whose the files may be: its layout is the
+	// same.
+	shared bool
+}
+
+// isPodctls tells that podctl made a container or a sandbox. Only such are ever
+// garbage.
+func isPodctls(annotations map[string]string) bool {
+	for key := range annotations {
+		if strings.HasPrefix(key, criconfig.AnnotationPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign tells that the runtime has things of the pod, and none of podctl's.
+func (l *leftovers) unmanaged() bool {
+	for _, s := range l.sandboxes {
+		if isPodctls(s.GetAnnotations()) {
+			return false
+		}
+	}
+	for _, c := range l.containers {
+		if isPodctls(c.GetAnnotations()) {
+			return false
+		}
+	}
+	return len(l.sandboxes)+len(l.containers) > 0
+}
+
+// garbage is what of the pod nobody needs, in the order in which it is removed.
+func (l *leftovers) garbage() []Garbage {
+	observe.NewestFirst(l.sandboxes, l.containers)
+	if l.journal {
+		dead := l.deadContainers()
+		return append(dead, l.oldSandboxes(dead)...)
+	}
+	orphans := l.orphans()
+	found := orphans
+	for _, g := range l.deadContainers() {
+		if !slices.ContainsFunc(orphans, func(o Garbage) bool { return o.ID == l.sandboxOf(g.ID) }) {
+			found = append(found, g)
+		}
+	}
+	if l.dir && !l.shared && len(orphans) == len(l.sandboxes) && l.allIn(orphans) {
+		found = append(found, Garbage{Kind: GarbageFiles, Pod: l.ref(), Reason: "the pod is gone"})
+	}
+	return found
+}
+
+func (l *leftovers) ref() model.PodRef {
+	ref := model.PodRef{UID: l.uid}
+	if len(l.sandboxes) > 0 {
+		meta := l.sandboxes[0].GetMetadata()
+		ref.Namespace, ref.Name = meta.GetNamespace(), meta.GetName()
+	}
+	return ref
+}
+
+// deadContainers are the records of containers that ended, but for the newest of
+// each name: it carries the restart count, and tells how the last run ended.
+func (l *leftovers) deadContainers() []Garbage {
+	var found []Garbage
+	newest := map[string]*runtimeapi.Container{}
+	for _, c := range l.containers {
+		name := c.GetMetadata().GetName()
+		switch {
+		case c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED:
+		case newest[name] == nil:
+			newest[name] = c
+		case isPodctls(c.GetAnnotations()):
+			found = append(found, Garbage{
+				Kind: GarbageContainer, Pod: l.ref(), Name: name, ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
+				Reason: fmt.Sprintf("attempt %d ended later", newest[name].GetMetadata().GetAttempt()),
+			})
+		}
+	}
+	return found
+}
+
+// oldSandboxes are those that a newer one has replaced and in which no record is
+// left once the dead containers have gone.
+func (l *leftovers) oldSandboxes(dead []Garbage) []Garbage {
+	var found []Garbage
+	for i, s := range l.sandboxes {
+		ready := s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+		if i == 0 || ready || !isPodctls(s.GetAnnotations()) || !l.emptiedBy(s, dead) {
+			continue
+		}
+		found = append(found, l.sandbox(s, "a newer sandbox has replaced it"))
+	}
+	return found
+}
+
+func (l *leftovers) emptiedBy(s *runtimeapi.PodSandbox, dead []Garbage) bool {
+	for _, c := range l.in(s) {
+		if !slices.ContainsFunc(dead, func(g Garbage) bool { return g.ID == c.GetId() }) {
+			return false
+		}
+	}
+	return true
+}
+
+// orphans are the sandboxes of a pod without a journal in which nothing runs and
+// nothing is of others. A container in an unknown state may run.
+func (l *leftovers) orphans() []Garbage {
+	var found []Garbage
+	for _, s := range l.sandboxes {
+		keep := slices.ContainsFunc(l.in(s), func(c *runtimeapi.Container) bool {
+			over := c.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+			return !over || !isPodctls(c.GetAnnotations())
+		})
+		if !keep && isPodctls(s.GetAnnotations()) {
+			found = append(found, l.sandbox(s, "podctl has no journal of the pod, and nothing runs in it"))
+		}
+	}
+	return found
+}
+
+func (l *leftovers) sandbox(s *runtimeapi.PodSandbox, reason string) Garbage {
+	return Garbage{Kind: GarbageSandbox, Pod: l.ref(), ID: s.GetId(), Attempt: s.GetMetadata().GetAttempt(), Reason: reason}
+}
+
+// in are the containers of a sandbox.
+func (l *leftovers) in(s *runtimeapi.PodSandbox) []*runtimeapi.Container {
+	return slices.DeleteFunc(slices.Clone(l.containers), func(c *runtimeapi.Container) bool { return c.GetPodSandboxId() != s.GetId() })
+}
+
+func (l *leftovers) sandboxOf(containerID string) string {
+	for _, c := range l.containers {
+		if c.GetId() == containerID {
+			return c.GetPodSandboxId()
+		}
+	}
+	return ""
+}
+
+// allIn tells that every container is in one of the sandboxes.
+func (l *leftovers) allIn(sandboxes []Garbage) bool {
+	return !slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
+		return !slices.ContainsFunc(sandboxes, func(g Garbage) bool { return g.ID == c.GetPodSandboxId() })
+	})
+}

@@ -1,0 +1,122 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// RunLog is the log of one run of a container.
+type RunLog struct {
+	Pod         model.PodRef
+	Container   string
+	Attempt     uint32
+	ContainerID string
+}
+
+// Rotate moves a log aside, makes the runtime write a new one, and removes the
+// oldest of those that were moved aside before.
+func (x *Collector) Rotate(ctx context.Context, log *RunLog) error {
+	pod := x.layout.Pod(log.Pod.UID)
+	path, err := pod.LogFile(log.Pod.Namespace, log.Pod.Name, log.Container, log.Attempt)
+	if err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	dir, err := pod.OpenLogDir(log.Pod.Namespace, log.Pod.Name, log.Container)
+	if err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	return errors.Join(x.rotateIn(ctx, dir, filepath.Base(path), log.ContainerID), dir.Close())
+}
+
+// rotateIn rotates a log in its directory.
+func (x *Collector) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
+	aside := state.RotatedLog(name, x.now())
+	err := dir.Rename(name, dir, aside)
+	if errors.Is(err, fs.ErrExist) {
+		// It was rotated in this second already, and would take the place of what was
+		// moved aside then: the next pass does it.
+		return nil
+	}
+	if err = safefs.IgnoreMissing(err); err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	if err = state.ClearLogIn(dir, name); err != nil {
+		return fmt.Errorf("rotating the log: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if _, err := x.client.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: containerID}); err != nil {
+		// As it was, so that the next pass tries again (kubelet: rotateLatestLog).
+		err = fmt.Errorf("rotating the log: %w", err)
+		return errors.Join(err, safefs.IgnoreMissing(dir.Rename(aside, dir, name)))
+	}
+	return logfile.DropOld(dir, name)
+}
+
+// fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a
+// kubelet lives, it rotates them.
+func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error) {
+	var found []Garbage
+	if !l.journal || l.shared {
+		return nil, nil
+	}
+	for _, c := range l.containers {
+		g := Garbage{
+			Kind: GarbageFullLog, Pod: l.ref(), Name: c.GetMetadata().GetName(), ID: c.GetId(), Attempt: c.GetMetadata().GetAttempt(),
+			Reason: "it has grown to where it is rotated",
+		}
+		var err error
+		// Most logs are small: the runtime is asked for few. A name that is no part of a path has
+		// no log of podctl's.
+		if g.Path, err = x.layout.Pod(g.Pod.UID).LogFile(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt); err != nil {
+			continue
+		}
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !logfile.Full(g.Path) {
+			continue
+		}
+		full, err := x.isFullLog(ctx, &g)
+		if err != nil {
+			return nil, fmt.Errorf("looking at the log of container %s: %w", g.Name, err)
+		}
+		if full {
+			found = append(found, g)
+		}
+	}
+	return found, nil
+}
+
+// isFullLog tells that a container runs and that the log it writes is full.
+func (x *Collector) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
+	reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: g.ID})
+	status := reply.GetStatus()
+	return status.GetLogPath() == g.Path && observe.LogFull(status), cri.IgnoreNotFound(err)
+}
+
+// rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
+func (x *Collector) rotateFull(ctx context.Context, g *Garbage) error {
+	known, err := x.layout.Pod(g.Pod.UID).HasJournal()
+	if err != nil {
+		return err
+	}
+	full, err := x.isFullLog(ctx, g)
+	if err != nil {
+		return err
+	}
+	if !known || !full {
+		return ErrNeeded
+	}
+	return x.Rotate(ctx, &RunLog{Pod: g.Pod, Container: g.Name, Attempt: g.Attempt, ContainerID: g.ID})
+}

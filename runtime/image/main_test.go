@@ -1,9 +1,0 @@
-package image
-
-import (
-	"testing"
-
-	"github.com/podctl/podctl/runtime/runtimetest"
-)
-
-func TestMain(m *testing.M) { runtimetest.Main(m) }

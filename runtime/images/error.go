@@ -1,0 +1,99 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The kubelet's names for what goes wrong with an image (kubelet:
+// images/types.go).
+const (
+	ErrImagePull             = "ErrImagePull"
+	InvalidImageName         = "InvalidImageName"
+	ErrImageNeverPull        = "ErrImageNeverPull"
+	ImageInspectError        = "ImageInspectError"
+	RegistryUnavailable      = "RegistryUnavailable"
+	SignatureValidationError = "SignatureValidationFailed"
+)
+
+// Error is the failure to provide one image.
+type Error struct {
+	// Reason is one of the names above.
+	Reason string
+	Image  string
+	// Hint says in plain words what happened and what to do.
+	Hint string
+	// Passing tells that trying again later may help: a registry that cannot be
+	// reached, not an image that does not exist.
+	Passing bool
+	Err     error
+}
+
+// Error is the hint, or the cause where there is no better word.
+func (e *Error) Error() string {
+	if e.Hint != "" {
+		return fmt.Sprintf("image %s: %s", e.Image, e.Hint)
+	}
+	return fmt.Sprintf("image %s: %v", e.Image, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// sign is a text by which a runtime's error is known.
+type sign struct {
+	texts   []string
+	hint    string
+	passing bool
+}
+
+// signs are asked in order: the first that fits explains the error. The texts
+// are those of containerd and CRI-O.
+func signs() []sign {
+	return []sign{
+		{[]string{"no space left on device"}, "there is no space left for it; `podctl image prune` frees some", false},
+		{[]string{"server gave HTTP response to HTTPS client"}, "the registry speaks plain http; tell the runtime so in its registry configuration", false},
+		{[]string{"certificate signed by unknown authority", "x509:"}, "the registry's certificate is not trusted", false},
+		{[]string{"401 Unauthorized", "403 Forbidden", "authorization failed", "authentication required", "denied", "insufficient_scope"}, "the registry denies access; check the name, and give credentials by imagePullSecrets or a docker config.json", false},
+		{[]string{"connection refused", "no such host", "i/o timeout", "network is unreachable", "TLS handshake timeout", "EOF", "connection reset", "503 Service Unavailable", "502 Bad Gateway", "429 Too Many Requests"}, "the registry cannot be reached", true},
+		{[]string{"not found", "manifest unknown", "does not exist"}, "the registry does not have it", false},
+	}
+}
+
+// explain turns a runtime's pull error into one that says what to do.
+func explain(name string, err error) *Error {
+	text := status.Convert(err).Message()
+	e := &Error{Reason: ErrImagePull, Image: name, Err: err}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
+		e.Hint, e.Passing = "pulling it took too long or was interrupted", true
+		return e
+	case strings.HasPrefix(text, RegistryUnavailable):
+		e.Reason = RegistryUnavailable
+	case strings.HasPrefix(text, SignatureValidationError):
+		e.Reason = SignatureValidationError
+	}
+	for _, s := range signs() {
+		for _, known := range s.texts {
+			if strings.Contains(text, known) {
+				e.Hint, e.Passing = fmt.Sprintf("%s (%s)", s.hint, lastCause(text)), s.passing
+				return e
+			}
+		}
+	}
+	e.Err = errors.New(text)
+	return e
+}
+
+// lastCause is the innermost of the causes that a runtime strings together.
+func lastCause(text string) string {
+	if i := strings.LastIndex(text, ": "); i >= 0 && len(text)-i > 12 {
+		return text[i+2:]
+	}
+	return text
+}

@@ -1,0 +1,108 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/docker/cli/cli/config/types"
+	"github.com/docker/docker-credential-helpers/credentials"
+
+	"github.com/podctl/podctl/runtime/ownfile"
+)
+
+const (
+	// helperTimeout is how long a credential helper may take: some ask a cloud.
+	helperTimeout = time.Minute
+	// helperMax bounds what is read of a helper's answer, in bytes.
+	helperMax = 256 << 10
+	// tokenUser is the user name by which a helper says that its secret is a token.
+	tokenUser = "<token>"
+)
+
+// helperVariables are what credential helpers read of the environment, beside HOME and the
+// proxies: those of keyrings, of pass, and of the clouds.
+func helperVariables() []string {
+	return []string{
+		"USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME",
+		"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "GNUPGHOME", "GPG_TTY", "PASSWORD_STORE_DIR", "DOCKER_CONFIG",
+		"AWS_", "AZURE_", "ACR_", "GOOGLE_", "CLOUDSDK_", "GCE_", "OCI_",
+	}
+}
+
+// askHelper asks a credential helper of docker's for a registry's credentials. What the
+// helper answers is in no error.
+func askHelper(ctx context.Context, helper, host string) (types.AuthConfig, error) {
+	none := types.AuthConfig{}
+	if !isHelperName(helper) {
+		return none, fmt.Errorf("the credential helper %q is not the name of a program: it may not be a path", helper)
+	}
+	program, err := ownfile.LookPath("docker-credential-"+helper, os.Getenv("PATH"))
+	if err != nil {
+		return none, fmt.Errorf("the credential helper %s cannot be used: %w", helper, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, helperTimeout, fmt.Errorf("it gave no answer in %v", helperTimeout))
+	defer cancel()
+	answer, err := runHelper(ctx, program, host)
+	switch {
+	case err != nil && credentials.IsErrCredentialsNotFoundMessage(string(answer)):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("the credential helper %s: %w; `echo %s | %s get` shows why", program, err, host, program)
+	}
+	var found credentials.Credentials
+	if json.Unmarshal(answer, &found) != nil {
+		return none, fmt.Errorf("the credential helper %s does not answer in JSON", program)
+	}
+	if found.Username == tokenUser {
+		return types.AuthConfig{IdentityToken: found.Secret}, nil
+	}
+	return types.AuthConfig{Username: found.Username, Password: found.Secret}, nil
+}
+
+// isHelperName reports whether a text can be the last part of a program's name.
+func isHelperName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '/' || r == '\\' || !unicode.IsPrint(r)
+	})
+}
+
+// runHelper runs a helper away from the caller's directory and without the caller's other
+// variables, and returns what it printed, also where it failed.
+func runHelper(ctx context.Context, program, host string) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := bounded{tooLong: cancel}
+	cmd := exec.CommandContext(ctx, program, "get")
+	cmd.Dir, cmd.Env = "/", ownfile.Environ(helperVariables()...)
+	cmd.Stdin, cmd.Stdout = strings.NewReader(host), &out
+	// A program that it left behind may hold its output open.
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it was stopped: %w", context.Cause(ctx))
+	}
+	return out.text.Bytes(), err
+}
+
+// bounded keeps what a helper prints, and stops one that prints too much.
+type bounded struct {
+	text    bytes.Buffer
+	tooLong context.CancelCauseFunc
+}
+
+// Write fails once helperMax is exceeded.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.text.Len()+len(p) > helperMax {
+		err := fmt.Errorf("its answer is longer than %d bytes", helperMax)
+		b.tooLong(err)
+		return 0, err
+	}
+	return b.text.Write(p)
+}

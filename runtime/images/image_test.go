@@ -1,0 +1,245 @@
+package images
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// registryClient answers pulls: with the error, or with the reference once the
+// right user asks.
+type registryClient struct {
+	runtimeapi.ImageServiceClient
+	err   error
+	user  string
+	mu    sync.Mutex
+	asked []string
+	calls atomic.Int32
+	hold  chan struct{}
+}
+
+func (c *registryClient) PullImage(_ context.Context, r *runtimeapi.PullImageRequest, _ ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
+	c.calls.Add(1)
+	if c.hold != nil {
+		<-c.hold
+	}
+	c.mu.Lock()
+	c.asked = append(c.asked, r.GetAuth().GetUsername())
+	c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	if c.user != "" && r.GetAuth().GetUsername() != c.user {
+		return nil, status.Error(codes.Unknown, "pull access denied: 401 Unauthorized")
+	}
+	return &runtimeapi.PullImageResponse{ImageRef: "sha256:" + r.GetImage().GetImage()}, nil
+}
+
+// nobody is a keychain without credentials.
+type nobody struct{}
+
+func (nobody) Find(context.Context, string) (Found, error) { return Found{}, nil }
+
+func secret(host, user string) *v1.Secret {
+	auth := base64.StdEncoding.EncodeToString([]byte(user + ":pw"))
+	return &v1.Secret{
+		Type: v1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, host, auth)},
+	}
+}
+
+func TestWithTag(t *testing.T) {
+	for name, want := range map[string]string{
+		"busybox":                       "busybox:latest",
+		"registry.local:5000/a/b":       "registry.local:5000/a/b:latest",
+		"a:1":                           "a:1",
+		"a@sha256:" + hex64:             "a@sha256:" + hex64,
+		"registry.local/podctl/demo:1":  "registry.local/podctl/demo:1",
+		"registry.local/podctl/demo:v2": "registry.local/podctl/demo:v2",
+	} {
+		if got, err := WithTag(name); err != nil || got != want {
+			t.Errorf("%s: %s %v, want %s", name, got, err, want)
+		}
+	}
+	_, err := WithTag("Not A Name")
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Reason != InvalidImageName {
+		t.Errorf("error %v", err)
+	}
+}
+
+const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestPullTriesCredentialsInTurn(t *testing.T) {
+	client := &registryClient{user: "right"}
+	p := &Puller{Keychain: nobody{}}
+	ref, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: []*v1.Secret{
+		secret("elsewhere.local", "other"), secret("registry.local", "wrong"), secret("registry.local/app", "right"),
+	}})
+	if err != nil || ref != "sha256:registry.local/app:1" {
+		t.Errorf("%s %v", ref, err)
+	}
+	for _, user := range client.asked {
+		if user == "other" {
+			t.Error("credentials of another registry were sent")
+		}
+	}
+}
+
+// TestPullSecretsOfNoUse: a secret that holds no credentials keeps no pull from trying the
+// others, or nobody's, and a pull that fails all the same names it.
+func TestPullSecretsOfNoUse(t *testing.T) {
+	opaque, empty := secret("registry.local", "other"), secret("registry.local", "other")
+	opaque.Name, opaque.Type = "opaque", ""
+	empty.Name, empty.Data = "empty", map[string][]byte{v1.DockerConfigKey: []byte("{}")}
+	useless := []*v1.Secret{opaque, empty}
+	p := &Puller{Keychain: nobody{}}
+	for name, c := range map[string]struct {
+		secrets []*v1.Secret
+		user    string
+	}{
+		"others are tried": {append(useless, secret("registry.local", "right")), "right"},
+		"or nobody's":      {useless, ""},
+	} {
+		client := &registryClient{user: c.user}
+		if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: c.secrets}); err != nil || len(client.asked) != 1 || client.asked[0] != c.user {
+			t.Errorf("%s: asked as %q, %v", name, client.asked, err)
+		}
+	}
+	const want = "image registry.local/app:1: something else; the pull secret opaque was left out: its type is Opaque, " +
+		"and not kubernetes.io/dockerconfigjson; the pull secret empty was left out: it has no .dockerconfigjson"
+	failing := &registryClient{err: status.Error(codes.Unknown, "something else")}
+	if _, err := p.Pull(t.Context(), failing, Request{Image: "registry.local/app:1", Secrets: useless}); err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant  %s", err, want)
+	}
+}
+
+// TestPullSecretThatCannotBeRead ends the pull, as under a kubelet.
+func TestPullSecretThatCannotBeRead(t *testing.T) {
+	broken := &v1.Secret{Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigKey: []byte("hunter2")}}
+	broken.Name = "broken"
+	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{}, Request{Image: "registry.local/app:1", Secrets: []*v1.Secret{broken}})
+	if err == nil || !strings.Contains(err.Error(), "pull secret broken: .dockercfg is not a docker configuration") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestPullWithoutCredentialsIsAnonymous(t *testing.T) {
+	client := &registryClient{}
+	p := &Puller{Keychain: nobody{}}
+	if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1"}); err != nil || len(client.asked) != 1 || client.asked[0] != "" {
+		t.Errorf("asked as %q: %v", client.asked, err)
+	}
+}
+
+func TestSameImageIsPulledOnce(t *testing.T) {
+	client := &registryClient{hold: make(chan struct{})}
+	p := &Puller{Keychain: nobody{}}
+	results := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := p.Pull(context.Background(), client, Request{Image: "registry.local/app:1"})
+			results <- err
+		}()
+	}
+	for client.calls.Load() == 0 {
+	}
+	p.mu.Lock()
+	waiting := len(p.running)
+	p.mu.Unlock()
+	close(client.hold)
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if waiting != 1 {
+		t.Errorf("%d pulls were under way for one image", waiting)
+	}
+}
+
+// TestPullsShareNoCredentials: what a registry answers to one pod's credentials is no answer
+// for another pod; secrets of other registries make no difference.
+func TestPullsShareNoCredentials(t *testing.T) {
+	client := &registryClient{user: "right", hold: make(chan struct{})}
+	p := &Puller{Keychain: nobody{}}
+	requests := map[string][]*v1.Secret{
+		"without credentials":     nil,
+		"with others":             {secret("elsewhere.local", "right")},
+		"with wrong ones":         {secret("registry.local", "wrong")},
+		"with the right ones":     {secret("registry.local", "right")},
+		"with the right ones too": {secret("registry.local", "right")},
+	}
+	outcomes := map[string]error{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for name, secrets := range requests {
+		group.Go(func() {
+			_, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: secrets})
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[name] = err
+		})
+	}
+	// The three that have nothing in common get under way, while the others wait for them.
+	for range 1000 {
+		if client.calls.Load() < 3 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(client.hold)
+	group.Wait()
+	for name, err := range outcomes {
+		if right := strings.Contains(name, "right"); (err == nil) != right {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	cases := map[string]struct {
+		err     error
+		says    string
+		passing bool
+	}{
+		"absent":      {status.Error(codes.NotFound, `failed to resolve reference "r/a:1": r/a:1: not found`), "does not have it", false},
+		"denied":      {status.Error(codes.Unknown, "unexpected status: 401 Unauthorized"), "denies access", false},
+		"unreachable": {status.Error(codes.Unknown, "dial tcp 127.0.0.1:5000: connect: connection refused"), "cannot be reached", true},
+		"no space":    {status.Error(codes.Unknown, "write /x: no space left on device"), "no space left", false},
+		"plain http":  {status.Error(codes.Unknown, "http: server gave HTTP response to HTTPS client"), "plain http", false},
+		"unknown":     {status.Error(codes.Unknown, "something else"), "something else", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{err: c.err}, Request{Image: "r.local/a:1"})
+			var e *Error
+			if !errors.As(err, &e) || !strings.Contains(e.Error(), c.says) || e.Passing != c.passing {
+				t.Errorf("%v, passing %t", err, e != nil && e.Passing)
+			}
+			if strings.Contains(e.Error(), "rpc error") {
+				t.Errorf("noise: %v", e)
+			}
+		})
+	}
+}
+
+func TestErrorsHoldNoPassword(t *testing.T) {
+	client := &registryClient{user: "right"}
+	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), client, Request{
+		Image: "registry.local/app:1", Secrets: []*v1.Secret{secret("registry.local", "wrong")},
+	})
+	if err == nil || strings.Contains(err.Error(), "pw") || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte("wrong:pw"))) {
+		t.Errorf("error %v", err)
+	}
+}

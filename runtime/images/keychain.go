@@ -1,0 +1,122 @@
+package images
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/docker/cli/cli/config"
+	"github.com/docker/cli/cli/config/configfile"
+	"github.com/docker/cli/cli/config/credentials"
+	"github.com/docker/cli/cli/config/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/ownfile"
+)
+
+// configMax bounds what is read of a docker configuration, in bytes.
+const configMax = 1 << 20
+
+// userKeychain reads what `docker login` and `podman login` wrote for the user podctl runs
+// as. Under sudo HOME may be another user's, whose configuration could name a program for
+// root to run: his file is left out.
+type userKeychain struct{ getenv func(string) string }
+
+// Find looks into the first file that there is (go-containerregistry: keychain.go).
+func (k userKeychain) Find(ctx context.Context, host string) (Found, error) {
+	var found Found
+	for _, path := range k.files() {
+		settings, err := readDockerConfig(path)
+		switch untrusted := (*ownfile.UntrustedError)(nil); {
+		case errors.As(err, &untrusted):
+			found.LeftOut = append(found.LeftOut, "credentials were left out: "+untrusted.Error())
+		case ownfile.IsMissing(err):
+		case err != nil:
+			return found, err
+		default:
+			found.Auth, err = authOf(ctx, settings, host)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// files lists where credentials may lie; the first file that exists counts.
+func (k userKeychain) files() []string {
+	var files []string
+	add := func(dir string, names ...string) {
+		if dir != "" {
+			files = append(files, filepath.Join(append([]string{dir}, names...)...))
+		}
+	}
+	below := func(dir string) string {
+		if home := k.getenv("HOME"); home != "" {
+			return filepath.Join(home, dir)
+		}
+		return ""
+	}
+	add(cmp.Or(k.getenv("DOCKER_CONFIG"), below(".docker")), config.ConfigFileName)
+	add(k.getenv("REGISTRY_AUTH_FILE"))
+	add(k.getenv("XDG_RUNTIME_DIR"), "containers", "auth.json")
+	add(cmp.Or(k.getenv("XDG_CONFIG_HOME"), below(".config")), "containers", "auth.json")
+	return files
+}
+
+// readDockerConfig reads one file. What is in it is in no error.
+func readDockerConfig(path string) (*configfile.ConfigFile, error) {
+	f, err := ownfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // a file that was only read
+	text, err := podspec.ReadAtMost(f, configMax)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	settings, err := config.LoadFromReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a docker configuration; log in to the registry anew, or remove it", path)
+	}
+	return settings, nil
+}
+
+// authOf takes a registry's credentials from DOCKER_AUTH_CONFIG, from the credential helper
+// that the configuration names for it, or else from the configuration itself, as docker does.
+func authOf(ctx context.Context, settings *configfile.ConfigFile, host string) (*runtimeapi.AuthConfig, error) {
+	// A configuration without anything has what the environment has.
+	auth, err := configfile.New("").GetAuthConfig(host)
+	if err != nil {
+		return nil, errors.New("DOCKER_AUTH_CONFIG cannot be read")
+	}
+	if auth.Username == "" {
+		if auth, err = credentials.NewFileStore(settings).Get(host); err != nil {
+			return nil, err
+		}
+		if helper := helperOf(settings, host); helper != "" {
+			auth, err = askHelper(ctx, helper, host)
+		}
+	}
+	if auth.ServerAddress = ""; err != nil || auth == (types.AuthConfig{}) {
+		return nil, err
+	}
+	return &runtimeapi.AuthConfig{
+		Username: auth.Username, Password: auth.Password, Auth: auth.Auth,
+		IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
+	}, nil
+}
+
+// helperOf names the credential helper for a registry. An empty name for a host means that
+// its credentials are in the file.
+func helperOf(settings *configfile.ConfigFile, host string) string {
+	if helper, ok := settings.CredentialHelpers[host]; ok {
+		return helper
+	}
+	return settings.CredentialsStore
+}

@@ -1,0 +1,246 @@
+package images
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/distribution/reference"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// WithTag is the reference that is asked for: one without tag and digest means
+// latest (kubelet: applyDefaultImageTag). Nothing else is filled in: which
+// registry a short name means is the runtime's business.
+func WithTag(name string) (string, error) {
+	ref, err := reference.ParseAnyReference(name)
+	if err != nil {
+		return "", &Error{Reason: InvalidImageName, Image: name, Hint: "is not a valid image name: " + err.Error(), Err: err}
+	}
+	_, tagged := ref.(reference.Tagged)
+	_, digested := ref.(reference.Digested)
+	if tagged || digested || !isNamed(ref) {
+		return name, nil
+	}
+	return name + ":latest", nil
+}
+
+// SameReference tells that two references mean the same image: nginx:latest and
+// docker.io/library/nginx:latest. One without tag and digest means none.
+func SameReference(a, b string) bool {
+	return a == b || (fullName(a) != "" && fullName(a) == fullName(b))
+}
+
+func fullName(name string) string {
+	ref, err := reference.ParseNormalizedNamed(name)
+	if err != nil || reference.IsNameOnly(ref) {
+		return ""
+	}
+	return ref.String()
+}
+
+func isNamed(ref reference.Reference) bool {
+	_, named := ref.(reference.Named)
+	return named
+}
+
+// Info is what the runtime knows of an image.
+type Info struct {
+	// Reference is what the runtime was asked for.
+	Reference string
+	ID        string
+	// User is the user the image asks for, a number or a name; empty means root.
+	User string
+	Size uint64
+	// RepoTags are the image's names with tags, RepoDigests those under which it
+	// was pulled, with digests.
+	RepoTags, RepoDigests []string
+}
+
+// Status asks the runtime for an image; false when it does not have it.
+func Status(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (Info, bool, error) {
+	tagged, err := WithTag(name)
+	if err != nil {
+		return Info{}, false, err
+	}
+	reply, err := client.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: tagged}})
+	if err != nil {
+		return Info{}, false, &Error{Reason: ImageInspectError, Image: name, Err: err}
+	}
+	img := reply.GetImage()
+	if img == nil {
+		return Info{}, false, nil
+	}
+	return Info{
+		Reference: tagged, ID: img.GetId(), User: UserOf(img), Size: img.GetSize(),
+		RepoTags: img.GetRepoTags(), RepoDigests: img.GetRepoDigests(),
+	}, true, nil
+}
+
+// UserOf is the user an image asks for: its number, or else its name (kubelet:
+// getImageUser).
+func UserOf(img *runtimeapi.Image) string {
+	if uid := img.GetUid(); uid != nil {
+		return strconv.FormatInt(uid.GetValue(), 10)
+	}
+	return img.GetUsername()
+}
+
+// Request is one image to pull.
+type Request struct {
+	Image string
+	// Annotations are the pod's, which the kubelet passes on.
+	Annotations   map[string]string
+	SandboxConfig *runtimeapi.PodSandboxConfig
+	// Secrets are the pod's pull secrets, which are tried first.
+	Secrets []*v1.Secret
+}
+
+// Puller pulls images. The same image asked for twice at once with the same pull secrets
+// is pulled once.
+type Puller struct {
+	mu      sync.Mutex
+	running map[sharing]*pulling
+	// Keychain finds the credentials of the user; nil means the usual places.
+	Keychain Keychain
+}
+
+// sharing is what pulls have to have in common to be one: with other credentials the
+// registry may answer otherwise. Of those there is no more in it than tells them apart.
+type sharing struct {
+	image       string
+	credentials [sha256.Size]byte
+}
+
+func sharingOf(name string, own []*runtimeapi.AuthConfig) sharing {
+	var text []byte
+	for _, auth := range own {
+		text = fmt.Appendf(text, "%q %q %q %q %q %q\n", auth.GetServerAddress(), auth.GetUsername(), auth.GetPassword(),
+			auth.GetAuth(), auth.GetIdentityToken(), auth.GetRegistryToken())
+	}
+	return sharing{image: name, credentials: sha256.Sum256(text)}
+}
+
+// pulling is a pull that others may wait for.
+type pulling struct {
+	done chan struct{}
+	ref  string
+	err  error
+}
+
+// Pull pulls an image and returns the runtime's reference to it. Credentials are
+// tried one after the other until one works; without any the pull is anonymous.
+func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient, r Request) (string, error) {
+	name, err := WithTag(r.Image)
+	if err != nil {
+		return "", err
+	}
+	own, err := fromSecrets(name, r.Secrets)
+	if err != nil {
+		return "", noCredentials(r.Image, err)
+	}
+	shared := sharingOf(name, own)
+	flight, mine := p.join(shared)
+	if !mine {
+		select {
+		case <-flight.done:
+			return flight.ref, flight.err
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	flight.ref, flight.err = p.pull(ctx, client, name, own, r)
+	p.leave(shared, flight)
+	return flight.ref, flight.err
+}
+
+// noCredentials says that it is not known what to pull an image with.
+func noCredentials(image string, err error) error {
+	return &Error{Reason: ErrImagePull, Image: image, Hint: err.Error(), Err: err}
+}
+
+func (p *Puller) join(what sharing) (flight *pulling, mine bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other, ok := p.running[what]; ok {
+		return other, false
+	}
+	if p.running == nil {
+		p.running = map[sharing]*pulling{}
+	}
+	flight = &pulling{done: make(chan struct{})}
+	p.running[what] = flight
+	return flight, true
+}
+
+func (p *Puller) leave(what sharing, flight *pulling) {
+	p.mu.Lock()
+	delete(p.running, what)
+	p.mu.Unlock()
+	close(flight.done)
+}
+
+func (p *Puller) pull(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
+	credentials, unused, err := p.credentials(ctx, name, own)
+	if err != nil {
+		return "", noCredentials(r.Image, err)
+	}
+	var failures []*Error
+	for _, auth := range credentials {
+		reply, err := client.PullImage(ctx, &runtimeapi.PullImageRequest{
+			Image:         &runtimeapi.ImageSpec{Image: name, Annotations: r.Annotations},
+			Auth:          auth,
+			SandboxConfig: r.SandboxConfig,
+		})
+		if err == nil {
+			return reply.GetImageRef(), nil
+		}
+		failures = append(failures, explain(r.Image, err))
+	}
+	failure := allFailed(r.Image, failures)
+	if left := append(leftOut(r.Secrets), unused...); len(left) > 0 {
+		failure.Hint = cmp.Or(failure.Hint, failure.Err.Error()) + "; " + strings.Join(left, "; ")
+	}
+	return "", failure
+}
+
+// leftOut names the pull secrets that hold no credentials: they may be why a pull fails.
+func leftOut(secrets []*v1.Secret) []string {
+	var texts []string
+	for _, secret := range secrets {
+		if fault := podspec.PullSecretFault(secret); fault != "" {
+			texts = append(texts, fmt.Sprintf("the pull secret %s was left out: %s", secret.Name, fault))
+		}
+	}
+	return texts
+}
+
+// allFailed joins the failures of several credentials, which mostly say the
+// same.
+func allFailed(name string, failures []*Error) *Error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	var texts []string
+	var causes []error
+	passing := true
+	for _, e := range failures {
+		if text := e.Error(); len(texts) == 0 || texts[len(texts)-1] != text {
+			texts = append(texts, text)
+		}
+		causes = append(causes, e)
+		passing = passing && e.Passing
+	}
+	return &Error{
+		Reason: ErrImagePull, Image: name, Passing: passing, Err: errors.Join(causes...),
+		Hint: fmt.Sprintf("%d credentials were tried: %s", len(failures), strings.Join(texts, "; ")),
+	}
+}

@@ -1,0 +1,235 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/node"
+)
+
+// ImageRequests are the images a pod names, each with the pod's pull secrets.
+func Requests(d *podspec.Desired) []Request {
+	var requests []Request
+	for _, name := range podspec.ImageNames(d.Pod) {
+		requests = append(requests, Request{Image: name, Annotations: d.Pod.Annotations, Secrets: PullSecrets(d)})
+	}
+	return requests
+}
+
+// PullProgress is how far a pull is, as far as the runtime tells.
+type PullProgress struct {
+	// Done and Total are the bytes of the parts that have been begun: what will
+	// come is not known before.
+	Done, Total int64
+	// Parts is how many of them have been begun.
+	Parts int
+}
+
+// pullTick is how often a pull is asked how far it is.
+const pullTick = 200 * time.Millisecond
+
+// PullImage pulls an image anew, and tells what the runtime has then. The CRI
+// does not tell how far a pull is; where the runtime is containerd its own API
+// does, and report is called with it, from another goroutine.
+func (s *Store) Pull(ctx context.Context, r Request, report func(PullProgress)) (Info, error) {
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.watchPull(watching, report)
+	}()
+	_, err := s.puller.Pull(ctx, s.client.Images, r)
+	stop()
+	<-done
+	if err != nil {
+		return Info{}, err
+	}
+	return Pulled(ctx, s.client.Images, r.Image)
+}
+
+// Pulled is what the runtime knows of an image that it says it pulled.
+func Pulled(ctx context.Context, client runtimeapi.ImageServiceClient, name string) (Info, error) {
+	info, present, err := Status(ctx, client, name)
+	if err == nil && !present {
+		err = fmt.Errorf("image %s is absent although the runtime says it pulled it", name)
+	}
+	return info, err
+}
+
+// watchPull reports what containerd downloads until the context ends. On another
+// runtime it reports nothing.
+func (s *Store) watchPull(ctx context.Context, report func(PullProgress)) {
+	store, err := s.Containerd()
+	if err != nil {
+		return
+	}
+	defer store.Close() //nolint:errcheck // the connection has done its work
+	before, err := store.Downloads(ctx)
+	if err != nil {
+		return
+	}
+	downloads := &downloads{before: before, seen: map[string]node.Download{}}
+	for cri.Sleep(ctx, pullTick) == nil {
+		now, err := store.Downloads(ctx)
+		if err != nil {
+			return
+		}
+		if p := downloads.advance(now); p.Parts > 0 {
+			report(p)
+		}
+	}
+}
+
+// downloads adds up what has been downloaded since a pull began.
+type downloads struct {
+	// before is what lay there already, left by a pull that was cut off.
+	before map[string]node.Download
+	seen   map[string]node.Download
+}
+
+// advance takes in what is downloaded now. What was seen and is not there any
+// more has come to its end.
+func (d *downloads) advance(now map[string]node.Download) PullProgress {
+	for name, one := range d.seen {
+		if _, still := now[name]; !still {
+			one.Done = max(one.Done, one.Total)
+			d.seen[name] = one
+		}
+	}
+	for name, one := range now {
+		if old, left := d.before[name]; !left || old != one {
+			d.seen[name] = one
+		}
+	}
+	var p PullProgress
+	for _, one := range d.seen {
+		p.Done += one.Done
+		p.Total += max(one.Done, one.Total)
+		p.Parts++
+	}
+	return p
+}
+
+// Containerd is containerd's own API behind the image service.
+func (s *Store) Containerd() (*node.Store, error) {
+	socket := s.client.ImageEndpoint.Socket()
+	if socket == "" {
+		return nil, fmt.Errorf("the runtime at %s: containerd's own API is only reached by a unix socket", s.client.ImageEndpoint)
+	}
+	return node.OpenStore(socket)
+}
+
+// The CRI learns of an image that was loaded behind its back a moment later.
+const (
+	loadedTries = 100
+	loadedPause = 50 * time.Millisecond
+)
+
+// LoadImages imports an image archive, of docker's or the OCI's form, and returns
+// the names of the images once the runtime knows them. Only containerd can.
+func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
+	store, err := s.Containerd()
+	if err != nil {
+		return nil, err
+	}
+	names, err := store.Import(ctx, r)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return nil, err
+	}
+	// They are loaded: who interrupts now is not told that they are not.
+	ctx = context.WithoutCancel(ctx)
+	for _, name := range names {
+		if err := s.awaitImage(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func (s *Store) awaitImage(ctx context.Context, name string) error {
+	for range loadedTries {
+		if _, present, err := Status(ctx, s.client.Images, name); present || err != nil {
+			return err
+		}
+		if err := cri.Sleep(ctx, loadedPause); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("image %s was loaded, and the runtime does not know it; restart the runtime", name)
+}
+
+// SaveImages writes images as an OCI archive. Only containerd can.
+func (s *Store) Save(ctx context.Context, w io.Writer, names []string) error {
+	full := make([]string, 0, len(names))
+	for _, name := range names {
+		info, err := s.presentImage(ctx, name)
+		if err != nil {
+			return err
+		}
+		one, err := info.FullName(name)
+		if err != nil {
+			return err
+		}
+		full = append(full, one)
+	}
+	store, err := s.Containerd()
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.Export(ctx, w, full), store.Close())
+}
+
+// PinImages maps every image that pods name to its name by digest, which means
+// the same image for ever. What is absent, or was loaded from an archive and
+// never had a digest, is named in the error.
+func (s *Store) Pin(ctx context.Context, pods []*podspec.Desired) (map[string]string, error) {
+	pins := map[string]string{}
+	var errs []error
+	for _, d := range pods {
+		for _, name := range podspec.ImageNames(d.Pod) {
+			if _, known := pins[name]; known {
+				continue
+			}
+			pin, err := s.pinImage(ctx, name)
+			pins[name] = pin
+			errs = append(errs, err)
+		}
+	}
+	return pins, errors.Join(errs...)
+}
+
+func (s *Store) pinImage(ctx context.Context, name string) (string, error) {
+	info, err := s.presentImage(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return info.Pin(name)
+}
+
+// presentImage is what the runtime knows of an image that it must have.
+func (s *Store) presentImage(ctx context.Context, name string) (Info, error) {
+	info, present, err := Status(ctx, s.client.Images, name)
+	if err == nil && !present {
+		err = fmt.Errorf("image %s is absent; `podctl image pull %s` pulls it", name, name)
+	}
+	return info, err
+}
+
+// PullSecrets are the pod's imagePullSecrets that the manifests supply.
+func PullSecrets(d *podspec.Desired) []*v1.Secret {
+	var secrets []*v1.Secret
+	for _, ref := range d.Pod.Spec.ImagePullSecrets {
+		if secret := d.Objects.Secrets[ref.Name]; secret != nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}

@@ -1,0 +1,44 @@
+package observe
+
+import (
+	"sync"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Digests has the key of the digests of Secrets.
+type Digests struct {
+	layout state.Layout
+
+	mu  sync.Mutex
+	key *podspec.DigestKey
+}
+
+// NewDigests makes Digests for a state directory.
+func NewDigests(layout state.Layout) *Digests { return &Digests{layout: layout} }
+
+// Keep makes the machine's key of digests, if it has none: digests made from then
+// on can be compared with later ones. It is called before any are made.
+func (d *Digests) Keep() error {
+	if err := d.layout.MakeDigestKey(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key, err := d.layout.DigestKey()
+	if err == nil && (d.key == nil || d.key.ID() != key.ID()) {
+		d.key = key
+	}
+	return err
+}
+
+// Key is the machine's key of digests, or where it has none one for this process.
+func (d *Digests) Key() (key *podspec.DigestKey, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.key == nil {
+		d.key, err = d.layout.DigestKey()
+	}
+	return d.key, err
+}

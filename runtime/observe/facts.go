@@ -1,0 +1,192 @@
+package observe
+
+import (
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Host has the facts of this machine and its runtime that no manifest decides. Each is asked
+// for once in its life.
+type Host struct {
+	client      *cri.Client
+	cgroupRoot  string
+	seccompRoot string
+	machine     func() criconfig.Node
+	kubelet     func() error
+
+	mu    sync.Mutex
+	facts *RuntimeFacts
+}
+
+// Sources are where facts of the machine come from.
+type Sources struct {
+	// CgroupRoot is the cgroup below which those of pods are made; empty means the machine's
+	// own root.
+	CgroupRoot string
+	// Machine reads the facts of the machine; nil reads those of this one.
+	Machine func() criconfig.Node
+	// Kubelet is an error when a kubelet uses the same runtime; nil looks for one.
+	Kubelet func() error
+}
+
+// NewHost makes a Host.
+func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
+	if from.Machine == nil {
+		from.Machine = func() criconfig.Node { return machine.Node("/") }
+	}
+	if from.Kubelet == nil {
+		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }
+	}
+	return &Host{
+		client: client, cgroupRoot: from.CgroupRoot, seccompRoot: layout.Seccomp(),
+		machine: sync.OnceValue(from.Machine), kubelet: sync.OnceValue(from.Kubelet),
+	}
+}
+
+// Node gathers the facts of the machine that pod configuration depends on, once
+// per invocation.
+func (h *Host) Node() criconfig.Node {
+	node := h.machine()
+	node.CgroupRoot, node.SeccompRoot = h.cgroupRoot, h.seccompRoot
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.facts != nil {
+		node.SystemdCgroup = h.facts.systemdCgroup
+		node.Handlers = handlerFeatures(h.facts)
+		node.SupplementalGroupsPolicy = h.facts.Status.GetFeatures().GetSupplementalGroupsPolicy()
+	}
+	return node
+}
+
+// RuntimeFacts is what a runtime says of itself; it does not change during an
+// invocation.
+type RuntimeFacts struct {
+	snapshot.Runtime
+	systemdCgroup bool
+}
+
+// RuntimeFacts asks the runtime about itself, once.
+func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.facts != nil {
+		return *h.facts, nil
+	}
+	var f RuntimeFacts
+	var config *runtimeapi.RuntimeConfigResponse
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		reply, err := h.client.Version(ctx, &runtimeapi.VersionRequest{})
+		f.Name, f.Version = reply.GetRuntimeName(), reply.GetRuntimeVersion()
+		return cri.Wrap("asking for the runtime's version", err)
+	})
+	group.Go(func() (err error) {
+		f.Status, err = h.client.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+		return cri.Wrap("asking for the runtime's status", err)
+	})
+	group.Go(func() (err error) {
+		config, err = h.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+		if cri.IsUnimplemented(err) {
+			config = nil
+			return nil
+		}
+		return cri.Wrap("asking for the runtime's cgroup driver", err)
+	})
+	if err := group.Wait(); err != nil {
+		return RuntimeFacts{}, err
+	}
+	info := sync.OnceValue(func() cri.Info { return cri.ReadInfo(f.Status.GetInfo()) })
+	f.systemdCgroup = usesSystemdCgroup(config, info)
+	f.Status.RuntimeHandlers = handlers(f.Status, info)
+	// It is long, and more than a snapshot may tell of a machine.
+	f.Status.Info = nil
+	h.facts = &f
+	return f, nil
+}
+
+// usesSystemdCgroup reports which cgroup driver the runtime uses. One that is too old
+// to say it (containerd before 2.0) may have it in its configuration; else it is taken
+// to use cgroupfs, as the kubelet takes it.
+func usesSystemdCgroup(config *runtimeapi.RuntimeConfigResponse, info func() cri.Info) bool {
+	if config != nil {
+		return config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
+	}
+	return info().SystemdCgroup()
+}
+
+// handlers are the runtime's handlers. One that is too old to say them (containerd before
+// 1.7) has them in its configuration; of another that does not, none are known.
+func handlers(status *runtimeapi.StatusResponse, info func() cri.Info) []*runtimeapi.RuntimeHandler {
+	if listed := status.GetRuntimeHandlers(); len(listed) > 0 {
+		return listed
+	}
+	configured := info().Config.Containerd.Runtimes
+	if len(configured) == 0 {
+		return nil
+	}
+	found := []*runtimeapi.RuntimeHandler{{}}
+	for _, name := range slices.Sorted(maps.Keys(configured)) {
+		found = append(found, &runtimeapi.RuntimeHandler{Name: name})
+	}
+	return found
+}
+
+func handlerFeatures(f *RuntimeFacts) map[string]criconfig.Handler {
+	handlers := map[string]criconfig.Handler{}
+	for _, h := range f.Status.GetRuntimeHandlers() {
+		handlers[h.GetName()] = criconfig.Handler{
+			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
+			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
+		}
+	}
+	return handlers
+}
+
+// LiveKubeletError says that a kubelet runs on the same container runtime: it
+// kills every pod that it does not know.
+type LiveKubeletError struct{ machine.Kubelet }
+
+// Error says what the way out is.
+func (e *LiveKubeletError) Error() string {
+	return fmt.Sprintf("%s (pid %d) runs on %s and would kill what podctl starts there: use another runtime (podctl node up), "+
+		"stop it, or put the manifest into its static pod directory (podctl export); --allow-kubelet goes on all the same",
+		e.Process, e.PID, e.Endpoint)
+}
+
+// CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
+// same runtime.
+func (h *Host) CheckKubelet() error { return h.kubelet() }
+
+func findKubelet(endpoint string) error {
+	if k, found := machine.FindKubelet("/proc", endpoint); found {
+		return &LiveKubeletError{k}
+	}
+	return nil
+}
+
+// prefetchTimeout bounds what is asked ahead: an answer that takes longer is no gain.
+const prefetchTimeout = time.Second
+
+// Prefetch asks what every pass needs and no manifest decides, so that it is known once
+// the manifests have been read: it is called beside that. What fails is asked again, and told, by
+// whoever needs it.
+func (h *Host) Prefetch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, prefetchTimeout)
+	defer cancel()
+	go h.machine()
+	_, _ = h.RuntimeFacts(ctx)
+}

@@ -1,0 +1,201 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
+type Observer struct {
+	client  *cri.Client
+	layout  state.Layout
+	cgroups cgroup.Groups
+	now     func() time.Time
+	host    *Host
+	digests *Digests
+}
+
+// New makes an Observer.
+func New(client *cri.Client, layout state.Layout, cgroups cgroup.Groups, now func() time.Time, host *Host, digests *Digests) *Observer {
+	return &Observer{client: client, layout: layout, cgroups: cgroups, now: now, host: host, digests: digests}
+}
+
+// Observe reads everything a decision about one pod needs. What does not depend
+// on another answer is asked at the same time; the number of calls does not
+// depend on other pods of the node.
+func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
+	j, err := o.layout.Pod(ref.UID).ReadJournal()
+	if err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+	}
+	return o.observeWith(ctx, ref, desired, j, nil)
+}
+
+// observeWith is observe with what podctl remembers of the pod, and with the lists of all
+// pods if they have been made.
+func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *snapshot.Pod, err error) {
+	ctx, end := cri.StartSpan(ctx, "observe")
+	defer func() { end(err) }()
+	key, err := o.digests.Key()
+	if err == nil {
+		err = checkRecord(ref, j)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
+	}
+	desired.UseKey(key)
+	j.Applied.UseKey(key)
+	s = &snapshot.Pod{Journal: j, TakenAt: o.now().UTC().Round(0), Pod: ref}
+	known := ""
+	if desired != nil && j.Left != nil {
+		known = j.Left.Sandbox
+	}
+	var facts RuntimeFacts
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { facts, err = o.host.RuntimeFacts(groupCtx); return err })
+	group.Go(func() error { return o.observeRecords(groupCtx, ref, s, known, lists) })
+	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, desired); return err })
+	redactor := j.Redactor(desired)
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
+	}
+	settleBegun(s)
+	s.Runtime = facts.Runtime
+	s.Redact(redactor)
+	if !j.KnowsSecrets(desired) {
+		s.Withhold()
+	}
+	node := o.host.Node()
+	s.Node = &node
+	if desired != nil {
+		o.observeDisk(s, desired)
+	}
+	return s, nil
+}
+
+// observeImages asks for every image the pod names, each once.
+func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) ([]snapshot.Image, error) {
+	if desired == nil {
+		return nil, nil
+	}
+	names := podspec.ImageNames(desired.Pod)
+	found := make([]snapshot.Image, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		group.Go(func() error {
+			info, present, err := images.Status(ctx, o.client.Images, name)
+			if present {
+				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User}
+			}
+			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Reason == images.InvalidImageName {
+				// No runtime has it. It is told when it shall be pulled, and holds up nobody else.
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, cri.Wrap("asking for its images", err)
+	}
+	return slices.DeleteFunc(found, func(i snapshot.Image) bool { return i.ID == "" }), nil
+}
+
+// Snapshot observes a pod, and all images of the runtime beside those the pod
+// names, so that a plan for an edited manifest can be made of it.
+func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*snapshot.Pod, error) {
+	s, err := o.Observe(ctx, model.RefOf(desired.Pod), desired)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := o.client.Images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	for _, img := range reply.GetImages() {
+		for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
+			s.Images = append(s.Images, snapshot.Image{Reference: name, ID: img.GetId(), User: images.UserOf(img)})
+		}
+	}
+	slices.SortStableFunc(s.Images, func(a, b snapshot.Image) int { return cmp.Compare(a.Reference, b.Reference) })
+	s.Images = slices.CompactFunc(s.Images, func(a, b snapshot.Image) bool { return a.Reference == b.Reference })
+	return s, nil
+}
+
+// observeDisk looks at what lies on disk for a pod: its volumes, its cgroup and
+// the logs of containers the runtime has lost.
+func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
+	pod := o.layout.Pod(desired.Pod.UID)
+	s.Volumes = map[string]snapshot.Volume{}
+	for _, vol := range podspec.UsedVolumes(desired.Pod) {
+		s.Volumes[vol.Name] = o.observeVolume(desired, vol.Name)
+	}
+	exists := o.cgroups.Exists(criconfig.CgroupParent(desired.Pod, o.host.Node())) && !pod.CgroupMarked()
+	s.Cgroup = &exists
+	s.Ports = o.takenPorts(desired.Pod, s)
+	s.LogAttempts = map[string]uint32{}
+	for _, ref := range podspec.Containers(desired.Pod) {
+		if n, ok := pod.LastLogAttempt(desired.Pod.Namespace, desired.Pod.Name, ref.Name); ok {
+			s.LogAttempts[ref.Name] = n
+		}
+	}
+}
+
+// observeVolume looks at what lies on disk for one volume. A volume that cannot
+// be read counts as not prepared: preparing it says why.
+func (o *Observer) observeVolume(desired *podspec.Desired, name string) snapshot.Volume {
+	digest, prepared, err := volume.OnDisk(o.volumeContext(desired), name)
+	if err != nil {
+		return snapshot.Volume{}
+	}
+	return snapshot.Volume{Prepared: prepared, Digest: digest}
+}
+
+// settleBegun takes what was about to be made when podctl was killed for made if there is
+// a record of it, and forgets the rest.
+func settleBegun(s *snapshot.Pod) {
+	j := s.Journal
+	for _, c := range s.Containers {
+		if m := c.Status.GetMetadata(); j.Begun[m.GetName()].Attempt == m.GetAttempt() {
+			j.Settle(m.GetName())
+		}
+	}
+	for _, sandbox := range s.Sandboxes {
+		if j.Begun[state.BegunPod].Attempt == sandbox.GetMetadata().GetAttempt() {
+			j.Settle(state.BegunPod)
+		}
+	}
+	j.Begun = nil
+}
+
+func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
+	s, err := o.Observe(ctx, ref, desired)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := o.checkEndpoint(ref, s); err != nil {
+		return nil, nil, err
+	}
+	return s.Input(ref, desired, opts), s, nil
+}
+
+func (o *Observer) volumeContext(desired *podspec.Desired) volume.Context {
+	return volume.Context{Pod: o.layout.Pod(desired.Pod.UID), Desired: desired, Allocatable: o.host.Node().Allocatable}
+}

@@ -1,0 +1,92 @@
+package observe
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// StatusUnknown is the reason in the status of a pod that could not be observed.
+const StatusUnknown = "StatusUnknown"
+
+// Lister looks at many pods at once.
+type Lister struct {
+	client   *cri.Client
+	observer *Observer
+}
+
+// NewLister makes a Lister.
+func NewLister(client *cri.Client, observer *Observer) *Lister {
+	return &Lister{client: client, observer: observer}
+}
+
+// List observes pods and gives each its status, as a kubelet would report it. A pod that
+// cannot be observed keeps no other from it: it has the phase Unknown, the reason
+// StatusUnknown and the error as its message, and all such errors are returned beside the
+// pods. There are no pods when the context ended or the runtime does not answer at all.
+func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	lists, err := l.listFor(ctx, len(pods))
+	if err != nil {
+		return nil, err
+	}
+	found, errs := make([]*v1.Pod, len(pods)), make([]error, len(pods))
+	var group errgroup.Group
+	group.SetLimit(cri.MaxCalls)
+	for i, d := range pods {
+		group.Go(func() error {
+			found[i], errs[i] = l.status(ctx, d, lists)
+			return nil // What becomes of one keeps no other.
+		})
+	}
+	_ = group.Wait()
+	if err := cri.NoneAnswered(ctx, errs); err != nil {
+		return nil, err
+	}
+	return found, errors.Join(errs...)
+}
+
+// status observes one pod; of one that cannot be observed it returns what is known.
+func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*v1.Pod, error) {
+	in, s, err := l.statusInput(ctx, d, lists)
+	if err == nil {
+		return s.Shown(in), nil
+	}
+	pod := d.Pod.DeepCopy()
+	pod.Status = v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
+	if j, journalErr := l.observer.layout.Pod(pod.UID).ReadJournal(); journalErr == nil && !j.StartTime.IsZero() {
+		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
+		j.Deletion.Mark(pod)
+	}
+	return pod, err
+}
+
+// statusInput is what the status of a pod is made of. A journal that cannot be used
+// hides neither the pod nor others: what the runtime says is shown.
+func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
+	ref := model.RefOf(d.Pod)
+	j, err := l.observer.layout.Pod(ref.UID).ReadJournal()
+	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
+		j, err = &state.Journal{Unreadable: true}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := l.observer.observeWith(ctx, ref, d, j, lists)
+	if err == nil {
+		err = l.observer.checkEndpoint(ref, s)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Input(ref, d, plan.Options{}), s, nil
+}

@@ -1,0 +1,79 @@
+package observe
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// takenPorts are those ports of the node that a pod wants to publish and that a
+// process of the node, or another pod that podctl applied, has. While the pod itself is on
+// the node's network such a process is taken for its own, which ends before the port is
+// wanted. A pod that publishes none costs nothing.
+func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
+	wanted := podspec.PublishedPorts(pod)
+	if len(wanted) == 0 {
+		return nil
+	}
+	others, onNode := o.publishedByOthers(pod), onNodeNetwork(s)
+	taken := map[string]string{}
+	for _, port := range wanted {
+		for _, other := range others {
+			if port.Collides(other.Port) {
+				taken[port.String()] = "pod " + other.pod
+			}
+		}
+		if !onNode && machine.Listens(port) {
+			taken[port.String()] = "a process of this machine"
+		}
+	}
+	return taken
+}
+
+// onNodeNetwork tells that the pod runs on the node's network.
+func onNodeNetwork(s *snapshot.Pod) bool {
+	return slices.ContainsFunc(s.Sandboxes, func(box *runtimeapi.PodSandboxStatus) bool {
+		return box.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY &&
+			box.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	})
+}
+
+type publishedPort struct {
+	podspec.Port
+	pod string
+}
+
+// publishedByOthers lists the ports of the pods that podctl applied and that have
+// not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose
+// journals cannot be read are left out: nobody can say which ports they have, and a collision
+// destroys nothing, so that they hold no other pod.
+func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
+	applied, _, err := state.Applied(o.layout)
+	if err != nil {
+		return nil
+	}
+	var ports []publishedPort
+	for _, a := range applied {
+		if a.Desired.Pod.UID == pod.UID || a.Journal.Completion != nil || !hasSandbox(a.Journal) {
+			continue
+		}
+		for _, p := range podspec.PublishedPorts(a.Desired.Pod) {
+			ports = append(ports, publishedPort{p, model.RefOf(a.Desired.Pod).String()})
+		}
+	}
+	return ports
+}
+
+// hasSandbox tells that a pod was left with a sandbox by the last pass, or that one was about
+// to be made by a pass that has not come to its end, or not to a good one.
+func hasSandbox(j *state.Journal) bool {
+	_, begun := j.Begun[state.BegunPod]
+	return begun || (j.Left != nil && j.Left.Sandbox != "")
+}

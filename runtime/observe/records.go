@@ -1,0 +1,212 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/snapshot"
+)
+
+// records reads what the runtime has of one pod: its sandboxes, its containers, and
+// what is in its sandboxes of nobody's. Each status is asked for once, as soon as a list
+// has named it.
+//
+// A pod whose sandbox is known from the last pass takes two lists: a sandbox's
+// containers are the pod's and the strangers in one. Otherwise the pod's containers
+// are found by its label, and those of each sandbox by a list of their own; so are those
+// of a pod that is deleted, of which nothing may be overlooked.
+type records struct {
+	observer *Observer
+	ref      model.PodRef
+	lists    *nodeLists
+	group    *errgroup.Group
+
+	mu         sync.Mutex
+	seen       map[string]bool
+	containers []*snapshot.Container
+	sandboxes  []*runtimeapi.PodSandboxStatus
+}
+
+func (o *Observer) observeRecords(ctx context.Context, ref model.PodRef, s *snapshot.Pod, known string, lists *nodeLists) error {
+	r := &records{observer: o, ref: ref, lists: lists, seen: map[string]bool{}}
+	r.group, ctx = errgroup.WithContext(ctx)
+	r.group.Go(func() error { return r.listSandboxes(ctx, known) })
+	r.group.Go(func() error { return r.listContainers(ctx, known) })
+	if err := r.group.Wait(); err != nil {
+		return err
+	}
+	s.Sandboxes = slices.DeleteFunc(r.sandboxes, func(st *runtimeapi.PodSandboxStatus) bool { return st == nil })
+	for _, c := range r.containers {
+		if c.Status != nil {
+			s.Containers = append(s.Containers, *c)
+		}
+	}
+	return nil
+}
+
+// listSandboxes lists the pod's sandboxes, and what is in those that are not known yet.
+func (r *records) listSandboxes(ctx context.Context, known string) error {
+	items, err := r.itsSandboxes(ctx)
+	if err == nil {
+		err = CheckAllLabels(r.observer, r.ref, items)
+	}
+	if err != nil {
+		return cri.Wrap("listing its sandboxes", err)
+	}
+	r.sandboxes = make([]*runtimeapi.PodSandboxStatus, len(items))
+	lost := known != ""
+	for i, item := range items {
+		r.group.Go(func() error {
+			reply, err := r.observer.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: item.GetId()})
+			r.sandboxes[i] = reply.GetStatus()
+			return cri.Wrap("asking for its sandbox "+model.ShortID(item.GetId()), cri.IgnoreNotFound(err))
+		})
+		if item.GetId() == known {
+			lost = false
+			continue
+		}
+		r.group.Go(func() error { return r.listContainers(ctx, item.GetId()) })
+	}
+	if lost {
+		// The sandbox is gone, and its containers may not be.
+		r.group.Go(func() error { return r.listContainers(ctx, "") })
+	}
+	return nil
+}
+
+// listContainers lists the containers of a sandbox or, without one, of the pod.
+func (r *records) listContainers(ctx context.Context, sandbox string) error {
+	items, err := r.containersIn(ctx, sandbox)
+	if err == nil {
+		err = CheckAllLabels(r.observer, r.ref, items)
+	}
+	if err != nil {
+		return cri.Wrap("listing its containers", err)
+	}
+	for _, item := range items {
+		if c := r.add(item); c != nil {
+			r.group.Go(func() error { return r.ask(ctx, c) })
+		}
+	}
+	return nil
+}
+
+func (r *records) itsSandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+	if r.lists != nil {
+		return r.lists.sandboxes[string(r.ref.UID)], nil
+	}
+	list, err := r.observer.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UidSelector(r.ref)},
+	})
+	return list.GetItems(), err
+}
+
+func (r *records) containersIn(ctx context.Context, sandbox string) ([]*runtimeapi.Container, error) {
+	if r.lists != nil {
+		return r.lists.containers[cmp.Or(sandbox, string(r.ref.UID))], nil
+	}
+	filter := &runtimeapi.ContainerFilter{PodSandboxId: sandbox}
+	if sandbox == "" {
+		filter.LabelSelector = UidSelector(r.ref)
+	}
+	list, err := r.observer.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	return list.GetContainers(), err
+}
+
+// nodeLists are the sandboxes and containers of all pods, for a look at many of them: a
+// list of one pod's takes the runtime as long as one of all.
+type nodeLists struct {
+	// sandboxes are by the uid of their pod, containers by that and by their sandbox.
+	sandboxes  map[string][]*runtimeapi.PodSandbox
+	containers map[string][]*runtimeapi.Container
+}
+
+// manyPods is how many pods are looked at before all are listed at once.
+const ManyPods = 4
+
+// listFor lists everything when so many pods are looked at; nil for few.
+func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
+	if pods < ManyPods {
+		return nil, nil //nolint:nilnil // few pods are listed one by one
+	}
+	sandboxes, err := l.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, cri.Wrap("listing all sandboxes", err)
+	}
+	containers, err := l.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, cri.Wrap("listing all containers", err)
+	}
+	lists := &nodeLists{sandboxes: map[string][]*runtimeapi.PodSandbox{}, containers: map[string][]*runtimeapi.Container{}}
+	for _, item := range sandboxes.GetItems() {
+		uid := item.GetLabels()[criconfig.LabelPodUID]
+		lists.sandboxes[uid] = append(lists.sandboxes[uid], item)
+	}
+	for _, item := range containers.GetContainers() {
+		uid, sandbox := item.GetLabels()[criconfig.LabelPodUID], item.GetPodSandboxId()
+		lists.containers[uid] = append(lists.containers[uid], item)
+		lists.containers[sandbox] = append(lists.containers[sandbox], item)
+	}
+	return lists, nil
+}
+
+// add takes a container in, once; it is returned when its status is to be asked for.
+// Of a stranger no more is known than the list tells.
+func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &snapshot.Container{SandboxID: item.GetPodSandboxId(), Status: &runtimeapi.ContainerStatus{
+		Id: item.GetId(), Metadata: item.GetMetadata(), State: item.GetState(), CreatedAt: item.GetCreatedAt(),
+		Labels: item.GetLabels(), Annotations: item.GetAnnotations(),
+	}}
+	stranger := c.IsStranger()
+	if r.seen[item.GetId()] || (!stranger && !snapshot.OwnedBy(r.ref, item.GetLabels())) {
+		return nil
+	}
+	r.seen[item.GetId()] = true
+	r.containers = append(r.containers, c)
+	if stranger {
+		return nil
+	}
+	return c
+}
+
+// ask completes a record by the container's status; one that vanished has none.
+func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
+	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
+	reply, err := r.observer.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	c.Status = reply.GetStatus()
+	c.LastWords, c.LogFull = terminationMessage(ctx, c.Status), LogFull(c.Status)
+	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
+}
+
+// logFull tells that the log of a container that runs is due to be rotated.
+func LogFull(status *runtimeapi.ContainerStatus) bool {
+	path := status.GetLogPath()
+	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && logfile.Full(path)
+}
+
+// ListContainers lists the containers of a pod, in whatever state.
+func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
+	reply, err := o.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: UidSelector(ref)},
+	})
+	if err == nil {
+		err = CheckAllLabels(o, ref, reply.GetContainers())
+	}
+	return reply.GetContainers(), cri.Wrap("listing its containers", err)
+}
+
+func UidSelector(ref model.PodRef) map[string]string {
+	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
+}

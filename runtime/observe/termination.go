@@ -1,0 +1,96 @@
+package observe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/nofollow"
+)
+
+// How much of a container's last words is read (kubelet: kubecontainer's
+// MaxContainerTerminationMessage…), in bytes and lines.
+const (
+	messageBytes    = 4096
+	messageLogBytes = 2048
+	messageLogLines = 80
+	// messageLogSpan is where these lines lie, when they are of the usual length.
+	messageLogSpan = 4 << 20
+)
+
+// lastWords is the termination message of a container that has ended: what it
+// wrote into its file, or the end of its log when it failed, wrote nothing and its
+// policy says so. Policy and path are those it was created with (kubelet:
+// getTerminationMessage).
+func terminationMessage(ctx context.Context, s *runtimeapi.ContainerStatus) string {
+	if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+		return ""
+	}
+	annotations := s.GetAnnotations()
+	text, err := terminationFile(s, annotations[criconfig.AnnotationTerminationMessagePath])
+	if err != nil {
+		return err.Error()
+	}
+	fallback := annotations[criconfig.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
+	if text != "" || !fallback || s.GetExitCode() == 0 || s.GetReason() == "ContainerCannotRun" {
+		return text
+	}
+	return endOfLog(ctx, s)
+}
+
+// terminationFile reads the end of the file that was mounted for the message.
+func terminationFile(s *runtimeapi.ContainerStatus, path string) (string, error) {
+	for _, m := range s.GetMounts() {
+		if path == "" || m.GetContainerPath() != path {
+			continue
+		}
+		text, err := endOf(m.GetHostPath(), messageBytes)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("Error on reading termination log %s: %w", m.GetHostPath(), err)
+		}
+		return text, nil
+	}
+	return "", nil
+}
+
+// messageLevels are the elements at the end of the path of a termination message that may be no
+// links: the directory with the containers of a pod, that of one container, and the file. A
+// container can write to the file, and to the directories if it has them mounted.
+const messageLevels = 3
+
+// endOf reads the last bytes of a regular file.
+func endOf(path string, size int64) (text string, err error) {
+	f, info, err := nofollow.File(path, messageLevels)
+	if errors.Is(err, nofollow.ErrNotRegular) {
+		return "", nil // Nobody's words: it may be a pipe that nobody writes to.
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err = f.Seek(max(info.Size()-size, 0), io.SeekStart); err != nil {
+		return "", err
+	}
+	last, err := io.ReadAll(io.LimitReader(f, size))
+	return string(last), err
+}
+
+// endOfLog is the end of a container's log.
+func endOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
+	var out bytes.Buffer
+	log := logfile.Log{Path: s.GetLogPath()}
+	if err := log.End(ctx, messageLogLines, messageLogSpan, &out); err != nil {
+		text := "Error on reading termination message from logs: " + err.Error()
+		return text[:min(len(text), messageLogBytes)]
+	}
+	text := out.Bytes()
+	return string(text[max(len(text)-messageLogBytes, 0):])
+}

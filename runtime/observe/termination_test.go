@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// TestLastWordsOfFilesThatHurt: a log that would fill memory is named and not read, and a
+// pipe is not waited for.
+func TestLastWordsOfFilesThatHurt(t *testing.T) {
+	hole, pipe := filepath.Join(t.TempDir(), "hole.log"), filepath.Join(t.TempDir(), "pipe")
+	if err := os.WriteFile(hole, []byte("2026-05-04T12:00:00.000000001Z stdout F hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(hole, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := terminationMessage(t.Context(), exited(hole)); len(text) > messageLogBytes || !strings.Contains(text, "is longer than") {
+		t.Errorf("the last words of it: %q", text)
+	}
+	if text, err := endOf(pipe, 10); err != nil || text != "" {
+		t.Errorf("the end of a pipe: %q, %v", text, err)
+	}
+}
+
+// TestLastWordsFollowNoLinks: neither in the place of the message nor of the log, nor in that of
+// a directory which the container may have mounted.
+func TestLastWordsFollowNoLinks(t *testing.T) {
+	const secret = "root:secret:1:0\n"
+	for _, link := range []string{"/uid/containers/app/file", "/uid/containers/app", "/uid/containers"} {
+		base := t.TempDir()
+		path := base + "/uid/containers/app/file"
+		outside := base + strings.Replace(path[len(base):], "/uid", "/outside", 1)
+		for _, name := range []string{path, outside} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(outside, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.RemoveAll(base+link), os.Symlink(base+strings.Replace(link, "/uid", "/outside", 1), base+link)); err != nil {
+			t.Fatal(err)
+		}
+		message := exited("")
+		message.Mounts = []*runtimeapi.Mount{{ContainerPath: "/dev/termination-log", HostPath: path}}
+		message.Annotations[criconfig.AnnotationTerminationMessagePath] = "/dev/termination-log"
+		for what, status := range map[string]*runtimeapi.ContainerStatus{"message": message, "log": exited(path)} {
+			if text := terminationMessage(t.Context(), status); strings.Contains(text, "secret") || !strings.Contains(text, "it is a link") {
+				t.Errorf("%s, %s is a link: %q", what, link, text)
+			}
+		}
+		running := &runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, LogPath: path}
+		if err := os.Truncate(outside, 20<<20); err != nil {
+			t.Fatal(err)
+		}
+		if LogFull(running) {
+			t.Errorf("%s is a link, and the size of what it leads to was counted", link)
+		}
+	}
+}
+
+// TestLastWordsOfLargeFiles: of a message no more than its end is read.
+func TestLastWordsOfLargeFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(path, []byte("begin"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := endOf(path, messageBytes); err != nil || len(text) != messageBytes || strings.Trim(text, "\x00") != "" {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+// exited is a container that failed, wrote no message and asks for its log's end.
+func exited(log string) *runtimeapi.ContainerStatus {
+	return &runtimeapi.ContainerStatus{
+		State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 1, LogPath: log,
+		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: "FallbackToLogsOnError"},
+	}
+}

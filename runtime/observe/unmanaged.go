@@ -1,0 +1,105 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// AnnotationOwner marks a pod in the output of get which podctl only looks at, with
+// who made it.
+const AnnotationOwner = "podctl.io/owner"
+
+// The owners of pods that podctl has no journal of.
+const (
+	// OwnerKubelet: a kubelet, or a tool that labels pods as it does.
+	OwnerKubelet = "kubelet"
+	// OwnerLost: podctl made the pod, and its journal is gone or elsewhere.
+	OwnerLost = "podctl (no journal)"
+)
+
+// Foreign lists the pods of the runtime that bear a kubelet's labels and are not
+// among the known ones, rebuilt from what the runtime has: names and images. Their
+// manifests are not known, so they can be looked at and nothing else.
+func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*podspec.Desired, error) {
+	sandboxes, err := l.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	pods := map[types.UID]*v1.Pod{}
+	items := sandboxes.GetItems()
+	slices.SortFunc(items, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	for _, s := range items {
+		if uid := types.UID(s.GetLabels()[criconfig.LabelPodUID]); uid != "" && !known[uid] {
+			pods[uid] = unmanagedPod(s)
+		}
+	}
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	if err := l.addUnmanagedContainers(ctx, pods); err != nil {
+		return nil, err
+	}
+	found := make([]*podspec.Desired, 0, len(pods))
+	for _, uid := range slices.Sorted(maps.Keys(pods)) {
+		found = append(found, &podspec.Desired{Pod: pods[uid], Rebuilt: true})
+	}
+	return found, nil
+}
+
+func unmanagedPod(s *runtimeapi.PodSandbox) *v1.Pod {
+	owner := OwnerKubelet
+	if s.GetAnnotations()[criconfig.AnnotationSandboxSpecHash] != "" {
+		owner = OwnerLost
+	}
+	labels := maps.Clone(s.GetLabels())
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return key == criconfig.LabelPodName || key == criconfig.LabelPodNamespace || key == criconfig.LabelPodUID
+	})
+	return &v1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.GetMetadata().GetName(), Namespace: s.GetMetadata().GetNamespace(), UID: types.UID(s.GetMetadata().GetUid()),
+			Labels: labels, Annotations: map[string]string{AnnotationOwner: owner},
+		},
+		// Nobody may conclude that something ought to be restarted.
+		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever},
+	}
+}
+
+func (l *Lister) addUnmanagedContainers(ctx context.Context, pods map[types.UID]*v1.Pod) error {
+	list, err := l.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return fmt.Errorf("listing containers: %w", err)
+	}
+	items := list.GetContainers()
+	slices.SortFunc(items, func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	for _, c := range items {
+		pod := pods[types.UID(c.GetLabels()[criconfig.LabelPodUID])]
+		name := c.GetLabels()[criconfig.LabelContainerName]
+		if pod == nil || name == "" {
+			continue
+		}
+		one := v1.Container{Name: name, Image: c.GetImage().GetUserSpecifiedImage()}
+		if one.Image == "" {
+			one.Image = c.GetImage().GetImage()
+		}
+		known := slices.IndexFunc(pod.Spec.Containers, func(other v1.Container) bool { return other.Name == name })
+		if known >= 0 {
+			pod.Spec.Containers[known] = one
+			continue
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, one)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package probe
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// workerRow is what a kubelet's probe worker did, tick by tick.
+type workerRow struct {
+	ID        string          `json:"id"`
+	Kind      string          `json:"kind"`
+	ProbeType model.ProbeType `json:"probeType"`
+	Spec      struct {
+		FailureThreshold    int32 `json:"failureThreshold"`
+		SuccessThreshold    int32 `json:"successThreshold"`
+		InitialDelaySeconds int32 `json:"initialDelaySeconds"`
+	} `json:"spec"`
+	Steps []workerStep `json:"steps"`
+}
+
+type workerStep struct {
+	State       string `json:"state"`
+	ContainerID string `json:"containerId"`
+	AgeSeconds  int    `json:"ageSeconds"`
+	Started     bool   `json:"started"`
+	Raw         string `json:"raw"`
+	Deleting    bool   `json:"deleting"`
+	Phase       string `json:"phase"`
+	Ran         bool   `json:"ran"`
+	Published   string `json:"published"`
+	OnHold      bool   `json:"onHold"`
+}
+
+// replayed asks as podctl does between invocations one period apart: with
+// nothing but the record of the container's probe from one to the next.
+type replayed struct {
+	row     *workerRow
+	probe   *v1.Probe
+	spec    *v1.Container
+	now     time.Time
+	records map[string]model.ProbeRecord
+}
+
+func replay(r *workerRow) *replayed {
+	p := &v1.Probe{
+		FailureThreshold: r.Spec.FailureThreshold, SuccessThreshold: r.Spec.SuccessThreshold,
+		InitialDelaySeconds: r.Spec.InitialDelaySeconds, PeriodSeconds: 1,
+	}
+	spec := &v1.Container{Name: "app", StartupProbe: &v1.Probe{FailureThreshold: 1, PeriodSeconds: 1}}
+	switch r.ProbeType {
+	case model.Liveness:
+		spec.LivenessProbe = p
+	case model.Readiness:
+		spec.ReadinessProbe = p
+	case model.Startup:
+		spec.StartupProbe = p
+	}
+	return &replayed{row: r, probe: p, spec: spec, now: time.Unix(1_780_000_000, 0), records: map[string]model.ProbeRecord{}}
+}
+
+// tick asks the probe of a running container if podctl would, and folds what the
+// kubelet's worker was told.
+func (r *replayed) tick(s *workerStep) (ran bool, record model.ProbeRecord) {
+	r.now = r.now.Add(time.Second)
+	record, known := r.records[s.ContainerID]
+	if !known {
+		record = model.InitialProbe(r.row.ProbeType)
+	}
+	c := &model.Container{ID: s.ContainerID, State: model.Running, StartedAt: r.now.Add(-time.Duration(s.AgeSeconds) * time.Second)}
+	q := &round{now: r.now, opts: Options{Due: true}}
+	q.observed.Memory.Probes = map[string]map[model.ProbeType]model.ProbeRecord{c.ID: {model.Startup: s.startup()}}
+	if ran = q.skipReason(r.spec, c, r.row.ProbeType, r.probe, &record) == ""; ran {
+		record = record.Fold(r.row.ProbeType, r.probe, verdictOf(s.Raw), r.now)
+	}
+	r.records[s.ContainerID] = record
+	return ran, record
+}
+
+// startup is the record of the container's startup probe.
+func (s *workerStep) startup() model.ProbeRecord {
+	if s.Started {
+		return model.ProbeRecord{Result: model.ProbeSuccess}
+	}
+	return model.ProbeRecord{Result: model.ProbeUnknown}
+}
+
+// verdictOf: a handler that fails says nothing, one that does not know says no.
+func verdictOf(raw string) model.ProbeResult {
+	switch raw {
+	case "success", "warning":
+		return model.ProbeSuccess
+	case "error":
+		return model.ProbeUnknown
+	}
+	return model.ProbeFailure
+}
+
+// comparable lists the ticks that mean something between invocations: those at
+// which a container ran that had not been seen otherwise. What a worker stores
+// for a container that does not run has no meaning here, as a record belongs to a
+// container id and dies with it; and neither deletion nor the pod's end is the
+// probe's business.
+func (r *workerRow) comparable() []*workerStep {
+	var steps []*workerStep
+	dead := map[string]bool{}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		switch {
+		case s.Deleting || s.Phase != "":
+			return steps
+		case s.State != "running":
+			dead[s.ContainerID] = true
+		case !dead[s.ContainerID]:
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// carriedOver are rows in which the worker counted results of the container
+// before towards the threshold of the one after it. podctl begins anew with each
+// container (docs/design.md).
+func carriedOver(id string) bool {
+	return slices.Contains([]string{"pr-111", "pr-189"}, id)
+}
+
+// TestProbesFoldAsTheKubeletsWorkerDoes replays what probe workers did.
+func TestProbesFoldAsTheKubeletsWorkerDoes(t *testing.T) {
+	rows, ticks := 0, 0
+	runtimetest.EachRow(t, "testdata/probes.train.jsonl.gz", func(line []byte) {
+		var r workerRow
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Kind != "sequence" {
+			return
+		}
+		rows++
+		worker, differs := replay(&r), false
+		for i, s := range r.comparable() {
+			ticks++
+			ran, record := worker.tick(s)
+			if ran != s.Ran || string(record.Result) != s.Published || record.OnHold != s.OnHold {
+				differs = true
+				if !carriedOver(r.ID) {
+					t.Errorf("%s tick %d (%+v): ran %v, %s, on hold %v", r.ID, i, s, ran, record.Result, record.OnHold)
+				}
+			}
+		}
+		if carriedOver(r.ID) && !differs {
+			t.Errorf("%s agrees and is listed as differing", r.ID)
+		}
+	})
+	if rows < 100 || ticks < 450 {
+		t.Errorf("only %d rows and %d ticks were compared", rows, ticks)
+	}
+}

@@ -1,0 +1,36 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// recordProbes records the events of probes that did not succeed, and marks those that let a
+// container count as started or ready.
+func recordProbes(rec *events.Recorder, at time.Time, reports []Report, before map[string]map[model.ProbeType]model.ProbeRecord) {
+	for i := range reports {
+		r := &reports[i]
+		if !r.Asked {
+			continue
+		}
+		name := r.Type.Title()
+		switch r.Result.Verdict {
+		case Failure:
+			rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe failed: %s", name, r.Result.Message))
+		case Unknown:
+			rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe errored: %s", name, r.Result.Message))
+		case Warning:
+			rec.Warning(at, "ProbeWarning", r.Container, fmt.Sprintf("%s probe warning: %s", name, r.Result.Message))
+		case Success:
+		}
+		passed := r.Record.Result == model.ProbeSuccess && before[r.ContainerID][r.Type].Result != model.ProbeSuccess
+		if passed && r.Type != model.Liveness {
+			kind := map[model.ProbeType]string{model.Readiness: "Ready", model.Startup: "Started"}[r.Type]
+			rec.Span(state.Span{Kind: kind, Object: r.Container, Begin: at, End: at})
+		}
+	}
+}

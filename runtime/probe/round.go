@@ -1,0 +1,338 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// ProbeReport is the answer of one probe, or why it was not asked.
+type Report struct {
+	Pod           model.PodRef
+	Container     string
+	ContainerType podspec.ContainerType
+	ContainerID   string
+	Type          model.ProbeType
+	// Asked tells that the probe ran; Why says why it did not.
+	Asked   bool
+	Skipped string
+	Result  Result
+	// Record is the memory of the probe after this run, Threshold how many
+	// equal verdicts in a row decide.
+	Record    model.ProbeRecord
+	Threshold int32
+	// Counted tells that this run counts towards the threshold.
+	Counted bool
+	probe   *v1.Probe
+}
+
+// Verdict is the report's result in the planner's words: Unknown when the probe
+// was not asked or could not be judged.
+func (r *Report) Verdict() model.ProbeResult {
+	if !r.Asked {
+		return model.ProbeUnknown
+	}
+	switch r.Result.Verdict {
+	case Success, Warning:
+		return model.ProbeSuccess
+	case Failure:
+		return model.ProbeFailure
+	case Unknown:
+	}
+	return model.ProbeUnknown
+}
+
+// ProbeOptions choose which probes are asked.
+type Options struct {
+	// Container and Type restrict the probes; empty means all.
+	Container string
+	Type      model.ProbeType
+	// NoRecord leaves the answers out of podctl's memory.
+	NoRecord bool
+	// Due asks only probes whose period has passed since they were last counted.
+	Due bool
+	// Memory holds records in the place of podctl's own, and keeps the new ones; nil
+	// means podctl's.
+	Memory Memory
+}
+
+// ProbeMemory holds the records of probes by container id and type.
+type Memory map[string]map[model.ProbeType]model.ProbeRecord
+
+func (m Memory) keep(r *Report) {
+	if m == nil || !r.Asked {
+		return
+	}
+	if m[r.ContainerID] == nil {
+		m[r.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
+	}
+	m[r.ContainerID][r.Type] = r.Record
+}
+
+// Decided tells that the probe's threshold has been reached, one way or the other.
+func (r *Report) Decided() bool {
+	return r.ContainerID != "" && (r.Record.OnHold || (r.Record.Last != "" && r.Record.Run >= r.Threshold))
+}
+
+// Prober asks the probes of pods, and remembers the answers.
+type Prober struct {
+	client   *cri.Client
+	layout   state.Layout
+	observer *observe.Observer
+	locker   *state.Locker
+}
+
+// NewProber makes a Prober.
+func NewProber(client *cri.Client, layout state.Layout, observer *observe.Observer, locker *state.Locker) *Prober {
+	return &Prober{client: client, layout: layout, observer: observer, locker: locker}
+}
+
+// Probe asks the probes of a pod once, now and side by side, and remembers the
+// answers.
+func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Options) ([]Report, error) {
+	ref := model.RefOf(desired.Pod)
+	s, err := p.observer.Observe(ctx, ref, desired)
+	if err != nil {
+		return nil, err
+	}
+	reports := p.Ask(ctx, desired, s, opts)
+	if opts.NoRecord || ctx.Err() != nil {
+		return reports, context.Cause(ctx)
+	}
+	if err := p.Record(ctx, ref, s, reports); err != nil {
+		return reports, &UnrecordedError{Err: err}
+	}
+	for i := range reports {
+		// What another process counted meanwhile is in them now.
+		opts.Memory.keep(&reports[i])
+	}
+	return reports, nil
+}
+
+// UnrecordedError says that probes were asked and their answers could not be
+// remembered.
+type UnrecordedError struct{ Err error }
+
+// Error says what happened.
+func (e *UnrecordedError) Error() string {
+	return "the answers of the probes are not remembered: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *UnrecordedError) Unwrap() error { return e.Err }
+
+// ask runs the probes that can be asked now.
+func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
+	q := &round{e: p, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
+	q.redactor = s.Journal.Redactor(desired)
+	if opts.Memory != nil {
+		for id, records := range q.observed.Memory.Probes {
+			if opts.Memory[id] == nil {
+				opts.Memory[id] = maps.Clone(records)
+			}
+		}
+		q.observed.Memory.Probes = opts.Memory
+	}
+	reports := q.list()
+	var group sync.WaitGroup
+	for i := range reports {
+		if reports[i].Skipped == "" {
+			group.Go(func() { q.run(ctx, &reports[i]) })
+		}
+	}
+	group.Wait()
+	for i := range reports {
+		opts.Memory.keep(&reports[i])
+	}
+	return reports
+}
+
+// inquiry is one round of probes of one pod.
+type round struct {
+	e        *Prober
+	desired  *podspec.Desired
+	observed model.Observed
+	now      time.Time
+	opts     Options
+	redactor *redaction.Redactor
+}
+
+// list names every probe that was asked for, with the reason for those that
+// cannot be asked now.
+func (q *round) list() []Report {
+	var reports []Report
+	for _, ref := range podspec.Containers(q.desired.Pod) {
+		for _, t := range model.ProbeTypes() {
+			p := model.ProbeOf(ref.Container, t)
+			if p == nil || (q.opts.Container != "" && q.opts.Container != ref.Name) || (q.opts.Type != "" && q.opts.Type != t) {
+				continue
+			}
+			reports = append(reports, q.report(ref, t, p))
+		}
+	}
+	return reports
+}
+
+func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe) Report {
+	r := Report{
+		Pod: model.RefOf(q.desired.Pod), Container: ref.Name, ContainerType: ref.Type, Type: t,
+		Threshold: p.FailureThreshold, Record: model.InitialProbe(t), probe: p,
+	}
+	c := q.newest(ref.Name)
+	if c == nil || c.State != model.Running {
+		r.Skipped = "container is not running"
+		return r
+	}
+	r.ContainerID = c.ID
+	if record, ok := q.observed.Memory.Probes[c.ID][t]; ok {
+		r.Record = record.Reopened(p, q.now)
+	}
+	r.Skipped = q.skipReason(ref.Container, c, t, p, &r.Record)
+	return r
+}
+
+// whyNot says why a running container's probe is not asked now (kubelet:
+// worker.doProbe): its initial delay has not passed, its startup probe has not,
+// or it has been decided for good.
+func (q *round) skipReason(spec *v1.Container, c *model.Container, t model.ProbeType, p *v1.Probe, record *model.ProbeRecord) string {
+	running := q.now.Sub(c.StartedAt)
+	delay := model.Seconds(p.InitialDelaySeconds)
+	started := spec.StartupProbe == nil || q.observed.Memory.Probes[c.ID][model.Startup].Result == model.ProbeSuccess
+	switch {
+	case running < delay && !model.AheadOf(q.now, c.StartedAt):
+		return fmt.Sprintf("initial delay: %s of %s have passed", max(running, 0).Truncate(time.Second), delay)
+	case t != model.Startup && !started:
+		return "waits for the startup probe"
+	case t == model.Startup && started && spec.StartupProbe != nil && q.opts.Due:
+		return "passed already"
+	case record.OnHold && q.opts.Due:
+		return "decided already"
+	case q.opts.Due && !record.Counts(p, q.now):
+		return "its period has not passed"
+	}
+	return ""
+}
+
+func (q *round) newest(name string) *model.Container {
+	return q.observed.Newest(func(c *model.Container) bool { return c.Name == name })
+}
+
+func (q *round) run(ctx context.Context, r *Report) {
+	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
+	// It may repeat what the container was given, or the one before.
+	runner := Runner{Exec: q.e.exec, Clean: q.redactor.Text}
+	r.Result = runner.Run(ctx, r.probe, Target{
+		ContainerID: r.ContainerID, Container: ref.Container,
+		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
+	})
+	r.Asked = true
+	r.fold(r.Record, q.now)
+	if r.Verdict() == model.ProbeSuccess {
+		r.Threshold = r.probe.SuccessThreshold
+	}
+}
+
+// fold puts this run onto a record of the probe. One that is decided stays as it is.
+func (r *Report) fold(record model.ProbeRecord, at time.Time) {
+	r.Record, r.Counted = record, record.Counts(r.probe, at)
+	if r.Counted {
+		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)
+	}
+	if !record.OnHold {
+		r.Record.Message = r.Result.Message
+	}
+}
+
+// settle puts this run onto the record that the journal has by now. Another process may
+// have asked the probe since this one looked: what that one found out is newer, and stays.
+// A time that lay in the future even then is a clock's that was set back.
+func (r *Report) settle(now, before Memory, at time.Time) {
+	record, known := now[r.ContainerID][r.Type]
+	if !known {
+		record = model.InitialProbe(r.Type)
+	}
+	since := !record.CountedAt.Equal(before[r.ContainerID][r.Type].CountedAt)
+	if since && record.CountedAt.After(at) {
+		r.Record, r.Counted = record, false
+		return
+	}
+	r.fold(record.Reopened(r.probe, at), at)
+}
+
+func (q *round) podIP() string {
+	for i := range q.observed.Sandboxes {
+		if s := &q.observed.Sandboxes[i]; s.State == model.SandboxReady && len(s.IPs) > 0 {
+			return s.IPs[0]
+		}
+	}
+	return ""
+}
+
+// record keeps the answers, under the pod's lock and only for containers
+// that are still there. A pod that podctl never applied has no memory.
+func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) (err error) {
+	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
+		return nil
+	}
+	pod := p.layout.Pod(ref.UID)
+	lock, err := p.locker.Lock(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	j, err := pod.ReadJournal()
+	if err != nil || j.Generation != s.Journal.Generation || j.Deletion != nil {
+		return err
+	}
+	for i := range reports {
+		if reports[i].Asked {
+			reports[i].settle(j.Probes, s.Journal.Probes, s.TakenAt)
+		}
+	}
+	var events events.Recorder
+	recordProbes(&events, s.TakenAt, reports, j.Probes)
+	keepProbes(j, s, reports)
+	return errors.Join(pod.WriteJournal(j), events.Write(pod, ref, j.Redactor(nil)))
+}
+
+// keepProbes puts the answers into the journal and drops those of containers that are
+// gone. One of which another process noted something since is not among those that were
+// seen here.
+func keepProbes(j *state.Journal, s *snapshot.Pod, reports []Report) {
+	there := map[string]bool{}
+	for _, c := range s.Containers {
+		there[c.Status.GetId()] = true
+	}
+	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {
+		return s.Journal.Probes[id] != nil && !there[id]
+	})
+	memory := Memory(j.Probes)
+	if memory == nil {
+		memory = Memory{}
+	}
+	for i := range reports {
+		memory.keep(&reports[i])
+	}
+	j.Probes = memory
+}
+
+// exec runs the command of a probe.
+func (p *Prober) exec(ctx context.Context, id string, command []string, timeout time.Duration) (ExecResult, error) {
+	reply, err := p.client.RunCommand(ctx, id, command, timeout)
+	return ExecResult{Stdout: reply.GetStdout(), Stderr: reply.GetStderr(), ExitCode: reply.GetExitCode()}, err
+}

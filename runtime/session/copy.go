@@ -1,0 +1,113 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/filecopy"
+)
+
+// ContainerFiles is the file system of a running container as its own process sees
+// it, with its volumes.
+type ContainerFiles struct {
+	*filecopy.Root
+	// Owner is the user that the container's process runs as.
+	Owner filecopy.Owner
+}
+
+// Files opens the file system of a running container, through its first process:
+// nothing in the image is needed for it. The caller closes it.
+func (s *Sessions) Files(ctx context.Context, desired *podspec.Desired, container string) (*ContainerFiles, error) {
+	id, err := s.running(ctx, desired, container)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := s.client.Process(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	// One descriptor stands for this process and no other, also when its number is given to
+	// another one meanwhile: nothing can be opened through it then.
+	proc, err := os.Open(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return nil, unreachable(container, err)
+	}
+	files, err := filesOf(proc, container, id)
+	return files, errors.Join(err, proc.Close())
+}
+
+// filesOf opens the files of a process after it was made sure that it is the container's.
+func filesOf(proc *os.File, container, id string) (*ContainerFiles, error) {
+	owner, err := ownerOf(proc, id)
+	if err != nil {
+		return nil, fmt.Errorf("container %s: %w", container, err)
+	}
+	root, err := filecopy.OpenRoot(proc, "root")
+	if err != nil {
+		return nil, unreachable(container, err)
+	}
+	return &ContainerFiles{Root: root, Owner: owner}, nil
+}
+
+func unreachable(container string, err error) error {
+	return fmt.Errorf("container %s: its files cannot be reached: %w; podctl has to run as root in the machine's own pid namespace", container, err)
+}
+
+// ownerOf reads who a process runs as, and makes sure that it is the container's: its
+// cgroup bears the container's id.
+func ownerOf(proc *os.File, id string) (filecopy.Owner, error) {
+	groups, err := readProc(proc, "cgroup")
+	if err != nil || !inCgroupOf(groups, id) {
+		return filecopy.Owner{}, errors.Join(errors.New("the process that the runtime names is not the container's; does podctl run in the machine's own pid namespace?"), err)
+	}
+	status, err := readProc(proc, "status")
+	if err != nil {
+		return filecopy.Owner{}, err
+	}
+	uid, uidErr := effectiveID(status, "Uid:")
+	gid, gidErr := effectiveID(status, "Gid:")
+	return filecopy.Owner{UID: uid, GID: gid}, errors.Join(uidErr, gidErr)
+}
+
+// inCgroupOf reports whether a process is in the cgroup of a container, or in one below it: an
+// element of a path is the id, or has it between the runtime's prefix and ".scope" (systemd).
+func inCgroupOf(groups, id string) bool {
+	if id == "" {
+		return false
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(groups, func(r rune) bool { return strings.ContainsRune("/:\n", r) }), func(element string) bool {
+		name := strings.TrimSuffix(element, ".scope")
+		return name == id || strings.HasSuffix(name, "-"+id)
+	})
+}
+
+// effectiveID reads the effective id from a line of a process's status: real, effective,
+// saved, file system.
+func effectiveID(status, name string) (int, error) {
+	for line := range strings.Lines(status) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == name {
+			return strconv.Atoi(fields[2])
+		}
+	}
+	return 0, fmt.Errorf("the status of the container's process has no %q", name)
+}
+
+func readProc(proc *os.File, name string) (string, error) {
+	fd, err := unix.Openat(int(proc.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: filepath.Join(proc.Name(), name), Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	text, err := io.ReadAll(f)
+	return string(text), errors.Join(err, f.Close())
+}

@@ -1,0 +1,111 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/remote"
+)
+
+// Sessions reaches into pods that run: commands, streams, logs, files and usage.
+type Sessions struct {
+	client   *cri.Client
+	observer *observe.Observer
+}
+
+// New makes Sessions.
+func New(client *cri.Client, observer *observe.Observer) *Sessions {
+	return &Sessions{client: client, observer: observer}
+}
+
+// Exec runs a command in a running container, until it ends. A code other than
+// zero is an ExitError.
+func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container string, command []string, s *remote.Streams) error {
+	id, err := x.running(ctx, desired, container)
+	if err != nil {
+		return err
+	}
+	err = remote.Carry(ctx, s, func() (string, error) {
+		reply, execErr := x.client.Exec(ctx, &runtimeapi.ExecRequest{
+			ContainerId: id, Cmd: command, Tty: s.Terminal,
+			Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.Terminal,
+		})
+		return reply.GetUrl(), execErr
+	})
+	if exit := (*remote.ExitError)(nil); err == nil || errors.As(err, &exit) || ctx.Err() != nil {
+		return err
+	}
+	return &ExecError{Container: container, Pod: model.RefOf(desired.Pod), Command: command[0], Err: err}
+}
+
+// ExecError says that a command could not be run in a container, or that the
+// connection to it was lost.
+type ExecError struct {
+	Pod       model.PodRef
+	Container string
+	Command   string
+	Err       error
+}
+
+// Error says which command in which container, in the runtime's words without the
+// layers around them.
+func (e *ExecError) Error() string {
+	text := e.Err.Error()
+	for _, layer := range []string{"error executing command in container: ", "unable to start container process: "} {
+		if _, inner, found := strings.Cut(text, layer); found {
+			text = inner
+		}
+	}
+	return fmt.Sprintf("pod %s: container %s: running %s: %s", e.Pod, e.Container, e.Command, text)
+}
+
+// Unwrap returns the cause.
+func (e *ExecError) Unwrap() error { return e.Err }
+
+// NoCommand tells that the container has no such program.
+func (e *ExecError) NoCommand() bool {
+	text := e.Err.Error()
+	return strings.Contains(text, "no such file or directory") || strings.Contains(text, "executable file not found")
+}
+
+// Attach connects to the process that a running container was started with, until
+// it ends or the input does.
+func (x *Sessions) Attach(ctx context.Context, desired *podspec.Desired, container string, s *remote.Streams) error {
+	id, err := x.running(ctx, desired, container)
+	if err != nil {
+		return err
+	}
+	patient := *s
+	patient.In = remote.Lingering(s.In)
+	return remote.Carry(ctx, &patient, func() (string, error) {
+		reply, err := x.client.Attach(ctx, &runtimeapi.AttachRequest{
+			ContainerId: id, Tty: s.Terminal,
+			Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.Terminal,
+		})
+		return reply.GetUrl(), err
+	})
+}
+
+// running finds the id of a container that runs, of its newest record.
+func (s *Sessions) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
+	ref := model.RefOf(desired.Pod)
+	list, err := s.observer.ListNewestFirst(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("looking for container %s: %w", name, err)
+	}
+	for _, c := range list {
+		if c.GetMetadata().GetName() == name && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			return c.GetId(), nil
+		}
+	}
+	return "", fmt.Errorf("container %s of pod %s does not run (`podctl get --containers %s` shows what it does)",
+		name, ref, desired.Pod.Name)
+}

@@ -1,0 +1,247 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// LogOptions choose what of a pod's logs is shown.
+type LogOptions struct {
+	// Options are the same for all runs; Follow goes on with the next run as well.
+	logfile.Options
+	// Container is the container's name; empty means all that have a log.
+	Container string
+	// Once tells that the container runs once in its life: following it ends with it.
+	Once bool
+	// Previous shows the run before the current one.
+	Previous bool
+	// Prefix is what stands before each line of a container; nil means nothing.
+	Prefix func(container string) string
+}
+
+// Logs writes the logs of a pod's containers. With Follow it goes on over
+// restarts until the context ends, or until the pod has finished.
+func (s *Sessions) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
+	refs, err := logged(desired, opts.Container)
+	if err != nil {
+		return err
+	}
+	out := &logfile.Shared{}
+	group, ctx := errgroup.WithContext(ctx)
+	if !opts.Follow {
+		group.SetLimit(1)
+	}
+	for _, ref := range refs {
+		prefix := ""
+		if opts.Prefix != nil {
+			prefix = opts.Prefix(ref.Name)
+		}
+		f := &logFollower{
+			e: s, desired: desired, name: ref.Name, opts: opts,
+			stdout: out.Lines(stdout, prefix), stderr: out.Lines(stderr, prefix),
+		}
+		group.Go(func() error { return f.run(ctx) })
+	}
+	return group.Wait()
+}
+
+func logged(desired *podspec.Desired, name string) ([]podspec.ContainerRef, error) {
+	if name == "" {
+		return podspec.Containers(desired.Pod), nil
+	}
+	if ref, ok := podspec.FindContainer(desired.Pod, name); ok {
+		return []podspec.ContainerRef{ref}, nil
+	}
+	var names []string
+	for _, ref := range podspec.Containers(desired.Pod) {
+		names = append(names, ref.Name)
+	}
+	return nil, fmt.Errorf("pod %s has no container %q; it has %v", model.RefOf(desired.Pod), name, names)
+}
+
+// logFollower shows the logs of one container.
+type logFollower struct {
+	e              *Sessions
+	desired        *podspec.Desired
+	name           string
+	opts           LogOptions
+	stdout, stderr *logfile.Lines
+	// passed are the ids of the runs that were shown, or are older than the first of those.
+	passed map[string]bool
+}
+
+// run shows the run that was asked for, and when following every run that comes after
+// it.
+func (f *logFollower) run(ctx context.Context) error {
+	answered := false
+	for {
+		c, running, err := f.next(ctx)
+		answered = answered || err == nil
+		if c != nil {
+			err = f.show(ctx, c)
+		}
+		if err != nil && answered && f.opts.Follow && ctx.Err() != nil {
+			return nil //nolint:nilerr // the user ended it, while the runtime was asked
+		}
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			f.opts.Tail = nil
+			continue
+		}
+		if !f.opts.Follow || f.opts.Previous || (!running && (f.opts.Once || f.finished(ctx))) {
+			return nil
+		}
+		if err := cri.Sleep(ctx, followPause); err != nil {
+			return nil //nolint:nilerr // the user ended it
+		}
+	}
+}
+
+// followPause is how often a follower looks for the next run of a container.
+const followPause = 300 * time.Millisecond
+
+// next is the run that is shown now: the newest or the one before it, and after that
+// the one that came next. It tells whether the newest runs still.
+func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, running bool, err error) {
+	runs, err := f.runs(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	running = len(runs) > 0 && runs[len(runs)-1].GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+	if f.passed != nil {
+		return f.after(runs), running, nil
+	}
+	index := len(runs) - 1
+	if f.opts.Previous && !f.awaitsRestart(ctx) {
+		index--
+	}
+	if index >= 0 {
+		f.pass(runs[:index+1])
+		return runs[index], running, nil
+	}
+	if f.opts.Previous && f.opts.Container != "" {
+		return nil, false, fmt.Errorf("container %s of pod %s has no previous run whose log is kept", f.name, model.RefOf(f.desired.Pod))
+	}
+	return nil, running, nil
+}
+
+// after is the run that came after those that have been passed; nil when there is none yet.
+func (f *logFollower) after(runs []*runtimeapi.Container) *runtimeapi.Container {
+	if f.opts.Previous {
+		return nil
+	}
+	for i, c := range runs {
+		if !f.passed[c.GetId()] {
+			f.pass(runs[i : i+1])
+			return c
+		}
+	}
+	return nil
+}
+
+func (f *logFollower) pass(runs []*runtimeapi.Container) {
+	if f.passed == nil {
+		f.passed = map[string]bool{}
+	}
+	for _, c := range runs {
+		f.passed[c.GetId()] = true
+	}
+}
+
+// awaitsRestart tells that the container has ended and waits for its next run: its
+// last one is the previous one then (kubectl: logs --previous).
+func (f *logFollower) awaitsRestart(ctx context.Context) bool {
+	in, _, err := f.e.observer.Input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	if err != nil {
+		return false
+	}
+	status := plan.Status(in)
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if s.Name == f.name {
+			return s.State.Waiting != nil
+		}
+	}
+	return false
+}
+
+// runs lists the container's runs, the oldest first. One that was created and not
+// started yet has no log.
+func (f *logFollower) runs(ctx context.Context) ([]*runtimeapi.Container, error) {
+	var runs []*runtimeapi.Container
+	err := f.e.client.WithRetries(ctx, func() (err error) {
+		runs, err = f.e.observer.ListNewestFirst(ctx, model.RefOf(f.desired.Pod))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	runs = slices.DeleteFunc(runs, func(c *runtimeapi.Container) bool {
+		return c.GetMetadata().GetName() != f.name || c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+	})
+	slices.Reverse(runs)
+	return runs, nil
+}
+
+// show writes the log of one run: first the files that were rotated away, then the one
+// that is written.
+func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
+	status, err := f.e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+	if err != nil {
+		return cri.IgnoreNotFound(err)
+	}
+	defer f.stdout.Flush()
+	defer f.stderr.Flush()
+	opts := f.opts.Options
+	opts.Follow = opts.Follow && !f.opts.Previous
+	log := logfile.Log{Path: status.GetStatus().GetLogPath()}
+	running := func(ctx context.Context) (bool, error) { return f.e.stillRuns(ctx, c.GetId()) }
+	err = log.Read(ctx, &opts, running, f.stdout, f.stderr)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// finished tells that no further run of the container will come.
+func (f *logFollower) finished(ctx context.Context) bool {
+	in, _, err := f.e.observer.Input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
+	if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	status := plan.Status(in)
+	return status.Phase == "Succeeded" || status.Phase == "Failed" || len(in.Observed.Sandboxes) == 0
+}
+
+// stillRuns reports whether a container runs. One whose record is gone does not; one whose
+// runtime does not answer may.
+func (s *Sessions) stillRuns(ctx context.Context, id string) (bool, error) {
+	var reply *runtimeapi.ContainerStatusResponse
+	err := s.client.WithRetries(ctx, func() (err error) {
+		reply, err = s.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		return err
+	})
+	if status.Code(err) == codes.Unavailable {
+		return true, nil
+	}
+	return reply.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, cri.IgnoreNotFound(err)
+}

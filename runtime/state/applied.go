@@ -1,0 +1,103 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// AppliedPod is a pod that podctl applied, as its journal remembers it.
+type AppliedPod struct {
+	Desired *podspec.Desired
+	Journal *Journal
+}
+
+// Applied lists the pods podctl applied, by namespace and name. A journal that
+// cannot be read does not hide the others.
+func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
+	entries, err := layout.Journals()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		switch {
+		case entry.Err != nil:
+			unreadable = append(unreadable, entry.Err)
+		case entry.Journal.Applied != nil && entry.Journal.Applied.Pod != nil:
+			entry.Journal.Applied.Stored = true
+			pods = append(pods, AppliedPod{Desired: entry.Journal.Applied, Journal: entry.Journal})
+		}
+	}
+	slices.SortFunc(pods, func(a, b AppliedPod) int {
+		return strings.Compare(model.RefOf(a.Desired.Pod).String(), model.RefOf(b.Desired.Pod).String())
+	})
+	return pods, unreadable, nil
+}
+
+// journalTroubles says in one line which journals cannot be read, and why. The advice to
+// remove them is left out: here it would be the harm.
+func Troubles(unreadable []error) string {
+	texts := make([]string, 0, len(unreadable))
+	for _, err := range unreadable {
+		text := err.Error()
+		if unusable := (*JournalError)(nil); errors.As(err, &unusable) {
+			text = fmt.Sprintf("%s: %v", unusable.Path, unusable.Err)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// NotFoundError says that podctl applied no pod of that name.
+type NotFoundError struct{ Name string }
+
+// Error says what to do, also to those who name the kind before the pod, as for kubectl.
+func (e *NotFoundError) Error() string {
+	_, name, _ := strings.Cut(e.Name, "/")
+	if slices.Contains([]string{"po", "pod", "pods"}, name) {
+		return fmt.Sprintf("no pod %s: podctl has nothing but pods, which are named without their kind", e.Name)
+	}
+	return fmt.Sprintf("no pod %s: podctl has applied none of that name here (`podctl get -A` lists them)", e.Name)
+}
+
+// shortestUID is the shortest beginning of a uid that counts as one: fewer letters
+// are a name that somebody mistyped.
+const shortestUID = 8
+
+// MatchesUID tells that a text is a uid or the beginning of one.
+func MatchesUID(uid types.UID, text string) bool {
+	return len(text) >= shortestUID && strings.HasPrefix(string(uid), text)
+}
+
+// FindPod finds a pod by name, namespace/name, pod/name (as `get -o name` says it) or a
+// unique prefix of its uid.
+func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired, error) {
+	wanted := namespace + "/" + name
+	if before, after, found := strings.Cut(name, "/"); found && before == "pod" {
+		wanted = namespace + "/" + after
+	} else if found {
+		wanted = name
+	}
+	var byUID []*podspec.Desired
+	for _, d := range pods {
+		if model.RefOf(d.Pod).String() == wanted {
+			return d, nil
+		}
+		if MatchesUID(d.Pod.UID, name) {
+			byUID = append(byUID, d)
+		}
+	}
+	switch len(byUID) {
+	case 0:
+		return nil, &NotFoundError{Name: wanted}
+	case 1:
+		return byUID[0], nil
+	}
+	return nil, fmt.Errorf("%q is the beginning of %d uids; give more of it", name, len(byUID))
+}

@@ -1,0 +1,63 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Locker takes locks on pods, and says whom it waits for.
+type Locker struct {
+	Layout Layout
+	// Timeout is how long another process that works on the same pod is waited for; zero
+	// means as long as the context lasts.
+	Timeout time.Duration
+	// Waiting is called when that takes long, with whom the wait is for.
+	Waiting func(text string)
+}
+
+// Lock takes the pod for this process alone, once others that work on it are done.
+func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*Lock, error) {
+	ctx, cancel := l.timeout(ctx)
+	defer cancel()
+	lock, err := l.Layout.Pod(ref.UID).LockTelling(ctx, func(holder string) {
+		l.Waiting(fmt.Sprintf("pod %s: waiting for %s", ref, holder))
+	})
+	if locked := (*LockedError)(nil); errors.As(err, &locked) {
+		locked.Pod = "pod " + ref.String()
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w; without the lock nothing is done", ref, err)
+	}
+	return lock, nil
+}
+
+// timeout bounds the wait for a lock.
+func (l *Locker) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, l.Timeout, fmt.Errorf("gave up after %s (--lock-timeout)", l.Timeout))
+}
+
+// ReservePorts keeps others from looking for free ports of the node between this pod's look
+// and the moment in which it is written down that it takes some, when the caller frees them.
+// A pod that publishes none waits for nobody.
+func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (free func(), err error) {
+	if desired == nil || len(podspec.PublishedPorts(desired.Pod)) == 0 {
+		return func() {}, nil
+	}
+	ctx, cancel := l.timeout(ctx)
+	defer cancel()
+	lock, err := l.Layout.LockPorts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", model.RefOf(desired.Pod), err)
+	}
+	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
+}

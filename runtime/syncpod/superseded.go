@@ -1,0 +1,48 @@
+package syncpod
+
+import (
+	"fmt"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// superseded tells that podctl's own copy of a manifest is not what was applied last
+// any more: it must neither take back what somebody changed meanwhile nor make a pod
+// that was deleted.
+func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Journal) error {
+	switch {
+	case desired == nil || !desired.Stored:
+		return nil
+	case j.Applied == nil:
+		return &SupersededError{Pod: ref, Deleted: true}
+	case j.Deletion != nil:
+		return &SupersededError{Pod: ref, Deleting: true}
+	case !j.Applied.SameAs(desired):
+		return &SupersededError{Pod: ref}
+	}
+	return nil
+}
+
+// SupersededError says that another process changed or deleted the pod while
+// this one waited.
+type SupersededError struct {
+	Pod model.PodRef
+	// Deleted tells that the pod is gone.
+	Deleted bool
+	// Deleting tells that its deletion has begun and was not finished.
+	Deleting bool
+}
+
+// Error says what happened.
+func (e *SupersededError) Error() string {
+	if e.Deleted {
+		return fmt.Sprintf("pod %s was deleted by another podctl meanwhile, and stays so", e.Pod)
+	}
+	if e.Deleting {
+		return fmt.Sprintf("pod %s: its deletion was not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back",
+			e.Pod, e.Pod)
+	}
+	return fmt.Sprintf("pod %s was changed by another podctl meanwhile, and stays as that one made it", e.Pod)
+}

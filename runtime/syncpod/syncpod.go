@@ -1,0 +1,121 @@
+package syncpod
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// maxReplans is how often one invocation makes a new plan because the world was
+// not as observed.
+const maxReplans = 3
+
+// Syncer makes passes over one pod at a time.
+type Syncer struct {
+	locker   *state.Locker
+	digests  *observe.Digests
+	observer *observe.Observer
+	executor *executor.Executor
+}
+
+// New makes a Syncer.
+func New(locker *state.Locker, digests *observe.Digests, observer *observe.Observer, x *executor.Executor) *Syncer {
+	return &Syncer{locker: locker, digests: digests, observer: observer, executor: x}
+}
+
+// Plan observes a pod and decides what a pass would do to it. It changes
+// nothing.
+func (s *Syncer) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {
+	in, _, err := s.observer.Input(ctx, model.RefOf(desired.Pod), desired, opts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(in), nil
+}
+
+// Apply makes one pass: it locks the pod, observes, plans and executes. When the
+// world turns out to be other than observed it makes a new plan, three times at
+// most.
+func (s *Syncer) Apply(ctx context.Context, desired *podspec.Desired, opts executor.Options) (*executor.Outcome, error) {
+	return s.pass(ctx, model.RefOf(desired.Pod), desired, opts)
+}
+
+// Delete stops and removes a pod and everything podctl made for it, through the
+// same path as Apply, with nothing desired.
+func (s *Syncer) Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error) {
+	return s.pass(ctx, ref, nil, opts)
+}
+
+// PlanDeletion decides what Delete would do. It changes nothing.
+func (s *Syncer) PlanDeletion(ctx context.Context, ref model.PodRef, opts plan.Options) (*plan.Plan, error) {
+	in, _, err := s.observer.Input(ctx, ref, nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(in), nil
+}
+
+func (s *Syncer) pass(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options) (outcome *executor.Outcome, err error) {
+	ctx, end := cri.StartSpan(ctx, "pass", cri.PodAttributes(ref)...)
+	defer func() { end(err) }()
+	lock, err := s.locker.Lock(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if desired != nil {
+		if err = s.digests.Keep(); err != nil {
+			return nil, fmt.Errorf("pod %s: %w", ref, err)
+		}
+	}
+	reserved := map[string]uint32{}
+	for try := 0; ; try++ {
+		outcome, err = s.attempt(ctx, ref, desired, opts, reserved)
+		surprise := (*executor.SurpriseError)(nil)
+		if !errors.As(err, &surprise) || try == maxReplans || opts.Saved != nil {
+			return outcome, err
+		}
+		surprise.Learn(reserved)
+	}
+}
+
+// attempt observes, plans and executes once. Reserved are the attempts of containers that
+// the runtime said are taken.
+func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options, reserved map[string]uint32) (*executor.Outcome, error) {
+	freePorts, err := s.locker.ReservePorts(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+	defer freePorts()
+	in, snap, err := s.observer.Input(ctx, ref, desired, opts.Options)
+	if err != nil {
+		return nil, err
+	}
+	if err = Superseded(ref, cmp.Or(desired, opts.Only), snap.Journal); err != nil {
+		return nil, err
+	}
+	in.Observed.Memory.Reserved = reserved
+	p, err := makePlan(in, opts.Saved)
+	if err != nil {
+		return nil, err
+	}
+	opts.Begun = freePorts
+	return s.executor.Run(ctx, in, p, snap, opts)
+}
+
+// makePlan makes a new plan, or the saved one again.
+func makePlan(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
+	if saved != nil {
+		return plan.MakeSaved(in, saved)
+	}
+	return plan.Make(in), nil
+}

@@ -1,0 +1,62 @@
+package wait
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Await watches a pod until it has reached a goal, without doing anything to it
+// but asking its probes. A pod that has failed ends it, as no goal but its end is
+// in reach any more.
+func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	ref := model.RefOf(desired.Pod)
+	w := &waiter{on: x, desired: desired, goal: goal, watch: x.watchPod(watching, ref)}
+	for {
+		done, err := w.poll(ctx, ref)
+		if w.retryable(ctx, err) {
+			continue
+		}
+		if done || err != nil {
+			return w.translate(ctx, err)
+		}
+		if err := w.pause(ctx); err != nil && !w.retryable(ctx, err) {
+			return w.translate(ctx, err)
+		}
+	}
+}
+
+// glance asks the probes that are due and looks where the pod is.
+func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
+	if w.goal != Deleted {
+		if err := w.probe(ctx); err != nil {
+			return false, err
+		}
+	}
+	in, s, err := w.on.observer.Input(ctx, ref, w.desired, plan.Options{})
+	if err != nil {
+		return false, err
+	}
+	w.seen = fingerprint(s)
+	if w.goal == Deleted {
+		w.waiting = []string{"the pod is there"}
+		return s.Journal.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
+	}
+	status := plan.Status(in)
+	w.waiting = nil
+	switch {
+	case w.reached(&status):
+		return true, nil
+	case status.Phase == v1.PodFailed, status.Phase == v1.PodSucceeded && w.goal == Started:
+		return false, w.blocked("the pod " + Ending(&status))
+	}
+	err = w.finished(&status, plan.Make(in))
+	w.waiting = append(w.waiting, unready(in, &status)...)
+	return false, err
+}

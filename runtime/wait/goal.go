@@ -1,0 +1,62 @@
+package wait
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Goal is what a wait ends with.
+type Goal string
+
+// The goals of a wait.
+const (
+	// Started: every regular container and sidecar runs and has passed its
+	// startup probe, or has ended well before anybody looked.
+	Started Goal = "started"
+	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
+	Ready Goal = "ready"
+	// CompletedGoal: the pod has succeeded or failed.
+	Completed Goal = "completed"
+)
+
+// Deleted is the goal of a wait that makes no passes: the pod is gone.
+const Deleted Goal = "deleted"
+
+// conditionGoal begins a goal that is a condition of the pod's status:
+// condition=Ready, condition=Ready=False.
+const conditionGoal = "condition="
+
+// BlockedError says that a wait cannot reach its goal.
+type BlockedError struct {
+	Pod    model.PodRef
+	Goal   Goal
+	Reason string
+	Err    error
+}
+
+// Error says which pod cannot become what, and why.
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("pod %s cannot become %s: %s", e.Pod, e.Goal, withoutPod(e.Reason, e.Pod))
+}
+
+// Unwrap returns the cause.
+func (e *BlockedError) Unwrap() error { return e.Err }
+
+// TimeoutError says that a wait ran out of its time.
+type TimeoutError struct {
+	Pod     model.PodRef
+	Goal    Goal
+	Waiting string
+}
+
+// Error says what was still missing.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Waiting, e.Pod))
+}
+
+// withoutPod leaves the name of a pod out of a text that follows it.
+func withoutPod(text string, ref model.PodRef) string {
+	return strings.TrimPrefix(text, "pod "+ref.String()+": ")
+}

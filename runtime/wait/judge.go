@@ -1,0 +1,245 @@
+package wait
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// judge compares the pod's status with the goal.
+func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
+	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
+	w.until = w.retryAt
+	if hold := blocking(p); hold != nil {
+		return false, w.blocked(holder(hold, ": ") + fmt.Sprintf("%s: %s", hold.Reason, hold.Message))
+	}
+	w.pending, w.over = p.Pending(), model.IsOver(status)
+	if w.reached(status) {
+		// The goal counts once nothing is left to do: a finished pod's sandbox, or
+		// what an interrupted pass left.
+		return !w.pending, nil
+	}
+	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
+		return false, w.blocked("the pod " + Ending(status))
+	}
+	if err := w.finished(status, p); err != nil {
+		return false, err
+	}
+	w.wakeForDeadline(status)
+	for _, hold := range p.Holds {
+		switch {
+		case hold.Until != nil:
+			w.wake(*hold.Until)
+			w.waiting = append(w.waiting, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", hold.Until.Local().Format(time.TimeOnly), hold.Message))
+		default:
+			w.waiting = append(w.waiting, hold.Message)
+		}
+	}
+	if len(w.waiting) == 0 {
+		w.waiting = unready(in, status)
+	}
+	return false, nil
+}
+
+// finished judges by the containers that have ended for good, which a pod that shall be started
+// or ready cannot do without. One that waits for its other containers to end may yet
+// succeed, and nobody knows how long that takes: it says what it waits for.
+func (w *waiter) finished(status *v1.PodStatus, p *plan.Plan) error {
+	if w.goal != Started && w.goal != Ready {
+		return nil
+	}
+	failed, done := endedForGood(status, p)
+	if w.goal == Ready && endless(w.desired.Pod) {
+		failed = append(failed, done...)
+	}
+	if len(failed) > 0 {
+		return w.blocked(strings.Join(failed, ", "))
+	}
+	if w.goal == Ready && len(done) > 0 {
+		text := strings.Join(done, ", ") + ": the pod is ready only once all its containers have ended"
+		w.waiting = append(w.waiting, text)
+		w.tell(text)
+	}
+	return nil
+}
+
+// tell says once what may be waited for without an end.
+func (w *waiter) tell(text string) {
+	if w.told != text {
+		w.on.waiting(fmt.Sprintf("pod %s: waiting: %s", model.RefOf(w.desired.Pod), text))
+	}
+	w.told = text
+}
+
+// wake makes sure that the pod is looked at again at a moment at the latest.
+func (w *waiter) wake(at time.Time) {
+	if w.until.IsZero() || at.Before(w.until) {
+		w.until = at
+	}
+}
+
+func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
+	if deadline := w.desired.Pod.Spec.ActiveDeadlineSeconds; deadline != nil && status.StartTime != nil {
+		w.wake(status.StartTime.Add(model.Seconds(*deadline)))
+	}
+}
+
+// blocking is a hold that no time ends: something is missing, and the pod cannot
+// become what the manifest says.
+func blocking(p *plan.Plan) *plan.Hold {
+	for i := range p.Holds {
+		h := &p.Holds[i]
+		if h.Until == nil && h.Reason != plan.NetworkNotReady && h.Reason != plan.ProbeStale {
+			return h
+		}
+	}
+	return nil
+}
+
+// holder names the container that is held; a hold of the whole pod needs no name.
+func holder(h *plan.Hold, then string) string {
+	if h.Container == "" {
+		return ""
+	}
+	return "container " + h.Container + then
+}
+
+func (w *waiter) blocked(reason string) error {
+	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason}
+}
+
+func exitCodes(status *v1.PodStatus) string {
+	var parts []string
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			parts = append(parts, fmt.Sprintf("%s exited %d", c.Name, t.ExitCode))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+func (w *waiter) reached(status *v1.PodStatus) bool {
+	switch w.goal {
+	case Started:
+		return status.Phase == v1.PodRunning && allStarted(w.desired.Pod, status)
+	case Ready:
+		return status.Phase == v1.PodSucceeded || isReady(status)
+	case Completed:
+		return model.IsOver(status)
+	case Deleted:
+		return false
+	}
+	return hasCondition(status, w.goal)
+}
+
+// Ending says how a pod that is over has ended, and by which containers.
+func Ending(status *v1.PodStatus) string {
+	return "has ended as " + string(status.Phase) + exitCodes(status)
+}
+
+// allStarted tells that every regular container and sidecar runs, or has run to its end
+// before anybody looked.
+func allStarted(pod *v1.Pod, status *v1.PodStatus) bool {
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if ref, _ := podspec.FindContainer(pod, c.Name); ref.Type == podspec.Init {
+			continue
+		}
+		over := c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+		if !over && (c.Started == nil || !*c.Started) {
+			return false
+		}
+	}
+	return true
+}
+
+func isReady(status *v1.PodStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}
+
+// unready says what a pod lacks, and what its probes said last.
+func unready(in *plan.Input, status *v1.PodStatus) []string {
+	for _, c := range status.Conditions {
+		if c.Type == v1.PodReady && c.Message != "" {
+			return append([]string{c.Message}, unpassed(in)...)
+		}
+	}
+	return []string{"phase " + string(status.Phase)}
+}
+
+// unpassed are the probes that have not passed, with what was said.
+func unpassed(in *plan.Input) []string {
+	var texts []string
+	for _, ref := range podspec.Containers(in.Desired.Pod) {
+		newest := in.Observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name })
+		if newest == nil {
+			continue
+		}
+		for _, t := range model.ProbeTypes() {
+			record, asked := in.Observed.Memory.Probes[newest.ID][t]
+			if asked && record.Result != model.ProbeSuccess && record.Message != "" {
+				texts = append(texts, fmt.Sprintf("%s probe of %s: %s", t, ref.Name, record.Message))
+			}
+		}
+	}
+	return texts
+}
+
+// endedForGood says which regular containers have ended and are not started again, as a plan
+// sees it: those that failed, and those that have done their work. A rule that may
+// restart all containers brings back any of them.
+func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
+	if slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }) {
+		return nil, nil
+	}
+	for i := range status.ContainerStatuses {
+		s := &status.ContainerStatuses[i]
+		kept := slices.ContainsFunc(p.Keeps, func(k plan.Keep) bool { return k.Container == s.Name })
+		if s.State.Terminated == nil || !kept {
+			continue
+		}
+		code := s.State.Terminated.ExitCode
+		text := fmt.Sprintf("container %s has exited %d and does not run again", s.Name, code)
+		if code != 0 {
+			failed = append(failed, text)
+		} else {
+			done = append(done, text)
+		}
+	}
+	return failed, done
+}
+
+// endless tells that a pod cannot succeed, as one of its containers is always restarted.
+func endless(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
+		if c.RestartPolicy != nil {
+			return *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+		}
+		return pod.Spec.RestartPolicy == v1.RestartPolicyAlways
+	})
+}
+
+// hasCondition tells that the pod has the condition that a goal names.
+func hasCondition(status *v1.PodStatus, goal Goal) bool {
+	name, want, given := strings.Cut(strings.TrimPrefix(string(goal), conditionGoal), "=")
+	if !given {
+		want = string(v1.ConditionTrue)
+	}
+	for _, c := range status.Conditions {
+		if strings.EqualFold(string(c.Type), name) && strings.EqualFold(string(c.Status), want) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,260 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/syncpod"
+)
+
+// The pauses between two looks at a pod that is waited for.
+const (
+	pauseMin = 4 * time.Millisecond
+	pauseMax = 500 * time.Millisecond
+	// pullPause is the first pause after a registry that could not be reached.
+	pullPause = 10 * time.Second
+)
+
+// Waiter waits for pods: it makes passes until a goal is reached, or only looks.
+type Waiter struct {
+	client   *cri.Client
+	now      func() time.Time
+	waiting  func(text string)
+	observer *observe.Observer
+	pods     *syncpod.Syncer
+	prober   *probe.Prober
+}
+
+// New makes a Waiter. Waiting is called with what may be waited for without an end.
+func New(client *cri.Client, now func() time.Time, waiting func(text string), observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober) *Waiter {
+	return &Waiter{client: client, now: now, waiting: waiting, observer: observer, pods: pods, prober: prober}
+}
+
+// Wait makes passes until the pod has reached the goal, cannot reach it any
+// more, or the context ends. Between passes the pod's lock is free and its
+// probes are asked in their periods.
+func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	w := &waiter{on: x, desired: desired, goal: goal, opts: opts, watch: x.watchPod(watching, model.RefOf(desired.Pod))}
+	for {
+		outcome, done, err := w.pass(ctx)
+		if w.retryable(ctx, err) {
+			continue
+		}
+		if done || err != nil {
+			return outcome, w.translate(ctx, err)
+		}
+		probes := outcome.Plan.Pending() && hasProbes(desired.Pod)
+		if (w.pending || probes) && (len(outcome.Failed) == 0 || w.over) {
+			// There is more to do, or what was started can be asked at once.
+			continue
+		}
+		if err := w.pause(ctx); err != nil && !w.retryable(ctx, err) {
+			return outcome, w.translate(ctx, err)
+		}
+	}
+}
+
+// waiter is one wait for one pod.
+type waiter struct {
+	on      *Waiter
+	desired *podspec.Desired
+	goal    Goal
+	opts    executor.Options
+	watch   *watch
+
+	waiting []string
+	// told is what the user has been told of it.
+	told string
+	// trouble is what failed last and may pass, retryAt when it is tried again.
+	trouble []string
+	retryAt time.Time
+	// until is the first moment at which something will change by itself.
+	until time.Time
+	// pending tells that the next pass has something to do.
+	pending bool
+	// over tells that the pod has come to its end: what is left is to clear up after it,
+	// which waits for nothing that failed.
+	over bool
+	// seen is what the last look at the pod's containers showed.
+	seen string
+	// tries counts the passes in a row that failed, unanswered those of them in which the
+	// runtime did not answer.
+	tries, unanswered int
+	// answered is when the runtime answered last; zero until it has.
+	answered time.Time
+	// last is what the last pass came to.
+	last *executor.Outcome
+}
+
+// unansweredMax is how often in a row a pass may fail because the runtime does not
+// answer, although it answers again when it is asked how things are.
+const UnansweredMax = 5
+
+// survives tells that a wait goes on although the runtime does not answer, after a
+// pause: it did before, and may have been restarted.
+func (w *waiter) retryable(ctx context.Context, err error) bool {
+	if err == nil {
+		w.answered = w.on.now()
+		return false
+	}
+	gone, blocked := (*cri.UnavailableError)(nil), (*BlockedError)(nil)
+	if !errors.As(err, &gone) || errors.As(err, &blocked) || w.answered.IsZero() || w.on.now().Sub(w.answered) > cri.RetryTime {
+		return false
+	}
+	w.waiting = []string{gone.Error()}
+	return cri.Sleep(ctx, cri.RetryPause) == nil
+}
+
+// pass asks the probes that are due, makes a pass and judges where the pod is.
+func (w *waiter) pass(ctx context.Context) (*executor.Outcome, bool, error) {
+	if err := w.probe(ctx); err != nil {
+		return nil, false, err
+	}
+	outcome, err := w.apply(ctx)
+	if err != nil {
+		return outcome, false, err
+	}
+	in, s, err := w.on.observer.Input(ctx, model.RefOf(w.desired.Pod), w.desired, w.opts.Options)
+	if err != nil {
+		return outcome, false, err
+	}
+	if err = syncpod.Superseded(in.Pod, w.desired, s.Journal); err != nil {
+		return outcome, false, err
+	}
+	status := plan.Status(in)
+	p := plan.Make(in)
+	done, err := w.judge(in, &status, p)
+	w.seen = fingerprint(s)
+	return outcome, done, err
+}
+
+// apply makes a pass, unless a registry that could not be reached is given time.
+func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
+	if w.on.now().Before(w.retryAt) {
+		return w.last, nil
+	}
+	outcome, err := w.on.pods.Apply(ctx, w.desired, w.opts)
+	if err != nil {
+		return outcome, err
+	}
+	if !w.desired.Stored {
+		// From now on others may change it.
+		stored := *w.desired
+		stored.Stored = true
+		w.desired = &stored
+	}
+	w.last, w.answered = outcome, w.on.now()
+	return outcome, w.failed(outcome)
+}
+
+// probe asks what has to be known for the goal, and only what is due.
+func (w *waiter) probe(ctx context.Context) error {
+	if !hasProbes(w.desired.Pod) {
+		return nil
+	}
+	reports, err := w.on.prober.Probe(ctx, w.desired, probe.Options{Due: true})
+	if err != nil || !slices.ContainsFunc(reports, passedStartup) {
+		return err
+	}
+	// What waited for a startup probe can be asked at once.
+	_, err = w.on.prober.Probe(ctx, w.desired, probe.Options{Due: true})
+	return err
+}
+
+func passedStartup(r probe.Report) bool {
+	return r.Type == model.Startup && r.Asked && r.Record.Result == model.ProbeSuccess
+}
+
+func hasProbes(pod *v1.Pod) bool {
+	return slices.ContainsFunc(podspec.Containers(pod), func(ref podspec.ContainerRef) bool {
+		return ref.LivenessProbe != nil || ref.ReadinessProbe != nil || ref.StartupProbe != nil
+	})
+}
+
+// failed ends the wait for a failure that trying again cannot mend, and makes
+// room for one that it can.
+func (w *waiter) failed(outcome *executor.Outcome) error {
+	err := outcome.Err()
+	if err == nil {
+		w.tries, w.unanswered, w.trouble, w.retryAt = 0, 0, nil, time.Time{}
+		return nil
+	}
+	if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {
+		return w.unansweredBy(err)
+	}
+	w.tries++
+	w.unanswered = 0
+	if e := (*images.Error)(nil); errors.As(err, &e) && e.Passing {
+		w.retryAt = w.on.now().Add(min(pullPause<<min(w.tries-1, 5), 5*time.Minute))
+		w.trouble = []string{err.Error()}
+		return nil
+	}
+	if s := (*executor.StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.goesOn(s.Step.Container) {
+		w.trouble = []string{err.Error()}
+		return nil
+	}
+	return w.blockedBy(err)
+}
+
+// unansweredBy makes room for another try: the runtime may have been restarted. If it
+// has not, the next look at it says so.
+func (w *waiter) unansweredBy(err error) error {
+	if w.unanswered++; w.unanswered >= UnansweredMax {
+		return w.blockedBy(err)
+	}
+	w.retryAt = w.on.now().Add(cri.RetryPause)
+	w.trouble = []string{err.Error()}
+	return nil
+}
+
+// blockedBy ends a wait for an error that trying again does not mend.
+func (w *waiter) blockedBy(err error) error {
+	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+}
+
+// mayPass tells that a failed start is retried with its restart delay, as the
+// kubelet does.
+func mayPass(reason string) bool {
+	return reason == "PostStartHookError" || reason == "RunContainerError"
+}
+
+// goesOn tells that a wait goes on after a failed start of a container: it is tried again,
+// or that was its end, as any exit code is for a pod that shall only complete.
+func (w *waiter) goesOn(container string) bool {
+	ref, ok := podspec.FindContainer(w.desired.Pod, container)
+	return w.goal == Completed || (ok && plan.MayRestart(w.desired.Pod, ref.Container))
+}
+
+// translate turns the end of the time into what the user waited for.
+func (w *waiter) translate(ctx context.Context, err error) error {
+	if err == nil {
+		return nil // It was reached in time, if only just.
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if len(w.waiting) == 0 {
+			w.waiting = []string{err.Error()}
+		}
+		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
+	}
+	if locked := (*state.LockedError)(nil); ctx.Err() == nil && errors.As(err, &locked) {
+		locked.Pod = "it"
+		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
+	}
+	return err
+}
