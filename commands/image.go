@@ -53,7 +53,7 @@ func newImageList(g *globals) *cobra.Command {
 
 // found connects to the runtime and lists its images. That some pods' manifests
 // cannot be read is worth a note.
-func (g *globals) found(ctx context.Context) (*runtime.Engine, []*images.Image, error) {
+func (g *globals) images(ctx context.Context) (*runtime.Engine, []*images.Image, error) {
 	engine, err := g.connect()
 	if err != nil {
 		return nil, nil, err

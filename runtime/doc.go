@@ -1,17 +1,16 @@
-// Package runtime is the CRI side of podctl: it connects to a container runtime,
-// observes what runs there, executes plans, and reads logs.
+// Package runtime puts podctl's rooms together for one container runtime and one state
+// directory. An Engine has one of each, and does nothing itself:
 //
-// An Engine is one runtime together with podctl's state directory. Its verbs:
+//	Pods       one pass: lock, observe, plan, execute          syncpod
+//	Waiter     passes until a goal                             wait
+//	Prober     one round of probes                             probe
+//	Observer   what is there of one pod                        observe
+//	Lister     the status of many pods                         observe
+//	Sessions   logs, exec, attach, ports, files, usage         session
+//	Images     list, pull, load, save, pin, remove             images
+//	Garbage    what is left behind                             gc
 //
-//	Plan     observe one pod and decide what a pass would do
-//	Apply    one pass: lock, observe, decide, execute; a surprise makes a new plan
-//	Wait     passes until the pod is started, ready or completed
-//	Delete   the same path with nothing desired
-//	Probe    ask the probes of a pod once, now, and remember the answers
-//	Pods     the pods podctl applied, with their status
-//	Logs     the logs of a container, over its restarts
-//
-// Why a step is in a plan is decided in runtime/plan; what a step sends is built
-// in runtime/criconfig; what it does is in execute.go and the step_*.go files
-// here. Every path on disk comes from runtime/state.
+// Below them: plan decides, criconfig builds messages, executor carries out, cri talks to the
+// runtime, state knows every path on disk, snapshot has what was observed as a value. Imports
+// go one way; the linter holds it (docs/design.md has the map).
 package runtime

@@ -2,10 +2,9 @@ package runtime
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"time"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
@@ -68,16 +67,16 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Waiting == nil {
 		s.Waiting = func(string) {}
 	}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now}
 	e := &Engine{Client: client, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	locker := &state.Locker{Layout: s.Layout, Timeout: s.LockTimeout, Waiting: s.Waiting}
-	e.Observer = observe.New(client, s.Layout, s.Cgroups, s.Now, e.Host, e.Digests)
+	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)
 	e.Images = images.NewStore(client, s.Layout)
-	e.Garbage = gc.New(client, s.Layout, s.Cgroups, s.Now, e.Host, e.Images)
-	x := executor.New(client, s.Layout, s.Cgroups, s.Now, e.Host, e.Garbage)
-	e.Pods = syncpod.New(locker, e.Digests, e.Observer, x)
+	e.Garbage = gc.New(w, e.Host, e.Images)
+	e.Pods = syncpod.New(locker, e.Digests, e.Observer, executor.New(w, e.Host, e.Garbage))
 	e.Prober = probe.NewProber(client, s.Layout, e.Observer, locker)
-	e.Waiter = wait.New(client, s.Now, s.Waiting, e.Observer, e.Pods, e.Prober)
+	e.Waiter = wait.New(w, e.Observer, e.Pods, e.Prober, s.Waiting)
 	e.Sessions = session.New(client, e.Observer)
 	return e
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -102,7 +103,7 @@ func imagesOf(pod *v1.Pod) []string {
 			names[i] = tagged
 		}
 	}
-	return images
+	return names
 }
 
 // complete makes passes until all containers have been made; init containers end

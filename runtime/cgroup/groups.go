@@ -1,6 +1,6 @@
 package cgroup
 
-// Cgroups are the control groups of pods, by their paths.
+// Groups are the control groups of pods, by their paths.
 type Groups interface {
 	Ensure(name string, r Resources) error
 	Exists(name string) bool
@@ -8,21 +8,25 @@ type Groups interface {
 	Occupants(pods []string, containerID string, first int) (Processes, bool)
 }
 
-// Occupants are the processes of a container, watched until Close.
+// Processes are the processes of a container, watched until Close.
 type Processes interface {
 	Left() bool
 	Close()
 }
 
-// machineCgroups are those of the machine.
+// Machine are those of the machine.
 type Machine struct{}
 
+// Ensure is the function of that name.
 func (Machine) Ensure(name string, r Resources) error { return Ensure(name, r) }
 
+// Exists is the function of that name.
 func (Machine) Exists(name string) bool { return Exists(name) }
 
+// Remove is the function of that name.
 func (Machine) Remove(name string) error { return Remove(name) }
 
+// Occupants is FindOccupants.
 func (Machine) Occupants(pods []string, containerID string, first int) (Processes, bool) {
 	return FindOccupants(pods, containerID, first)
 }

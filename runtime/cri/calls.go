@@ -12,10 +12,10 @@ import (
 	"github.com/podctl/podctl/runtime/node"
 )
 
-// maxCalls bounds the calls that one look at many things makes at the same time.
+// MaxCalls bounds the calls that one look at many things makes at the same time.
 const MaxCalls = 8
 
-// removeRecord removes a container, and waits for one that is still starting, or being
+// RemoveRecord removes a container, and waits for one that is still starting, or being
 // removed. One that is not there is no error.
 func (c *Client) RemoveRecord(ctx context.Context, id string) error {
 	for {
@@ -53,7 +53,7 @@ func (c *Client) stillListed(ctx context.Context, id string, notFound error) err
 	return fmt.Errorf("the runtime has lost what is behind a record, and keeps that; once it is restarted this works: %w", notFound)
 }
 
-// stopPodSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
+// StopSandbox stops a sandbox. One whose shim ends while it is asked to is stopped
 // again, as the CRI allows: only then are its network and its mounts cleared up.
 func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	busy, cancel := context.WithTimeout(ctx, BusyTimeout)
@@ -66,7 +66,7 @@ func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	}
 }
 
-// removePodSandbox removes a sandbox. One that is not there is no error.
+// RemoveSandbox removes a sandbox. One that is not there is no error.
 func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	_, err := c.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 	if IsNotFound(err) {
@@ -81,7 +81,7 @@ func (c *Client) RunCommand(ctx context.Context, id string, command []string, ti
 	return c.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(timeout / time.Second)})
 }
 
-// processOf asks the runtime for the number of a container's first process. The CRI
+// Process asks the runtime for the number of a container's first process. The CRI
 // has it among the details that each runtime tells in its own way; containerd and
 // CRI-O agree on this one.
 func (c *Client) Process(ctx context.Context, id string) (int, error) {
@@ -98,6 +98,7 @@ func (c *Client) Process(ctx context.Context, id string) (int, error) {
 	return info.PID, nil
 }
 
+// Sleep waits for a time, or until the context ends, and returns the cause of that.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -109,7 +110,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// doing says what was done when an error came.
+// Wrap says what was done when an error came.
 func Wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -117,7 +118,7 @@ func Wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// ignoreNotFound takes what vanished between a list and a status as gone.
+// IgnoreNotFound takes what vanished between a list and a status as gone.
 func IgnoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil
@@ -125,12 +126,12 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// Patiently asks again, for a minute, when the runtime does not answer: it may be restarted
+// WithRetries asks again, for a minute, when the runtime does not answer: it may be restarted
 // while somebody follows a log or watches probes.
 func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
 	for began := time.Now(); ; {
 		err := ask()
-		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Now().Sub(began) > RetryTime {
+		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(began) > RetryTime {
 			return err
 		}
 		if Sleep(ctx, RetryPause) != nil {

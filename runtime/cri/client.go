@@ -288,11 +288,11 @@ func checkSocket(e Endpoint) error {
 	return checkAccess(e, socket)
 }
 
-// isNotFound tells that the runtime does not know what was asked for, which for
+// IsNotFound tells that the runtime does not know what was asked for, which for
 // a stop or a removal is success.
 func IsNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// isUnimplemented tells that the runtime is older than the call.
+// IsUnimplemented tells that the runtime is older than the call.
 func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // checkAccess tells a socket one may not use from one that does not answer: the

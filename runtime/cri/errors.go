@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// noneOf is the error of a look at several pods that showed none of them: the context ended
+// NoneAnswered is the error of a look at several pods that showed none of them: the context ended
 // meanwhile, or the runtime does not answer at all.
 func NoneAnswered(ctx context.Context, errs []error) error {
 	first := slices.IndexFunc(errs, func(err error) bool { return err != nil })

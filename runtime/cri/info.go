@@ -2,7 +2,7 @@ package cri
 
 import "encoding/json"
 
-// runtimeInfo is what is read of a runtime's verbose status. The rest of it is
+// Info is what is read of a runtime's verbose status. The rest of it is
 // left alone: credentials of registries may be there.
 type Info struct {
 	Config struct {
@@ -33,7 +33,7 @@ type cniNetwork struct {
 	}
 }
 
-// readInfo reads what containerd says; another runtime's words leave it empty.
+// ReadInfo reads what containerd says; another runtime's words leave it empty.
 func ReadInfo(info map[string]string) Info {
 	var i Info
 	_ = json.Unmarshal([]byte(info["config"]), &i.Config)
@@ -41,7 +41,7 @@ func ReadInfo(info map[string]string) Info {
 	return i
 }
 
-// systemdCgroup tells that the default runtime is configured to leave cgroups to
+// SystemdCgroup tells that the default runtime is configured to leave cgroups to
 // systemd.
 func (i Info) SystemdCgroup() bool {
 	return i.Config.Containerd.Runtimes[i.Config.Containerd.Default].Options.SystemdCgroup

@@ -16,7 +16,7 @@ import (
 // tracerName names who makes the spans.
 const tracerName = "github.com/podctl/podctl/runtime"
 
-// startSpan begins a part of the work: a span of OpenTelemetry below the context's, and
+// StartSpan begins a part of the work: a span of OpenTelemetry below the context's, and
 // a region of Go's execution trace. Nothing is made when the context has no span that is
 // recorded. The function that is returned ends it, on the same goroutine. Of an error
 // only that there was one is kept: its words may have a Secret in them.
@@ -36,7 +36,7 @@ func StartSpan(ctx context.Context, name string, attributes ...attribute.KeyValu
 	}
 }
 
-// podAttributes say which pod a span is about, in OpenTelemetry's words.
+// PodAttributes say which pod a span is about, in OpenTelemetry's words.
 func PodAttributes(ref model.PodRef) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("k8s.namespace.name", ref.Namespace),

@@ -68,7 +68,7 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// surpriseError says that the world was not as observed: the pass ends, looks
+// SurpriseError says that the world was not as observed: the pass ends, looks
 // again and makes a new plan.
 type SurpriseError struct {
 	// name and attempt are what turned out to be taken; the sandbox's name is
@@ -85,7 +85,7 @@ func (e *SurpriseError) Error() string {
 
 func (e *SurpriseError) Unwrap() error { return e.err }
 
-// learn keeps what the surprise taught for the next plan.
+// Learn keeps what the surprise taught for the next plan.
 func (e *SurpriseError) Learn(reserved map[string]uint32) {
 	if e.reserved {
 		reserved[e.name] = max(reserved[e.name], e.attempt)

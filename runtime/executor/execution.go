@@ -80,8 +80,8 @@ type Executor struct {
 }
 
 // New makes an Executor.
-func New(client *cri.Client, layout state.Layout, cgroups cgroup.Groups, now func() time.Time, host *observe.Host, garbage *gc.Collector) *Executor {
-	return &Executor{client: client, layout: layout, cgroups: cgroups, now: now, host: host, garbage: garbage, puller: &images.Puller{}}
+func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
+	return &Executor{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, puller: &images.Puller{}}
 }
 
 // Run carries out a plan that was made of an input and a snapshot. The caller holds the pod's

@@ -125,10 +125,10 @@ func (x *inputs) Users() (*criconfig.IDMapping, error) {
 	if !given {
 		ids = state.AnyIDs()
 	}
-	return IdMapping(ids), nil
+	return idMapping(ids), nil
 }
 
-func IdMapping(ids state.IDRange) *criconfig.IDMapping {
+func idMapping(ids state.IDRange) *criconfig.IDMapping {
 	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}
 }
 

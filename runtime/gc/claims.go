@@ -16,7 +16,7 @@ type claimUser struct {
 	pod   model.PodRef
 }
 
-// claimUsers are the claims of podctl's pods; not counted is
+// ClaimUsers are the claims of podctl's pods; not counted is
 // one pod. It is an error when nobody can say which claims a pod has: what is removed
 // cannot be had again.
 func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]claimUser, error) {
@@ -42,7 +42,7 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]clai
 	return users, nil
 }
 
-// userOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
+// UserOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
 // one may lie in another claim.
 func (x *Collector) UserOf(users []claimUser, claim state.Claim) (model.PodRef, bool) {
 	i := slices.IndexFunc(users, func(u claimUser) bool { return x.layout.Overlap(u.claim, claim) })

@@ -33,11 +33,11 @@ type Collector struct {
 }
 
 // New makes a Collector.
-func New(client *cri.Client, layout state.Layout, cgroups cgroup.Groups, now func() time.Time, host *observe.Host, store *images.Store) *Collector {
-	return &Collector{client: client, layout: layout, cgroups: cgroups, now: now, host: host, images: store}
+func New(w observe.World, host *observe.Host, store *images.Store) *Collector {
+	return &Collector{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, images: store}
 }
 
-// Garbage lists what podctl made and nobody needs any more, in the order in which
+// List lists what podctl made and nobody needs any more, in the order in which
 // it is removed. Nothing of other tools is in it, and nothing that runs.
 func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
 	pods, err := x.leftoversByPod(ctx, nil)
@@ -224,7 +224,7 @@ const pruneWait = 5 * time.Second
 // ErrNeeded says that something is no garbage any more.
 var ErrNeeded = errors.New("it is needed again, and was kept")
 
-// RemoveGarbage removes one piece of garbage, if it still is: the pod is locked
+// Remove removes one piece of garbage, if it still is: the pod is locked
 // and looked at again.
 func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
 	if g.Kind == GarbageClaim {

@@ -1,4 +1,7 @@
-// Package image pulls images through the CRI, with the credentials the kubelet
-// would use, and says what is known of an image. Images are loaded from archives
-// by runtime/node: the CRI has no call for it.
+// Package images has the images of a runtime: list, pull, load, save, pin and remove them, with
+// the credentials that the kubelet would use.
+//
+// In: names, and the pull secrets of a pod. Out: what the runtime knows of an image, and who
+// needs it. Archives go through containerd's own API, as the CRI has no call for them. It may
+// not import the planner or the executor.
 package images

@@ -44,7 +44,7 @@ type Image struct {
 	NamedBy []model.PodRef `json:"namedBy,omitempty"`
 }
 
-// ImageUser is a container that needs an image.
+// User is a container that needs an image.
 type User struct {
 	Pod       model.PodRef `json:"pod"`
 	Container string       `json:"container"`
@@ -107,7 +107,7 @@ func (i *Image) Unused() bool {
 	return !i.Pinned && len(i.UsedBy) == 0 && len(i.NamedBy) == 0
 }
 
-// Images lists the images of the runtime by their names, with those who need
+// List lists the images of the runtime by their names, with those who need
 // them. Of a journal that cannot be read nobody can say which images its pod
 // needs.
 func (s *Store) List(ctx context.Context) (images []*Image, unreadable []error, err error) {
@@ -249,7 +249,7 @@ func userOf(c *runtimeapi.Container) User {
 	}
 }
 
-// FindImage finds an image by a name or an id, of which the beginning is enough
+// Find finds an image by a name or an id, of which the beginning is enough
 // when it is unique.
 func Find(images []*Image, name string) (*Image, error) {
 	if found := indexImages(images).find(name); len(found) > 0 {
@@ -270,7 +270,7 @@ func Find(images []*Image, name string) (*Image, error) {
 	return nil, fmt.Errorf("%q is the beginning of %d image ids; give more of it", name, len(begins))
 }
 
-// RemoveImage removes an image with all its names: the runtime has no call that
+// Remove removes an image with all its names: the runtime has no call that
 // takes away one of them.
 func (s *Store) Remove(ctx context.Context, img *Image) error {
 	_, err := s.client.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}})

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/node"
 )
 
-// ImageRequests are the images a pod names, each with the pod's pull secrets.
+// Requests are the images a pod names, each with the pod's pull secrets.
 func Requests(d *podspec.Desired) []Request {
 	var requests []Request
 	for _, name := range podspec.ImageNames(d.Pod) {
@@ -36,7 +36,7 @@ type PullProgress struct {
 // pullTick is how often a pull is asked how far it is.
 const pullTick = 200 * time.Millisecond
 
-// PullImage pulls an image anew, and tells what the runtime has then. The CRI
+// Pull pulls an image anew, and tells what the runtime has then. The CRI
 // does not tell how far a pull is; where the runtime is containerd its own API
 // does, and report is called with it, from another goroutine.
 func (s *Store) Pull(ctx context.Context, r Request, report func(PullProgress)) (Info, error) {
@@ -133,7 +133,7 @@ const (
 	loadedPause = 50 * time.Millisecond
 )
 
-// LoadImages imports an image archive, of docker's or the OCI's form, and returns
+// Load imports an image archive, of docker's or the OCI's form, and returns
 // the names of the images once the runtime knows them. Only containerd can.
 func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 	store, err := s.Containerd()
@@ -166,7 +166,7 @@ func (s *Store) awaitImage(ctx context.Context, name string) error {
 	return fmt.Errorf("image %s was loaded, and the runtime does not know it; restart the runtime", name)
 }
 
-// SaveImages writes images as an OCI archive. Only containerd can.
+// Save writes images as an OCI archive. Only containerd can.
 func (s *Store) Save(ctx context.Context, w io.Writer, names []string) error {
 	full := make([]string, 0, len(names))
 	for _, name := range names {
@@ -187,7 +187,7 @@ func (s *Store) Save(ctx context.Context, w io.Writer, names []string) error {
 	return errors.Join(store.Export(ctx, w, full), store.Close())
 }
 
-// PinImages maps every image that pods name to its name by digest, which means
+// Pin maps every image that pods name to its name by digest, which means
 // the same image for ever. What is absent, or was loaded from an archive and
 // never had a digest, is named in the error.
 func (s *Store) Pin(ctx context.Context, pods []*podspec.Desired) (map[string]string, error) {

@@ -159,7 +159,7 @@ type Volume struct {
 	Wanted string
 }
 
-// Journal is what podctl remembers and the runtime cannot. Losing it changes
+// Memory is what podctl remembers and the runtime cannot. Losing it changes
 // explanations and delays, and never stops a container.
 type Memory struct {
 	// Applied is the manifest as it was applied last; nil when unknown.

@@ -1,8 +1,6 @@
 package observe
 
 import (
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"

@@ -47,6 +47,7 @@ func (o *Observer) checkLabels(ref model.PodRef, labels map[string]string) error
 // labelled is what the runtime lists with labels.
 type labelled interface{ GetLabels() map[string]string }
 
+// CheckAllLabels is a *UIDTakenError when one of the records of a pod is another pod's.
 func CheckAllLabels[T labelled](o *Observer, ref model.PodRef, items []T) error {
 	for _, item := range items {
 		if err := o.checkLabels(ref, item.GetLabels()); err != nil {

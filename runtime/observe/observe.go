@@ -23,6 +23,14 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
+// World is what podctl works on: a runtime, its own files, the pods' cgroups and the clock.
+type World struct {
+	Client  *cri.Client
+	Layout  state.Layout
+	Cgroups cgroup.Groups
+	Now     func() time.Time
+}
+
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
 type Observer struct {
 	client  *cri.Client
@@ -34,8 +42,8 @@ type Observer struct {
 }
 
 // New makes an Observer.
-func New(client *cri.Client, layout state.Layout, cgroups cgroup.Groups, now func() time.Time, host *Host, digests *Digests) *Observer {
-	return &Observer{client: client, layout: layout, cgroups: cgroups, now: now, host: host, digests: digests}
+func New(w World, host *Host, digests *Digests) *Observer {
+	return &Observer{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests}
 }
 
 // Observe reads everything a decision about one pod needs. What does not depend
@@ -185,6 +193,8 @@ func settleBegun(s *snapshot.Pod) {
 	j.Begun = nil
 }
 
+// Input observes a pod and returns the input of a plan, and the snapshot that it is made of. A
+// pod that was applied to another runtime is an error.
 func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
 	s, err := o.Observe(ctx, ref, desired)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// newestFirst puts the records of a pod in the order in which a plan has them: those in
+// NewestFirst puts the records of a pod in the order in which a plan has them: those in
 // newer sandboxes first, and in one sandbox those of later attempts. When they were made
 // counts only where that says nothing, as a clock may have been set back.
 func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
@@ -34,7 +34,7 @@ func NewestFirst(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Co
 	})
 }
 
-// listNewestFirst lists the containers of a pod, in whatever state, the newest first.
+// ListNewestFirst lists the containers of a pod, in whatever state, the newest first.
 func (o *Observer) ListNewestFirst(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
 	var containers []*runtimeapi.Container
 	var sandboxes *runtimeapi.ListPodSandboxResponse
@@ -45,7 +45,7 @@ func (o *Observer) ListNewestFirst(ctx context.Context, ref model.PodRef) ([]*ru
 	})
 	group.Go(func() (err error) {
 		sandboxes, err = o.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
-			Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UidSelector(ref)},
+			Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UIDSelector(ref)},
 		})
 		return cri.Wrap("listing its sandboxes", err)
 	})

@@ -106,7 +106,7 @@ func (r *records) itsSandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, e
 		return r.lists.sandboxes[string(r.ref.UID)], nil
 	}
 	list, err := r.observer.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
-		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UidSelector(r.ref)},
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: UIDSelector(r.ref)},
 	})
 	return list.GetItems(), err
 }
@@ -117,7 +117,7 @@ func (r *records) containersIn(ctx context.Context, sandbox string) ([]*runtimea
 	}
 	filter := &runtimeapi.ContainerFilter{PodSandboxId: sandbox}
 	if sandbox == "" {
-		filter.LabelSelector = UidSelector(r.ref)
+		filter.LabelSelector = UIDSelector(r.ref)
 	}
 	list, err := r.observer.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	return list.GetContainers(), err
@@ -131,7 +131,7 @@ type nodeLists struct {
 	containers map[string][]*runtimeapi.Container
 }
 
-// manyPods is how many pods are looked at before all are listed at once.
+// ManyPods is how many pods are looked at before all are listed at once.
 const ManyPods = 4
 
 // listFor lists everything when so many pods are looked at; nil for few.
@@ -190,7 +190,7 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 
-// logFull tells that the log of a container that runs is due to be rotated.
+// LogFull tells that the log of a container that runs is due to be rotated.
 func LogFull(status *runtimeapi.ContainerStatus) bool {
 	path := status.GetLogPath()
 	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && logfile.Full(path)
@@ -199,7 +199,7 @@ func LogFull(status *runtimeapi.ContainerStatus) bool {
 // ListContainers lists the containers of a pod, in whatever state.
 func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*runtimeapi.Container, error) {
 	reply, err := o.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{LabelSelector: UidSelector(ref)},
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: UIDSelector(ref)},
 	})
 	if err == nil {
 		err = CheckAllLabels(o, ref, reply.GetContainers())
@@ -207,6 +207,7 @@ func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*run
 	return reply.GetContainers(), cri.Wrap("listing its containers", err)
 }
 
-func UidSelector(ref model.PodRef) map[string]string {
+// UIDSelector is the label selector of a pod's records.
+func UIDSelector(ref model.PodRef) map[string]string {
 	return map[string]string{criconfig.LabelPodUID: string(ref.UID)}
 }

@@ -28,7 +28,7 @@ const (
 	OwnerLost = "podctl (no journal)"
 )
 
-// Foreign lists the pods of the runtime that bear a kubelet's labels and are not
+// Unmanaged lists the pods of the runtime that bear a kubelet's labels and are not
 // among the known ones, rebuilt from what the runtime has: names and images. Their
 // manifests are not known, so they can be looked at and nothing else.
 func (l *Lister) Unmanaged(ctx context.Context, known map[types.UID]bool) ([]*podspec.Desired, error) {

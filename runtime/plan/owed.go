@@ -5,7 +5,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Owes lists by name the containers that the plan stops so that they run again, with the ids
+// PendingRestarts lists by name the containers that the plan stops so that they run again, with the ids
 // of what it stops: those that it starts anew, and with a new sandbox all regular ones, which
 // may have to wait for init containers. Their end is podctl's doing and says nothing of
 // whether they have done their work.

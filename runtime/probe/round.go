@@ -21,7 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ProbeReport is the answer of one probe, or why it was not asked.
+// Report is the answer of one probe, or why it was not asked.
 type Report struct {
 	Pod           model.PodRef
 	Container     string
@@ -57,7 +57,7 @@ func (r *Report) Verdict() model.ProbeResult {
 	return model.ProbeUnknown
 }
 
-// ProbeOptions choose which probes are asked.
+// Options choose which probes are asked.
 type Options struct {
 	// Container and Type restrict the probes; empty means all.
 	Container string
@@ -71,7 +71,7 @@ type Options struct {
 	Memory Memory
 }
 
-// ProbeMemory holds the records of probes by container id and type.
+// Memory holds the records of probes by container id and type.
 type Memory map[string]map[model.ProbeType]model.ProbeRecord
 
 func (m Memory) keep(r *Report) {
@@ -136,7 +136,7 @@ func (e *UnrecordedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
-// ask runs the probes that can be asked now.
+// Ask runs the probes that can be asked now.
 func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
 	q := &round{e: p, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
 	q.redactor = s.Journal.Redactor(desired)
@@ -283,7 +283,7 @@ func (q *round) podIP() string {
 	return ""
 }
 
-// record keeps the answers, under the pod's lock and only for containers
+// Record keeps the answers, under the pod's lock and only for containers
 // that are still there. A pod that podctl never applied has no memory.
 func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) (err error) {
 	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -124,7 +123,8 @@ func (s *placeholders) Users() (*criconfig.IDMapping, error) {
 	if !criconfig.OwnUsers(s.desired.Pod) {
 		return nil, nil
 	}
-	return executor.IdMapping(state.AnyIDs()), nil
+	ids := state.AnyIDs()
+	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
 }
 
 // VolumePath is where the volume will lie.

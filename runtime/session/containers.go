@@ -11,9 +11,9 @@ import (
 
 // WithDebug is the manifest together with the debug containers that were added to the
 // running pod, for commands that work on one container of it.
-func (s *Sessions) WithDebug(ctx context.Context, desired *podspec.Desired) (*podspec.Desired, error) {
+func (x *Sessions) WithDebug(ctx context.Context, desired *podspec.Desired) (*podspec.Desired, error) {
 	ref := model.RefOf(desired.Pod)
-	list, err := s.observer.ListContainers(ctx, ref)
+	list, err := x.observer.ListContainers(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the containers of pod %s: %w", ref, err)
 	}

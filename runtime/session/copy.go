@@ -27,12 +27,12 @@ type ContainerFiles struct {
 
 // Files opens the file system of a running container, through its first process:
 // nothing in the image is needed for it. The caller closes it.
-func (s *Sessions) Files(ctx context.Context, desired *podspec.Desired, container string) (*ContainerFiles, error) {
-	id, err := s.running(ctx, desired, container)
+func (x *Sessions) Files(ctx context.Context, desired *podspec.Desired, container string) (*ContainerFiles, error) {
+	id, err := x.running(ctx, desired, container)
 	if err != nil {
 		return nil, err
 	}
-	pid, err := s.client.Process(ctx, id)
+	pid, err := x.client.Process(ctx, id)
 	if err != nil {
 		return nil, err
 	}

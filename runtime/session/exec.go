@@ -95,9 +95,9 @@ func (x *Sessions) Attach(ctx context.Context, desired *podspec.Desired, contain
 }
 
 // running finds the id of a container that runs, of its newest record.
-func (s *Sessions) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
+func (x *Sessions) running(ctx context.Context, desired *podspec.Desired, name string) (string, error) {
 	ref := model.RefOf(desired.Pod)
-	list, err := s.observer.ListNewestFirst(ctx, ref)
+	list, err := x.observer.ListNewestFirst(ctx, ref)
 	if err != nil {
 		return "", fmt.Errorf("looking for container %s: %w", name, err)
 	}

@@ -36,7 +36,7 @@ type LogOptions struct {
 
 // Logs writes the logs of a pod's containers. With Follow it goes on over
 // restarts until the context ends, or until the pod has finished.
-func (s *Sessions) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
+func (x *Sessions) Logs(ctx context.Context, desired *podspec.Desired, opts LogOptions, stdout, stderr io.Writer) error {
 	refs, err := logged(desired, opts.Container)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Sessions) Logs(ctx context.Context, desired *podspec.Desired, opts LogO
 			prefix = opts.Prefix(ref.Name)
 		}
 		f := &logFollower{
-			e: s, desired: desired, name: ref.Name, opts: opts,
+			e: x, desired: desired, name: ref.Name, opts: opts,
 			stdout: out.Lines(stdout, prefix), stderr: out.Lines(stderr, prefix),
 		}
 		group.Go(func() error { return f.run(ctx) })
@@ -234,10 +234,10 @@ func (f *logFollower) finished(ctx context.Context) bool {
 
 // stillRuns reports whether a container runs. One whose record is gone does not; one whose
 // runtime does not answer may.
-func (s *Sessions) stillRuns(ctx context.Context, id string) (bool, error) {
+func (x *Sessions) stillRuns(ctx context.Context, id string) (bool, error) {
 	var reply *runtimeapi.ContainerStatusResponse
-	err := s.client.WithRetries(ctx, func() (err error) {
-		reply, err = s.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	err := x.client.WithRetries(ctx, func() (err error) {
+		reply, err = x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		return err
 	})
 	if status.Code(err) == codes.Unavailable {

@@ -33,13 +33,13 @@ func (e *LostPodError) Unwrap() error { return e.Err }
 
 // PortForward listens on addresses of this machine and carries what comes there
 // into the pod, until the context ends or the pod is lost.
-func (s *Sessions) PortForward(ctx context.Context, desired *podspec.Desired, f *remote.Forwarding) error {
+func (x *Sessions) PortForward(ctx context.Context, desired *podspec.Desired, f *remote.Forwarding) error {
 	ref := model.RefOf(desired.Pod)
 	numbers, err := portNumbers(desired.Pod, f.Ports)
 	if err != nil {
 		return err
 	}
-	address, err := s.forwardAddress(ctx, ref)
+	address, err := x.forwardAddress(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func (s *Sessions) PortForward(ctx context.Context, desired *podspec.Desired, f 
 	return err
 }
 
-func (s *Sessions) forwardAddress(ctx context.Context, ref model.PodRef) (string, error) {
-	sandbox, err := s.readySandbox(ctx, ref)
+func (x *Sessions) forwardAddress(ctx context.Context, ref model.PodRef) (string, error) {
+	sandbox, err := x.readySandbox(ctx, ref)
 	if err != nil {
 		return "", err
 	}
-	reply, err := s.client.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: sandbox})
+	reply, err := x.client.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: sandbox})
 	if err != nil {
 		return "", fmt.Errorf("forwarding ports of pod %s: %w", ref, err)
 	}
@@ -68,13 +68,13 @@ func (s *Sessions) forwardAddress(ctx context.Context, ref model.PodRef) (string
 }
 
 // readySandbox finds the sandbox that the pod runs in.
-func (s *Sessions) readySandbox(ctx context.Context, ref model.PodRef) (string, error) {
-	list, err := s.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
-		LabelSelector: observe.UidSelector(ref),
+func (x *Sessions) readySandbox(ctx context.Context, ref model.PodRef) (string, error) {
+	list, err := x.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: observe.UIDSelector(ref),
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}})
 	if err == nil {
-		err = observe.CheckAllLabels(s.observer, ref, list.GetItems())
+		err = observe.CheckAllLabels(x.observer, ref, list.GetItems())
 	}
 	if err != nil {
 		return "", fmt.Errorf("looking for pod %s: %w", ref, err)

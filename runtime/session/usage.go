@@ -44,7 +44,7 @@ type Meter struct {
 }
 
 // NewMeter begins to measure.
-func (s *Sessions) NewMeter() *Meter { return &Meter{engine: s} }
+func (x *Sessions) NewMeter() *Meter { return &Meter{engine: x} }
 
 // Measure looks at pods, two calls for each. One that cannot be measured keeps no other
 // from it: nothing is known of its containers, and its error is returned beside the others.
@@ -81,16 +81,16 @@ type usageLook struct {
 	stats      map[string]*runtimeapi.ContainerStats
 }
 
-func (s *Sessions) lookAtUsage(ctx context.Context, ref model.PodRef) (usageLook, error) {
+func (x *Sessions) lookAtUsage(ctx context.Context, ref model.PodRef) (usageLook, error) {
 	look := usageLook{stats: map[string]*runtimeapi.ContainerStats{}}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		look.containers, err = s.observer.ListNewestFirst(ctx, ref)
+		look.containers, err = x.observer.ListNewestFirst(ctx, ref)
 		return err
 	})
 	group.Go(func() error {
-		reply, err := s.client.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
-			Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: observe.UidSelector(ref)},
+		reply, err := x.client.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
+			Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: observe.UIDSelector(ref)},
 		})
 		for _, s := range reply.GetStats() {
 			look.stats[s.GetAttributes().GetId()] = s

@@ -40,7 +40,7 @@ func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 	return pods, unreadable, nil
 }
 
-// journalTroubles says in one line which journals cannot be read, and why. The advice to
+// Troubles says in one line which journals cannot be read, and why. The advice to
 // remove them is left out: here it would be the harm.
 func Troubles(unreadable []error) string {
 	texts := make([]string, 0, len(unreadable))

@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// superseded tells that podctl's own copy of a manifest is not what was applied last
+// Superseded tells that podctl's own copy of a manifest is not what was applied last
 // any more: it must neither take back what somebody changed meanwhile nor make a pod
 // that was deleted.
 func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Journal) error {

@@ -40,8 +40,8 @@ type Waiter struct {
 }
 
 // New makes a Waiter. Waiting is called with what may be waited for without an end.
-func New(client *cri.Client, now func() time.Time, waiting func(text string), observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober) *Waiter {
-	return &Waiter{client: client, now: now, waiting: waiting, observer: observer, pods: pods, prober: prober}
+func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prober *probe.Prober, waiting func(text string)) *Waiter {
+	return &Waiter{client: w.Client, now: w.Now, waiting: waiting, observer: observer, pods: pods, prober: prober}
 }
 
 // Wait makes passes until the pod has reached the goal, cannot reach it any
@@ -102,7 +102,7 @@ type waiter struct {
 	last *executor.Outcome
 }
 
-// unansweredMax is how often in a row a pass may fail because the runtime does not
+// UnansweredMax is how often in a row a pass may fail because the runtime does not
 // answer, although it answers again when it is asked how things are.
 const UnansweredMax = 5
 
