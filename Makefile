@@ -224,8 +224,8 @@ FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
 FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
-	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
-	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
+	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/containerd:FuzzFullName \
+	runtime/containerd:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz

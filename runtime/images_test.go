@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -38,11 +38,11 @@ func memoryEngine(t *testing.T, images ...string) *Engine {
 func TestOtherRuntimes(t *testing.T) {
 	e := memoryEngine(t, "registry.local/a:1")
 	_, err := e.LoadImages(t.Context(), strings.NewReader("x"))
-	if refused := (*node.NotContainerdError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "skopeo") {
+	if refused := (*containerd.NotContainerdError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "skopeo") {
 		t.Errorf("load: %v", err)
 	}
 	err = e.SaveImages(t.Context(), &bytes.Buffer{}, []string{"registry.local/a:1"})
-	if refused := (*node.NotContainerdError)(nil); !errors.As(err, &refused) {
+	if refused := (*containerd.NotContainerdError)(nil); !errors.As(err, &refused) {
 		t.Errorf("save: %v", err)
 	}
 	info, err := e.PullImage(t.Context(), image.Request{Image: "registry.local/b:1"}, func(p PullProgress) { t.Errorf("progress %+v", p) })
@@ -52,8 +52,8 @@ func TestOtherRuntimes(t *testing.T) {
 }
 
 func TestDownloads(t *testing.T) {
-	type set = map[string]node.Download
-	part := func(done, total int64) node.Download { return node.Download{Done: done, Total: total} }
+	type set = map[string]containerd.Download
+	part := func(done, total int64) containerd.Download { return containerd.Download{Done: done, Total: total} }
 	d := &downloads{before: set{"old": part(5, 10)}, seen: set{}}
 	for i, c := range []struct {
 		now  set

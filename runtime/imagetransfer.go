@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/image"
-	"github.com/podctl/podctl/runtime/node"
 )
 
 // ImageRequests are the images a pod names, each with the pod's pull secrets.
@@ -73,7 +73,7 @@ func (e *Engine) watchPull(ctx context.Context, report func(PullProgress)) {
 	if err != nil {
 		return
 	}
-	downloads := &downloads{before: before, seen: map[string]node.Download{}}
+	downloads := &downloads{before: before, seen: map[string]containerd.Download{}}
 	for sleep(ctx, pullTick) == nil {
 		now, err := store.Downloads(ctx)
 		if err != nil {
@@ -88,13 +88,13 @@ func (e *Engine) watchPull(ctx context.Context, report func(PullProgress)) {
 // downloads adds up what has been downloaded since a pull began.
 type downloads struct {
 	// before is what lay there already, left by a pull that was cut off.
-	before map[string]node.Download
-	seen   map[string]node.Download
+	before map[string]containerd.Download
+	seen   map[string]containerd.Download
 }
 
 // advance takes in what is downloaded now. What was seen and is not there any
 // more has come to its end.
-func (d *downloads) advance(now map[string]node.Download) PullProgress {
+func (d *downloads) advance(now map[string]containerd.Download) PullProgress {
 	for name, one := range d.seen {
 		if _, still := now[name]; !still {
 			one.Done = max(one.Done, one.Total)
@@ -116,12 +116,12 @@ func (d *downloads) advance(now map[string]node.Download) PullProgress {
 }
 
 // store is containerd's own API behind the image service.
-func (e *Engine) store() (*node.Store, error) {
+func (e *Engine) store() (*containerd.Store, error) {
 	socket := e.client.imageEndpoint.Socket()
 	if socket == "" {
 		return nil, fmt.Errorf("the runtime at %s: containerd's own API is only reached by a unix socket", e.client.imageEndpoint)
 	}
-	return node.OpenStore(socket)
+	return containerd.OpenStore(socket)
 }
 
 // The CRI learns of an image that was loaded behind its back a moment later.

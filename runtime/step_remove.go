@@ -9,17 +9,14 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // A start that was cut off keeps its container busy for some seconds: containerd
 // cleans up after it and refuses to remove it meanwhile.
-const (
-	busyTimeout = 15 * time.Second
-	busyPause   = 100 * time.Millisecond
-)
+const busyTimeout = 15 * time.Second
 
 func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 	// Its files first: without the record nobody would know that they are there.
@@ -38,25 +35,17 @@ func (x *execution) removeContainer(ctx context.Context, s *plan.Step) error {
 // removeRecord removes a container, and waits for one that is still starting, or being
 // removed. One that is not there is no error.
 func (e *Engine) removeRecord(ctx context.Context, id string) error {
-	for {
-		_, err := e.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
-		socket := e.client.Endpoint.Socket()
-		switch {
-		case err == nil:
-			return nil
-		case isNotFound(err):
-			return e.stillListed(ctx, id, err)
-		case node.IsStuckTask(err) && socket != "":
-			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
-				return errors.Join(err, killErr)
-			}
-		case !node.IsBusy(err):
-			return err
-		}
-		if sleep(ctx, busyPause) != nil {
-			return err
-		}
+	var free func(context.Context) error
+	if socket := e.client.Endpoint.Socket(); socket != "" {
+		free = func(ctx context.Context) error { return containerd.KillTask(ctx, socket, id) }
 	}
+	return containerd.Retry(ctx, func(ctx context.Context) error {
+		_, err := e.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+		if isNotFound(err) {
+			return e.stillListed(ctx, id, err)
+		}
+		return err
+	}, free)
 }
 
 // stillListed judges a removal that failed as something was not found: what the runtime

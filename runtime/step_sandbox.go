@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -80,12 +80,10 @@ func (x *execution) stopSandbox(ctx context.Context, s *plan.Step) error {
 func (e *Engine) stopPodSandbox(ctx context.Context, id string) error {
 	busy, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
-	for {
+	return ignoreNotFound(containerd.Retry(busy, func(context.Context) error {
 		_, err := e.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-		if !node.IsBusy(err) || sleep(busy, busyPause) != nil {
-			return ignoreNotFound(err)
-		}
-	}
+		return err
+	}, nil))
 }
 
 func (x *execution) removeSandbox(ctx context.Context, s *plan.Step) error {

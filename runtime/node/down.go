@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/ownfile"
 )
 
@@ -116,25 +117,17 @@ func (l layout) removePods(ctx context.Context, client runtimeapi.RuntimeService
 }
 
 func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
-	for {
+	err := containerd.Retry(ctx, func(ctx context.Context) error {
 		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 		if err == nil {
 			_, err = client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("removing sandbox %s: %w", id, err)
-		case IsStuckTask(err):
-			if killErr := l.freeContainers(ctx, client, id); killErr != nil {
-				return errors.Join(err, killErr)
-			}
-		case !IsBusy(err):
-			return fmt.Errorf("removing sandbox %s: %w", id, err)
-		}
-		time.Sleep(100 * time.Millisecond)
+		return err
+	}, func(ctx context.Context) error { return l.freeContainers(ctx, client, id) })
+	if err != nil {
+		return fmt.Errorf("removing sandbox %s: %w", id, err)
 	}
+	return nil
 }
 
 // freeContainers ends the tasks that the CRI has lost in one sandbox.
@@ -147,8 +140,8 @@ func (l layout) freeContainers(ctx context.Context, client runtimeapi.RuntimeSer
 	}
 	for _, c := range reply.GetContainers() {
 		_, err := client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: c.GetId()})
-		if IsStuckTask(err) {
-			err = KillTask(ctx, l.socket(), c.GetId())
+		if containerd.IsStuckTask(err) {
+			err = containerd.KillTask(ctx, l.socket(), c.GetId())
 		}
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/ownfile"
 )
 
@@ -99,7 +100,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		return nil, err
 	}
 	for _, archive := range o.Load {
-		names, err := Load(ctx, l.socket(), archive)
+		names, err := containerd.Load(ctx, l.socket(), archive)
 		if err != nil {
 			return nil, err
 		}
