@@ -21,7 +21,9 @@ SMALL := $(STATIC) -ldflags "-s -w -buildid="
 TOOL := $(GO) run -trimpath -tags $(TAGS)
 
 IMAGES := $(BIN)/pause.tar $(BIN)/demo.tar
-SOURCES := $(shell find cmd commands runtime podspec -name '*.go' -not -name '*_test.go') go.mod go.sum
+# The benchmarks are a module of their own: nothing of them gets into the product.
+BENCHMARKS := cmd/bench
+SOURCES := $(shell find cmd commands runtime podspec -name '*.go' -not -name '*_test.go' -not -path '$(BENCHMARKS)/*') go.mod go.sum
 PODCTL := $(BIN)/podctl
 
 .DEFAULT_GOAL := help
@@ -176,6 +178,7 @@ test-all: setup verify lint unit race e2e e2e-2 bench ## Everything, on both ver
 .PHONY: unit
 unit: ## Unit tests
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) ./...
+	cd $(BENCHMARKS) && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: race
 race: ## Unit tests under the race detector
@@ -184,11 +187,13 @@ race: ## Unit tests under the race detector
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Lint
 	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
+	cd $(BENCHMARKS) && $(BIN)/golangci-lint run ./...
 
 .PHONY: verify
 verify: generate ## Generated documents and go.mod are up to date, the sources of others as go.sum has them
 	$(GO) mod tidy -diff
 	$(GO) mod verify
+	cd $(BENCHMARKS) && $(GO) mod tidy -diff && $(GO) mod verify
 	git diff --exit-code -- docs
 
 .PHONY: vulncheck
@@ -219,8 +224,8 @@ FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
 FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
-	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
-	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
+	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/containerd:FuzzFullName \
+	runtime/containerd:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz
@@ -230,17 +235,20 @@ fuzz: ## Look for input that breaks a promise, each fuzz test for FUZZTIME
 		CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${pair##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${pair%%:*}; \
 	done
 
-BENCH := $(TOOL) ./cmd/bench -podctl $(PODCTL) -images $(BIN)
+BENCH := $(BIN)/bench -podctl $(PODCTL) -images $(BIN)
 # More flags for the bench, for example -only start, -podman 'podman --runtime runc' or -kubelet PATH.
 BENCHFLAGS ?=
 
+$(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
+	CGO_ENABLED=0 $(GO) build -C $(BENCHMARKS) -trimpath -buildvcs=false -o $@ .
+
 .PHONY: bench
-bench: setup-runtime build images ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
+bench: setup-runtime build images $(BIN)/bench ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
 	$(BENCH) -json $(BIN)/bench.json -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-smoke
-bench-smoke: setup-runtime build images ## See that the bench itself works
+bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itself works
 	$(BENCH) -rounds 1 -only 'start-1|replace|plan-1$$|startup'
 
 ##@ Setting up

@@ -19,7 +19,7 @@ func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(tripPod("web"))
 	f.restart(f.engine.Client, func(s *Settings) {
-		s.Kubelet = func() error { return &observe.LiveKubeletError{machine.Kubelet{Process: "kubelet", PID: 42}} }
+		s.Kubelet = func() error { return &observe.LiveKubeletError{Kubelet: machine.Kubelet{Process: "kubelet", PID: 42}} }
 	})
 	refused := func(want bool, opts executor.Options) {
 		t.Helper()

@@ -27,7 +27,7 @@ func TestImageServiceThatDoesNotAnswer(t *testing.T) {
 	}
 	_, err = client.Images.ListImages(t.Context(), nil)
 	var unavailable *cri.UnavailableError
-	if !errors.As(err, &unavailable) || unavailable.Endpoint != (cri.Endpoint{"unix://" + images, "--image-endpoint"}) {
+	if !errors.As(err, &unavailable) || unavailable.Endpoint != (cri.Endpoint{Address: "unix://" + images, Origin: "--image-endpoint"}) {
 		t.Errorf("error %v", err)
 	}
 }

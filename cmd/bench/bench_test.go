@@ -89,6 +89,18 @@ func TestParseInit(t *testing.T) {
 	}
 }
 
+func TestParseCall(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{`{"level":"DEBUG","msg":"CRI call","method":"Version","duration":1,"code":"OK"}` + "\n", "Version"},
+		{`{"msg":"something else","method":"Version"}`, ""},
+		{"pod web started\n", ""},
+	} {
+		if got := parseCall([]byte(c.line)); got != c.want {
+			t.Errorf("the method of %q is %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
 // TestPage: every figure of the report is on the page.
 func TestPage(t *testing.T) {
 	r := &Report{

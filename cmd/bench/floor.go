@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protojson"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/podctl/podctl/runtime/cgroup"
 )
 
 // How many containers are started at a time.
@@ -217,7 +215,7 @@ func (f *floor) discard(ctx context.Context) error {
 }
 
 func (f *floor) clean(context.Context) error {
-	return cgroup.Remove(f.sandbox.GetLinux().GetCgroupParent())
+	return removeCgroup(f.sandbox.GetLinux().GetCgroupParent())
 }
 
 // contender times the making of the pod.

@@ -1,7 +1,10 @@
 // Command bench times podctl beside the bare calls to the container runtime that any
 // tool would have to make (the floor), and beside other tools where they are installed,
-// in one run and in turn. It is a tool of this repository's own builds; `make bench`
-// calls it.
+// in one run and in turn. `make bench` calls it.
+//
+// In come the programs to be timed and the archives of the images; out go tables, as text,
+// JSON and a page of the documentation. It knows podctl only as a program: it is a module of
+// its own and imports nothing of the product.
 package main
 
 import (

@@ -270,15 +270,6 @@ func clocked(work func() error) (sample, error) {
 	return sample{wall: time.Since(begun)}, err
 }
 
-// countOf counts the calls by name.
-func countOf(calls []string) map[string]int {
-	counts := map[string]int{}
-	for _, method := range calls {
-		counts[method]++
-	}
-	return counts
-}
-
 // byCount lists names, the most frequent first.
 func byCount(counts map[string]int) []string {
 	names := make([]string, 0, len(counts))

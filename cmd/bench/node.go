@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,12 +12,10 @@ import (
 	goruntime "runtime"
 	"strings"
 
+	"github.com/opencontainers/cgroups"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/podctl/podctl/runtime/cgroup"
-	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // node is a private containerd with podctl's own state, and what is timed on it.
@@ -62,7 +62,7 @@ func (n *node) close(ctx context.Context) error {
 	if n.podman != nil {
 		n.runPodman(ctx, "rmi", demoImage) //nolint:errcheck // it may never have been loaded
 	}
-	return errors.Join(n.podctl(ctx, "node", "down"), cgroup.Remove("/"+n.cgroupRoot()), os.RemoveAll(n.dir))
+	return errors.Join(n.podctl(ctx, "node", "down"), removeCgroup(n.cgroupRoot()), os.RemoveAll(n.dir))
 }
 
 func (n *node) socket() string { return filepath.Join(n.dir, "node", "containerd.sock") }
@@ -91,23 +91,47 @@ func (n *node) do(args ...string) func(context.Context) error {
 	return func(ctx context.Context) error { return n.podctl(ctx, args...) }
 }
 
-// countTrips runs podctl once through a proxy that counts its calls.
+// countTrips counts the calls to the runtime in one run of podctl, which logs them.
 func (n *node) countTrips(before, after func(context.Context) error, args ...string) func(context.Context) (map[string]int, error) {
-	return func(ctx context.Context) (counts map[string]int, err error) {
-		socket := filepath.Join(n.dir, "proxy.sock")
-		proxy, err := runtimetest.StartProxy(ctx, socket, n.socket())
-		if err != nil {
+	return func(ctx context.Context) (map[string]int, error) {
+		if err := call(ctx, before); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, proxy.Close()) }()
-		if err = call(ctx, before); err != nil {
-			return nil, err
+		cmd := exec.CommandContext(ctx, n.o.podctl, append(n.args("--verbose", "--log-format", "json"), args...)...)
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", cmd, err, &log)
 		}
-		if err = n.podctl(ctx, append([]string{"--runtime-endpoint", "unix://" + socket}, args...)...); err != nil {
-			return nil, err
+		counts := map[string]int{}
+		for line := range bytes.Lines(log.Bytes()) {
+			if method := parseCall(line); method != "" {
+				counts[method]++
+			}
 		}
-		return countOf(proxy.Calls()), call(ctx, after)
+		return counts, call(ctx, after)
 	}
+}
+
+// parseCall returns the method of the call that a line of podctl's log is about, or nothing.
+func parseCall(line []byte) string {
+	var entry struct{ Msg, Method string }
+	if json.Unmarshal(line, &entry) != nil || entry.Msg != "CRI call" {
+		return ""
+	}
+	return entry.Method
+}
+
+// removeCgroup removes a cgroup with all below it, in each hierarchy there is.
+func removeCgroup(name string) error {
+	if strings.Trim(name, "/") == "" {
+		return errors.New("the root of the cgroups is not the bench's to remove")
+	}
+	paths, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
+	for _, path := range append(paths, filepath.Join("/sys/fs/cgroup", name)) {
+		err = errors.Join(err, cgroups.RemovePath(path))
+	}
+	return err
 }
 
 // write puts a manifest into the bench's directory.

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	_ "github.com/podctl/podctl/cmd/podctl/early"
-	_ "github.com/podctl/podctl/cmd/podctl/early/memory"
 	_ "github.com/podctl/podctl/cmd/podctl/early/podtypes"
 	"github.com/podctl/podctl/commands"
 )

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +51,6 @@ func TestEarlyPackagesAreEarly(t *testing.T) {
 	}
 	const own = "github.com/podctl/podctl/cmd/podctl/early"
 	for early, late := range map[string]string{
-		own + "/memory":   "github.com/distribution/reference",
 		own + "/podtypes": "k8s.io/kubernetes/pkg/features",
 		own:               "k8s.io/kubernetes/pkg/features",
 	} {
@@ -63,36 +61,7 @@ func TestEarlyPackagesAreEarly(t *testing.T) {
 	}
 }
 
-// TestVariablesAreWhereTheyAreLookedFor: package memory asks for as many pages as the
-// variables take, from one of its own on, which the linker has to put first.
-func TestVariablesAreWhereTheyAreLookedFor(t *testing.T) {
-	f, err := elf.Open(build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(symbols, func(s elf.Symbol) bool {
-		return s.Name == "github.com/podctl/podctl/cmd/podctl/early/memory.anchor"
-	})
-	if i < 0 {
-		t.Fatal("there is no anchor")
-	}
-	first, last, anchor := f.Section(".noptrdata"), f.Section(".bss"), symbols[i].Value
-	if into := anchor - first.Addr; into > 64<<10 {
-		t.Errorf("the anchor lies %d KiB into the variables", into>>10)
-	}
-	// As in memory.go.
-	const ahead = 896 << 10
-	if left := int64(last.Addr+last.Size) - int64(anchor+ahead); left > 128<<10 || left < -128<<10 {
-		t.Errorf("the variables end %d KiB after what is asked for", left>>10)
-	}
-}
-
-// build builds podctl as it is released, but with its symbols.
+// build builds podctl as it is released.
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "podctl")

@@ -43,7 +43,7 @@ func (t *tree) ensure(name string, r Resources) error {
 	return err
 }
 
-// Exists tells whether a pod's cgroup is there, complete enough for a kubelet
+// Exists reports whether a pod's cgroup is there, complete enough for a kubelet
 // that takes the pod over (kubelet: cgroupManagerImpl.Exists).
 func Exists(name string) bool {
 	t, err := findTree()
@@ -76,7 +76,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// isSlice tells a path of the systemd driver.
+// isSlice reports whether a path is one of the systemd driver.
 func isSlice(name string) bool { return strings.HasSuffix(name, ".slice") }
 
 // config is a cgroup in the library's words. Devices are the runtime's matter,

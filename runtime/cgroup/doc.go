@@ -10,4 +10,7 @@
 // A path is one of the driver's: /kubepods/burstable/podUID with cgroupfs, and
 // /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice with
 // systemd.
+//
+// In come paths and limits; out go errors that say what the machine cannot do and which
+// processes are in the way. It may not import anything of podctl.
 package cgroup

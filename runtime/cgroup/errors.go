@@ -23,7 +23,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// settingError tells a machine that cannot set limits from limits that cannot be
+// settingError separates machines that cannot set limits from limits that cannot be
 // set.
 func settingError(name string, err error) error {
 	for _, lacking := range []error{unix.EROFS, fs.ErrPermission, fs.ErrNotExist, unix.ENODEV, unix.EOPNOTSUPP} {

@@ -17,7 +17,7 @@ type Occupants struct {
 	dirs []string
 	// watched has a descriptor of each process that was seen in them.
 	watched map[int]int
-	// blind tells that there is something of which nothing is known.
+	// blind is set where something is there of which nothing is known.
 	blind bool
 }
 
@@ -60,9 +60,9 @@ func (h hierarchy) containers(pods []string, id string) []string {
 	return dirs
 }
 
-// Left tells that a process is left, or that this cannot be known. A process counts until
-// it has given back its memory and its files. That is what its descriptor tells, and for
-// version 2 the cgroup's own word; the list of its processes is shorter before.
+// Left reports whether a process is left, and true where this cannot be known. A process counts
+// until it has given back its memory and its files: its descriptor shows that, and with version
+// 2 the cgroup itself. The list of the cgroup's processes is empty earlier.
 func (o *Occupants) Left() bool {
 	listed := o.look()
 	return o.blind || listed || o.alive() || slices.ContainsFunc(o.dirs, populated)
@@ -76,8 +76,8 @@ func (o *Occupants) Close() {
 	clear(o.watched)
 }
 
-// look watches what is listed and has not been seen before. It tells whether there is
-// anything.
+// look watches what is listed and has not been seen before. It reports whether anything is
+// listed.
 func (o *Occupants) look() bool {
 	var pids []int
 	for _, dir := range o.dirs {
@@ -100,7 +100,7 @@ func (o *Occupants) look() bool {
 	return len(pids) > 0
 }
 
-// alive tells that a process that is watched has not ended.
+// alive reports whether a process that is watched has not ended.
 func (o *Occupants) alive() bool {
 	fds := make([]unix.PollFd, 0, len(o.watched))
 	for _, fd := range o.watched {
@@ -110,8 +110,8 @@ func (o *Occupants) alive() bool {
 	return err != nil || ended < len(fds)
 }
 
-// populated is the word of a cgroup of version 2 about itself and those below it. It is
-// said once the last thread is gone.
+// populated reports whether a cgroup of version 2 says that it, or one below it, has
+// processes. It says so until the last thread is gone.
 func populated(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && bytes.Contains(text, []byte("populated 1"))

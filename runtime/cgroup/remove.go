@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,26 +16,24 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 	"github.com/opencontainers/cgroups/systemd"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // How long the processes of a pod that was just stopped have to vanish.
 const (
-	removePatience = 500 * time.Millisecond
-	removePause    = 10 * time.Millisecond
+	removeTimeout = 500 * time.Millisecond
+	removePause   = 10 * time.Millisecond
 )
 
 // remove removes a cgroup and those below it, if no process is in any of them.
 func (t *tree) remove(name string) error {
-	for began := time.Now(); ; time.Sleep(removePause) {
-		err := t.tryRemove(name)
+	var err error
+	_ = wait.PollUntilContextTimeout(context.Background(), removePause, removeTimeout, true, func(context.Context) (bool, error) {
+		err = t.tryRemove(name)
 		busy := (*BusyError)(nil)
-		if err == nil || time.Since(began) > removePatience {
-			return err
-		}
-		if !errors.As(err, &busy) && !errors.Is(err, unix.EBUSY) {
-			return err
-		}
-	}
+		return !errors.As(err, &busy) && !errors.Is(err, unix.EBUSY), nil
+	})
+	return err
 }
 
 func (t *tree) tryRemove(name string) error {
@@ -100,7 +99,7 @@ func processesIn(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// isGone tells that a cgroup was removed, also while it was read.
+// isGone reports whether a cgroup was removed, also while it was read.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
 // stopSlice makes systemd forget a slice, which it would make again otherwise.

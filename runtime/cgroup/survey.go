@@ -11,7 +11,7 @@ type Survey struct {
 	// Version is 1 or 2; zero when none are mounted. A machine with both uses 1.
 	Version     int
 	Controllers []string
-	// Writable tells that podctl can make cgroups for every controller.
+	// Writable reports whether podctl can make cgroups for every controller.
 	Writable bool
 }
 

@@ -22,7 +22,7 @@ const (
 	bestEffort
 )
 
-// tierOf tells by its name what a cgroup is.
+// tierOf returns what a cgroup is, by its name.
 func tierOf(name string) tier {
 	switch strings.TrimSuffix(path.Base(name), ".slice") {
 	case "kubepods":

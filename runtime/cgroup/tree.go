@@ -17,7 +17,7 @@ import (
 // tree is where a machine's cgroups lie: one directory with version 2, one for
 // each controller, or several of them, with version 1.
 type tree struct {
-	// unified tells version 2.
+	// unified is set for version 2.
 	unified     bool
 	hierarchies []hierarchy
 }
@@ -132,7 +132,7 @@ func controllersOf(options string) []string {
 	})
 }
 
-// has tells that a controller can be used.
+// has reports whether a controller can be used.
 func (t *tree) has(controller string) bool {
 	_, ok := t.find(controller)
 	return ok
@@ -146,7 +146,7 @@ func (t *tree) find(controller string) (hierarchy, bool) {
 	return t.hierarchies[i], true
 }
 
-// exists tells that a cgroup is there for every controller that a kubelet looks
+// exists reports whether a cgroup is there for every controller that a kubelet looks
 // for and the machine has.
 func (t *tree) exists(name string) bool {
 	looked := false
@@ -163,7 +163,7 @@ func (t *tree) exists(name string) bool {
 	return looked
 }
 
-// controlled tells that a cgroup is there for one controller. With version 2 the
+// controlled reports whether a cgroup is there for one controller. With version 2 the
 // directory alone says nothing: the controller has to be handed down to it.
 func (t *tree) controlled(h hierarchy, name, controller string) bool {
 	if t.unified {
@@ -191,7 +191,7 @@ func (h hierarchy) children(name string) ([]string, error) {
 	return names, nil
 }
 
-// empty tells that no cgroup lies in one, in any hierarchy.
+// empty reports whether no cgroup lies in one, in any hierarchy.
 func (t *tree) empty(name string) bool {
 	return !slices.ContainsFunc(t.hierarchies, func(h hierarchy) bool {
 		children, err := h.children(name)

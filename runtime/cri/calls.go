@@ -9,7 +9,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/containerd"
 )
 
 // MaxCalls bounds the calls that one look at many things makes at the same time.
@@ -18,25 +18,17 @@ const MaxCalls = 8
 // RemoveRecord removes a container, and waits for one that is still starting, or being
 // removed. One that is not there is no error.
 func (c *Client) RemoveRecord(ctx context.Context, id string) error {
-	for {
-		_, err := c.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
-		socket := c.Endpoint.Socket()
-		switch {
-		case err == nil:
-			return nil
-		case IsNotFound(err):
-			return c.stillListed(ctx, id, err)
-		case node.IsStuckTask(err) && socket != "":
-			if killErr := node.KillTask(ctx, socket, id); killErr != nil {
-				return errors.Join(err, killErr)
-			}
-		case !node.IsBusy(err):
-			return err
-		}
-		if Sleep(ctx, busyPause) != nil {
-			return err
-		}
+	var free func(context.Context) error
+	if socket := c.Endpoint.Socket(); socket != "" {
+		free = func(ctx context.Context) error { return containerd.KillTask(ctx, socket, id) }
 	}
+	return containerd.Retry(ctx, func(ctx context.Context) error {
+		_, err := c.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+		if IsNotFound(err) {
+			return c.stillListed(ctx, id, err)
+		}
+		return err
+	}, free)
 }
 
 // stillListed judges a removal that failed as something was not found: what the runtime
@@ -58,12 +50,10 @@ func (c *Client) stillListed(ctx context.Context, id string, notFound error) err
 func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	busy, cancel := context.WithTimeout(ctx, BusyTimeout)
 	defer cancel()
-	for {
+	return IgnoreNotFound(containerd.Retry(busy, func(context.Context) error {
 		_, err := c.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-		if !node.IsBusy(err) || Sleep(busy, busyPause) != nil {
-			return IgnoreNotFound(err)
-		}
-	}
+		return err
+	}, nil))
 }
 
 // RemoveSandbox removes a sandbox. One that is not there is no error.
@@ -140,12 +130,9 @@ func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
 	}
 }
 
-// A start that was cut off keeps its container busy for some seconds: containerd
+// BusyTimeout bounds the wait for a container that a start which was cut off keeps busy: containerd
 // cleans up after it and refuses to remove it meanwhile.
-const (
-	BusyTimeout = 15 * time.Second
-	busyPause   = 100 * time.Millisecond
-)
+const BusyTimeout = 15 * time.Second
 
 // A runtime that is restarted is waited for: how long, and how often it is asked.
 const (

@@ -64,10 +64,10 @@ func named(name string, c Check) Check {
 	return c
 }
 
-// CanRun tells whether pods can run: nothing failed.
+// CanRun reports whether pods can run: nothing failed.
 func CanRun(checks []Check) bool { return Count(checks, Failed) == 0 }
 
-// Count tells how many checks ended in one way.
+// Count returns how many checks ended in one way.
 func Count(checks []Check, result Result) int {
 	return len(slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.Result != result }))
 }

@@ -67,7 +67,7 @@ type Cgroups struct {
 	// Version is 1 or 2; zero when none are mounted.
 	Version     int      `json:"version"`
 	Controllers []string `json:"controllers,omitempty"`
-	// Writable tells that cgroups can be made.
+	// Writable reports whether cgroups can be made.
 	Writable bool `json:"writable"`
 }
 
@@ -90,7 +90,7 @@ type Kernel struct {
 	Bridge          bool `json:"bridge"`
 	BridgeNetfilter bool `json:"bridgeNetfilter"`
 	IPForward       bool `json:"ipForward"`
-	// Systemd tells that systemd runs the machine.
+	// Systemd reports whether systemd runs the machine.
 	Systemd bool `json:"systemd"`
 }
 
@@ -118,7 +118,7 @@ type State struct {
 	Path   string `json:"path"`
 	Exists bool   `json:"exists"`
 	Mode   string `json:"mode,omitempty"`
-	// Open tells that others than the owner can look into it.
+	// Open reports whether others than the owner can look into it.
 	Open bool `json:"open"`
 	// Problem is why it is not used.
 	Problem  string `json:"problem,omitempty"`

@@ -58,7 +58,7 @@ func (c *copier) span(src, out *os.File, from, length int64) (int64, error) {
 	if _, err = out.Seek(from, io.SeekStart); err != nil {
 		return 0, err
 	}
-	return io.Copy(out, &counted{c: c, r: io.LimitReader(src, length)})
+	return io.Copy(out, &countingReader{c: c, r: io.LimitReader(src, length)})
 }
 
 // nextData finds the next bytes of a file that are no hole. Both ends are size when there are
@@ -92,14 +92,14 @@ func shorter(f *os.File, from, size int64) (int64, error) {
 	return max(min(info.Size(), size), from), nil
 }
 
-// counted counts the bytes that are read, and ends with the context.
-type counted struct {
+// countingReader counts the bytes that are read, and ends with the context.
+type countingReader struct {
 	c *copier
 	r io.Reader
 }
 
 // Read reads and counts.
-func (r *counted) Read(p []byte) (int, error) {
+func (r *countingReader) Read(p []byte) (int, error) {
 	if r.c.ctx.Err() != nil {
 		return 0, context.Cause(r.c.ctx)
 	}

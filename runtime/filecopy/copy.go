@@ -19,10 +19,10 @@ type Options struct {
 	// Owner owns what is created; nil leaves it to the caller's process, and takes the
 	// set-user-id and set-group-id bits off.
 	Owner *Owner
-	// Progress is told of every file and of bytes as they are copied; it may be nil. Holes
+	// Progress is called for every file, and as bytes are copied; it may be nil. Holes
 	// are no bytes that are copied.
 	Progress func(files, bytes int64)
-	// Skipped is told of what is left out; it may be nil. The name is fit for one line.
+	// Skipped is called for what is left out; it may be nil. The name is fit for one line.
 	Skipped func(name, why string)
 }
 

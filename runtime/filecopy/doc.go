@@ -2,4 +2,7 @@
 // each other. Below the two names it is given it follows no link: everything is
 // opened relative to the directory it was found in, so that a tree that changes
 // while it is copied cannot lead out of it.
+//
+// In come open directories, names and options; out go files on disk and errors that name the
+// place. Of podctl it may import only what opens files safely.
 package filecopy

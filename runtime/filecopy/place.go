@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// place is where a copy has come to. It holds one name: the path is made when people are told
-// of it, since the paths of a deep tree would fill the memory.
+// place is where a copy has come to. It holds one name: the path is made when it is shown,
+// since the paths of a deep tree would fill the memory.
 type place struct {
 	parent *place
 	name   string
@@ -44,12 +44,12 @@ func (p *place) String() string {
 	return strings.Join(names, "/")
 }
 
-// wrap says what was done where, when an error came of it.
-func (p *place) wrap(doing string, err error) error {
+// wrap adds to an error what was done where; no error stays none.
+func (p *place) wrap(action string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", doing, p, err)
+	return fmt.Errorf("%s %s: %w", action, p, err)
 }
 
 // plain is a name as it may stand in a line: quoted if it would begin another line or move the

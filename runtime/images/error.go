@@ -28,7 +28,7 @@ type Error struct {
 	Image  string
 	// Hint says in plain words what happened and what to do.
 	Hint string
-	// Passing tells that trying again later may help: a registry that cannot be
+	// Passing reports whether trying again later may help: a registry that cannot be
 	// reached, not an image that does not exist.
 	Passing bool
 	Err     error

@@ -33,7 +33,7 @@ func WithTag(name string) (string, error) {
 	return name + ":latest", nil
 }
 
-// SameReference tells that two references mean the same image: nginx:latest and
+// SameReference reports whether two references mean the same image: nginx:latest and
 // docker.io/library/nginx:latest. One without tag and digest means none.
 func SameReference(a, b string) bool {
 	return a == b || (fullName(a) != "" && fullName(a) == fullName(b))
@@ -114,7 +114,7 @@ type Puller struct {
 }
 
 // sharing is what pulls have to have in common to be one: with other credentials the
-// registry may answer otherwise. Of those there is no more in it than tells them apart.
+// registry may answer otherwise. Of those it has only a hash.
 type sharing struct {
 	image       string
 	credentials [sha256.Size]byte

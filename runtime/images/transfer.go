@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/node"
 )
 
 // Requests are the images a pod names, each with the pod's pull secrets.
@@ -76,7 +76,7 @@ func (s *Store) watchPull(ctx context.Context, report func(PullProgress)) {
 	if err != nil {
 		return
 	}
-	downloads := &downloads{before: before, seen: map[string]node.Download{}}
+	downloads := &downloads{before: before, seen: map[string]containerd.Download{}}
 	for cri.Sleep(ctx, pullTick) == nil {
 		now, err := store.Downloads(ctx)
 		if err != nil {
@@ -91,13 +91,13 @@ func (s *Store) watchPull(ctx context.Context, report func(PullProgress)) {
 // downloads adds up what has been downloaded since a pull began.
 type downloads struct {
 	// before is what lay there already, left by a pull that was cut off.
-	before map[string]node.Download
-	seen   map[string]node.Download
+	before map[string]containerd.Download
+	seen   map[string]containerd.Download
 }
 
 // advance takes in what is downloaded now. What was seen and is not there any
 // more has come to its end.
-func (d *downloads) advance(now map[string]node.Download) PullProgress {
+func (d *downloads) advance(now map[string]containerd.Download) PullProgress {
 	for name, one := range d.seen {
 		if _, still := now[name]; !still {
 			one.Done = max(one.Done, one.Total)
@@ -119,12 +119,12 @@ func (d *downloads) advance(now map[string]node.Download) PullProgress {
 }
 
 // Containerd is containerd's own API behind the image service.
-func (s *Store) Containerd() (*node.Store, error) {
+func (s *Store) Containerd() (*containerd.Store, error) {
 	socket := s.client.ImageEndpoint.Socket()
 	if socket == "" {
 		return nil, fmt.Errorf("the runtime at %s: containerd's own API is only reached by a unix socket", s.client.ImageEndpoint)
 	}
-	return node.OpenStore(socket)
+	return containerd.OpenStore(socket)
 }
 
 // The CRI learns of an image that was loaded behind its back a moment later.

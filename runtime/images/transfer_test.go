@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -32,11 +32,11 @@ func newStore(t *testing.T, names ...string) *Store {
 func TestOtherRuntimes(t *testing.T) {
 	e := newStore(t, "registry.local/a:1")
 	_, err := e.Load(t.Context(), strings.NewReader("x"))
-	if refused := (*node.NotContainerdError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "skopeo") {
+	if refused := (*containerd.NotContainerdError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "skopeo") {
 		t.Errorf("load: %v", err)
 	}
 	err = e.Save(t.Context(), &bytes.Buffer{}, []string{"registry.local/a:1"})
-	if refused := (*node.NotContainerdError)(nil); !errors.As(err, &refused) {
+	if refused := (*containerd.NotContainerdError)(nil); !errors.As(err, &refused) {
 		t.Errorf("save: %v", err)
 	}
 	info, err := e.Pull(t.Context(), Request{Image: "registry.local/b:1"}, func(p PullProgress) { t.Errorf("progress %+v", p) })
@@ -46,8 +46,8 @@ func TestOtherRuntimes(t *testing.T) {
 }
 
 func TestDownloads(t *testing.T) {
-	type set = map[string]node.Download
-	part := func(done, total int64) node.Download { return node.Download{Done: done, Total: total} }
+	type set = map[string]containerd.Download
+	part := func(done, total int64) containerd.Download { return containerd.Download{Done: done, Total: total} }
 	d := &downloads{before: set{"old": part(5, 10)}, seen: set{}}
 	for i, c := range []struct {
 		now  set

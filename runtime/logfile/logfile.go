@@ -1,8 +1,3 @@
-// Package logfile reads what a runtime has written of one run of a container: the file that
-// is being written, and those that were rotated away before, compressed ones too. The container
-// may have the directory of its log mounted, so that no link in it is followed, only regular
-// files are read, and what is checked is what is read. A file that would fill memory or the disk,
-// or never ends, is refused.
 package logfile
 
 import (

@@ -49,7 +49,7 @@ func (o *output) put(e *entry) error {
 	if e.at.Before(o.opts.Since) {
 		return nil
 	}
-	if err := o.turn(e.stream); err != nil {
+	if err := o.switchTo(e.stream); err != nil {
 		return err
 	}
 	if o.opts.Timestamps && first {
@@ -67,8 +67,8 @@ func (o *output) put(e *entry) error {
 	return nil
 }
 
-// turn goes on with a stream.
-func (o *output) turn(stream string) error {
+// switchTo makes a stream the one that is written to.
+func (o *output) switchTo(stream string) error {
 	w, known := o.streams[stream]
 	switch {
 	case !known:

@@ -28,7 +28,7 @@ func Full(path string) bool {
 	defer dir.close() //nolint:errcheck // nothing was written through it
 	handle, info, err := nofollow.Handle(dir.f, dir.base)
 	if err != nil {
-		// Moved aside and never opened again: the runtime was not told.
+		// Moved aside and never opened again: the runtime does not know.
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	defer handle.Close() //nolint:errcheck // nothing was written through it

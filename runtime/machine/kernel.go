@@ -53,7 +53,7 @@ func statusField(status []byte, name string) string {
 	return ""
 }
 
-// OwnProcess tells what podctl itself may do here.
+// OwnProcess reads what podctl itself may do here.
 func OwnProcess() doctor.Process {
 	return doctor.Process{UID: os.Geteuid(), Capabilities: statusField(contents("/proc/self/status"), "CapEff")}
 }

@@ -112,7 +112,7 @@ func flagValue(args []string, name string) string {
 	return ""
 }
 
-// sameSocket tells that two endpoints are one socket, whatever links lead to it.
+// sameSocket reports whether two endpoints are one socket, whatever links lead to it.
 func sameSocket(a, b string) bool {
 	paths := []string{strings.TrimPrefix(a, "unix://"), strings.TrimPrefix(b, "unix://")}
 	for i, path := range paths {

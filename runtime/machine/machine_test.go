@@ -45,8 +45,15 @@ func TestKernel(t *testing.T) {
 }
 
 func TestMemTotal(t *testing.T) {
-	if got := memTotal([]byte("MemFree: 1 kB\nMemTotal:       16384 kB\n")); got != 16<<20 {
+	proc := t.TempDir()
+	if err := os.WriteFile(filepath.Join(proc, "meminfo"), []byte("MemFree: 1 kB\nMemTotal:       16384 kB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := memTotal(proc); got != 16<<20 {
 		t.Errorf("%d", got)
+	}
+	if got := memTotal(filepath.Join(proc, "absent")); got != 0 {
+		t.Errorf("of a machine that shows nothing: %d", got)
 	}
 }
 

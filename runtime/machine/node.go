@@ -11,8 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/procfs"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/runtime/criconfig"
 )
@@ -21,7 +23,7 @@ import (
 // cannot be read is left out: a pod that needs it is refused where it needs it.
 func Node(root string) criconfig.Node {
 	at := func(path string) string { return filepath.Join(root, path) }
-	memory := memTotal(contents(at("proc/meminfo")))
+	memory := memTotal(at("proc"))
 	name, _ := os.Hostname()
 	cpus := goruntime.NumCPU()
 	return criconfig.Node{
@@ -55,18 +57,17 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// memTotal reads the machine's memory from /proc/meminfo, in bytes.
-func memTotal(meminfo []byte) int64 {
-	for line := range strings.Lines(string(meminfo)) {
-		fields := strings.Fields(line)
-		if len(fields) >= 2 && fields[0] == "MemTotal:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			if err == nil {
-				return kib << 10
-			}
-		}
+// memTotal is the machine's memory in bytes; zero where it cannot be read.
+func memTotal(proc string) int64 {
+	fs, err := procfs.NewFS(proc)
+	if err != nil {
+		return 0
 	}
-	return 0
+	info, err := fs.Meminfo()
+	if err != nil {
+		return 0
+	}
+	return int64(ptr.Deref(info.MemTotalBytes, 0))
 }
 
 func allocatable(cpus int, memory int64, pages v1.ResourceList) v1.ResourceList {
@@ -89,7 +90,7 @@ func resolvConf(root string) string {
 	return stub
 }
 
-// swapController tells that the kernel can limit swap here, by either version of
+// swapController reports whether the kernel can limit swap here, by either version of
 // cgroups.
 func swapController(root string) bool {
 	cgroups := filepath.Join(root, "sys/fs/cgroup")

@@ -1,77 +1,50 @@
 package machine
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/hex"
-	"fmt"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/prometheus/procfs"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
 )
 
-// Listens tells that some process of the node's own network has the port.
+// Listens reports whether some process of the node's own network has the port.
 func Listens(port podspec.Port) bool {
-	files := map[v1.Protocol][]string{
-		v1.ProtocolTCP: {"/proc/net/tcp", "/proc/net/tcp6"},
-		v1.ProtocolUDP: {"/proc/net/udp", "/proc/net/udp6"},
-	}[port.Protocol]
-	return slices.ContainsFunc(files, func(file string) bool {
-		text, err := os.ReadFile(file)
-		return err == nil && slices.ContainsFunc(listeners(text, port.Protocol), func(l netip.AddrPort) bool {
-			address := l.Addr().Unmap()
-			return int32(l.Port()) == port.Number && (port.Everywhere() || address.IsUnspecified() || address.String() == port.HostIP)
-		})
+	fs, err := procfs.NewDefaultFS()
+	return err == nil && slices.ContainsFunc(listeners(fs, port.Protocol), func(l netip.AddrPort) bool {
+		return int32(l.Port()) == port.Number && (port.Everywhere() || l.Addr().IsUnspecified() || l.Addr().String() == port.HostIP)
 	})
 }
 
 // The states of a socket in /proc/net that stand for one that takes what comes.
 const (
-	tcpListen = "0A"
-	udpOpen   = "07"
+	tcpListen = 0x0A
+	udpOpen   = 0x07
 )
 
-// listeners reads the sockets that take connections from a table of /proc/net.
-func listeners(table []byte, protocol v1.Protocol) []netip.AddrPort {
-	want := tcpListen
-	if protocol == v1.ProtocolUDP {
-		want = udpOpen
+// listeners are the addresses on which sockets take what comes. A table that cannot be read,
+// as there may be no IPv6, has none.
+func listeners(fs procfs.FS, protocol v1.Protocol) []netip.AddrPort {
+	var sockets procfs.NetIPSocket
+	var open uint64
+	switch protocol {
+	case v1.ProtocolTCP:
+		four, _ := fs.NetTCP()
+		six, _ := fs.NetTCP6()
+		sockets, open = procfs.NetIPSocket(slices.Concat(four, six)), tcpListen
+	case v1.ProtocolUDP:
+		four, _ := fs.NetUDP()
+		six, _ := fs.NetUDP6()
+		sockets, open = procfs.NetIPSocket(slices.Concat(four, six)), udpOpen
+	case v1.ProtocolSCTP:
 	}
 	var found []netip.AddrPort
-	lines := bufio.NewScanner(bytes.NewReader(table))
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 4 || fields[3] != want {
-			continue
-		}
-		if one, err := parseSocket(fields[1]); err == nil {
-			found = append(found, one)
+	for _, s := range sockets {
+		if ip, ok := netip.AddrFromSlice(s.LocalAddr); ok && s.St == open {
+			found = append(found, netip.AddrPortFrom(ip.Unmap(), uint16(s.LocalPort)))
 		}
 	}
 	return found
-}
-
-// parseSocket reads an address as the kernel writes it: words of four bytes, each
-// in the machine's order, and the port.
-func parseSocket(text string) (netip.AddrPort, error) {
-	address, port, ok := strings.Cut(text, ":")
-	raw, err := hex.DecodeString(address)
-	if !ok || err != nil || len(raw)%4 != 0 {
-		return netip.AddrPort{}, fmt.Errorf("%q is no address", text)
-	}
-	for word := range slices.Chunk(raw, 4) {
-		slices.Reverse(word)
-	}
-	ip, ok := netip.AddrFromSlice(raw)
-	number, err := strconv.ParseUint(port, 16, 16)
-	if !ok || err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%q is no address", text)
-	}
-	return netip.AddrPortFrom(ip, uint16(number)), nil
 }

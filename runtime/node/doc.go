@@ -2,4 +2,7 @@
 // runtime: own socket, own root, own bridge network, everything below one
 // directory, and nothing left of it when it is taken down. podctl itself needs
 // no such node; it is what a CI runner or a test brings up for itself.
+//
+// In come the node's directory and options; out go its status and errors. It may not import the
+// rooms that plan or execute; containerd's own API it leaves to runtime/containerd.
 package node

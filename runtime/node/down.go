@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +13,13 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/ownfile"
 )
 
@@ -116,25 +118,17 @@ func (l layout) removePods(ctx context.Context, client runtimeapi.RuntimeService
 }
 
 func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceClient, id string) error {
-	for {
+	err := containerd.Retry(ctx, func(ctx context.Context) error {
 		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 		if err == nil {
 			_, err = client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("removing sandbox %s: %w", id, err)
-		case IsStuckTask(err):
-			if killErr := l.freeContainers(ctx, client, id); killErr != nil {
-				return errors.Join(err, killErr)
-			}
-		case !IsBusy(err):
-			return fmt.Errorf("removing sandbox %s: %w", id, err)
-		}
-		time.Sleep(100 * time.Millisecond)
+		return err
+	}, func(ctx context.Context) error { return l.freeContainers(ctx, client, id) })
+	if err != nil {
+		return fmt.Errorf("removing sandbox %s: %w", id, err)
 	}
+	return nil
 }
 
 // freeContainers ends the tasks that the CRI has lost in one sandbox.
@@ -147,8 +141,8 @@ func (l layout) freeContainers(ctx context.Context, client runtimeapi.RuntimeSer
 	}
 	for _, c := range reply.GetContainers() {
 		_, err := client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: c.GetId()})
-		if IsStuckTask(err) {
-			err = KillTask(ctx, l.socket(), c.GetId())
+		if containerd.IsStuckTask(err) {
+			err = containerd.KillTask(ctx, l.socket(), c.GetId())
 		}
 		if err != nil {
 			return err
@@ -175,28 +169,24 @@ func stopContainerd(ctx context.Context, l layout) error {
 }
 
 func waitGone(ctx context.Context, l layout, p *process) bool {
-	for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
-		if !p.alive(l) {
-			return true
-		}
-	}
-	return false
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, stopTimeout, true, func(context.Context) (bool, error) {
+		return !p.alive(l), nil
+	}) == nil
 }
 
 // killShims ends shims that still serve this node's socket, and the processes of their
 // containers, which would live on without them.
 func killShims(l layout) error {
-	processes, err := filepath.Glob("/proc/[0-9]*")
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return fmt.Errorf("looking for shims: %w", err)
 	}
-	for _, dir := range processes {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || !isShim(pid, l.socket()) {
+	for _, p := range processes {
+		serves := func() bool { return isShim(p, l.socket()) }
+		if !serves() {
 			continue
 		}
-		served := func() bool { return isShim(pid, l.socket()) }
-		if err := errors.Join(killChildren(pid, served), signalIf(pid, unix.SIGKILL, served)); err != nil {
+		if err := errors.Join(killChildren(p.PID, serves), signalIf(p.PID, unix.SIGKILL, serves)); err != nil {
 			return fmt.Errorf("stopping a shim: %w", err)
 		}
 	}
@@ -236,22 +226,21 @@ func childrenOf(parent int) []int {
 
 // isShim reports whether a process is a shim that serves a socket. What a process calls itself
 // is not enough, as any process may: the process has to be ours, and its program a shim.
-func isShim(pid int, socket string) bool {
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !saysShim(cmdline, socket) {
+func isShim(p procfs.Proc, socket string) bool {
+	args, err := p.CmdLine()
+	if err != nil || !saysShim(args, socket) {
 		return false
 	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	return err == nil && isOurs(pid) && strings.HasPrefix(filepath.Base(exe), shimPrefix)
+	exe, err := p.Executable()
+	return err == nil && isOurs(p.PID) && strings.HasPrefix(filepath.Base(exe), shimPrefix)
 }
 
 // shimPrefix begins the names of containerd's shims.
 const shimPrefix = "containerd-shim"
 
 // saysShim reports whether a command line is that of a shim which serves a socket.
-func saysShim(cmdline []byte, socket string) bool {
-	args := strings.Split(string(bytes.TrimRight(cmdline, "\x00")), "\x00")
-	return strings.HasPrefix(filepath.Base(args[0]), shimPrefix) && slices.Contains(args, socket)
+func saysShim(args []string, socket string) bool {
+	return len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), shimPrefix) && slices.Contains(args, socket)
 }
 
 // clean removes mounts, bridge and files.

@@ -163,25 +163,18 @@ type facts struct {
 }
 
 func machineFacts(l layout) facts {
-	f := facts{restrictOOM: true, snapshotter: "native"}
-	if text, err := os.ReadFile("/proc/self/status"); err == nil {
-		f.restrictOOM = !hasCapability(string(text), unix.CAP_SYS_RESOURCE)
-	}
+	f := facts{restrictOOM: !hasCapability(unix.CAP_SYS_RESOURCE), snapshotter: "native"}
 	if overlayWorks(l.path("overlay-test")) {
 		f.snapshotter = "overlayfs"
 	}
 	return f
 }
 
-// hasCapability reads the effective capabilities from /proc/self/status.
-func hasCapability(status string, capability int) bool {
-	for line := range strings.Lines(status) {
-		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			return err == nil && set&(1<<capability) != 0
-		}
-	}
-	return false
+// hasCapability reports whether a capability is in force in this process.
+func hasCapability(capability int) bool {
+	var sets [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0])
+	return err == nil && sets[capability/32].Effective&(1<<(capability%32)) != 0
 }
 
 // overlayWorks tries an overlay mount where the node's files will lie.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/ownfile"
 )
 
@@ -31,7 +32,7 @@ type Options struct {
 	SandboxImage string
 	// Load lists image archives to load once the node is up.
 	Load []string
-	// Report is told what happens; it may be nil.
+	// Report receives a line for each thing that happens; it may be nil.
 	Report func(string)
 }
 
@@ -58,7 +59,7 @@ func (l layout) path(parts ...string) string {
 
 func (l layout) socket() string { return l.path("containerd.sock") }
 
-// shimSocket is where the shims tell containerd what happens.
+// shimSocket is where the shims send containerd their events.
 func (l layout) shimSocket() string { return l.socket() + ".ttrpc" }
 func (l layout) config() string     { return l.path("config.toml") }
 func (l layout) log() string        { return l.path("containerd.log") }
@@ -74,7 +75,7 @@ func (o *Options) report(format string, args ...any) {
 
 // Up brings the node up and returns when it is healthy. A node that runs already
 // is left alone; one whose containerd died is started again, and its containers
-// have survived.
+// have gone on.
 func Up(ctx context.Context, o Options) (*Status, error) {
 	l, err := layoutOf(&o)
 	if err != nil {
@@ -99,7 +100,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		return nil, err
 	}
 	for _, archive := range o.Load {
-		names, err := Load(ctx, l.socket(), archive)
+		names, err := containerd.Load(ctx, l.socket(), archive)
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +212,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 	})
 }
 
-// Get tells how the node in a directory is.
+// Get returns the status of the node in a directory.
 func Get(ctx context.Context, dir string) (*Status, error) {
 	l := layout(dir)
 	if err := ownfile.CheckDir(dir); err != nil && !ownfile.IsMissing(err) {

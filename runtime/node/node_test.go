@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -74,20 +75,30 @@ func TestParseRoutes(t *testing.T) {
 }
 
 func TestHasCapability(t *testing.T) {
-	status := "Name:\tx\nCapEff:\t000001fffeffffff\n"
-	if hasCapability(status, unix.CAP_SYS_RESOURCE) || !hasCapability(status, unix.CAP_SYS_ADMIN) {
-		t.Error("capability 24 is missing in the mask, 21 is there")
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(status), "CapEff:")
+	var held uint64
+	if _, err := fmt.Sscanf(line, "%x", &held); err != nil {
+		t.Fatal(err)
+	}
+	for capability := range unix.CAP_LAST_CAP + 1 {
+		if want := held&(1<<capability) != 0; hasCapability(capability) != want {
+			t.Errorf("capability %d: %t, and the kernel shows the opposite", capability, !want)
+		}
 	}
 }
 
 func TestSaysShim(t *testing.T) {
-	shim := func(socket string) []byte {
-		return []byte(strings.Join([]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address", socket, ""}, "\x00"))
+	shim := func(socket string) []string {
+		return []string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address", socket}
 	}
 	if !saysShim(shim("/a/containerd.sock"), "/a/containerd.sock") {
 		t.Error("our shim was not recognised")
 	}
-	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") || saysShim([]byte("vi\x00/a/containerd.sock\x00"), "/a/containerd.sock") {
+	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") || saysShim([]string{"vi", "/a/containerd.sock"}, "/a/containerd.sock") || saysShim(nil, "") {
 		t.Error("a process of somebody else was taken for our shim")
 	}
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,14 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/ownfile"
@@ -26,7 +28,7 @@ import (
 // process is the containerd of a node, as it is remembered on disk.
 type process struct {
 	PID int `json:"pid"`
-	// StartTicks tells the process from another one that got its number later.
+	// StartTicks distinguishes the process from another one that got its number later.
 	StartTicks uint64 `json:"startTicks"`
 	Version    string `json:"version"`
 	// Program and SandboxImage are what the node was started with.
@@ -65,8 +67,12 @@ func (p *process) alive(l layout) bool {
 	if ticks == 0 || ticks != p.StartTicks || state == "Z" || !isOurs(p.PID) {
 		return false
 	}
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-	return err == nil && bytes.Contains(cmdline, []byte(l.config()))
+	proc, err := procfs.NewProc(p.PID)
+	if err != nil {
+		return false
+	}
+	args, err := proc.CmdLine()
+	return err == nil && slices.Contains(args, l.config())
 }
 
 // isOurs reports whether a process runs as the user that podctl runs as.
@@ -96,21 +102,15 @@ func signalIf(pid int, signal os.Signal, believed func() bool) error {
 // startTicks reads when a process started, in clock ticks since boot, and its
 // state; zero when it does not exist.
 func startTicks(pid int) (uint64, string) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, ""
 	}
-	// The command's name stands in parentheses and may hold anything.
-	_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')'):]), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return 0, ""
-	}
-	ticks, err := strconv.ParseUint(fields[19], 10, 64)
+	stat, err := proc.Stat()
 	if err != nil {
 		return 0, ""
 	}
-	return ticks, fields[0]
+	return stat.Starttime, stat.State
 }
 
 // start launches containerd so that it outlives this process.
@@ -155,22 +155,21 @@ var errEnded = errors.New("containerd ended soon after its start")
 
 // waitHealthy waits until the CRI answers and says that it is ready.
 func waitHealthy(ctx context.Context, l layout, p *process) error {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
 	var last error
-	for {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, healthTimeout, true, func(ctx context.Context) (bool, error) {
 		if !p.alive(l) {
-			return fmt.Errorf("%w; the end of its log %s:\n%s", errEnded, l.log(), tail(l.log()))
+			return false, fmt.Errorf("%w; the end of its log %s:\n%s", errEnded, l.log(), tail(l.log()))
 		}
-		if last = healthy(ctx, l); last == nil {
-			return errors.Join(os.Chmod(l.socket(), 0o600), os.Chmod(l.shimSocket(), 0o600))
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("containerd is not healthy in time: %w; its log is %s", last, l.log())
-		case <-time.After(50 * time.Millisecond):
-		}
+		last = healthy(ctx, l)
+		return last == nil, nil
+	})
+	switch {
+	case err == nil:
+		return errors.Join(os.Chmod(l.socket(), 0o600), os.Chmod(l.shimSocket(), 0o600))
+	case errors.Is(err, errEnded):
+		return err
 	}
+	return fmt.Errorf("containerd is not healthy in time: %w; its log is %s", last, l.log())
 }
 
 // askTimeout bounds one question to the node's CRI.
@@ -246,15 +245,15 @@ func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 }
 
 func waitForLock(ctx context.Context, f *os.File) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return err
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return false, nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("another podctl holds the lock: %w", context.Cause(ctx))
-		case <-time.After(100 * time.Millisecond):
-		}
+		return true, err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("another podctl holds the lock: %w", context.Cause(ctx))
 	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	grpcprobe "k8s.io/kubernetes/pkg/probe/grpc"
 	httpprobe "k8s.io/kubernetes/pkg/probe/http"
 	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
+	"k8s.io/utils/ptr"
 )
 
 // userAgent is what a probe calls itself: that of the kubelet whose behaviour
@@ -57,10 +58,7 @@ func tcpAsk(action *v1.TCPSocketAction, t Target) (ask, error) {
 
 // grpcAsk calls the gRPC health service.
 func grpcAsk(action *v1.GRPCAction, t Target) ask {
-	service := ""
-	if action.Service != nil {
-		service = *action.Service
-	}
+	service := ptr.Deref(action.Service, "")
 	address := net.JoinHostPort(t.host(), strconv.Itoa(int(action.Port)))
 	return ask{
 		handler: fmt.Sprintf("grpc %s %s", address, service),

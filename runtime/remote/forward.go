@@ -17,7 +17,7 @@ import (
 // REMOTE may be the name of a container's port as well.
 type Forwarding struct {
 	Addresses, Ports []string
-	// Out is told of every address and connection, Err of connections that failed.
+	// Out receives a line for every address and connection, Err for connections that failed.
 	Out, Err io.Writer
 }
 
@@ -61,7 +61,7 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// heardErrors listens to what the library tells nobody else: a connection that the pod
+// heardErrors listens to what the library reports in no other way: a connection that the pod
 // refuses, after which it gives up all others. The function returns the first of them.
 func heardErrors() func() error {
 	first := make(chan error, 1)

@@ -1,5 +1,3 @@
-// Package remote carries streams between podctl's user and processes in containers, over
-// the connections that a runtime opens for that: WebSocket or SPDY.
 package remote
 
 import (
@@ -22,7 +20,7 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Terminal bool
-	// Resize yields the terminal's sizes; nil when nobody watches it.
+	// Resize returns the terminal's sizes; nil when nobody watches it.
 	Resize remotecommand.TerminalSizeQueue
 }
 

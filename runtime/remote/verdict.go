@@ -41,7 +41,7 @@ type heardConnection struct {
 	verdict *atomic.Bool
 }
 
-// CreateStream notes what comes over the stream that tells the end of a process.
+// CreateStream notes what comes over the stream that reports the end of a process.
 func (h *heardConnection) CreateStream(headers http.Header) (httpstream.Stream, error) {
 	stream, err := h.Connection.CreateStream(headers)
 	if err != nil || headers.Get(v1.StreamType) != v1.StreamTypeError {

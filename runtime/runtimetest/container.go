@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,7 +25,7 @@ type container struct {
 }
 
 // CreateContainer makes a container that does not run yet.
-func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+func (s *runtimeService) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	config, sandbox := r.GetConfig(), s.sandboxes[r.GetPodSandboxId()]
 	meta := config.GetMetadata()
 	s.log("CreateContainer %s %d", meta.GetName(), meta.GetAttempt())
@@ -63,7 +62,7 @@ func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContaine
 }
 
 // StartContainer starts a container, which then does what was told for its name.
-func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+func (s *runtimeService) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -81,16 +80,6 @@ func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerR
 		return nil, err
 	}
 	return &runtimeapi.StartContainerResponse{}, nil
-}
-
-// behaviour is what the next run of a name does.
-func (s *Server) behaviour(name string) Behaviour {
-	runs := s.behaviours[name]
-	if len(runs) == 0 {
-		return Behaviour{}
-	}
-	s.behaviours[name] = runs[1:]
-	return runs[0]
 }
 
 // begin lets a container run, unless its start fails.
@@ -115,30 +104,8 @@ func makeLog(path string) error {
 	return f.Close()
 }
 
-// settle lets containers exit whose time has come.
-func (s *Server) settle() {
-	for _, c := range s.containers {
-		if c.exitAt != 0 && c.exitAt <= s.now() {
-			s.exit(c, c.exitCode, c.exitAt)
-		}
-	}
-}
-
-// exit ends a container that runs.
-func (s *Server) exit(c *container, code int32, at int64) {
-	if c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		return
-	}
-	c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, at, code
-	c.status.Reason = "Error"
-	if code == 0 {
-		c.status.Reason = "Completed"
-	}
-	c.exitAt = 0
-}
-
 // StopContainer ends a container as SIGTERM would.
-func (s *Server) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+func (s *runtimeService) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -152,7 +119,7 @@ func (s *Server) StopContainer(_ context.Context, r *runtimeapi.StopContainerReq
 }
 
 // RemoveContainer removes a container, running or not.
-func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+func (s *runtimeService) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
 	if c := s.containers[r.GetContainerId()]; c != nil {
 		s.log("RemoveContainer %s %d", c.status.GetMetadata().GetName(), c.status.GetMetadata().GetAttempt())
 		delete(s.containers, r.GetContainerId())
@@ -161,7 +128,7 @@ func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContaine
 }
 
 // ContainerStatus is the status of one container.
-func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (s *runtimeService) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -173,16 +140,8 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 	return reply, nil
 }
 
-// Runs tells whether a container runs.
-func (s *Server) Runs(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.containers[id]
-	return c != nil && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
-}
-
 // ListContainers lists containers.
-func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (s *runtimeService) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	filter := r.GetFilter()
 	reply := &runtimeapi.ListContainersResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.containers)) {
@@ -210,7 +169,7 @@ func (c *container) matches(filter *runtimeapi.ContainerFilter) bool {
 }
 
 // UpdateContainerResources keeps the new resources.
-func (s *Server) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (s *runtimeService) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
@@ -221,7 +180,7 @@ func (s *Server) UpdateContainerResources(_ context.Context, r *runtimeapi.Updat
 }
 
 // ExecSync answers as it was told.
-func (s *Server) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+func (s *runtimeService) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil || c.status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return nil, status.Errorf(codes.Unknown, "container %q is not running", r.GetContainerId())
@@ -234,68 +193,11 @@ func (s *Server) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*ru
 }
 
 // ReopenContainerLog makes the log anew.
-func (s *Server) ReopenContainerLog(_ context.Context, r *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
+func (s *runtimeService) ReopenContainerLog(_ context.Context, r *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
 	c := s.containers[r.GetContainerId()]
 	if c == nil {
 		return nil, notFound("container", r.GetContainerId())
 	}
 	s.log("ReopenContainerLog %s", c.status.GetMetadata().GetName())
 	return &runtimeapi.ReopenContainerLogResponse{}, makeLog(c.status.GetLogPath())
-}
-
-// Exit ends a running container of that name, as if by itself or by somebody.
-func (s *Server) Exit(name string, code int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.containers {
-		if c.status.GetMetadata().GetName() == name {
-			s.exit(c, code, s.now())
-		}
-	}
-}
-
-// Lose removes all records of a container, as if by somebody.
-func (s *Server) Lose(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.containers, func(_ string, c *container) bool { return c.status.GetMetadata().GetName() == name })
-}
-
-// Forget makes the state of running containers of a name unknown.
-func (s *Server) Forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.containers {
-		if c.status.GetMetadata().GetName() == name && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
-			c.status.State, c.exitAt = runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0
-		}
-	}
-}
-
-// Reboot ends everything that runs, as a restart of the machine does.
-func (s *Server) Reboot() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.sandboxes {
-		one.status.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-		one.status.Network = &runtimeapi.PodSandboxNetworkStatus{}
-	}
-	for _, c := range s.containers {
-		s.exit(c, 255, s.now())
-	}
-}
-
-// NextExit is how long from now until some container exits by itself; false when
-// none will.
-func (s *Server) NextExit() (time.Duration, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := int64(0)
-	for _, c := range s.containers {
-		running := c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
-		if running && c.exitAt != 0 && (next == 0 || c.exitAt < next) {
-			next = c.exitAt
-		}
-	}
-	return time.Duration(next - s.now()), next != 0
 }

@@ -41,7 +41,7 @@ func (p *Proxy) Disturb(d Disturbance) {
 	p.disturbances = append(p.disturbances, &d)
 }
 
-// Calm forgets disturbances whose calls never came, and tells how many there were.
+// Calm forgets disturbances whose calls never came, and returns how many there were.
 func (p *Proxy) Calm() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *Proxy) Count(method string) int {
 	return len(slices.DeleteFunc(calls, func(m string) bool { return m != method }))
 }
 
-// meets counts a call, and tells that it is the one.
+// meets counts a call, and reports whether it is the one.
 func (d *Disturbance) meets(method string) bool {
 	if d.Method != "" && d.Method != method {
 		return false

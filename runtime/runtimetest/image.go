@@ -11,27 +11,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-func (s *Server) addImage(name string) *runtimeapi.Image {
-	img := &runtimeapi.Image{Id: "sha256:" + name, RepoTags: []string{name}, Size: 1}
-	s.images[img.GetId()] = img
-	return img
-}
-
-// find is the image of a name or id.
-func (s *Server) find(name string) *runtimeapi.Image {
-	if img := s.images[name]; img != nil {
-		return img
-	}
-	return s.images["sha256:"+name]
-}
-
 // ImageStatus is an image, or none.
-func (s *Server) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
+func (s *imageService) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	return &runtimeapi.ImageStatusResponse{Image: s.find(r.GetImage().GetImage())}, nil
 }
 
 // ListImages lists images.
-func (s *Server) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
+func (s *imageService) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
 	reply := &runtimeapi.ListImagesResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.images)) {
 		reply.Images = append(reply.Images, s.images[id])
@@ -40,7 +26,7 @@ func (s *Server) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*ru
 }
 
 // PullImage pulls any image but those of the registry "absent.local".
-func (s *Server) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
+func (s *imageService) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	name := r.GetImage().GetImage()
 	s.log("PullImage %s", name)
 	if strings.HasPrefix(name, "absent.local/") {
@@ -50,7 +36,7 @@ func (s *Server) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*
 }
 
 // RemoveImage removes an image.
-func (s *Server) RemoveImage(_ context.Context, r *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
+func (s *imageService) RemoveImage(_ context.Context, r *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
 	s.log("RemoveImage %s", r.GetImage().GetImage())
 	if img := s.find(r.GetImage().GetImage()); img != nil {
 		delete(s.images, img.GetId())

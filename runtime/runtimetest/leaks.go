@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines and files may take to end after the tests that
+// leakTimeout is how long goroutines and files may take to end after the tests that
 // started them.
-const leakPatience = 10 * time.Second
+const leakTimeout = 10 * time.Second
 
 // Main runs the tests of a package, and fails when goroutines are left that they have
 // started. It is called by TestMain.
@@ -52,7 +52,7 @@ func CheckLeaks(tb testing.TB) {
 func untilNone(look func() []string) []string {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		left := look()
-		if len(left) == 0 || time.Since(began) > leakPatience {
+		if len(left) == 0 || time.Since(began) > leakTimeout {
 			return left
 		}
 	}

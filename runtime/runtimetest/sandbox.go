@@ -18,7 +18,7 @@ type sandbox struct {
 }
 
 // RunPodSandbox makes a sandbox that is ready at once.
-func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+func (s *runtimeService) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	config := r.GetConfig()
 	meta := config.GetMetadata()
 	s.log("RunPodSandbox %s %d", meta.GetName(), meta.GetAttempt())
@@ -49,7 +49,7 @@ func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxReq
 }
 
 // StopPodSandbox stops a sandbox and all that runs in it.
-func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+func (s *runtimeService) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.log("StopPodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
 	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
 		s.end(one)
@@ -57,25 +57,8 @@ func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxR
 	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
-func (s *Server) end(one *sandbox) {
-	one.status.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-	one.status.Network = &runtimeapi.PodSandboxNetworkStatus{}
-	for _, c := range s.containers {
-		if c.sandboxID == one.status.GetId() {
-			s.exit(c, 137, s.now())
-		}
-	}
-}
-
-func (s *Server) sandboxName(id string) string {
-	if one := s.sandboxes[id]; one != nil {
-		return fmt.Sprintf("%s %d", one.status.GetMetadata().GetName(), one.status.GetMetadata().GetAttempt())
-	}
-	return id
-}
-
 // RemovePodSandbox removes a sandbox and its containers.
-func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+func (s *runtimeService) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
 	s.log("RemovePodSandbox %s", s.sandboxName(r.GetPodSandboxId()))
 	if one := s.sandboxes[r.GetPodSandboxId()]; one != nil {
 		s.end(one)
@@ -86,7 +69,7 @@ func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSand
 }
 
 // PodSandboxStatus is the status of one sandbox.
-func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (s *runtimeService) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	one := s.sandboxes[r.GetPodSandboxId()]
 	if one == nil {
 		return nil, notFound("sandbox", r.GetPodSandboxId())
@@ -95,7 +78,7 @@ func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxSta
 }
 
 // ListPodSandbox lists sandboxes.
-func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+func (s *runtimeService) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	filter := r.GetFilter()
 	reply := &runtimeapi.ListPodSandboxResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.sandboxes)) {

@@ -11,7 +11,7 @@ type Shape struct {
 	Before string
 	// After is the manifest that is applied; empty means that the pod is deleted.
 	After string
-	// Behave tells what containers do.
+	// Behave sets what containers do.
 	Behave map[string][]Behaviour
 }
 

@@ -17,7 +17,7 @@ type Traced struct {
 	// Changes are its system calls that change a file system, in order, each with
 	// the path it was about.
 	Changes []string
-	// Killed tells that it was killed at the last of them, which then did not happen.
+	// Killed is set if it was killed at the last of them, which then did not happen.
 	Killed bool
 	// ExitCode is the program's own; -1 if a signal ended it.
 	ExitCode int
@@ -183,7 +183,7 @@ func file(tid int, fd uint64) string {
 // O_TMPFILE alone.
 const makingFlags = unix.O_CREAT | unix.O_TRUNC | (unix.O_TMPFILE &^ unix.O_DIRECTORY)
 
-// opens tells that a call opens a file in a way that may make or empty it.
+// opens reports whether a call opens a file in a way that may make or empty it.
 func (s *syscallInfo) opens(tid int) bool {
 	flags := s.args[2]
 	switch s.number {

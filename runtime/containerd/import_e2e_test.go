@@ -1,6 +1,6 @@
 //go:build e2e
 
-package node
+package containerd
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
@@ -32,16 +33,22 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Dir: filepath.Join(state, "node"), Containerd: containerd}
+	podctl := func(ctx context.Context, args ...string) error {
+		out, runErr := exec.CommandContext(ctx, os.Getenv("PODCTL_BIN"), append([]string{"--state-dir", state}, args...)...).CombinedOutput()
+		if runErr != nil {
+			return fmt.Errorf("podctl %v: %w\n%s", args, runErr, out)
+		}
+		return nil
+	}
 	t.Cleanup(func() {
-		if downErr := errors.Join(Down(context.WithoutCancel(t.Context()), o), os.RemoveAll(state)); downErr != nil {
+		if downErr := errors.Join(podctl(context.WithoutCancel(t.Context()), "node", "down"), os.RemoveAll(state)); downErr != nil {
 			t.Error(downErr)
 		}
 	})
-	if _, err = Up(t.Context(), o); err != nil {
+	if err = podctl(t.Context(), "node", "up", "--containerd", containerd); err != nil {
 		t.Fatal(err)
 	}
-	store, err := OpenStore(Socket(o.Dir))
+	store, err := OpenStore(filepath.Join(state, "node", "containerd.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}

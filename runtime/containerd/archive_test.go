@@ -1,4 +1,4 @@
-package node
+package containerd
 
 import (
 	"archive/tar"

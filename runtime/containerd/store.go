@@ -1,4 +1,4 @@
-package node
+package containerd
 
 import (
 	"context"
@@ -13,8 +13,10 @@ import (
 	"github.com/containerd/platforms"
 )
 
-// Store is what containerd's own API offers about the images of its CRI, and the
-// CRI does not.
+// criNamespace is where containerd keeps what belongs to its CRI.
+const criNamespace = "k8s.io"
+
+// Store is a connection to containerd's own API, about the images and containers of its CRI.
 type Store struct {
 	socket string
 	client *client.Client

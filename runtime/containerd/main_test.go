@@ -1,0 +1,9 @@
+package containerd
+
+import (
+	"testing"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+func TestMain(m *testing.M) { runtimetest.Main(m) }

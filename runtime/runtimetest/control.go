@@ -1,0 +1,73 @@
+package runtimetest
+
+import (
+	"maps"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Runs reports whether a container runs.
+func (s *Server) Runs(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[id]
+	return c != nil && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+}
+
+// Exit ends a running container of that name, as if by itself or by somebody.
+func (s *Server) Exit(name string, code int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.containers {
+		if c.status.GetMetadata().GetName() == name {
+			s.exit(c, code, s.now())
+		}
+	}
+}
+
+// Lose removes all records of a container, as if by somebody.
+func (s *Server) Lose(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.containers, func(_ string, c *container) bool { return c.status.GetMetadata().GetName() == name })
+}
+
+// Forget makes the state of running containers of a name unknown.
+func (s *Server) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.containers {
+		if c.status.GetMetadata().GetName() == name && c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			c.status.State, c.exitAt = runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0
+		}
+	}
+}
+
+// Reboot ends everything that runs, as a restart of the machine does.
+func (s *Server) Reboot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.sandboxes {
+		one.status.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		one.status.Network = &runtimeapi.PodSandboxNetworkStatus{}
+	}
+	for _, c := range s.containers {
+		s.exit(c, 255, s.now())
+	}
+}
+
+// NextExit is how long from now until some container exits by itself; false when
+// none will.
+func (s *Server) NextExit() (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := int64(0)
+	for _, c := range s.containers {
+		running := c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+		if running && c.exitAt != 0 && (next == 0 || c.exitAt < next) {
+			next = c.exitAt
+		}
+	}
+	return time.Duration(next - s.now()), next != 0
+}
