@@ -12,7 +12,7 @@ import (
 
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
@@ -53,7 +53,7 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 	}
 	text, err := b.archive()
 	if err == nil {
-		err = ownfile.WriteFile(file, text)
+		err = safefs.WriteFile(file, text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the bundle: %w", err)

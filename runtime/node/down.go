@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // stopTimeout is how long containerd has to end by itself.
@@ -45,7 +45,7 @@ func Down(ctx context.Context, o Options) error {
 		// Another podctl has taken it down meanwhile.
 		return nil
 	}
-	if err := ownfile.CheckDir(dir); err != nil {
+	if err := safefs.CheckDir(dir); err != nil {
 		return fmt.Errorf("taking the node down: %w", err)
 	}
 	if err := stopPods(ctx, l, &o); err != nil {

@@ -74,7 +74,7 @@ func (d *Dir) do(op, name string, call func(fd int) error) error {
 func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	var fd int
 	err := d.do("open", name, func(dir int) (err error) {
-		fd, err = unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
+		fd, err = openat(dir, name, flags, perm)
 		return err
 	})
 	if err != nil {
@@ -142,25 +142,31 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 	return d.open(name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 }
 
-// ErrNotRegular says that a name stands for something else than a regular file.
-var ErrNotRegular = errors.New("it is not a regular file")
-
-// OpenRegular opens a regular file for reading. All else is ErrNotRegular, and is not opened:
-// it is looked at first, and what was looked at is opened.
-func (d *Dir) OpenRegular(name string) (*os.File, error) {
+// OpenRegular opens a regular file for reading. All else is not opened: a link is ErrLink, and
+// what is neither is ErrNotRegular. It is looked at first, and what was looked at is opened.
+func (d *Dir) OpenRegular(name string) (*os.File, fs.FileInfo, error) {
 	handle, err := d.Handle(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer handle.Close() //nolint:errcheck // A handle.
 	info, err := handle.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: ErrNotRegular}
+	var f *os.File
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		err = ErrLink
+	case !info.Mode().IsRegular():
+		err = ErrNotRegular
+	default:
+		f, err = Reopen(handle, unix.O_RDONLY, d.Join(name))
 	}
-	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", handle.Fd()), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
+	}
+	return f, info, nil
 }
 
 // Create makes a file that is not there yet, with exactly this mode, and opens it for
@@ -189,9 +195,9 @@ func (d *Dir) Touch(name string, perm fs.FileMode) error {
 	return file.Close()
 }
 
-// reopen opens the directory itself in another way.
-func (d *Dir) reopen() (*os.File, error) {
-	fd, err := unix.Openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// Reader opens the directory itself for reading the names in it.
+func (d *Dir) Reader() (*os.File, error) {
+	fd, err := openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: d.Path(), Err: err}
 	}
@@ -200,7 +206,7 @@ func (d *Dir) reopen() (*os.File, error) {
 
 // Entries lists what lies in the directory, by name.
 func (d *Dir) Entries() ([]fs.DirEntry, error) {
-	file, err := d.reopen()
+	file, err := d.Reader()
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +217,7 @@ func (d *Dir) Entries() ([]fs.DirEntry, error) {
 
 // Sync makes the names in the directory durable.
 func (d *Dir) Sync() error {
-	file, err := d.reopen()
+	file, err := d.Reader()
 	if err != nil {
 		return err
 	}
@@ -219,14 +225,12 @@ func (d *Dir) Sync() error {
 }
 
 // Readlink is where a symbolic link leads.
-func (d *Dir) Readlink(name string) (string, error) {
-	text := make([]byte, unix.PathMax)
-	var n int
-	err := d.do("readlink", name, func(fd int) (err error) {
-		n, err = unix.Readlinkat(fd, name, text)
+func (d *Dir) Readlink(name string) (target string, err error) {
+	err = d.do("readlink", name, func(fd int) (err error) {
+		target, err = readlinkat(fd, name)
 		return err
 	})
-	return string(text[:max(n, 0)]), err
+	return target, err
 }
 
 // Symlink makes a symbolic link under a name that is free.
@@ -271,6 +275,19 @@ func Missing(err error) bool {
 // IgnoreMissing leaves out the error that says that something does not exist.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// NotExist reports whether an error says that a path that was asked for is not there. A parent
+// that is no directory counts: accounts of services have files as homes.
+func NotExist(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+}
+
+func ignoreNotExist(err error) error {
+	if NotExist(err) {
 		return nil
 	}
 	return err

@@ -2,7 +2,6 @@ package safefs
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -51,8 +50,8 @@ func give(file *os.File, group int, bits fs.FileMode) error {
 
 // chmod changes what a handle holds: the name of a descriptor leads to that and nothing else.
 func chmod(file *os.File, mode fs.FileMode) error {
-	if err := os.Chmod(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), mode); err != nil {
-		return &fs.PathError{Op: "chmod", Path: file.Name(), Err: errors.Unwrap(err)}
+	if err := os.Chmod(ProcPath(file), mode); err != nil {
+		return &fs.PathError{Op: "chmod", Path: file.Name(), Err: Cause(err)}
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -38,7 +37,7 @@ func (l Layout) MakeDigestKey() error {
 		return err
 	}
 	if err := l.writeKey(); err != nil {
-		return fmt.Errorf("making the key of digests %s: %w", l.DigestKeyFile(), cause(err))
+		return fmt.Errorf("making the key of digests %s: %w", l.DigestKeyFile(), safefs.Cause(err))
 	}
 	return nil
 }
@@ -53,7 +52,7 @@ func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
 		return nil, nil
 	}
 	if err == nil {
-		err = ownfile.CheckPrivate(l.DigestKeyFile())
+		err = safefs.CheckPrivate(l.DigestKeyFile())
 	}
 	if err == nil && len(secret) != digestKeyBytes {
 		err = fmt.Errorf("%w: it has %d bytes, %d are expected", ErrDamaged, len(secret), digestKeyBytes)
@@ -62,7 +61,7 @@ func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
 		err = fmt.Errorf("%w; remove it: podctl makes another one, and no container restarts", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the key of digests %s: %w", l.DigestKeyFile(), cause(err))
+		return nil, fmt.Errorf("reading the key of digests %s: %w", l.DigestKeyFile(), safefs.Cause(err))
 	}
 	return podspec.NewDigestKey(secret), nil
 }

@@ -173,7 +173,7 @@ func (p Pod) WriteJournal(j *Journal) error {
 		err = p.sync()
 	}
 	if err != nil {
-		return fmt.Errorf("writing the journal %s: %w%s", p.JournalFile(), cause(err), kept)
+		return fmt.Errorf("writing the journal %s: %w%s", p.JournalFile(), safefs.Cause(err), kept)
 	}
 	return nil
 }
@@ -186,15 +186,6 @@ func (p Pod) sync() error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// cause is an error without the name of a file that nobody knows: one that is written
-// in the place of another, and takes its name when it is complete.
-func cause(err error) error {
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 // removeUnfinished removes what a process left that was killed while it wrote

@@ -100,7 +100,7 @@ func openDir(path string) (*safefs.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return safefs.Open(path)
+	return safefs.OpenDir(path)
 }
 
 // inDirOf does something with the name of a file in its directory.

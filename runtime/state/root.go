@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -45,19 +44,36 @@ func (l Layout) check() error {
 	if err != nil {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
-	if err := errors.Join(l.checkParents(), l.checkOwner(link)); err != nil {
+	if err := errors.Join(l.checkParents(), l.trusted().checkOwner(link)); err != nil {
 		return err
 	}
-	return errors.Join(l.checkMode(target), l.checkOwner(target))
+	if !target.IsDir() {
+		return fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
+	}
+	return l.trusted().check(target)
 }
 
 // checkParents refuses a state directory that another user could exchange for one of his
 // own, also between one look and the next.
 func (l Layout) checkParents() error {
-	if err := ownfile.CheckParents(l.Root); err != nil {
+	if err := safefs.CheckParents(l.Root); err != nil {
 		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
 	}
 	return nil
+}
+
+// trusted is a directory on which nobody else may decide.
+type trusted struct {
+	path string
+	// unsafe is the error for one that cannot be trusted, option how to choose another one and
+	// mode the one that it should have.
+	unsafe error
+	option string
+	mode   fs.FileMode
+}
+
+func (l Layout) trusted() trusted {
+	return trusted{path: l.Root, unsafe: ErrUnsafe, option: "with --state-dir", mode: 0o700}
 }
 
 // checkLogs refuses a log directory that another user owns or can write to: the
@@ -67,32 +83,23 @@ func checkLogs(dir *safefs.Dir) error {
 	if err != nil {
 		return err
 	}
-	uid, ok := safefs.Owner(info)
-	switch {
-	case ok && uid != 0 && int(uid) != os.Geteuid():
-		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another --log-root", ErrUnsafeLogs, dir.Path(), uid)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 755 %s", ErrUnsafeLogs, dir.Path(), dir.Path())
+	return trusted{path: dir.Path(), unsafe: ErrUnsafeLogs, option: "--log-root", mode: logDirMode}.check(info)
+}
+
+func (t trusted) check(info fs.FileInfo) error {
+	if err := t.checkOwner(info); err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
 	}
 	return nil
 }
 
-// checkOwner accepts what the user or root owns: who can act as root needs no
-// trap.
-func (l Layout) checkOwner(info fs.FileInfo) error {
-	uid, ok := safefs.Owner(info)
-	if !ok || uid == 0 || int(uid) == os.Geteuid() {
-		return nil
-	}
-	return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another with --state-dir", ErrUnsafe, l.Root, uid)
-}
-
-func (l Layout) checkMode(info fs.FileInfo) error {
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 700 %s", ErrUnsafe, l.Root, l.Root)
+// checkOwner accepts what the user or root owns: who can act as root needs no trap.
+func (t trusted) checkOwner(info fs.FileInfo) error {
+	if uid, foreign := safefs.Foreign(info); foreign {
+		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // IDRange is a range of user and group ids of the node that belong to one pod.
@@ -60,7 +62,7 @@ func (p Pod) IDs() (IDRange, bool, error) {
 		err = fmt.Errorf("%w; delete the pod and apply it anew, or `podctl prune` if it is gone", err)
 	}
 	if err != nil {
-		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", p.userNamespaceFile(), cause(err))
+		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", p.userNamespaceFile(), safefs.Cause(err))
 	}
 	return r, true, nil
 }
@@ -114,7 +116,7 @@ func (p Pod) writeIDs(r IDRange) error {
 			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(usernsMode))
 	}
 	if err != nil {
-		return fmt.Errorf("writing the pod's id range %s: %w", p.userNamespaceFile(), cause(err))
+		return fmt.Errorf("writing the pod's id range %s: %w", p.userNamespaceFile(), safefs.Cause(err))
 	}
 	return nil
 }

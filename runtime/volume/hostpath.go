@@ -93,7 +93,7 @@ func createDirs(path string) error {
 // createFile makes an empty file with mode 0644; directories above it are not
 // created.
 func createFile(path string) error {
-	dir, err := safefs.Open(filepath.Dir(path))
+	dir, err := safefs.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

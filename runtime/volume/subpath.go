@@ -99,7 +99,7 @@ func openSubPath(volume, sub string) (*os.File, error) {
 	if len(missing) > 0 {
 		// What exists is mounted as it is, links of others on the way included. Nothing is
 		// made behind those.
-		way, err := safefs.Open(volume)
+		way, err := safefs.OpenDir(volume)
 		if err != nil {
 			return nil, err
 		}

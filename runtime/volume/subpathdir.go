@@ -91,7 +91,7 @@ func (c Context) bind(source *os.File, target string) error {
 	if err = c.makeTarget(target, wanted); err != nil {
 		return err
 	}
-	err = unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source.Fd()), target, "", unix.MS_BIND, "")
+	err = unix.Mount(safefs.ProcPath(source), target, "", unix.MS_BIND, "")
 	if err != nil {
 		return errors.Join(fmt.Errorf("binding it to %s: %w", target, err), c.removeTarget(target))
 	}
