@@ -12,8 +12,8 @@ import (
 
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 

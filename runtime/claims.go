@@ -46,7 +46,7 @@ func (e *Engine) claimUsers(ctx context.Context, except model.PodRef) ([]claimUs
 // userOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
 // one may lie in another claim.
 func (e *Engine) userOf(users []claimUser, claim state.Claim) (model.PodRef, bool) {
-	i := slices.IndexFunc(users, func(u claimUser) bool { return e.layout.Overlap(u.claim, claim) })
+	i := slices.IndexFunc(users, func(u claimUser) bool { return e.layout.Claims().Overlap(u.claim, claim) })
 	if i < 0 {
 		return model.PodRef{}, false
 	}
@@ -57,7 +57,7 @@ func (e *Engine) userOf(users []claimUser, claim state.Claim) (model.PodRef, boo
 func (e *Engine) refusedClaims(users []claimUser) error {
 	var errs []error
 	for _, u := range users {
-		if _, err := e.layout.ClaimDir(u.claim); err != nil {
+		if _, err := e.layout.Claims().Dir(u.claim); err != nil {
 			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", u.pod, err))
 		}
 	}
@@ -94,7 +94,7 @@ func (x *execution) removeClaims(ctx context.Context) (refused, err error) {
 		switch {
 		case err != nil:
 			// It has a directory, or it would not be asked about.
-			dir, _ := x.e.layout.ClaimDir(claim)
+			dir, _ := x.e.layout.Claims().Dir(claim)
 			x.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, dir))
 		case used:
 			x.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", name, user))
@@ -106,7 +106,7 @@ func (x *execution) removeClaims(ctx context.Context) (refused, err error) {
 // UnusedClaims lists the claims that no pod of podctl's has. Claims of pods whose names are
 // refused are named by the error, and the list is complete all the same.
 func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
-	claims, err := e.layout.Claims()
+	claims, err := e.layout.Claims().List()
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +119,13 @@ func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 		if _, used := e.userOf(users, claim); used {
 			continue
 		}
-		dir, err := e.layout.ClaimDir(claim)
+		dir, err := e.layout.Claims().Dir(claim)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, Garbage{
 			Kind: GarbageClaim, Pod: model.PodRef{Namespace: claim.Namespace}, Claim: claim.Name, Path: dir,
-			Reason: "no pod uses it", Size: e.layout.ClaimSize(claim),
+			Reason: "no pod uses it", Size: e.layout.Claims().Size(claim),
 		})
 	}
 	return found, e.refusedClaims(users)
@@ -134,7 +134,7 @@ func (e *Engine) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 // removeClaim removes a claim, if no pod has come to use it.
 func (e *Engine) removeClaim(ctx context.Context, g *Garbage) error {
 	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
-	return e.layout.RemoveClaim(claim, func() error {
+	return e.layout.Claims().Remove(claim, func() error {
 		users, err := e.claimUsers(ctx, model.PodRef{})
 		if _, used := e.userOf(users, claim); used {
 			return ErrNeeded

@@ -155,12 +155,12 @@ func (e *Engine) input(ctx context.Context, ref model.PodRef, desired *podspec.D
 // KeepDigests makes the machine's key of digests, if it has none: digests made from then
 // on can be compared with later ones. It is called before any are made.
 func (e *Engine) KeepDigests() error {
-	if err := e.layout.MakeDigestKey(); err != nil {
+	if err := e.layout.DigestKey().Make(); err != nil {
 		return err
 	}
 	e.keyLock.Lock()
 	defer e.keyLock.Unlock()
-	key, err := e.layout.DigestKey()
+	key, err := e.layout.DigestKey().Read()
 	if err == nil && (e.key == nil || e.key.ID() != key.ID()) {
 		e.key = key
 	}
@@ -172,7 +172,7 @@ func (e *Engine) digestKey() (key *podspec.DigestKey, err error) {
 	e.keyLock.Lock()
 	defer e.keyLock.Unlock()
 	if e.key == nil {
-		e.key, err = e.layout.DigestKey()
+		e.key, err = e.layout.DigestKey().Read()
 	}
 	return e.key, err
 }

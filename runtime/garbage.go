@@ -112,7 +112,7 @@ func lostOwner(c *runtimeapi.Container, selector map[string]string) types.UID {
 
 func (e *Engine) lookOnDisk(l *litter) (err error) {
 	pod := e.layout.Pod(l.uid)
-	if l.journal, err = pod.HasJournal(); err != nil {
+	if l.journal, err = pod.Journal().Exists(); err != nil {
 		return err
 	}
 	l.dir, err = pod.HasDir()
@@ -120,7 +120,7 @@ func (e *Engine) lookOnDisk(l *litter) (err error) {
 }
 
 func (e *Engine) oldLogs() ([]Garbage, error) {
-	logs, err := e.layout.ListDeletedLogs()
+	logs, err := e.layout.DeletedLogs().List()
 	var found []Garbage
 	for _, d := range logs {
 		found = append(found, Garbage{
@@ -137,11 +137,11 @@ func (e *Engine) oldEvents() ([]Garbage, error) {
 	var found []Garbage
 	for _, h := range histories {
 		pod := e.layout.Pod(h.Pod.UID)
-		if known, lookErr := pod.HasJournal(); lookErr != nil || known {
+		if known, lookErr := pod.Journal().Exists(); lookErr != nil || known {
 			continue
 		}
 		found = append(found, Garbage{
-			Kind: GarbageEvents, Pod: h.Pod, Path: pod.HistoryFile(), Reason: "the pod was deleted", Size: state.Size(pod.HistoryFile()),
+			Kind: GarbageEvents, Pod: h.Pod, Path: pod.History().Path(), Reason: "the pod was deleted", Size: state.Size(pod.History().Path()),
 		})
 	}
 	return found, err
@@ -170,7 +170,7 @@ func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int6
 		if e.sharesLog(l, g) {
 			return written(g.ID)
 		}
-		return written(g.ID) + pod.LogsSize(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt)
+		return written(g.ID) + pod.Logs(g.Pod.Namespace, g.Pod.Name).Size(g.Name, g.Attempt)
 	case GarbageSandbox:
 		sum := int64(0)
 		for _, c := range l.containers {
@@ -179,7 +179,7 @@ func (e *Engine) size(l *litter, g *Garbage, written func(id string) int64) int6
 			}
 		}
 		if !l.journal {
-			if logs, err := pod.LogDir(g.Pod.Namespace, g.Pod.Name); err == nil {
+			if logs, err := pod.Logs(g.Pod.Namespace, g.Pod.Name).Dir(); err == nil {
 				sum += state.Size(logs)
 			}
 		}
@@ -220,7 +220,7 @@ func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	if g.Kind == GarbageLogs {
-		return e.layout.RemoveDeletedLog(state.DeletedLog{Path: g.Path})
+		return e.layout.DeletedLogs().Remove(state.DeletedLog{Path: g.Path})
 	}
 	if g.Kind == GarbageEvents {
 		return removeEvents(pod)
@@ -240,10 +240,10 @@ func (e *Engine) RemoveGarbage(ctx context.Context, g Garbage) (err error) {
 
 // removeEvents removes the events of a pod, unless it has been applied again.
 func removeEvents(pod state.Pod) error {
-	if known, err := pod.HasJournal(); err != nil || known {
+	if known, err := pod.Journal().Exists(); err != nil || known {
 		return errors.Join(err, ErrNeeded)
 	}
-	return pod.RemoveHistory()
+	return pod.History().Remove()
 }
 
 // litterOf is what there is of one pod now.
@@ -270,14 +270,14 @@ func (e *Engine) removeGarbage(ctx context.Context, l *litter, g *Garbage) error
 		if err := e.removeRecord(ctx, g.ID); err != nil || e.sharesLog(l, g) {
 			return err
 		}
-		return pod.RemoveLogs(g.Pod.Namespace, g.Pod.Name, g.Name, g.ID, g.Attempt)
+		return pod.Logs(g.Pod.Namespace, g.Pod.Name).Remove(g.Name, g.ID, g.Attempt)
 	case GarbageSandbox:
 		return e.removeLostSandbox(ctx, l, g)
 	case GarbageFiles:
 		if err := errors.Join(volume.RemoveAll(pod), e.removeCgroups(ctx, g.Pod.UID)); err != nil {
 			return err
 		}
-		return pod.RemoveJournal()
+		return pod.Journal().Remove()
 	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
 	}
 	return nil
@@ -301,7 +301,7 @@ func (e *Engine) removeLostSandbox(ctx context.Context, l *litter, g *Garbage) e
 	if err != nil || l.journal || len(l.sandboxes) > 1 {
 		return err
 	}
-	return errors.Join(e.removeCgroups(ctx, g.Pod.UID), e.layout.Pod(g.Pod.UID).RemoveAllLogs(g.Pod.Namespace, g.Pod.Name))
+	return errors.Join(e.removeCgroups(ctx, g.Pod.UID), e.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll())
 }
 
 // removeCgroups removes the cgroup of a pod whose class nobody remembers.

@@ -174,7 +174,7 @@ func (c *chronicle) write(pod state.Pod, ref model.PodRef, redactor *redaction.R
 	if len(c.events)+len(c.spans) == 0 {
 		return nil
 	}
-	h, err := pod.ReadHistory()
+	h, err := pod.History().Read()
 	if err != nil {
 		return err
 	}
@@ -188,5 +188,5 @@ func (c *chronicle) write(pod state.Pod, ref model.PodRef, redactor *redaction.R
 	}
 	h.Add(c.events...)
 	h.Mark(c.spans...)
-	return pod.WriteHistory(h)
+	return pod.History().Write(h)
 }

@@ -25,7 +25,7 @@ import (
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (e *Engine) observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
-	j, err := e.layout.Pod(ref.UID).ReadJournal()
+	j, err := e.layout.Pod(ref.UID).Journal().Read()
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
@@ -233,12 +233,12 @@ func (e *Engine) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 	for _, vol := range podspec.UsedVolumes(desired.Pod) {
 		s.Volumes[vol.Name] = e.observeVolume(desired, vol.Name)
 	}
-	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node())) && !pod.CgroupMarked()
+	exists := e.cgroups.Exists(criconfig.CgroupParent(desired.Pod, e.node())) && !pod.CgroupMark().IsSet()
 	s.Cgroup = &exists
 	s.Ports = e.takenPorts(desired.Pod, s)
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {
-		if n, ok := pod.LastLogAttempt(desired.Pod.Namespace, desired.Pod.Name, ref.Name); ok {
+		if n, ok := pod.Logs(desired.Pod.Namespace, desired.Pod.Name).Last(ref.Name); ok {
 			s.LogAttempts[ref.Name] = n
 		}
 	}

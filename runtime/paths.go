@@ -17,7 +17,7 @@ func (e *Engine) sandboxPaths(d *podspec.Desired) (criconfig.Paths, error) {
 	if err != nil {
 		return criconfig.Paths{}, err
 	}
-	logs, err := e.layout.Pod(d.Pod.UID).LogDir(d.Pod.Namespace, d.Pod.Name)
+	logs, err := e.layout.Pod(d.Pod.UID).Logs(d.Pod.Namespace, d.Pod.Name).Dir()
 	return criconfig.Paths{LogDir: logs, UserNS: users}, err
 }
 
@@ -27,7 +27,7 @@ func (e *Engine) userNamespace(pod *v1.Pod) (*criconfig.IDMapping, error) {
 	if !criconfig.OwnUsers(pod) {
 		return nil, nil
 	}
-	ids, given, err := e.layout.Pod(pod.UID).IDs()
+	ids, given, err := e.layout.Pod(pod.UID).IDs().Read()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (x *execution) containerPaths(in *criconfig.ContainerInput, mode mountMode)
 	if err = x.removeUnusedLastWords(in.Container.Name); err != nil {
 		return p, err
 	}
-	log, err := pod.NewTerminationLog(in.Container.Name)
+	log, err := pod.TerminationLogs(in.Container.Name).New()
 	if err != nil {
 		return p, err
 	}

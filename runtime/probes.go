@@ -280,7 +280,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref model.PodRef, s *snapshot
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	j, err := pod.ReadJournal()
+	j, err := pod.Journal().Read()
 	if err != nil || j.Generation != s.Journal.Generation || j.Deletion != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (e *Engine) recordProbes(ctx context.Context, ref model.PodRef, s *snapshot
 	var told chronicle
 	told.probes(s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return errors.Join(pod.WriteJournal(j), told.write(pod, ref, j.Redactor(nil)))
+	return errors.Join(pod.Journal().Write(j), told.write(pod, ref, j.Redactor(nil)))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers that are

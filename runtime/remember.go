@@ -79,7 +79,7 @@ func (x *execution) noteOwed() {
 }
 
 func (x *execution) write() error {
-	if err := x.e.layout.Pod(x.plan.Pod.UID).WriteJournal(x.journal); err != nil {
+	if err := x.e.layout.Pod(x.plan.Pod.UID).Journal().Write(x.journal); err != nil {
 		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
 	}
 	return nil
@@ -168,7 +168,7 @@ func (x *execution) forget() error {
 	if len(x.failed) > 0 || len(x.left) > 0 || x.aborted {
 		return nil
 	}
-	return x.e.layout.Pod(x.plan.Pod.UID).RemoveJournal()
+	return x.e.layout.Pod(x.plan.Pod.UID).Journal().Remove()
 }
 
 // noteTry keeps the restart delay that one more start brings, whatever comes of it

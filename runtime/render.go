@@ -43,7 +43,7 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 		r.users = idMapping(state.AnyIDs())
 	}
 	out := &Messages{Pod: model.RefOf(d.Pod)}
-	logs, err := r.pod.LogDir(d.Pod.Namespace, d.Pod.Name)
+	logs, err := r.pod.Logs(d.Pod.Namespace, d.Pod.Name).Dir()
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
 	}
@@ -116,7 +116,7 @@ func (r *renderer) container(ref podspec.ContainerRef) (json.RawMessage, error) 
 // paths fills in where things of a container will lie.
 func (r *renderer) paths(ref podspec.ContainerRef, paths *criconfig.Paths) error {
 	if ref.TerminationMessagePath != "" {
-		dir, err := r.pod.ContainerDir(ref.Name)
+		dir, err := r.pod.TerminationLogs(ref.Name).Dir()
 		if err != nil {
 			return err
 		}

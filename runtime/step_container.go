@@ -57,13 +57,13 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 		return "", created.err
 	}
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	if err := pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt); err != nil {
+	if err := pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt); err != nil {
 		return "", because("RunContainerError", err)
 	}
 	if _, err := x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
 		return "", because("RunContainerError", err)
 	}
-	if err := pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, created.id, s.Attempt); err != nil {
+	if err := pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Link(ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
 		x.warn(err.Error())
 	}
@@ -83,10 +83,10 @@ func (x *execution) create(ctx context.Context, ref podspec.ContainerRef, s *pla
 		return "", err
 	}
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
-	err = pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name)
+	err = pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(ref.Name)
 	if err == nil {
 		// Some runtimes open the log when they create a container.
-		err = pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt)
+		err = pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt)
 	}
 	if err != nil {
 		return "", because("CreateContainerError", err)

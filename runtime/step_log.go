@@ -40,11 +40,11 @@ type runLog struct {
 // oldest of those that were moved aside before.
 func (e *Engine) rotate(ctx context.Context, log *runLog) error {
 	pod := e.layout.Pod(log.pod.UID)
-	path, err := pod.LogFile(log.pod.Namespace, log.pod.Name, log.container, log.attempt)
+	path, err := pod.Logs(log.pod.Namespace, log.pod.Name).File(log.container, log.attempt)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
-	dir, err := pod.OpenLogDir(log.pod.Namespace, log.pod.Name, log.container)
+	dir, err := pod.Logs(log.pod.Namespace, log.pod.Name).Open(log.container)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
@@ -91,7 +91,7 @@ func (e *Engine) fullLogs(ctx context.Context, l *litter) ([]Garbage, error) {
 		var err error
 		// Most logs are small: the runtime is asked for few. A name that is no part of a path has
 		// no log of podctl's.
-		if g.Path, err = e.layout.Pod(g.Pod.UID).LogFile(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt); err != nil {
+		if g.Path, err = e.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
 		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !logfile.Full(g.Path) {
@@ -117,7 +117,7 @@ func (e *Engine) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 
 // rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
 func (e *Engine) rotateFull(ctx context.Context, g *Garbage) error {
-	known, err := e.layout.Pod(g.Pod.UID).HasJournal()
+	known, err := e.layout.Pod(g.Pod.UID).Journal().Exists()
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (x *execution) applyCgroup() error {
 	name := criconfig.CgroupParent(x.desired.Pod, node)
 	if !x.e.cgroups.Exists(name) {
 		// A kill before it has all its limits would leave one that looks complete.
-		if err := pod.MarkCgroup(); err != nil {
+		if err := pod.CgroupMark().Set(); err != nil {
 			return because("FailedCreatePodContainer", err)
 		}
 	}
@@ -39,7 +39,7 @@ func (x *execution) applyCgroup() error {
 		err = nil
 	}
 	if err == nil {
-		err = pod.UnmarkCgroup()
+		err = pod.CgroupMark().Clear()
 	}
 	return because("FailedCreatePodContainer", err)
 }
@@ -85,10 +85,10 @@ func (x *execution) refuse(s *plan.Step, err error) {
 
 func (x *execution) archiveLogs() error {
 	pod, ref := x.e.layout.Pod(x.plan.Pod.UID), x.plan.Pod
-	err := pod.SetAsideLogs(ref.Namespace, ref.Name, x.e.now())
+	err := pod.Logs(ref.Namespace, ref.Name).Archive(x.e.now())
 	if errors.Is(err, unix.ENOSPC) {
 		x.warn(fmt.Sprintf("%v; they are removed", err))
-		return pod.RemoveAllLogs(ref.Namespace, ref.Name)
+		return pod.Logs(ref.Namespace, ref.Name).RemoveAll()
 	}
 	return err
 }

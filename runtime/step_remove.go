@@ -81,7 +81,7 @@ func (e *Engine) stillListed(ctx context.Context, id string, notFound error) err
 func (x *execution) removeLogs(s *plan.Step) error {
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
 	remove := func() error {
-		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
+		return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Remove(s.Container, s.ContainerID, s.Attempt)
 	}
 	switch {
 	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
@@ -111,7 +111,7 @@ func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
 	if len(kept) == 0 {
 		return nil
 	}
-	return pod.RemoveOlderLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, container, slices.Min(kept))
+	return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).RemoveOlder(container, slices.Min(kept))
 }
 
 // keptAttempts are the attempts of a container's records that no newer one has made
@@ -141,7 +141,7 @@ func (x *execution) removeLastWords(s *plan.Step) error {
 			mountedBy(goes, c.Status)
 		}
 	}
-	return pod.RemoveTerminationLogs(s.Container, func(path string) bool { return goes[path] })
+	return pod.TerminationLogs(s.Container).Remove(func(path string) bool { return goes[path] })
 }
 
 // removeUnusedLastWords removes the files for termination messages of a container that no
@@ -152,7 +152,7 @@ func (x *execution) removeUnusedLastWords(container string) error {
 	for _, c := range x.snapshot.Containers {
 		mountedBy(used, c.Status)
 	}
-	return pod.RemoveTerminationLogs(container, func(path string) bool { return !used[path] })
+	return pod.TerminationLogs(container).Remove(func(path string) bool { return !used[path] })
 }
 
 // mountedBy notes what is mounted into a container.

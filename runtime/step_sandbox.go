@@ -18,7 +18,7 @@ import (
 // whatever the user presses: half a sandbox helps nobody.
 func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
-		if _, err := x.e.layout.Pod(x.plan.Pod.UID).GiveIDs(ctx); err != nil {
+		if _, err := x.e.layout.Pod(x.plan.Pod.UID).IDs().Allocate(ctx); err != nil {
 			return "", because("CreatePodSandboxError", err)
 		}
 	}
@@ -27,7 +27,7 @@ func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error
 	if err != nil {
 		return "", because("CreatePodSandboxError", err)
 	}
-	if err = x.e.layout.Pod(x.plan.Pod.UID).MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
+	if err = x.e.layout.Pod(x.plan.Pod.UID).Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(""); err != nil {
 		return "", because("CreatePodSandboxError", err)
 	}
 	reply, err := x.e.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{

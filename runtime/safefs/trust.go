@@ -58,7 +58,11 @@ func (p *place) checkOwner(path string) error {
 	if !isForeign(p.stat.Uid) {
 		return nil
 	}
-	return &UntrustedError{Path: path, Reason: fmt.Sprintf("belongs to user %d, and podctl runs as %d", p.stat.Uid, os.Geteuid())}
+	return foreignError(path, p.stat.Uid)
+}
+
+func foreignError(path string, uid uint32) error {
+	return &UntrustedError{Path: path, Reason: fmt.Sprintf("belongs to user %d, and podctl runs as %d", uid, os.Geteuid())}
 }
 
 // checkMode refuses what others can write to.

@@ -74,17 +74,12 @@ func CheckParents(path string) error {
 	return nil
 }
 
-// CheckPrivate refuses a file that another user owns, or that others can read.
-func CheckPrivate(path string) error {
-	p, err := resolve(path)
-	if err != nil {
-		return err
+// CheckPrivate refuses an open file that another user owns, or that others can read.
+func CheckPrivate(path string, info fs.FileInfo) error {
+	if uid, foreign := Foreign(info); foreign {
+		return foreignError(path, uid)
 	}
-	defer p.close()
-	if err := p.checkOwner(path); err != nil {
-		return err
-	}
-	if p.stat.Mode&0o077 == 0 {
+	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
 	return &UntrustedError{Path: path, Reason: "can be read by others, who can then find out what it protects: run chmod 600 " + path}

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // prepareClaim makes the directory behind a claim, if it is not there from an
@@ -18,7 +19,7 @@ func (c Context) prepareClaim(vol *v1.Volume) error {
 	if err != nil || ready {
 		return err
 	}
-	dir, err := c.Pod.MakeClaim(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName, volumeMode)
+	dir, err := c.Pod.Claims().Make(c.claim(vol), volumeMode)
 	if err != nil {
 		return err
 	}
@@ -26,9 +27,14 @@ func (c Context) prepareClaim(vol *v1.Volume) error {
 	return c.giveToPod(dir)
 }
 
-// claimReady tells that the directory is there and belongs to the pod's group.
+// claim is the claim behind a volume.
+func (c Context) claim(vol *v1.Volume) state.Claim {
+	return state.Claim{Namespace: c.Desired.Pod.Namespace, Name: vol.PersistentVolumeClaim.ClaimName}
+}
+
+// claimReady reports whether the directory is there and belongs to the pod's group.
 func (c Context) claimReady(vol *v1.Volume) (bool, error) {
-	dir, err := c.Pod.OpenClaim(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
+	dir, err := c.Pod.Claims().Open(c.claim(vol))
 	if err != nil {
 		return false, ignoreMissing(err)
 	}
@@ -63,7 +69,7 @@ func RemoveClaims(c Context, keep func(claim string) bool) (refused, err error) 
 		if keep(name) {
 			continue
 		}
-		if err := c.Pod.RemoveClaim(c.Desired.Pod.Namespace, name); err != nil {
+		if err := c.Pod.Claims().Remove(c.claim(vol), func() error { return nil }); err != nil {
 			errs = append(errs, fmt.Errorf("removing the claim %s: %w", name, err))
 		}
 	}

@@ -271,7 +271,7 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	if err != nil || refused == nil || !strings.Contains(refused.Error(), `"../../../victim"`) {
 		t.Errorf("removing: %v, refused %v", err, refused)
 	}
-	wantGone(t, ok(c.Pod.ClaimDir("default", "data")))
+	wantGone(t, ok(c.Pod.Claims().Dir(state.Claim{Namespace: "default", Name: "data"})))
 	wantText(t, filepath.Join(victim, "file"), "precious")
 	var st unix.Stat_t
 	if err := unix.Stat(victim, &st); err != nil || st.Gid == 4711 {

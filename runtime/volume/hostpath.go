@@ -17,7 +17,7 @@ import (
 
 // hostPathKind is what a type of hostPath asks for.
 type hostPathKind struct {
-	// is tells whether a file that is there is right, and what names it.
+	// is reports whether a file that is there is right, and what names it.
 	is   func(fs.FileMode) bool
 	what string
 	// create makes what is missing; nil when podctl must not.

@@ -33,7 +33,7 @@ func (c Context) Path(vol *v1.Volume) (string, error) {
 	case vol.HostPath != nil:
 		return vol.HostPath.Path, nil
 	case vol.PersistentVolumeClaim != nil:
-		return c.Pod.ClaimDir(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
+		return c.Pod.Claims().Dir(c.claim(vol))
 	}
 	if plugin := pluginOf(vol); plugin != "" {
 		return c.Pod.VolumeDir(plugin, vol.Name)
@@ -41,7 +41,7 @@ func (c Context) Path(vol *v1.Volume) (string, error) {
 	return "", nil
 }
 
-// hasContent tells that podctl writes what the volume holds.
+// hasContent reports whether podctl writes what the volume holds.
 func hasContent(vol *v1.Volume) bool {
 	return vol.EmptyDir == nil && pluginOf(vol) != ""
 }

@@ -27,7 +27,7 @@ func fsTypeOf(m v1.StorageMedium) fsType {
 	return hugetlbfs
 }
 
-// isMounted tells that a file system of that kind is mounted on a directory.
+// isMounted reports whether a file system of that kind is mounted on a directory.
 func isMounted(dir string, kind fsType) (bool, error) {
 	mounted, err := mountinfo.Mounted(dir)
 	if err != nil || !mounted {
@@ -40,7 +40,7 @@ func isMounted(dir string, kind fsType) (bool, error) {
 	return fsType(st.Type) == kind, nil
 }
 
-// isCovered tells that a file system of one of the media is mounted on a directory. One that
+// isCovered reports whether a file system of one of the media is mounted on a directory. One that
 // is bound to itself, for mountPropagation, shows a part of the file system it lies in,
 // which may be in memory as well.
 func isCovered(dir string) (bool, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ready tells that a volume is complete. The marker alone does not say so: a
+// ready reports whether a volume is complete. The marker alone does not say so: a
 // reboot takes what lies in memory and leaves the marker.
 func (c Context) ready(vol *v1.Volume) (bool, error) {
 	marked, err := c.marked(vol)
@@ -35,7 +35,7 @@ func (c Context) ready(vol *v1.Volume) (bool, error) {
 	return isShared(dir)
 }
 
-// onMedium tells that a directory lies on its medium, which an edit may have changed.
+// onMedium reports whether a directory lies on its medium, which an edit may have changed.
 func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 	if m != v1.StorageMediumDefault {
 		return isMounted(dir, fsTypeOf(m))
@@ -44,7 +44,7 @@ func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 	return !covered, err
 }
 
-// marker is the file that tells that a volume is complete.
+// marker is the file that is there once a volume is complete.
 func (c Context) marker(vol *v1.Volume) (string, error) {
 	return c.Pod.VolumeMarker(pluginOf(vol), vol.Name)
 }

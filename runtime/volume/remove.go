@@ -54,7 +54,7 @@ func removalOrder(p state.Pod, entries []fs.DirEntry) []string {
 	var names []string
 	for _, entry := range entries {
 		switch name := entry.Name(); name {
-		case filepath.Base(p.JournalFile()):
+		case filepath.Base(p.Journal().Path()):
 		case first:
 			names = slices.Insert(names, 0, name)
 		default:

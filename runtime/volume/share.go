@@ -12,7 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// propagates tells that a container wants to see, or to make seen, what is
+// propagates reports whether a container wants to see, or to make seen, what is
 // mounted later inside a volume.
 func (c Context) propagates(name string) bool {
 	for _, ref := range podspec.Containers(c.Desired.Pod) {
@@ -64,7 +64,7 @@ func makeShared(dir string) error {
 	return nil
 }
 
-// isShared tells that the mount in which a directory lies is shared.
+// isShared reports whether the mount in which a directory lies is shared.
 func isShared(dir string) (bool, error) {
 	m, err := mountOver(dir)
 	return m != nil && strings.Contains(m.Optional, "shared:"), err

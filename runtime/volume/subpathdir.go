@@ -98,7 +98,7 @@ func (c Context) bind(source *os.File, target string) error {
 	return nil
 }
 
-// releaseTarget tells whether the target shows what is wanted, and if not, makes
+// releaseTarget reports whether the target shows what is wanted, and if not, makes
 // room for it.
 func (c Context) releaseTarget(target string, wanted fs.FileInfo) (bool, error) {
 	have, err := os.Lstat(target)
