@@ -31,7 +31,7 @@ var errForeign = errors.New("it was not written by podctl")
 func (w *writer) dataDir() (name string, sound bool, err error) {
 	info, err := w.dir.Lstat(dataLink)
 	if err != nil {
-		return "", true, ignoreMissing(err)
+		return "", true, safefs.IgnoreMissing(err)
 	}
 	if info.Mode()&fs.ModeSymlink == 0 {
 		return "", false, nil
