@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,11 +24,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Dir is an open directory. Close frees it.
-type Dir struct {
-	// file was opened with O_PATH: to pass a directory takes no right to read it.
-	file *os.File
-}
+// Dir is an open directory, with methods for the names in it and those of the directory itself.
+// Close frees it.
+type Dir struct{ opened }
+
+func newDir(fd int, path string) *Dir { return &Dir{opened{os.NewFile(uintptr(fd), path)}} }
 
 // Follow opens a directory by its path and follows all links, as open(2) does. It is for
 // paths that the owner of the machine has chosen, and for reading.
@@ -38,22 +37,8 @@ func Follow(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{file}, nil
+	return &Dir{opened{file}}, nil
 }
-
-// Close frees the directory.
-func (d *Dir) Close() error { return d.file.Close() }
-
-// Path is the path by which the directory was opened. It may lead elsewhere by now.
-func (d *Dir) Path() string { return d.file.Name() }
-
-// Stat describes the directory itself.
-func (d *Dir) Stat() (fs.FileInfo, error) { return d.file.Stat() }
-
-// Join is the path of a name in the directory, for messages.
-func (d *Dir) Join(name string) string { return filepath.Join(d.Path(), name) }
-
-func (d *Dir) fd() int { return int(d.file.Fd()) }
 
 // do makes a system call about one name in the directory.
 func (d *Dir) do(op, name string, call func(fd int) error) error {
@@ -90,7 +75,7 @@ func (d *Dir) Open(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{file}, nil
+	return &Dir{opened{file}}, nil
 }
 
 // Sub opens a directory some levels below.
@@ -100,7 +85,8 @@ func (d *Dir) Sub(names ...string) (*Dir, error) {
 
 // descend goes down level by level. The directory itself stays open.
 func (d *Dir) descend(names []string, next func(*Dir, string) (*Dir, error)) (*Dir, error) {
-	at, err := d.again()
+	file, err := d.File()
+	at := &Dir{opened{file}}
 	for i := 0; err == nil && i < len(names); i++ {
 		var below *Dir
 		below, err = next(at, names[i])
@@ -111,15 +97,6 @@ func (d *Dir) descend(names []string, next func(*Dir, string) (*Dir, error)) (*D
 		return nil, err
 	}
 	return at, nil
-}
-
-// again is the same directory, opened once more.
-func (d *Dir) again() (*Dir, error) {
-	fd, err := unix.FcntlInt(d.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "dup", Path: d.Path(), Err: err}
-	}
-	return &Dir{os.NewFile(uintptr(fd), d.Path())}, nil
 }
 
 // Handle opens whatever a name stands for without reading it, a link itself included: it
@@ -193,35 +170,6 @@ func (d *Dir) Touch(name string, perm fs.FileMode) error {
 		return err
 	}
 	return file.Close()
-}
-
-// Reader opens the directory itself for reading the names in it.
-func (d *Dir) Reader() (*os.File, error) {
-	fd, err := openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: d.Path(), Err: err}
-	}
-	return os.NewFile(uintptr(fd), d.Path()), nil
-}
-
-// Entries lists what lies in the directory, by name.
-func (d *Dir) Entries() ([]fs.DirEntry, error) {
-	file, err := d.Reader()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := file.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, errors.Join(err, file.Close())
-}
-
-// Sync makes the names in the directory durable.
-func (d *Dir) Sync() error {
-	file, err := d.Reader()
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
 }
 
 // Readlink is where a symbolic link leads.

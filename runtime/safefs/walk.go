@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -33,7 +32,7 @@ func (p *place) dir() (*Dir, error) {
 		p.close()
 		return nil, &fs.PathError{Op: "open", Path: p.path, Err: unix.ENOTDIR}
 	}
-	return &Dir{os.NewFile(uintptr(p.fd), p.path)}, nil
+	return newDir(p.fd, p.path), nil
 }
 
 // policy says how a path is walked.
@@ -231,7 +230,7 @@ func openWithoutLinks(path string) *Dir {
 	if err != nil {
 		return nil
 	}
-	return &Dir{os.NewFile(uintptr(fd), path)}
+	return newDir(fd, path)
 }
 
 // MakeAll opens a directory as OpenDir does. Those that are missing are made, the last one
