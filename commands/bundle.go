@@ -12,8 +12,8 @@ import (
 
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -54,7 +54,7 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 	}
 	text, err := b.archive()
 	if err == nil {
-		err = ownfile.WriteFile(file, text)
+		err = safefs.WriteFile(file, text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the bundle: %w", err)

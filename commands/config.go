@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // setting is the value of a flag that the command line did not set.
@@ -61,13 +61,13 @@ func variable(flag string) string {
 func (g *globals) readConfig(flags *pflag.FlagSet) (map[string]setting, error) {
 	all := map[string]setting{}
 	files, named := g.configFiles()
-	open := ownfile.Open
+	open := safefs.OpenTrusted
 	if named {
 		open = openNamed
 	}
 	for _, file := range files {
 		text, err := readConfigFile(file, open)
-		if !named && ownfile.IsMissing(err) {
+		if !named && safefs.NotExist(err) {
 			continue
 		}
 		if err != nil {

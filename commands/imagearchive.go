@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 func newImageLoad(g *globals) *cobra.Command {
@@ -104,7 +104,7 @@ func (g *globals) intoFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(g.env.Out)
 	}
-	f, err := ownfile.Create(path)
+	f, err := safefs.Create(path)
 	if err != nil {
 		return err
 	}

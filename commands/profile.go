@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // profiling writes down what the process spends its time on, for those who work on
@@ -56,7 +56,7 @@ func (p *profiling) start(path string, start func(io.Writer) error, stop func() 
 	if path == "" {
 		return nil
 	}
-	f, err := ownfile.Create(path)
+	f, err := safefs.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing a profile: %w", err)
 	}

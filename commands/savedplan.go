@@ -8,8 +8,8 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // savePlans writes plans for `apply --plan`. The file is for its owner alone, as
@@ -19,7 +19,7 @@ func savePlans(path string, plans []*plan.Plan) error {
 	if err := writeDocument(&text, "json", planDocument(plans)); err != nil {
 		return err
 	}
-	if err := ownfile.WriteFile(path, text.Bytes()); err != nil {
+	if err := safefs.WriteFile(path, text.Bytes()); err != nil {
 		return fmt.Errorf("saving the plan: %w", err)
 	}
 	return nil

@@ -229,7 +229,7 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 // keyDigests lets pods be compared with what this machine has recorded. On another one,
 // or for a user who may not read the key, the values of Secrets are not compared.
 func (g *globals) keyDigests(pods []*podspec.Desired) {
-	key, err := g.layout().StoredDigestKey()
+	key, err := g.layout().DigestKey().Stored()
 	if err != nil {
 		return
 	}

@@ -22,7 +22,7 @@ import (
 func TestUnusedClaims(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(strings.NewReplacer("NAME", "web", "CLAIM", "data").Replace(claimant))
-	ref, file := model.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).ClaimDir("default", "data")), "file")
+	ref, file := model.RefOf(d.Pod), filepath.Join(ok(f.layout.Pod(d.Pod.UID).Claims().Dir(state.Claim{Namespace: "default", Name: "data"})), "file")
 	apply := func() {
 		t.Helper()
 		if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
@@ -44,7 +44,7 @@ func TestUnusedClaims(t *testing.T) {
 	if found := unused(); len(found) > 0 {
 		t.Errorf("unused is %v, which a pod has", found)
 	}
-	journal := f.layout.Pod(d.Pod.UID).JournalFile()
+	journal := f.layout.Pod(d.Pod.UID).Journal().Path()
 	if err := os.Rename(journal, journal+".aside"); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestUnusedClaims(t *testing.T) {
 	if len(found) != 1 || found[0].Claim != "data" || found[0].Size == 0 {
 		t.Fatalf("unused is %v, want the claim", found)
 	}
-	if err := f.layout.RemoveClaim(state.Claim{Namespace: "default", Name: "data"}, func() error { return gc.ErrNeeded }); !errors.Is(err, gc.ErrNeeded) {
+	if err := f.layout.Claims().Remove(state.Claim{Namespace: "default", Name: "data"}, func() error { return gc.ErrNeeded }); !errors.Is(err, gc.ErrNeeded) {
 		t.Error(err)
 	}
 	apply()
@@ -98,20 +98,20 @@ func TestClaimNamesOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	unused := state.Claim{Namespace: "default", Name: "unused"}
-	inner := ok(f.layout.ClaimDir(state.Claim{Namespace: "default", Name: "outer"}))
-	if err := errors.Join(os.MkdirAll(ok(f.layout.ClaimDir(unused)), 0o755), os.MkdirAll(filepath.Join(inner, "inner"), 0o755)); err != nil {
+	inner := ok(f.layout.Claims().Dir(state.Claim{Namespace: "default", Name: "outer"}))
+	if err := errors.Join(os.MkdirAll(ok(f.layout.Claims().Dir(unused)), 0o755), os.MkdirAll(filepath.Join(inner, "inner"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	f.shape.before = text
 	before := f.ids()["a"]
 	for _, name := range []string{"../../../victim", "outer/inner"} {
 		rename := func(d *podspec.Desired) { d.Pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = name }
-		journal, err := f.layout.Pod(d.Pod.UID).ReadJournal()
+		journal, err := f.layout.Pod(d.Pod.UID).Journal().Read()
 		if err != nil {
 			t.Fatal(err)
 		}
 		rename(journal.Applied)
-		if err = f.layout.Pod(d.Pod.UID).WriteJournal(journal); err != nil {
+		if err = f.layout.Pod(d.Pod.UID).Journal().Write(journal); err != nil {
 			t.Fatal(err)
 		}
 		rename(d)
@@ -140,7 +140,7 @@ func TestClaimNamesOfBefore(t *testing.T) {
 	if known, err := f.layout.Pod(d.Pod.UID).HasDir(); err != nil || known {
 		t.Errorf("the pod is still there: %v", err)
 	}
-	if _, err := os.Stat(ok(f.layout.ClaimDir(state.Claim{Namespace: "default", Name: "other"}))); err == nil {
+	if _, err := os.Stat(ok(f.layout.Claims().Dir(state.Claim{Namespace: "default", Name: "other"}))); err == nil {
 		t.Error("the other claim of the pod is still there")
 	}
 	if _, err := os.Stat(filepath.Join(inner, "inner")); err != nil {
@@ -159,7 +159,7 @@ func TestClaimNamesOfBefore(t *testing.T) {
 func TestRotationLeadsNowhere(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
 	ref := model.RefOf(f.load(faultShapes()["two containers"].after).Pod)
-	path := ok(f.layout.Pod(ref.UID).LogFile(ref.Namespace, ref.Name, "a", 0))
+	path := ok(f.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", 0))
 	victim := t.TempDir()
 	var want []string
 	for _, name := range []string{"", ".1", ".2", ".3", ".4", ".5", ".6"} {
@@ -191,7 +191,7 @@ func TestAStartWritesNowhereElse(t *testing.T) {
 	l := newLab(t, "i:1")
 	pod := podNamed("web", "")
 	d := l.manifest(pod)
-	log := ok(l.layout.Pod(d.Pod.UID).LogFile("default", "web", "app", 0))
+	log := ok(l.layout.Pod(d.Pod.UID).Logs("default", "web").File("app", 0))
 	outside := filepath.Join(t.TempDir(), "made")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o755), os.Symlink(outside, log)); err != nil {
 		t.Fatal(err)

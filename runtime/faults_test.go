@@ -325,7 +325,7 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	if _, err := f.engine.Pods.Delete(ctx, model.RefOf(d.Pod), executor.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the deletion ended with %v", err)
 	}
-	history, err := f.layout.Pod(d.Pod.UID).ReadHistory()
+	history, err := f.layout.Pod(d.Pod.UID).History().Read()
 	if err != nil {
 		t.Fatal(err)
 	}

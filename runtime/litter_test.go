@@ -20,11 +20,11 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 		"damaged": "garbage", "newer": `{"version":2,"pod":{"name":"x"}}`, "misnamed": `{"version":1,"pod":{"uid":"` + string(web.UID) + `"}}`,
 	}
 	for uid, text := range gone {
-		if err := os.WriteFile(f.layout.Pod(types.UID(uid)).HistoryFile(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(f.layout.Pod(types.UID(uid)).History().Path(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(there.HistoryFile(), []byte("garbage"), 0o600); err != nil {
+	if err := os.WriteFile(there.History().Path(), []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	garbage, err := f.engine.Garbage.List(t.Context())
@@ -32,15 +32,15 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 		t.Errorf("%+v %v", garbage, err)
 	}
 	for _, g := range garbage {
-		if g.Kind != gc.GarbageEvents || gone[string(g.Pod.UID)] == "" || g.Path != f.layout.Pod(g.Pod.UID).HistoryFile() {
+		if g.Kind != gc.GarbageEvents || gone[string(g.Pod.UID)] == "" || g.Path != f.layout.Pod(g.Pod.UID).History().Path() {
 			t.Errorf("%+v", g)
 		}
 		if err = f.engine.Garbage.Remove(t.Context(), g); err != nil {
 			t.Error(err)
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(there.HistoryFile()), "*"))
-	if err != nil || len(left) != 1 || left[0] != there.HistoryFile() {
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(there.History().Path()), "*"))
+	if err != nil || len(left) != 1 || left[0] != there.History().Path() {
 		t.Errorf("what is left: %v %v", left, err)
 	}
 }

@@ -71,7 +71,7 @@ func TestPruneRotatesFullLogs(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: tripPod("web")})
 	ref := model.RefOf(f.load(tripPod("web")).Pod)
 	pod := f.layout.Pod(ref.UID)
-	path := ok(pod.LogFile(ref.Namespace, ref.Name, "a", 0))
+	path := ok(pod.Logs(ref.Namespace, ref.Name).File("a", 0))
 	if err := os.Truncate(path, 10<<20); err != nil {
 		t.Fatal(err)
 	}

@@ -82,11 +82,11 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 				fmt.Fprintf(&told, "%+v %v\n", p, err)
 			}
 			pod := l.layout.Pod(second.Pod.UID)
-			history, err := pod.ReadHistory()
+			history, err := pod.History().Read()
 			if err != nil {
 				t.Fatal(err)
 			}
-			journal, err := pod.ReadJournal()
+			journal, err := pod.Journal().Read()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,12 +25,12 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	if outcome, err := f.engine.Pods.Debug(t.Context(), d, debug, executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome)
 	}
-	journal, err := f.layout.Pod(d.Pod.UID).ReadJournal()
+	journal, err := f.layout.Pod(d.Pod.UID).Journal().Read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	journal.Deletion = &state.Deletion{At: f.clock.Now(), GracePeriodSeconds: 7}
-	if err = f.layout.Pod(d.Pod.UID).WriteJournal(journal); err != nil {
+	if err = f.layout.Pod(d.Pod.UID).Journal().Write(journal); err != nil {
 		t.Fatal(err)
 	}
 	live, err := f.engine.Lister.List(t.Context(), []*podspec.Desired{d})
@@ -52,7 +52,7 @@ func TestTwoRotationsInASecond(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})
 	ref, id := model.RefOf(f.load(text).Pod), f.ids()["a"]
-	path := ok(f.layout.Pod(ref.UID).LogFile(ref.Namespace, ref.Name, "a", 0))
+	path := ok(f.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", 0))
 	for _, line := range []string{"first", "second"} {
 		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
 			t.Fatal(err)

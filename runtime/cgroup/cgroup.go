@@ -14,7 +14,7 @@ import (
 // its limits. Where the machine does not let podctl make cgroups the error is an
 // *UnavailableError: the pod can run without, as far as its containers go. A
 // cgroup that could not get its limits is not left behind, for what exists and is not
-// marked as unfinished (state.Pod.MarkCgroup) is taken to have them.
+// marked as unfinished (state.CgroupMark) is taken to have them.
 func Ensure(name string, r Resources) error {
 	t, err := findTree()
 	if err != nil {

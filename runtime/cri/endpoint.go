@@ -8,7 +8,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Endpoint is where a container runtime listens, and who said so.
@@ -95,7 +95,7 @@ func normalAddress(address string) string {
 // isSocket reports whether a runtime listens, or listened, at a path. One that another user
 // made is refused and not passed over: it may stand where the right one was.
 func isSocket(path string) (bool, error) {
-	found, err := ownfile.IsSocket(path)
+	found, err := safefs.IsSocket(path)
 	if err != nil {
 		return false, fmt.Errorf("looking for the runtime's socket: %w; --runtime-endpoint names the one to talk to", err)
 	}
@@ -111,8 +111,8 @@ func crictlEndpoint(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	f, err := ownfile.Open(path)
-	if ownfile.IsMissing(err) {
+	f, err := safefs.OpenTrusted(path)
+	if safefs.NotExist(err) {
 		return "", nil
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 // redact takes out of events what an older podctl left in them. Where the pod's Secrets are not
 // known, such events are without their messages.
 func redact(layout state.Layout, h *state.History) {
-	j, err := layout.Pod(h.Pod.UID).ReadJournal()
+	j, err := layout.Pod(h.Pod.UID).Journal().Read()
 	switch {
 	case err == nil && j.KnowsSecrets(nil):
 		h.Redact(j.Redactor(nil))
@@ -47,7 +47,7 @@ func redact(layout state.Layout, h *state.History) {
 
 // History is what happened to one pod.
 func History(layout state.Layout, ref model.PodRef) (*state.History, error) {
-	h, err := layout.Pod(ref.UID).ReadHistory()
+	h, err := layout.Pod(ref.UID).History().Read()
 	if err == nil {
 		h.Pod.UID = ref.UID
 		redact(layout, h)

@@ -34,7 +34,7 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	if len(r.events)+len(r.spans) == 0 {
 		return nil
 	}
-	h, err := pod.ReadHistory()
+	h, err := pod.History().Read()
 	if err != nil {
 		return err
 	}
@@ -48,5 +48,5 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	}
 	h.Add(r.events...)
 	h.Mark(r.spans...)
-	return pod.WriteHistory(h)
+	return pod.History().Write(h)
 }

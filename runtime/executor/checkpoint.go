@@ -94,7 +94,7 @@ func (x *checkpointer) noteOwed() {
 }
 
 func (x *checkpointer) write() error {
-	if err := x.pod.WriteJournal(x.journal); err != nil {
+	if err := x.pod.Journal().Write(x.journal); err != nil {
 		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
 	}
 	return nil
@@ -171,7 +171,7 @@ func (x *checkpointer) forget(r *results) error {
 	if !r.complete() {
 		return nil
 	}
-	return x.pod.RemoveJournal()
+	return x.pod.Journal().Remove()
 }
 
 // noteTry keeps the restart delay that one more start brings, whatever comes of it

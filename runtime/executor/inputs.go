@@ -49,7 +49,7 @@ func (x *inputs) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, er
 	if err != nil {
 		return nil, err
 	}
-	logs, err := x.pod.LogDir(x.desired.Pod.Namespace, x.desired.Pod.Name)
+	logs, err := x.pod.Logs(x.desired.Pod.Namespace, x.desired.Pod.Name).Dir()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (x *inputs) Users() (*criconfig.IDMapping, error) {
 	if !criconfig.OwnUsers(x.desired.Pod) {
 		return nil, nil
 	}
-	ids, given, err := x.pod.IDs()
+	ids, given, err := x.pod.IDs().Read()
 	if err != nil {
 		return nil, err
 	}
@@ -174,10 +174,10 @@ func (x *inputs) TerminationLog(container string) (string, error) {
 	for _, c := range x.snapshot.Containers {
 		addMounted(used, c.Status)
 	}
-	if err := x.pod.RemoveTerminationLogs(container, func(path string) bool { return !used[path] }); err != nil {
+	if err := x.pod.TerminationLogs(container).Remove(func(path string) bool { return !used[path] }); err != nil {
 		return "", err
 	}
-	return x.pod.NewTerminationLog(container)
+	return x.pod.TerminationLogs(container).New()
 }
 
 // TerminationLog is empty: the file is made when the container is created.

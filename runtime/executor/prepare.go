@@ -36,7 +36,7 @@ func (x *preparer) applyCgroup() error {
 	name := criconfig.CgroupParent(x.desired.Pod, node)
 	if !x.cgroups.Exists(name) {
 		// A kill before it has all its limits would leave one that looks complete.
-		if err := x.pod.MarkCgroup(); err != nil {
+		if err := x.pod.CgroupMark().Set(); err != nil {
 			return withReason("FailedCreatePodContainer", err)
 		}
 	}
@@ -46,7 +46,7 @@ func (x *preparer) applyCgroup() error {
 		err = nil
 	}
 	if err == nil {
-		err = x.pod.UnmarkCgroup()
+		err = x.pod.CgroupMark().Clear()
 	}
 	return withReason("FailedCreatePodContainer", err)
 }
@@ -90,7 +90,7 @@ func pullReason(err error) error {
 // whatever the user presses: half a sandbox helps nobody.
 func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
-		if _, err := x.pod.GiveIDs(ctx); err != nil {
+		if _, err := x.pod.IDs().Allocate(ctx); err != nil {
 			return "", withReason("CreatePodSandboxError", err)
 		}
 	}
@@ -99,7 +99,7 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 	if err != nil {
 		return "", withReason("CreatePodSandboxError", err)
 	}
-	if err = x.pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
+	if err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(""); err != nil {
 		return "", withReason("CreatePodSandboxError", err)
 	}
 	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{

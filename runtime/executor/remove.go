@@ -50,7 +50,7 @@ func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 func (x *remover) removeLogs(s *plan.Step) error {
 	pod := x.pod
 	remove := func() error {
-		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
+		return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Remove(s.Container, s.ContainerID, s.Attempt)
 	}
 	switch {
 	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
@@ -80,7 +80,7 @@ func (x *remover) removeOlderLogs(pod state.Pod, container string) error {
 	if len(kept) == 0 {
 		return nil
 	}
-	return pod.RemoveOlderLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, container, slices.Min(kept))
+	return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).RemoveOlder(container, slices.Min(kept))
 }
 
 // keptAttempts are the attempts of a container's records that no newer one has made
@@ -110,5 +110,5 @@ func (x *remover) removeLastWords(s *plan.Step) error {
 			addMounted(goes, c.Status)
 		}
 	}
-	return pod.RemoveTerminationLogs(s.Container, func(path string) bool { return goes[path] })
+	return pod.TerminationLogs(s.Container).Remove(func(path string) bool { return goes[path] })
 }

@@ -64,13 +64,13 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 	if created.err != nil {
 		return "", created.err
 	}
-	if err := x.pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt); err != nil {
+	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt); err != nil {
 		return "", withReason("RunContainerError", err)
 	}
 	if _, err := x.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
 		return "", withReason("RunContainerError", err)
 	}
-	if err := x.pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, created.id, s.Attempt); err != nil {
+	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Link(ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
 		x.report.warn(err.Error())
 	}
@@ -89,10 +89,10 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	if err = x.markDebug(config); err != nil {
 		return "", err
 	}
-	err = x.pod.MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name)
+	err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(ref.Name)
 	if err == nil {
 		// Some runtimes open the log when they create a container.
-		err = x.pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt)
+		err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt)
 	}
 	if err != nil {
 		return "", withReason("CreateContainerError", err)

@@ -43,10 +43,10 @@ func (x *remover) removeVolumes(ctx context.Context, s *plan.Step) error {
 
 func (x *remover) archiveLogs() error {
 	ref := x.plan.Pod
-	err := x.pod.SetAsideLogs(ref.Namespace, ref.Name, x.now())
+	err := x.pod.Logs(ref.Namespace, ref.Name).Archive(x.now())
 	if errors.Is(err, unix.ENOSPC) {
 		x.report.warn(fmt.Sprintf("%v; they are removed", err))
-		return x.pod.RemoveAllLogs(ref.Namespace, ref.Name)
+		return x.pod.Logs(ref.Namespace, ref.Name).RemoveAll()
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podctl/podctl/runtime/nofollow"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Options say how a copy is made.
@@ -110,7 +110,7 @@ var errSame = errors.New("source and destination are the same")
 
 // isAt reports whether a file is what lies at a name in a directory.
 func isAt(dir *os.File, name string, info fs.FileInfo) bool {
-	handle, there, err := nofollow.Handle(dir, name)
+	handle, there, err := safefs.Handle(dir, name)
 	if err != nil {
 		return false
 	}
@@ -190,7 +190,7 @@ func (c *copier) children(src, out *os.File, at *place) error {
 // child copies one entry of a directory, without following a link. What is looked at is what
 // is opened, whatever its name stands for a moment later.
 func (c *copier) child(dir, out *os.File, at *place) (err error) {
-	handle, info, err := nofollow.Handle(dir, at.name)
+	handle, info, err := safefs.Handle(dir, at.name)
 	if err != nil {
 		return at.wrap("reading", err)
 	}
@@ -201,7 +201,7 @@ func (c *copier) child(dir, out *os.File, at *place) (err error) {
 		c.skip(at, notCopied)
 		return handle.Close()
 	}
-	src, err := nofollow.Reopen(handle, unix.O_RDONLY, plain(at.name))
+	src, err := safefs.Reopen(handle, unix.O_RDONLY, plain(at.name))
 	if err = errors.Join(err, handle.Close()); err != nil {
 		return at.wrap("opening", err)
 	}
@@ -210,15 +210,14 @@ func (c *copier) child(dir, out *os.File, at *place) (err error) {
 }
 
 func link(handle, out *os.File, name string) error {
-	target := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(handle.Fd()), "", target)
+	target, err := safefs.LinkTarget(handle)
 	if err != nil {
 		return err
 	}
 	if err = unix.Unlinkat(int(out.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	return unix.Symlinkat(string(target[:n]), int(out.Fd()), name)
+	return unix.Symlinkat(target, int(out.Fd()), name)
 }
 
 // openat opens or creates a file in a directory, without following a link. Errors of the file

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podctl/podctl/runtime/nofollow"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Root is a directory that stands for the root of a file system: no path leads out of
@@ -43,7 +43,7 @@ func (r *Root) Open(name string) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: plain(name), Err: err}
 	}
-	return nofollow.Reopen(handle, unix.O_RDONLY, plain(path.Base(name)))
+	return safefs.Reopen(handle, unix.O_RDONLY, plain(path.Base(name)))
 }
 
 func (r *Root) open(name string, flags uint64) (*os.File, error) {

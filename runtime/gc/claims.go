@@ -45,7 +45,7 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]clai
 // UserOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
 // one may lie in another claim.
 func (x *Collector) UserOf(users []claimUser, claim state.Claim) (model.PodRef, bool) {
-	i := slices.IndexFunc(users, func(u claimUser) bool { return x.layout.Overlap(u.claim, claim) })
+	i := slices.IndexFunc(users, func(u claimUser) bool { return x.layout.Claims().Overlap(u.claim, claim) })
 	if i < 0 {
 		return model.PodRef{}, false
 	}
@@ -56,7 +56,7 @@ func (x *Collector) UserOf(users []claimUser, claim state.Claim) (model.PodRef, 
 func (x *Collector) refusedClaims(users []claimUser) error {
 	var errs []error
 	for _, u := range users {
-		if _, err := x.layout.ClaimDir(u.claim); err != nil {
+		if _, err := x.layout.Claims().Dir(u.claim); err != nil {
 			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", u.pod, err))
 		}
 	}
@@ -86,7 +86,7 @@ func (x *Collector) checkJournals(ctx context.Context) error {
 // UnusedClaims lists the claims that no pod of podctl's has. Claims of pods whose names are
 // refused are named by the error, and the list is complete all the same.
 func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
-	claims, err := x.layout.Claims()
+	claims, err := x.layout.Claims().List()
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +99,13 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 		if _, used := x.UserOf(users, claim); used {
 			continue
 		}
-		dir, err := x.layout.ClaimDir(claim)
+		dir, err := x.layout.Claims().Dir(claim)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, Garbage{
 			Kind: GarbageClaim, Pod: model.PodRef{Namespace: claim.Namespace}, Claim: claim.Name, Path: dir,
-			Reason: "no pod uses it", Size: x.layout.ClaimSize(claim),
+			Reason: "no pod uses it", Size: x.layout.Claims().Size(claim),
 		})
 	}
 	return found, x.refusedClaims(users)
@@ -114,7 +114,7 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 // removeClaim removes a claim, if no pod has come to use it.
 func (x *Collector) removeClaim(ctx context.Context, g *Garbage) error {
 	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
-	return x.layout.RemoveClaim(claim, func() error {
+	return x.layout.Claims().Remove(claim, func() error {
 		users, err := x.ClaimUsers(ctx, model.PodRef{})
 		if _, used := x.UserOf(users, claim); used {
 			return ErrNeeded
@@ -124,4 +124,4 @@ func (x *Collector) removeClaim(ctx context.Context, g *Garbage) error {
 }
 
 // ClaimDir is where the data of a claim lies.
-func (x *Collector) ClaimDir(claim state.Claim) (string, error) { return x.layout.ClaimDir(claim) }
+func (x *Collector) ClaimDir(claim state.Claim) (string, error) { return x.layout.Claims().Dir(claim) }

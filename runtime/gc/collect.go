@@ -131,7 +131,7 @@ func lostOwner(c *runtimeapi.Container, selector map[string]string) types.UID {
 
 func (x *Collector) lookOnDisk(l *leftovers) (err error) {
 	pod := x.layout.Pod(l.uid)
-	if l.journal, err = pod.HasJournal(); err != nil {
+	if l.journal, err = pod.Journal().Exists(); err != nil {
 		return err
 	}
 	l.dir, err = pod.HasDir()
@@ -139,7 +139,7 @@ func (x *Collector) lookOnDisk(l *leftovers) (err error) {
 }
 
 func (x *Collector) oldLogs() ([]Garbage, error) {
-	logs, err := x.layout.ListDeletedLogs()
+	logs, err := x.layout.DeletedLogs().List()
 	var found []Garbage
 	for _, d := range logs {
 		found = append(found, Garbage{
@@ -156,11 +156,11 @@ func (x *Collector) oldEvents() ([]Garbage, error) {
 	var found []Garbage
 	for _, h := range histories {
 		pod := x.layout.Pod(h.Pod.UID)
-		if known, lookErr := pod.HasJournal(); lookErr != nil || known {
+		if known, lookErr := pod.Journal().Exists(); lookErr != nil || known {
 			continue
 		}
 		found = append(found, Garbage{
-			Kind: GarbageEvents, Pod: h.Pod, Path: pod.HistoryFile(), Reason: "the pod was deleted", Size: state.Size(pod.HistoryFile()),
+			Kind: GarbageEvents, Pod: h.Pod, Path: pod.History().Path(), Reason: "the pod was deleted", Size: state.Size(pod.History().Path()),
 		})
 	}
 	return found, err
@@ -189,7 +189,7 @@ func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64
 		if x.sharesLog(l, g) {
 			return written(g.ID)
 		}
-		return written(g.ID) + pod.LogsSize(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt)
+		return written(g.ID) + pod.Logs(g.Pod.Namespace, g.Pod.Name).Size(g.Name, g.Attempt)
 	case GarbageSandbox:
 		sum := int64(0)
 		for _, c := range l.containers {
@@ -198,7 +198,7 @@ func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64
 			}
 		}
 		if !l.journal {
-			if logs, err := pod.LogDir(g.Pod.Namespace, g.Pod.Name); err == nil {
+			if logs, err := pod.Logs(g.Pod.Namespace, g.Pod.Name).Dir(); err == nil {
 				sum += state.Size(logs)
 			}
 		}
@@ -239,7 +239,7 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	if g.Kind == GarbageLogs {
-		return x.layout.RemoveDeletedLog(state.DeletedLog{Path: g.Path})
+		return x.layout.DeletedLogs().Remove(state.DeletedLog{Path: g.Path})
 	}
 	if g.Kind == GarbageEvents {
 		return removeEvents(pod)
@@ -259,10 +259,10 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
 
 // removeEvents removes the events of a pod, unless it has been applied again.
 func removeEvents(pod state.Pod) error {
-	if known, err := pod.HasJournal(); err != nil || known {
+	if known, err := pod.Journal().Exists(); err != nil || known {
 		return errors.Join(err, ErrNeeded)
 	}
-	return pod.RemoveHistory()
+	return pod.History().Remove()
 }
 
 // leftoversOf is what there is of one pod now.
@@ -289,14 +289,14 @@ func (x *Collector) removeGarbage(ctx context.Context, l *leftovers, g *Garbage)
 		if err := x.client.RemoveRecord(ctx, g.ID); err != nil || x.sharesLog(l, g) {
 			return err
 		}
-		return pod.RemoveLogs(g.Pod.Namespace, g.Pod.Name, g.Name, g.ID, g.Attempt)
+		return pod.Logs(g.Pod.Namespace, g.Pod.Name).Remove(g.Name, g.ID, g.Attempt)
 	case GarbageSandbox:
 		return x.removeLostSandbox(ctx, l, g)
 	case GarbageFiles:
 		if err := errors.Join(volume.RemoveAll(pod), x.removeCgroups(ctx, g.Pod.UID)); err != nil {
 			return err
 		}
-		return pod.RemoveJournal()
+		return pod.Journal().Remove()
 	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
 	}
 	return nil
@@ -320,7 +320,7 @@ func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garb
 	if err != nil || l.journal || len(l.sandboxes) > 1 {
 		return err
 	}
-	return errors.Join(x.removeCgroups(ctx, g.Pod.UID), x.layout.Pod(g.Pod.UID).RemoveAllLogs(g.Pod.Namespace, g.Pod.Name))
+	return errors.Join(x.removeCgroups(ctx, g.Pod.UID), x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll())
 }
 
 // removeCgroups removes the cgroup of a pod whose class nobody remembers.

@@ -30,11 +30,11 @@ type RunLog struct {
 // oldest of those that were moved aside before.
 func (x *Collector) Rotate(ctx context.Context, log *RunLog) error {
 	pod := x.layout.Pod(log.Pod.UID)
-	path, err := pod.LogFile(log.Pod.Namespace, log.Pod.Name, log.Container, log.Attempt)
+	path, err := pod.Logs(log.Pod.Namespace, log.Pod.Name).File(log.Container, log.Attempt)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
-	dir, err := pod.OpenLogDir(log.Pod.Namespace, log.Pod.Name, log.Container)
+	dir, err := pod.Logs(log.Pod.Namespace, log.Pod.Name).Open(log.Container)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
@@ -81,7 +81,7 @@ func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, erro
 		var err error
 		// Most logs are small: the runtime is asked for few. A name that is no part of a path has
 		// no log of podctl's.
-		if g.Path, err = x.layout.Pod(g.Pod.UID).LogFile(g.Pod.Namespace, g.Pod.Name, g.Name, g.Attempt); err != nil {
+		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
 		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !logfile.Full(g.Path) {
@@ -107,7 +107,7 @@ func (x *Collector) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 
 // rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
 func (x *Collector) rotateFull(ctx context.Context, g *Garbage) error {
-	known, err := x.layout.Pod(g.Pod.UID).HasJournal()
+	known, err := x.layout.Pod(g.Pod.UID).Journal().Exists()
 	if err != nil {
 		return err
 	}

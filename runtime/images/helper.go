@@ -14,7 +14,7 @@ import (
 	"github.com/docker/cli/cli/config/types"
 	"github.com/docker/docker-credential-helpers/credentials"
 
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 const (
@@ -43,7 +43,7 @@ func askHelper(ctx context.Context, helper, host string) (types.AuthConfig, erro
 	if !isHelperName(helper) {
 		return none, fmt.Errorf("the credential helper %q is not the name of a program: it may not be a path", helper)
 	}
-	program, err := ownfile.LookPath("docker-credential-"+helper, os.Getenv("PATH"))
+	program, err := safefs.LookPath("docker-credential-"+helper, os.Getenv("PATH"))
 	if err != nil {
 		return none, fmt.Errorf("the credential helper %s cannot be used: %w", helper, err)
 	}
@@ -80,7 +80,7 @@ func runHelper(ctx context.Context, program, host string) ([]byte, error) {
 	defer cancel(nil)
 	out := bounded{tooLong: cancel}
 	cmd := exec.CommandContext(ctx, program, "get")
-	cmd.Dir, cmd.Env = "/", ownfile.Environ(helperVariables()...)
+	cmd.Dir, cmd.Env = "/", safefs.Environ(helperVariables()...)
 	cmd.Stdin, cmd.Stdout = strings.NewReader(host), &out
 	// A program that it left behind may hold its output open.
 	cmd.WaitDelay = time.Second

@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // configMax bounds what is read of a docker configuration, in bytes.
@@ -31,10 +31,10 @@ func (k userKeychain) Find(ctx context.Context, host string) (Found, error) {
 	var found Found
 	for _, path := range k.files() {
 		settings, err := readDockerConfig(path)
-		switch untrusted := (*ownfile.UntrustedError)(nil); {
+		switch untrusted := (*safefs.UntrustedError)(nil); {
 		case errors.As(err, &untrusted):
 			found.LeftOut = append(found.LeftOut, "credentials were left out: "+untrusted.Error())
-		case ownfile.IsMissing(err):
+		case safefs.NotExist(err):
 		case err != nil:
 			return found, err
 		default:
@@ -71,7 +71,7 @@ func (k userKeychain) files() []string {
 
 // readDockerConfig reads one file. What is in it is in no error.
 func readDockerConfig(path string) (*configfile.ConfigFile, error) {
-	f, err := ownfile.Open(path)
+	f, err := safefs.OpenTrusted(path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/podctl/podctl/runtime/nofollow"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // ownLevels are the elements at the end of a log's path that belong to one pod (kubelet:
@@ -25,27 +24,25 @@ const rotatedMax = 1000
 
 // logDir is the open directory of a log.
 type logDir struct {
-	f *os.File
+	*safefs.Dir
 	// path and base are the directory's path and the name of the file that is written.
 	path, base string
 }
 
 func openDir(path string) (*logDir, error) {
-	f, err := nofollow.Dir(filepath.Dir(path), ownLevels-1)
+	dir, err := safefs.OpenDirNoLinks(filepath.Dir(path), ownLevels-1)
 	if err != nil {
 		return nil, fmt.Errorf("opening the directory of a log: %w", err)
 	}
-	return &logDir{f: f, path: filepath.Dir(path), base: filepath.Base(path)}, nil
+	return &logDir{Dir: dir, path: filepath.Dir(path), base: filepath.Base(path)}, nil
 }
-
-func (d *logDir) close() error { return d.f.Close() }
 
 // open opens a regular file of the log.
 func (d *logDir) open(name string) (*source, error) {
 	s := &source{path: filepath.Join(d.path, name), zip: strings.HasSuffix(name, ".gz"), left: -1}
 	var err error
-	if s.file, s.info, err = nofollow.Regular(d.f, name); err != nil {
-		return nil, s.wrap(err)
+	if s.file, s.info, err = d.OpenRegular(name); err != nil {
+		return nil, s.wrap(safefs.Cause(err))
 	}
 	return s, nil
 }
@@ -61,21 +58,15 @@ type aside struct {
 // compressed). Of too many only the newest
 // are returned, and errTooMany.
 func (d *logDir) rotated() ([]aside, error) {
-	if _, err := d.f.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", d.path, err)
-	}
 	names, tooMany, err := d.asideNames()
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", d.path, err)
 	}
 	var files []aside
 	for _, name := range names {
-		handle, info, err := nofollow.Handle(d.f, name)
-		if err == nil {
-			err = handle.Close()
-		}
-		if missing(err) != nil {
-			return nil, fmt.Errorf("reading %s: %w", filepath.Join(d.path, name), err)
+		info, err := d.Lstat(name)
+		if safefs.IgnoreMissing(err) != nil {
+			return nil, fmt.Errorf("reading %s: %w", filepath.Join(d.path, name), safefs.Cause(err))
 		}
 		if err == nil && info.Mode().IsRegular() {
 			files = append(files, aside{name: name, info: info})
@@ -89,8 +80,13 @@ func (d *logDir) rotated() ([]aside, error) {
 
 // asideNames are the names, sorted; it holds few of them, however many there are.
 func (d *logDir) asideNames() (names []string, tooMany bool, err error) {
+	reader, err := d.Reader()
+	if err != nil {
+		return nil, false, err
+	}
+	defer reader.Close() //nolint:errcheck // Nothing was written through it.
 	for {
-		some, err := d.f.Readdirnames(rotatedMax)
+		some, err := reader.Readdirnames(rotatedMax)
 		for _, name := range some {
 			if strings.HasPrefix(name, d.base+".") && !strings.HasSuffix(name, ".tmp") {
 				names = append(names, name)
@@ -107,12 +103,4 @@ func (d *logDir) asideNames() (names []string, tooMany bool, err error) {
 			return nil, false, err
 		}
 	}
-}
-
-// missing takes away the error about a file that is not there.
-func missing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

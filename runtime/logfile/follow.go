@@ -3,11 +3,12 @@ package logfile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // follow goes on with what is written, over rotations, until the container has ended and all
 // is shown.
 func (r *reading) follow(ctx context.Context, running Running) error {
-	w := watch(r.dir.f)
+	w := watch(r.dir.Dir)
 	defer w.close()
 	for ended := false; ; {
 		advanced, err := r.advance(ctx)
@@ -92,7 +93,7 @@ func (r *reading) drain(ctx context.Context) error {
 func (r *reading) successor() (*source, error) {
 	next, err := r.dir.open(r.dir.base)
 	if err != nil {
-		return nil, missing(err)
+		return nil, safefs.IgnoreMissing(err)
 	}
 	if r.current == nil {
 		return next, nil
@@ -124,7 +125,12 @@ type watcher struct {
 }
 
 // watch begins to hear. Where the system has no watch left, the log is looked at now and then.
-func watch(dir *os.File) *watcher {
+func watch(dir *safefs.Dir) *watcher {
+	handle, err := dir.File()
+	if err != nil {
+		return &watcher{}
+	}
+	defer handle.Close() //nolint:errcheck // A handle on a directory.
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return &watcher{}
@@ -132,7 +138,7 @@ func watch(dir *os.File) *watcher {
 	w := &watcher{file: os.NewFile(uintptr(fd), "inotify")}
 	// By its descriptor: the name may stand for another directory by now.
 	const changes = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
-	if _, err = unix.InotifyAddWatch(fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), changes); err != nil {
+	if _, err = unix.InotifyAddWatch(fd, safefs.ProcPath(handle), changes); err != nil {
 		w.close()
 		w.file = nil
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podctl/podctl/runtime/nofollow"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -61,7 +60,7 @@ func TestLogsFollowNoLinks(t *testing.T) {
 				if text := fmt.Sprint(got, err); strings.Contains(text, "secret") || (name == "a rotated file") != (err == nil && got == "mine\n") {
 					t.Errorf("it says %q, %v", got, err)
 				}
-				if err != nil && !errors.Is(err, nofollow.ErrLink) {
+				if err != nil && !errors.Is(err, safefs.ErrLink) {
 					t.Errorf("error %v", err)
 				}
 				if opts.Follow && err == nil {
@@ -114,7 +113,7 @@ func TestOldLogsAreDropped(t *testing.T) {
 	if _, err := shown(t, path, &Options{}); err == nil || !strings.Contains(err.Error(), "more than 1000 files are named 0.log.…") {
 		t.Errorf("too many files: %v", err)
 	}
-	dir, err := safefs.Open(filepath.Dir(path))
+	dir, err := safefs.OpenDir(filepath.Dir(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +279,7 @@ func TestFollowFollowsNoLink(t *testing.T) {
 	}
 	var out collected
 	err := Log{path}.Read(t.Context(), &Options{Follow: true}, running, &out, &out)
-	if !errors.Is(err, nofollow.ErrLink) || strings.Contains(fmt.Sprint(err, out.lines()), "secret") {
+	if !errors.Is(err, safefs.ErrLink) || strings.Contains(fmt.Sprint(err, out.lines()), "secret") {
 		t.Errorf("%v %v", out.lines(), err)
 	}
 }

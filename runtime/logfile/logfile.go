@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Options choose what of a log is shown.
@@ -37,9 +39,9 @@ func (l Log) Read(ctx context.Context, opts *Options, running Running, stdout, s
 	}
 	dir, err := openDir(l.Path)
 	if err != nil {
-		return missing(err)
+		return safefs.IgnoreMissing(err)
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
+	defer func() { err = errors.Join(err, dir.Close()) }()
 	out := newOutput(opts, stdout, stderr)
 	r := &reading{dir: dir, opts: opts, out: out}
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -90,7 +92,7 @@ func (r *reading) show(ctx context.Context, p piece) (err error) {
 	if r.current == nil || p.name != r.name {
 		// Rotated away meanwhile: it is not there any more.
 		if s, err = r.dir.open(p.name); err != nil {
-			return missing(err)
+			return safefs.IgnoreMissing(err)
 		}
 		defer func() { err = errors.Join(err, s.close()) }()
 	}
@@ -119,7 +121,7 @@ func (l Log) End(ctx context.Context, lines, span int64, w io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
+	defer func() { err = errors.Join(err, dir.Close()) }()
 	s, err := dir.open(dir.base)
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // piece is one file of a run's log, and how many of its last lines are shown.
@@ -42,7 +44,7 @@ func (r *reading) chosen() ([]piece, error) {
 func (r *reading) open() (before []aside, err error) {
 	// The file comes first: if it is rotated away now, it is found among the others, and
 	// what is behind it there will be its successors.
-	if r.current, err = r.dir.open(r.dir.base); missing(err) != nil {
+	if r.current, err = r.dir.open(r.dir.base); safefs.IgnoreMissing(err) != nil {
 		return nil, err
 	}
 	r.name = r.dir.base
@@ -53,7 +55,7 @@ func (r *reading) open() (before []aside, err error) {
 	last := len(files) - 1
 	if r.current == nil && last >= 0 && !strings.HasSuffix(files[last].name, ".gz") {
 		r.name = files[last].name
-		if r.current, err = r.dir.open(r.name); missing(err) != nil {
+		if r.current, err = r.dir.open(r.name); safefs.IgnoreMissing(err) != nil {
 			return nil, err
 		}
 		return files[:last], nil
@@ -86,7 +88,7 @@ func (r *reading) last(pieces []piece, tail int64) ([]piece, error) {
 func (r *reading) count(name string, limit int64) (int64, error) {
 	s, err := r.dir.open(name)
 	if err != nil {
-		return 0, missing(err)
+		return 0, safefs.IgnoreMissing(err)
 	}
 	lines, err := s.count(limit)
 	return lines, s.closed(err)

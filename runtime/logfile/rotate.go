@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/podctl/podctl/runtime/nofollow"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -25,13 +24,12 @@ func Full(path string) bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	defer dir.close() //nolint:errcheck // nothing was written through it
-	handle, info, err := nofollow.Handle(dir.f, dir.base)
+	defer dir.Close() //nolint:errcheck // nothing was written through it
+	info, err := dir.Lstat(dir.base)
 	if err != nil {
 		// Moved aside and never opened again: the runtime does not know.
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	defer handle.Close() //nolint:errcheck // nothing was written through it
 	return info.Mode().IsRegular() && info.Size() >= sizeMax
 }
 

@@ -20,7 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/containerd"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // stopTimeout is how long containerd has to end by itself.
@@ -47,7 +47,7 @@ func Down(ctx context.Context, o Options) error {
 		// Another podctl has taken it down meanwhile.
 		return nil
 	}
-	if err := ownfile.CheckDir(dir); err != nil {
+	if err := safefs.CheckDir(dir); err != nil {
 		return fmt.Errorf("taking the node down: %w", err)
 	}
 	if err := stopPods(ctx, l, &o); err != nil {

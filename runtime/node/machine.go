@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // programs are the programs of others that a node needs.
@@ -68,7 +68,7 @@ func adminDirs() []string { return []string{"/usr/sbin", "/sbin"} }
 // *MissingError with the package that has the program, and refuses what another user could
 // have put there.
 func lookPath(program, from string) (string, error) {
-	found, err := ownfile.LookPath(program, withAdminDirs(os.Getenv("PATH")))
+	found, err := safefs.LookPath(program, withAdminDirs(os.Getenv("PATH")))
 	if errors.Is(err, exec.ErrNotFound) {
 		return "", &MissingError{Program: program, Package: from}
 	}
@@ -80,7 +80,7 @@ func lookPath(program, from string) (string, error) {
 
 // withAdminDirs is a PATH of absolute directories, with those for the administrator.
 func withAdminDirs(path string) string {
-	dirs := filepath.SplitList(ownfile.AbsolutePath(path))
+	dirs := filepath.SplitList(safefs.AbsolutePath(path))
 	for _, dir := range adminDirs() {
 		if !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
@@ -109,7 +109,7 @@ func containerdVariables() []string {
 // environ is the environment of the node's containerd, which hands it on to shims and CNI
 // plugins. What else the caller has in his, passwords for one, is not theirs.
 func environ(program string) []string {
-	return append(ownfile.Environ(containerdVariables()...), "PATH="+searchPath(program))
+	return append(safefs.Environ(containerdVariables()...), "PATH="+searchPath(program))
 }
 
 // cniDir is where the CNI plugins lie: a distribution's place, or the upstream

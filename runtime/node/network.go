@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // network is the node's bridge network. It is chosen once and kept.
@@ -43,7 +43,7 @@ func chooseNetwork(l layout) (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keeping the node's network: %w", err)
 	}
-	return n, ownfile.WriteFile(l.networkFile(), text)
+	return n, safefs.WriteFile(l.networkFile(), text)
 }
 
 func (l layout) networkFile() string { return l.path("network.json") }

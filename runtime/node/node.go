@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/containerd"
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // DefaultSandboxImage is the image of the pods' sandboxes, which this
@@ -169,7 +169,7 @@ func (l layout) prepare() error {
 	if err := os.Chmod(l.path(), 0o700); err != nil {
 		return fmt.Errorf("preparing the node: %w", err)
 	}
-	if err := ownfile.CheckDir(l.path()); err != nil {
+	if err := safefs.CheckDir(l.path()); err != nil {
 		return fmt.Errorf("preparing the node: %w", err)
 	}
 	return nil
@@ -201,7 +201,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 		l.path("cni", "net.d", "10-podctl.conflist"): network.conflist(l),
 	}
 	for path, text := range files {
-		if err := ownfile.WriteFile(path, []byte(text)); err != nil {
+		if err := safefs.WriteFile(path, []byte(text)); err != nil {
 			return nil, fmt.Errorf("preparing the node: %w", err)
 		}
 	}
@@ -215,7 +215,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 // Get returns the status of the node in a directory.
 func Get(ctx context.Context, dir string) (*Status, error) {
 	l := layout(dir)
-	if err := ownfile.CheckDir(dir); err != nil && !ownfile.IsMissing(err) {
+	if err := safefs.CheckDir(dir); err != nil && !safefs.NotExist(err) {
 		return nil, fmt.Errorf("looking at the node: %w", err)
 	}
 	p, running, err := readProcess(l)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/ownfile"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // process is the containerd of a node, as it is remembered on disk.
@@ -147,7 +147,7 @@ func (p *process) remember(l layout) error {
 		return err
 	}
 	pid := strconv.AppendInt(nil, int64(p.PID), 10)
-	return errors.Join(ownfile.WriteFile(l.processFile(), text), ownfile.WriteFile(l.pidFile(), append(pid, '\n')))
+	return errors.Join(safefs.WriteFile(l.processFile(), text), safefs.WriteFile(l.pidFile(), append(pid, '\n')))
 }
 
 // errEnded says that a containerd ended while it was waited for.
@@ -231,7 +231,7 @@ func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 		return nil, fmt.Errorf("locking the node: %w", err)
 	}
 	// Whoever can write there chooses the program that is started as containerd.
-	if err = ownfile.CheckDir(filepath.Dir(string(l))); err != nil {
+	if err = safefs.CheckDir(filepath.Dir(string(l))); err != nil {
 		return nil, fmt.Errorf("the state directory cannot be trusted: %w", err)
 	}
 	f, err := os.OpenFile(string(l)+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)

@@ -21,12 +21,12 @@ func NewDigests(layout state.Layout) *Digests { return &Digests{layout: layout} 
 // Keep makes the machine's key of digests, if it has none: digests made from then
 // on can be compared with later ones. It is called before any are made.
 func (d *Digests) Keep() error {
-	if err := d.layout.MakeDigestKey(); err != nil {
+	if err := d.layout.DigestKey().Make(); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	key, err := d.layout.DigestKey()
+	key, err := d.layout.DigestKey().Read()
 	if err == nil && (d.key == nil || d.key.ID() != key.ID()) {
 		d.key = key
 	}
@@ -38,7 +38,7 @@ func (d *Digests) Key() (key *podspec.DigestKey, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.key == nil {
-		d.key, err = d.layout.DigestKey()
+		d.key, err = d.layout.DigestKey().Read()
 	}
 	return d.key, err
 }

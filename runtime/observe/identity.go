@@ -38,7 +38,7 @@ func (o *Observer) checkLabels(ref model.PodRef, labels map[string]string) error
 	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) {
 		return nil
 	}
-	if j, err := o.layout.Pod(ref.UID).ReadJournal(); err == nil && j.Pod.String() == ref.String() {
+	if j, err := o.layout.Pod(ref.UID).Journal().Read(); err == nil && j.Pod.String() == ref.String() {
 		return nil
 	}
 	return &UIDTakenError{Pod: ref, Owner: owner}

@@ -50,7 +50,7 @@ func New(w World, host *Host, digests *Digests) *Observer {
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
-	j, err := o.layout.Pod(ref.UID).ReadJournal()
+	j, err := o.layout.Pod(ref.UID).Journal().Read()
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
@@ -155,12 +155,12 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 	for _, vol := range podspec.UsedVolumes(desired.Pod) {
 		s.Volumes[vol.Name] = o.observeVolume(desired, vol.Name)
 	}
-	exists := o.cgroups.Exists(criconfig.CgroupParent(desired.Pod, o.host.Node())) && !pod.CgroupMarked()
+	exists := o.cgroups.Exists(criconfig.CgroupParent(desired.Pod, o.host.Node())) && !pod.CgroupMark().IsSet()
 	s.Cgroup = &exists
 	s.Ports = o.takenPorts(desired.Pod, s)
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {
-		if n, ok := pod.LastLogAttempt(desired.Pod.Namespace, desired.Pod.Name, ref.Name); ok {
+		if n, ok := pod.Logs(desired.Pod.Namespace, desired.Pod.Name).Last(ref.Name); ok {
 			s.LogAttempts[ref.Name] = n
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/logfile"
-	"github.com/podctl/podctl/runtime/nofollow"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // How much of a container's last words is read (kubelet: kubecontainer's
@@ -68,8 +68,8 @@ const messageLevels = 3
 
 // endOf reads the last bytes of a regular file.
 func endOf(path string, size int64) (text string, err error) {
-	f, info, err := nofollow.File(path, messageLevels)
-	if errors.Is(err, nofollow.ErrNotRegular) {
+	f, info, err := safefs.OpenFileNoLinks(path, messageLevels)
+	if errors.Is(err, safefs.ErrNotRegular) {
 		return "", nil // Nobody's words: it may be a pipe that nobody writes to.
 	}
 	if err != nil {

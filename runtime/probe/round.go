@@ -295,7 +295,7 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	j, err := pod.ReadJournal()
+	j, err := pod.Journal().Read()
 	if err != nil || j.Generation != s.Journal.Generation || j.Deletion != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 	var events events.Recorder
 	recordProbes(&events, s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return errors.Join(pod.WriteJournal(j), events.Write(pod, ref, j.Redactor(nil)))
+	return errors.Join(pod.Journal().Write(j), events.Write(pod, ref, j.Redactor(nil)))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers that are

@@ -56,7 +56,7 @@ func renderNode(pod *v1.Pod, layout state.Layout, cgroupRoot string) criconfig.N
 func render(d *podspec.Desired, layout state.Layout, node criconfig.Node) (sandbox json.RawMessage, containers []json.RawMessage, err error) {
 	source := &placeholders{desired: d, pod: layout.Pod(d.Pod.UID)}
 	users, _ := source.Users()
-	logs, err := source.pod.LogDir(d.Pod.Namespace, d.Pod.Name)
+	logs, err := source.pod.Logs(d.Pod.Namespace, d.Pod.Name).Dir()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +142,7 @@ func (s *placeholders) Hosts([]string) (string, error) { return s.pod.EtcHosts()
 
 // TerminationLog is the placeholder of a file in the container's directory.
 func (s *placeholders) TerminationLog(container string) (string, error) {
-	dir, err := s.pod.ContainerDir(container)
+	dir, err := s.pod.TerminationLogs(container).Dir()
 	return dir + "/" + unknownMessage, err
 }
 

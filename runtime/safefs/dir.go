@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,11 +24,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Dir is an open directory. Close frees it.
-type Dir struct {
-	// file was opened with O_PATH: to pass a directory takes no right to read it.
-	file *os.File
-}
+// Dir is an open directory, with methods for the names in it and those of the directory itself.
+// Close frees it.
+type Dir struct{ opened }
+
+func newDir(fd int, path string) *Dir { return &Dir{opened{os.NewFile(uintptr(fd), path)}} }
 
 // Follow opens a directory by its path and follows all links, as open(2) does. It is for
 // paths that the owner of the machine has chosen, and for reading.
@@ -38,22 +37,8 @@ func Follow(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{file}, nil
+	return &Dir{opened{file}}, nil
 }
-
-// Close frees the directory.
-func (d *Dir) Close() error { return d.file.Close() }
-
-// Path is the path by which the directory was opened. It may lead elsewhere by now.
-func (d *Dir) Path() string { return d.file.Name() }
-
-// Stat describes the directory itself.
-func (d *Dir) Stat() (fs.FileInfo, error) { return d.file.Stat() }
-
-// Join is the path of a name in the directory, for messages.
-func (d *Dir) Join(name string) string { return filepath.Join(d.Path(), name) }
-
-func (d *Dir) fd() int { return int(d.file.Fd()) }
 
 // do makes a system call about one name in the directory.
 func (d *Dir) do(op, name string, call func(fd int) error) error {
@@ -74,7 +59,7 @@ func (d *Dir) do(op, name string, call func(fd int) error) error {
 func (d *Dir) open(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	var fd int
 	err := d.do("open", name, func(dir int) (err error) {
-		fd, err = unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
+		fd, err = openat(dir, name, flags, perm)
 		return err
 	})
 	if err != nil {
@@ -90,7 +75,7 @@ func (d *Dir) Open(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{file}, nil
+	return &Dir{opened{file}}, nil
 }
 
 // Sub opens a directory some levels below.
@@ -100,7 +85,8 @@ func (d *Dir) Sub(names ...string) (*Dir, error) {
 
 // descend goes down level by level. The directory itself stays open.
 func (d *Dir) descend(names []string, next func(*Dir, string) (*Dir, error)) (*Dir, error) {
-	at, err := d.again()
+	file, err := d.File()
+	at := &Dir{opened{file}}
 	for i := 0; err == nil && i < len(names); i++ {
 		var below *Dir
 		below, err = next(at, names[i])
@@ -111,15 +97,6 @@ func (d *Dir) descend(names []string, next func(*Dir, string) (*Dir, error)) (*D
 		return nil, err
 	}
 	return at, nil
-}
-
-// again is the same directory, opened once more.
-func (d *Dir) again() (*Dir, error) {
-	fd, err := unix.FcntlInt(d.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "dup", Path: d.Path(), Err: err}
-	}
-	return &Dir{os.NewFile(uintptr(fd), d.Path())}, nil
 }
 
 // Handle opens whatever a name stands for without reading it, a link itself included: it
@@ -142,25 +119,31 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 	return d.open(name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 }
 
-// ErrNotRegular says that a name stands for something else than a regular file.
-var ErrNotRegular = errors.New("it is not a regular file")
-
-// OpenRegular opens a regular file for reading. All else is ErrNotRegular, and is not opened:
-// it is looked at first, and what was looked at is opened.
-func (d *Dir) OpenRegular(name string) (*os.File, error) {
+// OpenRegular opens a regular file for reading. All else is not opened: a link is ErrLink, and
+// what is neither is ErrNotRegular. It is looked at first, and what was looked at is opened.
+func (d *Dir) OpenRegular(name string) (*os.File, fs.FileInfo, error) {
 	handle, err := d.Handle(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer handle.Close() //nolint:errcheck // A handle.
 	info, err := handle.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: ErrNotRegular}
+	var f *os.File
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		err = ErrLink
+	case !info.Mode().IsRegular():
+		err = ErrNotRegular
+	default:
+		f, err = Reopen(handle, unix.O_RDONLY, d.Join(name))
 	}
-	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", handle.Fd()), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
+	}
+	return f, info, nil
 }
 
 // Create makes a file that is not there yet, with exactly this mode, and opens it for
@@ -189,44 +172,13 @@ func (d *Dir) Touch(name string, perm fs.FileMode) error {
 	return file.Close()
 }
 
-// reopen opens the directory itself in another way.
-func (d *Dir) reopen() (*os.File, error) {
-	fd, err := unix.Openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: d.Path(), Err: err}
-	}
-	return os.NewFile(uintptr(fd), d.Path()), nil
-}
-
-// Entries lists what lies in the directory, by name.
-func (d *Dir) Entries() ([]fs.DirEntry, error) {
-	file, err := d.reopen()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := file.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, errors.Join(err, file.Close())
-}
-
-// Sync makes the names in the directory durable.
-func (d *Dir) Sync() error {
-	file, err := d.reopen()
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
-}
-
 // Readlink is where a symbolic link leads.
-func (d *Dir) Readlink(name string) (string, error) {
-	text := make([]byte, unix.PathMax)
-	var n int
-	err := d.do("readlink", name, func(fd int) (err error) {
-		n, err = unix.Readlinkat(fd, name, text)
+func (d *Dir) Readlink(name string) (target string, err error) {
+	err = d.do("readlink", name, func(fd int) (err error) {
+		target, err = readlinkat(fd, name)
 		return err
 	})
-	return string(text[:max(n, 0)]), err
+	return target, err
 }
 
 // Symlink makes a symbolic link under a name that is free.
@@ -271,6 +223,19 @@ func Missing(err error) bool {
 // IgnoreMissing leaves out the error that says that something does not exist.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// NotExist reports whether an error says that a path that was asked for is not there. A parent
+// that is no directory counts: accounts of services have files as homes.
+func NotExist(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+}
+
+func ignoreNotExist(err error) error {
+	if NotExist(err) {
 		return nil
 	}
 	return err

@@ -1,6 +1,17 @@
-// Package safefs makes, opens, renames and removes files in directories that somebody
-// else may change at the same time: another user of the machine, or a container that has
-// the directory mounted.
+// Package safefs works on files where somebody else can change what a path leads to: another
+// user of the machine, or a container that has a directory mounted. What comes in is a path or
+// a name; what goes out is an open file or directory, which is the very one that was looked at,
+// or an error that says who could have put another one there. The package knows nothing of pods
+// and of what files hold.
+//
+// All paths are walked by one walker, an element at a time, on descriptors. What differs is the
+// policy, that is, which symbolic links are followed:
+//
+//   - OpenDir and MakeAll follow links of root and of the user of this process.
+//   - OpenDirNoLinks and OpenFileNoLinks follow none in the elements that belong to one pod, and
+//     above them only those that nobody else can have made.
+//   - OpenTrusted, Create and the checks follow links as OpenDir does, and those of /proc, as
+//     /dev/stdout is one. They look at owner and mode of what is found.
 //
 // A Dir is an open directory. What it promises:
 //
@@ -14,8 +25,9 @@
 //     would need a name, and somebody may have put something else in its place. Chmod, Give
 //     and GiveFile change what was opened.
 //
-// Open and MakeAll come from a path to a Dir. They follow a symbolic link only if it
-// belongs to root or to the user of this process.
+// Mode, owner and group of what a Dir holds are the caller's to look at (Stat, Foreign).
 //
-// Mode, owner and group of what a Dir holds are the caller's to look at (Stat).
+// The libraries do not replace this. The SecureJoin of filepath-securejoin, which is linked
+// anyway, returns a path, and its pathrs-lite resolves links within a root: neither asks whose
+// link it is, which is what decides here. os.Root follows all links within a root as well.
 package safefs

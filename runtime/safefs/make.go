@@ -16,9 +16,7 @@ func (d *Dir) Make(name string, perm fs.FileMode) (*Dir, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return sub, err
 	}
-	err = d.do("mkdir", name, func(fd int) error {
-		return withoutUmask(func() error { return unix.Mkdirat(fd, name, modeBits(perm)) })
-	})
+	err = d.do("mkdir", name, func(fd int) error { return mkdirat(fd, name, perm) })
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -36,6 +34,11 @@ func (d *Dir) MakeSub(above, perm fs.FileMode, names ...string) (*Dir, error) {
 		}
 		return at.Make(name, above)
 	})
+}
+
+// mkdirat makes a directory with exactly this mode.
+func mkdirat(dir int, name string, perm fs.FileMode) error {
+	return withoutUmask(func() error { return unix.Mkdirat(dir, name, modeBits(perm)) })
 }
 
 // modeBits are the bits of a mode that a directory can be made with.

@@ -14,7 +14,7 @@ import (
 
 func open(t *testing.T, path string) *Dir {
 	t.Helper()
-	d, err := Open(path)
+	d, err := OpenDir(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestLinksOnTheWay(t *testing.T) {
 		t.Errorf("a circle: %v", err)
 	}
 	for what, open := range map[string]func(string) (*Dir, error){
-		"Open": Open, "MakeAll": func(path string) (*Dir, error) { return MakeAll(path, 0o755, 0o755) },
+		"OpenDir": OpenDir, "MakeAll": func(path string) (*Dir, error) { return MakeAll(path, 0o755, 0o755) },
 	} {
 		_, err := open(filepath.Join(base, "foreign/inner"))
 		if link := (*LinkError)(nil); !errors.As(err, &link) || link.UID != 65534 || !strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") {

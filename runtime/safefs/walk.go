@@ -4,34 +4,216 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// LinkError says that a symbolic link on the way to a path belongs to another user, who
-// could lead podctl anywhere with it.
-type LinkError struct {
-	// Path is the link, UID its owner.
-	Path string
-	UID  uint32
+// place is what a path leads to: a descriptor that can be looked at and not read (O_PATH).
+type place struct {
+	fd   int
+	stat unix.Stat_t
+	// path names it without the links that led there. For a relative path it is relative.
+	path string
+	// viaProc is set when the path ends with a link of /proc: /dev/stdout does, and names
+	// what this process holds already.
+	viaProc bool
 }
 
-// Error says whose link it is and what to do.
-func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s is a symbolic link of user %d, which podctl does not follow: make what is missing yourself, or name the path that the link leads to", e.Path, e.UID)
+func (p *place) close() { unix.Close(p.fd) } //nolint:errcheck // Nothing was written.
+
+// kind is the type of the file, as unix.S_IFREG.
+func (p *place) kind() uint32 { return p.stat.Mode & unix.S_IFMT }
+
+// dir is the directory that was found, which takes the descriptor over.
+func (p *place) dir() (*Dir, error) {
+	if p.kind() != unix.S_IFDIR {
+		p.close()
+		return nil, &fs.PathError{Op: "open", Path: p.path, Err: unix.ENOTDIR}
+	}
+	return newDir(p.fd, p.path), nil
 }
 
-// Open opens a directory by its absolute path. A link is followed if it belongs to root or
+// policy says how a path is walked.
+type policy struct {
+	// follow returns why a link that the walk has met is not followed.
+	follow func(w *walker, link *place) error
+	// pass returns why no name is looked up in the directory where the walk is; nil passes all.
+	pass func(at *place) error
+	// mode is that of a directory to make where one is missing, which may be the last; nil
+	// makes none.
+	mode func(last bool) fs.FileMode
+	// proc follows links of /proc as the kernel does, since their targets are no paths.
+	proc bool
+}
+
+// followOurs follows links of root and of the user of this process.
+func followOurs(_ *walker, link *place) error {
+	if isForeign(link.stat.Uid) {
+		return &LinkError{Path: link.path, UID: link.stat.Uid}
+	}
+	return nil
+}
+
+// maxLinks bounds how many links are followed on one way, as the kernel does.
+const maxLinks = 40
+
+// walker goes along a path, an element at a time.
+type walker struct {
+	policy
+	at *place
+	// rest are the elements that are still to come.
+	rest  []string
+	links int
+}
+
+// walk goes to where a path leads.
+func walk(path string, rules policy) (*place, error) {
+	w := &walker{policy: rules}
+	err := w.begin(path)
+	for err == nil && len(w.rest) > 0 {
+		err = w.step()
+	}
+	if err != nil {
+		if w.at != nil {
+			w.at.close()
+		}
+		return nil, err
+	}
+	return w.at, nil
+}
+
+// begin puts a path before what is still to come. It is seen from where the walk is.
+func (w *walker) begin(path string) error {
+	w.rest = append(elements(path), w.rest...)
+	switch {
+	case filepath.IsAbs(path):
+		return w.enter("/")
+	case w.at == nil:
+		return w.enter(".")
+	}
+	return nil
+}
+
+// enter goes to a directory where paths begin.
+func (w *walker) enter(name string) error {
+	next, err := look(unix.AT_FDCWD, "", name, 0)
+	if err != nil {
+		return err
+	}
+	w.move(next)
+	return nil
+}
+
+func (w *walker) move(to *place) {
+	if w.at != nil {
+		w.at.close()
+	}
+	w.at = to
+}
+
+// elements splits a path. It may hold "..", which leads up from where the walk is.
+func elements(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// look opens what a name in a directory stands for, a link itself included.
+func look(dir int, dirPath, name string, flags int) (*place, error) {
+	p := &place{path: filepath.Join(dirPath, name)}
+	var err error
+	if p.fd, err = openat(dir, name, unix.O_PATH|flags, 0); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: p.path, Err: err}
+	}
+	if err = unix.Fstat(p.fd, &p.stat); err != nil {
+		p.close()
+		return nil, &fs.PathError{Op: "stat", Path: p.path, Err: err}
+	}
+	return p, nil
+}
+
+// step takes the next element.
+func (w *walker) step() error {
+	name := w.rest[0]
+	if name == "." {
+		w.rest = w.rest[1:]
+		return nil
+	}
+	if w.pass != nil {
+		if err := w.pass(w.at); err != nil {
+			return err
+		}
+	}
+	next, err := look(w.at.fd, w.at.path, name, 0)
+	if errors.Is(err, fs.ErrNotExist) && w.mode != nil {
+		next, err = w.make(name)
+	}
+	if err != nil {
+		return err
+	}
+	if next.kind() == unix.S_IFLNK {
+		defer next.close()
+		return w.follow(next, name)
+	}
+	w.rest = w.rest[1:]
+	w.move(next)
+	return nil
+}
+
+// make makes the next element, which is missing. Whoever else made it meanwhile made a
+// directory, or nothing is found.
+func (w *walker) make(name string) (*place, error) {
+	path := filepath.Join(w.at.path, name)
+	if err := mkdirat(w.at.fd, name, w.mode(len(w.rest) == 1)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	return look(w.at.fd, w.at.path, name, unix.O_DIRECTORY)
+}
+
+// follow puts what a link holds in its place. Whose link it is and where it leads are asked
+// of what was opened.
+func (w *walker) follow(link *place, name string) error {
+	if err := w.policy.follow(w, link); err != nil {
+		return err
+	}
+	if w.links++; w.links > maxLinks {
+		return &fs.PathError{Op: "open", Path: link.path, Err: unix.ELOOP}
+	}
+	w.rest = w.rest[1:]
+	if w.proc && link.isOfProc() {
+		return w.enterProc(name)
+	}
+	target, err := readlinkat(link.fd, "")
+	if err != nil {
+		return &fs.PathError{Op: "readlink", Path: link.path, Err: err}
+	}
+	return w.begin(target)
+}
+
+// isOfProc reports whether a link lies in the proc file system.
+func (p *place) isOfProc() bool {
+	var system unix.Statfs_t
+	return unix.Fstatfs(p.fd, &system) == nil && system.Type == unix.PROC_SUPER_MAGIC
+}
+
+// enterProc goes to where the kernel says that a link of /proc leads.
+func (w *walker) enterProc(name string) error {
+	next := &place{path: filepath.Join(w.at.path, name), viaProc: true}
+	var err error
+	if next.fd, err = unix.Openat(w.at.fd, name, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return &fs.PathError{Op: "open", Path: next.path, Err: err}
+	}
+	w.move(next)
+	return unix.Fstat(next.fd, &next.stat)
+}
+
+// OpenDir opens a directory by its absolute path. A link is followed if it belongs to root or
 // to the user of this process; any other is a *LinkError.
-func Open(path string) (*Dir, error) {
+func OpenDir(path string) (*Dir, error) {
 	if dir := openWithoutLinks(path); dir != nil {
 		return dir, nil
 	}
-	return walk(path, func(d *Dir, name string, _ bool) (*Dir, error) { return d.Open(name) })
+	return walkToDir(path, policy{follow: followOurs})
 }
 
 // openWithoutLinks opens a directory in one system call if no link is on the way to it. It is
@@ -48,150 +230,28 @@ func openWithoutLinks(path string) *Dir {
 	if err != nil {
 		return nil
 	}
-	return &Dir{os.NewFile(uintptr(fd), path)}
+	return newDir(fd, path)
 }
 
-// MakeAll opens a directory as Open does. Those that are missing are made, the last one
+// MakeAll opens a directory as OpenDir does. Those that are missing are made, the last one
 // with perm and the others with above.
 func MakeAll(path string, above, perm fs.FileMode) (*Dir, error) {
-	return walk(path, func(d *Dir, name string, last bool) (*Dir, error) {
+	return walkToDir(path, policy{follow: followOurs, mode: func(last bool) fs.FileMode {
 		if last {
-			return d.Make(name, perm)
+			return perm
 		}
-		return d.Make(name, above)
-	})
+		return above
+	}})
 }
 
-// maxLinks bounds how many links are followed on one way, as the kernel does.
-const maxLinks = 40
-
-// walker goes from the root of the file system to a path.
-type walker struct {
-	dir *Dir
-	// rest are the elements that are still to come.
-	rest  []string
-	links int
-}
-
-// opener opens, or makes, one element of a path that is no link. It is told which is the
-// last one.
-type opener func(d *Dir, name string, last bool) (*Dir, error)
-
-// walk goes to an absolute path.
-func walk(path string, next opener) (*Dir, error) {
+// walkToDir opens a directory by its absolute path.
+func walkToDir(path string, rules policy) (*Dir, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("the path %q is not absolute", path)
 	}
-	w := &walker{}
-	err := w.enter("/")
-	w.prepend(filepath.Clean(path))
-	for err == nil && len(w.rest) > 0 {
-		err = w.step(next)
-	}
+	p, err := walk(filepath.Clean(path), rules)
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, err
 	}
-	return w.dir, nil
-}
-
-func (w *walker) close() error {
-	if w.dir == nil {
-		return nil
-	}
-	return w.dir.Close()
-}
-
-// enter begins anew at a path that has no links.
-func (w *walker) enter(path string) error {
-	dir, err := Follow(path)
-	if err != nil {
-		return err
-	}
-	return w.move(dir)
-}
-
-func (w *walker) move(to *Dir) error {
-	err := w.close()
-	w.dir = to
-	return err
-}
-
-// prepend puts the elements of a path before what is still to come.
-func (w *walker) prepend(path string) {
-	w.rest = append(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), w.rest...)
-}
-
-// step takes the next element.
-func (w *walker) step(next opener) error {
-	name := w.rest[0]
-	w.rest = w.rest[1:]
-	switch name {
-	case ".":
-		return nil
-	case "..":
-		return w.up()
-	}
-	link, err := w.dir.Handle(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	followed := false
-	if err == nil {
-		followed, err = w.follow(link)
-		err = errors.Join(err, link.Close())
-	} else {
-		err = nil // It is for next to say so, or to make it.
-	}
-	if err != nil || followed {
-		return err
-	}
-	below, err := next(w.dir, name, len(w.rest) == 0)
-	if err != nil {
-		return err
-	}
-	return w.move(below)
-}
-
-// up goes to the parent, for a link that has ".." in it.
-func (w *walker) up() error {
-	fd, err := unix.Openat(w.dir.fd(), "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &fs.PathError{Op: "open", Path: w.dir.Join(".."), Err: err}
-	}
-	return w.move(&Dir{os.NewFile(uintptr(fd), filepath.Dir(w.dir.Path()))})
-}
-
-// follow takes what an element holds for the next part of the way, if it is a link. Whose
-// link it is and where it leads are asked of what was opened.
-func (w *walker) follow(link *os.File) (bool, error) {
-	info, err := link.Stat()
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return false, err
-	}
-	if uid, ok := Owner(info); !ok || (uid != 0 && int(uid) != os.Geteuid()) {
-		return false, &LinkError{Path: link.Name(), UID: uid}
-	}
-	if w.links++; w.links > maxLinks {
-		return false, &fs.PathError{Op: "open", Path: link.Name(), Err: unix.ELOOP}
-	}
-	text := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(link.Fd()), "", text)
-	if err != nil {
-		return false, &fs.PathError{Op: "readlink", Path: link.Name(), Err: err}
-	}
-	target := string(text[:n])
-	w.prepend(target)
-	if filepath.IsAbs(target) {
-		return true, w.enter("/")
-	}
-	return true, nil
-}
-
-// Owner is the user that a file belongs to; false where that cannot be told.
-func Owner(info fs.FileInfo) (uint32, bool) {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return stat.Uid, true
+	return p.dir()
 }

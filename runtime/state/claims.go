@@ -34,39 +34,42 @@ const (
 	asideMode  = 0o700
 )
 
-// claims holds the directories behind persistent volume claims. They belong to no
-// pod.
-func (l Layout) claims() string { return filepath.Join(l.Root, "claims") }
+// Claims holds the directories behind persistent volume claims. They belong to no pod.
+type Claims struct {
+	layout Layout
+	// refused is why the pod for which they are used is not taken; nil as a rule.
+	refused error
+}
 
-// ClaimDir is the directory in which the data of a claim lies. The error is a *NameError.
-func (l Layout) ClaimDir(c Claim) (string, error) {
+// dir is the directory of a namespace, or with no names that of all.
+func (s Claims) dir(names ...string) string {
+	return filepath.Join(append([]string{s.layout.Root, "claims"}, names...)...)
+}
+
+// Dir is the directory in which the data of a claim lies. The error is a *NameError.
+func (s Claims) Dir(c Claim) (string, error) {
 	if err := c.check(); err != nil {
 		return "", err
 	}
-	return filepath.Join(l.claims(), c.Namespace, c.Name), nil
-}
-
-// ClaimDir is the directory behind a claim. The error is a *NameError.
-func (p Pod) ClaimDir(namespace, name string) (string, error) {
-	return p.layout.ClaimDir(Claim{Namespace: namespace, Name: name})
+	return s.dir(c.Namespace, c.Name), nil
 }
 
 // Overlap reports whether one of two claims may lie in the other. Two names that are no
 // paths do so only if they are the same; by a path an older podctl may have put a claim into
 // another one, or above several.
-func (l Layout) Overlap(a, b Claim) bool {
-	dirA := filepath.Join(l.claims(), a.Namespace, a.Name) + "/"
-	dirB := filepath.Join(l.claims(), b.Namespace, b.Name) + "/"
+func (s Claims) Overlap(a, b Claim) bool {
+	dirA := s.dir(a.Namespace, a.Name) + "/"
+	dirB := s.dir(b.Namespace, b.Name) + "/"
 	return strings.HasPrefix(dirA, dirB) || strings.HasPrefix(dirB, dirA)
 }
 
-// Claims lists the claims that have data, by namespace and name, those included of which a
+// List lists the claims that have data, by namespace and name, those included of which a
 // removal was cut off. What lies there under names that no claim has is not podctl's.
-func (l Layout) Claims() ([]Claim, error) {
-	if err := l.check(); err != nil {
+func (s Claims) List() ([]Claim, error) {
+	if err := s.layout.check(); err != nil {
 		return nil, err
 	}
-	root, err := openDir(l.claims())
+	root, err := openDir(s.dir())
 	if err != nil {
 		return nil, listingClaims(safefs.IgnoreMissing(err))
 	}
@@ -153,40 +156,39 @@ func subdirs(dir *safefs.Dir) ([]string, error) {
 	return names, err
 }
 
-// openClaims opens the directory in which a claim lies.
-func (l Layout) openClaims(c Claim) (*safefs.Dir, error) {
-	if err := firstError(c.check(), l.check()); err != nil {
+// openNamespace opens the directory in which a claim lies.
+func (s Claims) openNamespace(c Claim) (*safefs.Dir, error) {
+	if err := firstError(c.check(), s.layout.check()); err != nil {
 		return nil, err
 	}
-	return openDir(filepath.Join(l.claims(), c.Namespace))
+	return openDir(s.dir(c.Namespace))
 }
 
-// OpenClaim opens the directory behind a claim. Links are not followed.
-func (p Pod) OpenClaim(namespace, name string) (*safefs.Dir, error) {
-	dir, err := p.layout.openClaims(Claim{Namespace: namespace, Name: name})
+// Open opens the directory behind a claim. Links are not followed.
+func (s Claims) Open(c Claim) (*safefs.Dir, error) {
+	dir, err := s.openNamespace(c)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return dir.Open(name)
+	return dir.Open(c.Name)
 }
 
-// MakeClaim opens the directory behind a claim, and makes it with exactly this mode if there
+// Make opens the directory behind a claim, and makes it with exactly this mode if there
 // is none. One that was set aside by a removal which was cut off is taken back instead.
-func (p Pod) MakeClaim(namespace, name string, perm fs.FileMode) (*safefs.Dir, error) {
-	c := Claim{Namespace: namespace, Name: name}
-	if err := firstError(c.check(), p.check(), p.layout.Prepare()); err != nil {
+func (s Claims) Make(c Claim, perm fs.FileMode) (*safefs.Dir, error) {
+	if err := firstError(c.check(), s.refused, s.layout.Prepare()); err != nil {
 		return nil, err
 	}
-	dir, err := makeAll(filepath.Join(p.layout.claims(), namespace), claimsMode, claimsMode)
+	dir, err := makeAll(s.dir(c.Namespace), claimsMode, claimsMode)
 	if err != nil {
 		return nil, fmt.Errorf("creating the directory of claims: %w", err)
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	if err := takeBack(dir, name); err != nil {
+	if err := takeBack(dir, c.Name); err != nil {
 		return nil, err
 	}
-	return dir.Make(name, perm)
+	return dir.Make(c.Name, perm)
 }
 
 // takeBack gives a claim that was set aside its place again. Where it has none, or another
@@ -206,12 +208,12 @@ func takeBack(dir *safefs.Dir, name string) error {
 	return errors.Join(err, aside.Close())
 }
 
-// RemoveClaim removes a claim's directory with all that is in it, and what an earlier removal
-// of it left that was cut off. It is set aside before
-// the last look whether it is still unused, so that no pod that comes meanwhile loses what
-// it has seen: needed tells why it must stay, and it is put back.
-func (l Layout) RemoveClaim(c Claim, needed func() error) error {
-	dir, err := l.openClaims(c)
+// Remove removes a claim's directory with all that is in it, and what an earlier removal
+// of it left that was cut off. It is set aside before the last look whether it is still unused,
+// so that no pod that comes meanwhile loses what it has seen: needed returns why it must stay,
+// and it is put back.
+func (s Claims) Remove(c Claim, needed func() error) error {
+	dir, err := s.openNamespace(c)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}
@@ -300,21 +302,15 @@ func (r *claimRemoval) condemn() error {
 	return r.removed.RemoveAll(r.name)
 }
 
-// RemoveClaim removes a claim of which it is known that no pod uses it.
-func (p Pod) RemoveClaim(namespace, name string) error {
-	return p.layout.RemoveClaim(Claim{Namespace: namespace, Name: name}, func() error { return nil })
-}
-
-// ClaimSize is how much a claim takes on disk, with what removals have left that were cut
+// Size is how much a claim takes on disk, with what removals have left that were cut
 // off.
-func (l Layout) ClaimSize(c Claim) int64 {
+func (s Claims) Size(c Claim) int64 {
 	if c.check() != nil {
 		return 0
 	}
-	base := filepath.Join(l.claims(), c.Namespace)
 	var sum int64
 	for _, name := range []string{c.Name, filepath.Join(claimsAside, c.Name), filepath.Join(claimsRemoved, c.Name), "." + c.Name + ".removed"} {
-		sum += Size(filepath.Join(base, name))
+		sum += Size(s.dir(c.Namespace, name))
 	}
 	return sum
 }

@@ -9,22 +9,24 @@ import (
 	"path/filepath"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // digestKeyBytes is the length of the key of digests.
 const digestKeyBytes = 32
 
-// DigestKeyFile holds the key of the digests that stand for values of Secrets. It is made
+// KeyFile holds the key of the digests that stand for values of Secrets. It is made
 // once and never leaves the machine. Losing it restarts nothing: what it was made for can
 // then no longer be compared.
-func (l Layout) DigestKeyFile() string { return filepath.Join(l.Root, "digest.key") }
+type KeyFile struct{ layout Layout }
 
-// DigestKey reads the key of digests. Where none was made yet it is one that is good for
-// this process alone: nothing that is known of can have been digested with another.
-func (l Layout) DigestKey() (*podspec.DigestKey, error) {
-	key, err := l.StoredDigestKey()
+// Path is the file of the key.
+func (k KeyFile) Path() string { return filepath.Join(k.layout.Root, "digest.key") }
+
+// Read reads the key. Where none was made yet it is one that is good for this process alone:
+// nothing that is known of can have been digested with another.
+func (k KeyFile) Read() (*podspec.DigestKey, error) {
+	key, err := k.Stored()
 	if key != nil || err != nil {
 		return key, err
 	}
@@ -32,28 +34,30 @@ func (l Layout) DigestKey() (*podspec.DigestKey, error) {
 	return podspec.NewDigestKey(secret), err
 }
 
-// MakeDigestKey makes the key of digests unless there is one.
-func (l Layout) MakeDigestKey() error {
-	if key, err := l.StoredDigestKey(); key != nil || err != nil {
+// Make makes the key unless there is one.
+func (k KeyFile) Make() error {
+	if key, err := k.Stored(); key != nil || err != nil {
 		return err
 	}
-	if err := l.writeKey(); err != nil {
-		return fmt.Errorf("making the key of digests %s: %w", l.DigestKeyFile(), cause(err))
+	if err := k.write(); err != nil {
+		return fmt.Errorf("making the key of digests %s: %w", k.Path(), safefs.Cause(err))
 	}
 	return nil
 }
 
-// StoredDigestKey reads the key of digests; nil without an error where none was made yet.
-func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
-	if err := l.check(); err != nil {
+// Stored reads the key; nil without an error where none was made yet.
+func (k KeyFile) Stored() (*podspec.DigestKey, error) {
+	if err := k.layout.check(); err != nil {
 		return nil, err
 	}
-	secret, err := readRegular(l.DigestKeyFile(), digestKeyBytes)
+	return k.stored()
+}
+
+// stored is Stored where the state directory was looked at.
+func (k KeyFile) stored() (*podspec.DigestKey, error) {
+	secret, err := readPrivate(k.Path(), digestKeyBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if err == nil {
-		err = ownfile.CheckPrivate(l.DigestKeyFile())
 	}
 	if err == nil && len(secret) != digestKeyBytes {
 		err = fmt.Errorf("%w: it has %d bytes, %d are expected", ErrDamaged, len(secret), digestKeyBytes)
@@ -62,15 +66,15 @@ func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
 		err = fmt.Errorf("%w; remove it: podctl makes another one, and no container restarts", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the key of digests %s: %w", l.DigestKeyFile(), cause(err))
+		return nil, fmt.Errorf("reading the key of digests %s: %w", k.Path(), safefs.Cause(err))
 	}
 	return podspec.NewDigestKey(secret), nil
 }
 
-// knownKey is the stored key; nil also where it cannot be used, which whoever makes digests
-// reports.
-func (l Layout) knownKey() *podspec.DigestKey {
-	key, err := l.StoredDigestKey()
+// known is the stored key where the state directory was looked at; nil also where it cannot be
+// used, which whoever makes digests reports.
+func (k KeyFile) known() *podspec.DigestKey {
+	key, err := k.stored()
 	if err != nil {
 		return nil
 	}
@@ -85,17 +89,17 @@ func newKey() ([]byte, error) {
 	return secret, nil
 }
 
-// writeKey gives the file its name when it is complete, and leaves one that another
+// write gives the file its name when it is complete, and leaves one that another
 // process made meanwhile: digests of two keys cannot be compared.
-func (l Layout) writeKey() (err error) {
+func (k KeyFile) write() (err error) {
 	secret, err := newKey()
 	if err == nil {
-		err = l.Prepare()
+		err = k.layout.Prepare()
 	}
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(l.Root, ".digest.key")
+	f, err := os.CreateTemp(k.layout.Root, ".digest.key")
 	if err != nil {
 		return err
 	}
@@ -104,13 +108,13 @@ func (l Layout) writeKey() (err error) {
 	if err = errors.Join(err, f.Chmod(0o600), f.Sync()); err != nil {
 		return err
 	}
-	if err = os.Link(f.Name(), l.DigestKeyFile()); errors.Is(err, fs.ErrExist) {
+	if err = os.Link(f.Name(), k.Path()); errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	root, err := safefs.Follow(l.Root)
+	root, err := safefs.Follow(k.layout.Root)
 	if err != nil {
 		return err
 	}

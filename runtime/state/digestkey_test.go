@@ -12,18 +12,18 @@ import (
 // have the same.
 func TestDigestKeyIsMadeOnce(t *testing.T) {
 	l := newLayout(t)
-	if key, err := l.StoredDigestKey(); key != nil || err != nil {
+	if key, err := l.DigestKey().Stored(); key != nil || err != nil {
 		t.Fatalf("before it is made: %v %v", key, err)
 	}
 	ids := make([]string, 8)
 	var group sync.WaitGroup
 	for i := range ids {
 		group.Go(func() {
-			if err := l.MakeDigestKey(); err != nil {
+			if err := l.DigestKey().Make(); err != nil {
 				t.Error(err)
 				return
 			}
-			key, err := l.DigestKey()
+			key, err := l.DigestKey().Read()
 			if err != nil {
 				t.Error(err)
 			}
@@ -36,7 +36,7 @@ func TestDigestKeyIsMadeOnce(t *testing.T) {
 			t.Errorf("keys %v, one is expected", ids)
 		}
 	}
-	info, err := os.Stat(l.DigestKeyFile())
+	info, err := os.Stat(l.DigestKey().Path())
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != digestKeyBytes {
 		t.Errorf("the file: %v %v", info, err)
 	}
@@ -53,22 +53,22 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, plant := range map[string]func() error{
-		"short":  func() error { return os.WriteFile(l.DigestKeyFile(), []byte("short"), 0o600) },
-		"a link": func() error { return os.Symlink("/etc/hostname", l.DigestKeyFile()) },
+		"short":  func() error { return os.WriteFile(l.DigestKey().Path(), []byte("short"), 0o600) },
+		"a link": func() error { return os.Symlink("/etc/hostname", l.DigestKey().Path()) },
 	} {
-		_ = os.Remove(l.DigestKeyFile())
+		_ = os.Remove(l.DigestKey().Path())
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.MakeDigestKey(); err == nil || !strings.Contains(err.Error(), "remove it") {
+		if err := l.DigestKey().Make(); err == nil || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_ = os.Remove(l.DigestKeyFile())
-	if err := errors.Join(os.WriteFile(l.DigestKeyFile(), make([]byte, digestKeyBytes), 0o600), os.Chmod(l.DigestKeyFile(), 0o644)); err != nil {
+	_ = os.Remove(l.DigestKey().Path())
+	if err := errors.Join(os.WriteFile(l.DigestKey().Path(), make([]byte, digestKeyBytes), 0o600), os.Chmod(l.DigestKey().Path(), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.MakeDigestKey(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+	if err := l.DigestKey().Make(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("one that others can read: %v", err)
 	}
 }

@@ -1,6 +1,13 @@
 // Package state is podctl's memory on disk: every path, the lock, the journal,
 // the log files.
 //
+// A Layout says where things lie, and has what belongs to no pod: the lists of pods, Claims,
+// DigestKey, DeletedLogs and two locks. A Pod is the place of one pod: its directory and its
+// lock. What is kept of it has a small type each, with the methods that read and change it:
+// Journal, History, Logs, TerminationLogs, IDs and CgroupMark. All of them are values, made
+// anew where they are needed; nothing is opened before a method is called. The package may not
+// import the planner.
+//
 // The layout below Layout.Root is that of a kubelet's root directory, so that
 // `kubelet --root-dir` may point at it. Nothing else in podctl joins a path of
 // podctl's own; docs/state.md lists every file.

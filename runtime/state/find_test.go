@@ -12,16 +12,16 @@ import (
 
 func writeApplied(t *testing.T, l Layout, namespace, name string, uid types.UID) {
 	t.Helper()
-	if err := l.Pod(uid).WriteJournal(&Journal{Applied: desired(namespace, name, uid), Generation: 1}); err != nil {
+	if err := l.Pod(uid).Journal().Write(&Journal{Applied: desired(namespace, name, uid), Generation: 1}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 	l := newLayout(t)
-	uids, err := l.uids()
-	if err != nil || len(uids) != 0 {
-		t.Fatalf("uids without a state directory = %v, %v; want none", uids, err)
+	found, err := uids(l)
+	if err != nil || len(found) != 0 {
+		t.Fatalf("uids without a state directory = %v, %v; want none", found, err)
 	}
 	writeApplied(t, l, "default", "web", "u2")
 	writeApplied(t, l, "default", "db", "u1")
@@ -29,8 +29,8 @@ func TestUIDsAreThePodsWithAJournal(t *testing.T) {
 		write(t, filepath.Join(l.pods(), path), "")
 	}
 	write(t, filepath.Join(l.pods(), "file"), "")
-	uids, err = l.uids()
-	if diff := cmp.Diff([]types.UID{"u1", "u2"}, uids); diff != "" || err != nil {
+	found, err = uids(l)
+	if diff := cmp.Diff([]types.UID{"u1", "u2"}, found); diff != "" || err != nil {
 		t.Errorf("uids differ (-want +got), error %v:\n%s", err, diff)
 	}
 }
@@ -39,7 +39,7 @@ func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
 	l := newLayout(t)
 	writeApplied(t, l, "default", "web", "u1")
 	writeApplied(t, l, "default", "db", "u3")
-	write(t, l.Pod("u2").JournalFile(), "{")
+	write(t, l.Pod("u2").Journal().Path(), "{")
 	entries, err := l.Journals()
 	if err != nil || len(entries) != 3 {
 		t.Fatalf("Journals = %v, %v; want three entries", entries, err)
@@ -59,7 +59,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	}
 	write(t, l.pods(), "a file where the directory should be")
 	for what, list := range map[string]func() error{
-		"uids":     func() error { _, err := l.uids(); return err },
+		"uids":     func() error { _, err := uids(l); return err },
 		"Journals": func() error { _, err := l.Journals(); return err },
 	} {
 		if list() == nil {

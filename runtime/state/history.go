@@ -1,17 +1,10 @@
 package state
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
@@ -27,7 +20,7 @@ type History struct {
 	// Spans are the steps since the pod's sandbox was made, in the order in which they
 	// ended.
 	Spans []Span `json:"spans,omitempty"`
-	// Redacted tells that all messages were written without Secrets. An older podctl left
+	// Redacted is set if all messages were written without Secrets. An older podctl left
 	// them in.
 	Redacted bool `json:"redacted,omitempty"`
 }
@@ -147,119 +140,4 @@ func (h *History) oldestRepeat() int {
 		seen[n] = true
 	}
 	return 0
-}
-
-func (l Layout) histories() string { return filepath.Join(l.Root, "events") }
-
-// HistoryFile is where what happened to the pod is kept.
-func (p Pod) HistoryFile() string {
-	return filepath.Join(p.layout.histories(), string(p.uid)+".json")
-}
-
-// unfinishedHistory is a history that is being written.
-func (p Pod) unfinishedHistory() string {
-	return filepath.Join(p.layout.histories(), "."+string(p.uid))
-}
-
-// ReadHistory reads what happened to the pod. One that is missing, damaged or of a
-// newer podctl is empty: nothing depends on it.
-func (p Pod) ReadHistory() (*History, error) {
-	if err := firstError(p.check(), p.layout.check()); err != nil {
-		return nil, err
-	}
-	h := &History{}
-	text, err := readRegular(p.HistoryFile(), historyMax)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged):
-		return h, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading the pod's events: %w", err)
-	}
-	return decodeHistory(text), nil
-}
-
-func decodeHistory(text []byte) *History {
-	h := &History{}
-	if err := model.DecodeDocument(text, h); err != nil || h.Version != historyVersion {
-		return &History{}
-	}
-	return h
-}
-
-// RemoveHistory forgets what happened to the pod. The caller holds the pod's lock.
-func (p Pod) RemoveHistory() error {
-	if err := firstError(p.check(), p.layout.check(), removeFile(p.HistoryFile())); err != nil {
-		return fmt.Errorf("removing the pod's events: %w", err)
-	}
-	return nil
-}
-
-// Histories reads all histories there are, of pods that are gone too. Of one that cannot
-// be read the uid is known. One whose reading fails hides no other: its error is returned
-// beside them. What lies there under names that no pod has is not podctl's.
-func (l Layout) Histories() ([]*History, error) {
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	entries, err := entriesOf(l.histories())
-	if err != nil {
-		return nil, fmt.Errorf("reading events: %w", err)
-	}
-	var all []*History
-	var errs []error
-	for _, entry := range entries {
-		uid, ok := strings.CutSuffix(entry.Name(), ".json")
-		pod := l.Pod(types.UID(uid))
-		if !ok || pod.check() != nil {
-			continue
-		}
-		h, err := pod.ReadHistory()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
-			continue
-		}
-		// The file is the pod's by its name, whatever is in it.
-		h.Pod.UID = types.UID(uid)
-		all = append(all, h)
-	}
-	return all, errors.Join(errs...)
-}
-
-// WriteHistory replaces the pod's history. It is not forced onto the disk: a crash of
-// the machine may lose it. The caller holds the pod's lock.
-func (p Pod) WriteHistory(h *History) (err error) {
-	h.Version = historyVersion
-	text, err := json.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("writing the pod's events: %w", err)
-	}
-	if err = firstError(p.check(), p.layout.Prepare()); err == nil {
-		err = p.replaceHistory(text)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the pod's events: %w", err)
-	}
-	return nil
-}
-
-// replaceHistory puts a new history in the place of the one before.
-func (p Pod) replaceHistory(text []byte) error {
-	dir, err := makeAll(p.layout.histories(), podDirMode, podDirMode)
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := filepath.Base(p.unfinishedHistory())
-	if err = dir.Remove(unfinished); err != nil {
-		return err
-	}
-	file, err := dir.Create(unfinished, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return dir.Replace(unfinished, filepath.Base(p.HistoryFile()))
 }

@@ -83,23 +83,23 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 	pod := layout.Pod("u1")
 	h := &History{Pod: model.PodRef{Namespace: "default", Name: "web", UID: "u1"}}
 	h.Add(PodEvent{Type: Normal, Reason: "Started"})
-	if err := pod.WriteHistory(h); err != nil {
+	if err := pod.History().Write(h); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(pod.HistoryFile()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(pod.History().Path()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is there with mode %v: %v", info.Mode(), err)
 	}
-	if err := pod.RemoveJournal(); err != nil {
+	if err := pod.Journal().Remove(); err != nil {
 		t.Fatal(err)
 	}
 	all, err := layout.Histories()
 	if err != nil || len(all) != 1 || all[0].Pod.Name != "web" || len(all[0].Events) != 1 {
 		t.Errorf("histories: %+v, %v", all, err)
 	}
-	if err := os.WriteFile(pod.HistoryFile(), []byte(`{"version":1,"ev`), 0o600); err != nil {
+	if err := os.WriteFile(pod.History().Path(), []byte(`{"version":1,"ev`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := pod.ReadHistory(); err != nil || len(h.Events) != 0 {
+	if h, err := pod.History().Read(); err != nil || len(h.Events) != 0 {
 		t.Errorf("a damaged history is %+v, %v; it is empty and no error", h, err)
 	}
 }

@@ -71,18 +71,18 @@ func wantUnchanged(t *testing.T, dir string) func() {
 // logWork is all that podctl does with the logs of a pod.
 func logWork(pod Pod) map[string]func() error {
 	return map[string]func() error{
-		"MakeLogDir":      func() error { return pod.MakeLogDir("default", "web", "app") },
-		"LinkLog":         func() error { return pod.LinkLog("default", "web", "app", "id", 0) },
-		"RemoveLogs":      func() error { return pod.RemoveLogs("default", "web", "app", "id", 0) },
-		"RemoveOlderLogs": func() error { return pod.RemoveOlderLogs("default", "web", "app", 1) },
-		"LogsSize":        func() error { pod.LogsSize("default", "web", "app", 0); return nil },
-		"LastLogAttempt":  func() error { pod.LastLogAttempt("default", "web", "app"); return nil },
-		"SetAsideLogs":    func() error { return pod.SetAsideLogs("default", "web", testTime()) },
-		"RemoveAllLogs":   func() error { return pod.RemoveAllLogs("default", "web") },
+		"MakeLogDir":      func() error { return pod.Logs("default", "web").Make("app") },
+		"LinkLog":         func() error { return pod.Logs("default", "web").Link("app", "id", 0) },
+		"RemoveLogs":      func() error { return pod.Logs("default", "web").Remove("app", "id", 0) },
+		"RemoveOlderLogs": func() error { return pod.Logs("default", "web").RemoveOlder("app", 1) },
+		"LogsSize":        func() error { pod.Logs("default", "web").Size("app", 0); return nil },
+		"LastLogAttempt":  func() error { pod.Logs("default", "web").Last("app"); return nil },
+		"SetAsideLogs":    func() error { return pod.Logs("default", "web").Archive(testTime()) },
+		"RemoveAllLogs":   func() error { return pod.Logs("default", "web").RemoveAll() },
 		"prune": func() error {
-			logs, err := pod.layout.ListDeletedLogs()
+			logs, err := pod.layout.DeletedLogs().List()
 			for _, d := range logs {
-				err = errors.Join(err, pod.layout.RemoveDeletedLog(d))
+				err = errors.Join(err, pod.layout.DeletedLogs().Remove(d))
 			}
 			return err
 		},
@@ -93,12 +93,12 @@ func logWork(pod Pod) map[string]func() error {
 // of log directories. Nothing outside the log root changes, and the pod can be deleted.
 func TestLogsLeadNowhere(t *testing.T) {
 	places := map[string]func(p Pod) string{
-		"the pod's directory":       func(p Pod) string { return ok(p.LogDir("default", "web")) },
-		"the container's directory": func(p Pod) string { return ok(p.containerLogDir("default", "web", "app")) },
-		"the log":                   func(p Pod) string { return ok(p.LogFile("default", "web", "app", 0)) },
-		"the deleted logs":          func(p Pod) string { return p.layout.deletedLogs() },
+		"the pod's directory":       func(p Pod) string { return ok(p.Logs("default", "web").Dir()) },
+		"the container's directory": func(p Pod) string { return ok(p.Logs("default", "web").containerDir("app")) },
+		"the log":                   func(p Pod) string { return ok(p.Logs("default", "web").File("app", 0)) },
+		"the deleted logs":          func(p Pod) string { return p.layout.DeletedLogs().dir() },
 		"a deleted log": func(p Pod) string {
-			return filepath.Join(p.layout.deletedLogs(), "default_web_"+testUID+".20260301-123015.123456")
+			return filepath.Join(p.layout.DeletedLogs().dir(), "default_web_"+testUID+".20260301-123015.123456")
 		},
 	}
 	for place, path := range places {
@@ -113,16 +113,16 @@ func TestLogsLeadNowhere(t *testing.T) {
 					pod, victim := newLayout(t).Pod(testUID), victimTree(t)
 					unchanged := wantUnchanged(t, victim)
 					writeLogs(t, pod, "default", "web")
-					write(t, filepath.Join(pod.layout.deletedLogs(), "default_web_"+testUID+".20250301-123015.123456", "x"), "")
+					write(t, filepath.Join(pod.layout.DeletedLogs().dir(), "default_web_"+testUID+".20250301-123015.123456", "x"), "")
 					if err := errors.Join(os.RemoveAll(path(pod)), os.MkdirAll(filepath.Dir(path(pod)), 0o755), plant(victim, path(pod))); err != nil {
 						t.Fatal(err)
 					}
 					_ = logWork(pod)[name]()
 					unchanged()
-					if err := pod.SetAsideLogs("default", "web", testTime().Add(time.Second)); err != nil {
+					if err := pod.Logs("default", "web").Archive(testTime().Add(time.Second)); err != nil {
 						t.Errorf("deleting the pod: %v", err)
 					}
-					wantGone(t, ok(pod.LogDir("default", "web")))
+					wantGone(t, ok(pod.Logs("default", "web").Dir()))
 					unchanged()
 				})
 			}
@@ -134,11 +134,11 @@ func TestLogsLeadNowhere(t *testing.T) {
 // each of the directories for a link and back.
 func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
 	pod, victim := newLayout(t).Pod(testUID), victimTree(t)
-	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+	if err := pod.Logs("default", "web").Make("app"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(pod.layout.deletedLogs(), "default_web_"+testUID+".20250301-123015.123456", "0.log"), "")
-	paths := []string{ok(pod.LogDir("default", "web")), ok(pod.containerLogDir("default", "web", "app")), pod.layout.deletedLogs()}
+	write(t, filepath.Join(pod.layout.DeletedLogs().dir(), "default_web_"+testUID+".20250301-123015.123456", "0.log"), "")
+	paths := []string{ok(pod.Logs("default", "web").Dir()), ok(pod.Logs("default", "web").containerDir("app")), pod.layout.DeletedLogs().dir()}
 	var links []string
 	for i := range paths {
 		link := filepath.Join(pod.layout.LogRoot, fmt.Sprintf("link-%d", i))
@@ -164,7 +164,7 @@ func TestLogsWhileDirectoriesAreSwapped(t *testing.T) {
 		for _, work := range logWork(pod) {
 			_ = work()
 		}
-		if dir, err := pod.OpenLogDir("default", "web", "app"); err == nil {
+		if dir, err := pod.Logs("default", "web").Open("app"); err == nil {
 			for n := range 2 {
 				_ = dir.Touch(fmt.Sprintf("%d.log", n), 0o600)
 			}
@@ -191,34 +191,34 @@ func swap(link, path string) {
 func TestClaimsAreNoPaths(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	if err := pod.WriteJournal(&Journal{}); err != nil {
+	if err := pod.Journal().Write(&Journal{}); err != nil {
 		t.Fatal(err)
 	}
 	victim := filepath.Join(filepath.Dir(l.Root), "victim")
 	write(t, filepath.Join(victim, "file"), "precious")
-	write(t, filepath.Join(l.claims(), "default", "data", "inner", "file"), "precious")
+	write(t, filepath.Join(l.Claims().dir(), "default", "data", "inner", "file"), "precious")
 	unchanged := wantUnchanged(t, filepath.Dir(l.Root))
 	for _, name := range []string{
 		"../../../victim", "../../pods", "../other", "data/inner", "/etc", "", ".", "..", ".aside", ".removed", ".hidden", "a\x00b", "../default/data",
 		"x\ny", "x\x1b[2J", "x\x7f", "x\u0085y", "x\u2028y", "x\u202ey", "x\xffy",
 	} {
-		_, pathErr := pod.ClaimDir("default", name)
-		_, openErr := pod.OpenClaim("default", name)
-		_, makeErr := pod.MakeClaim("default", name, 0o777)
+		_, pathErr := pod.Claims().Dir(Claim{Namespace: "default", Name: name})
+		_, openErr := pod.Claims().Open(Claim{Namespace: "default", Name: name})
+		_, makeErr := pod.Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
 		for what, err := range map[string]error{
-			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.RemoveClaim("default", name),
+			"path": pathErr, "opening": openErr, "making": makeErr, "removing": pod.Claims().Remove(Claim{Namespace: "default", Name: name}, func() error { return nil }),
 		} {
 			if refused := (*NameError)(nil); !errors.As(err, &refused) || refused.Kind != "claimName" || refused.Name != name {
 				t.Errorf("%s the claim %q: %v, want that it is refused", what, name, err)
 			}
 		}
-		_, nsErr := pod.ClaimDir(name, "data")
-		if _, err := pod.MakeClaim(name, "data", 0o777); err == nil || nsErr == nil {
+		_, nsErr := pod.Claims().Dir(Claim{Namespace: name, Name: "data"})
+		if _, err := pod.Claims().Make(Claim{Namespace: name, Name: "data"}, 0o777); err == nil || nsErr == nil {
 			t.Errorf("namespace %q: %v %v", name, err, nsErr)
 		}
 	}
 	unchanged()
-	if claims, err := l.Claims(); err != nil || !slices.Equal(claims, []Claim{{"default", "data"}}) {
+	if claims, err := l.Claims().List(); err != nil || !slices.Equal(claims, []Claim{{"default", "data"}}) {
 		t.Errorf("claims are %v %v", claims, err)
 	}
 }
@@ -228,22 +228,22 @@ func TestClaimsThatAreLinks(t *testing.T) {
 	l := newLayout(t)
 	pod, victim := l.Pod(testUID), victimTree(t)
 	unchanged := wantUnchanged(t, victim)
-	if err := errors.Join(l.Prepare(), os.MkdirAll(filepath.Join(l.claims(), "default"), 0o711)); err != nil {
+	if err := errors.Join(l.Prepare(), os.MkdirAll(filepath.Join(l.Claims().dir(), "default"), 0o711)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(victim, filepath.Join(l.claims(), "default", "data")); err != nil {
+	if err := os.Symlink(victim, filepath.Join(l.Claims().dir(), "default", "data")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pod.OpenClaim("default", "data"); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := pod.Claims().Open(Claim{Namespace: "default", Name: "data"}); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("opening: %v", err)
 	}
-	if _, err := pod.MakeClaim("default", "data", 0o777); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := pod.Claims().Make(Claim{Namespace: "default", Name: "data"}, 0o777); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("making: %v", err)
 	}
-	if claims, err := l.Claims(); err != nil || len(claims) > 0 {
+	if claims, err := l.Claims().List(); err != nil || len(claims) > 0 {
 		t.Errorf("claims are %v %v", claims, err)
 	}
-	if err := pod.RemoveClaim("default", "data"); err != nil {
+	if err := pod.Claims().Remove(Claim{Namespace: "default", Name: "data"}, func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	unchanged()
@@ -253,9 +253,9 @@ func TestClaimsThatAreLinks(t *testing.T) {
 func claimFiles(t *testing.T, l Layout) []string {
 	t.Helper()
 	var files []string
-	_ = filepath.WalkDir(l.claims(), func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(l.Claims().dir(), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			files = append(files, strings.TrimPrefix(path, l.claims()+"/"))
+			files = append(files, strings.TrimPrefix(path, l.Claims().dir()+"/"))
 		}
 		return nil
 	})
@@ -269,7 +269,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	setUp := func(t *testing.T) (Layout, Pod, Claim) {
 		t.Helper()
 		l := newLayout(t)
-		dir, err := l.Pod(testUID).MakeClaim("default", name, 0o777)
+		dir, err := l.Pod(testUID).Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,20 +281,20 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	t.Run("put back", func(t *testing.T) {
 		l, _, c := setUp(t)
 		needed := errors.New("needed")
-		if err := l.RemoveClaim(c, func() error { return needed }); !errors.Is(err, needed) {
+		if err := l.Claims().Remove(c, func() error { return needed }); !errors.Is(err, needed) {
 			t.Error(err)
 		}
 		if files := claimFiles(t, l); !slices.Equal(files, []string{"default/" + name + "/file"}) {
 			t.Errorf("files are %v", files)
 		}
-		if left := names(t, filepath.Join(l.claims(), "default")); len(left) != 1 {
+		if left := names(t, filepath.Join(l.Claims().dir(), "default")); len(left) != 1 {
 			t.Errorf("left are %v", left)
 		}
 	})
 	// A panic is a kill: nothing that comes after it is done.
 	kill := func(l Layout, c Claim) {
 		defer func() { _ = recover() }()
-		_ = l.RemoveClaim(c, func() error { panic("killed") })
+		_ = l.Claims().Remove(c, func() error { panic("killed") })
 	}
 	t.Run("taken back by a pod", func(t *testing.T) {
 		l, pod, c := setUp(t)
@@ -302,7 +302,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 		if files := claimFiles(t, l); !slices.Equal(files, []string{"default/.aside/" + name + "/file"}) {
 			t.Fatalf("files are %v", files)
 		}
-		dir, err := pod.MakeClaim("default", name, 0o777)
+		dir, err := pod.Claims().Make(Claim{Namespace: "default", Name: name}, 0o777)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,20 +317,20 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	} {
 		t.Run("removed by the next prune: "+what, func(t *testing.T) {
 			l, _, c := setUp(t)
-			if err := os.RemoveAll(filepath.Join(l.claims(), "default", name)); err != nil {
+			if err := os.RemoveAll(filepath.Join(l.Claims().dir(), "default", name)); err != nil {
 				t.Fatal(err)
 			}
 			for path := range strings.FieldsSeq(plant) {
-				write(t, filepath.Join(l.claims(), "default", path, "file"), "x")
+				write(t, filepath.Join(l.Claims().dir(), "default", path, "file"), "x")
 			}
-			claims, err := l.Claims()
-			if err != nil || !slices.Equal(claims, []Claim{c}) || l.ClaimSize(c) == 0 {
+			claims, err := l.Claims().List()
+			if err != nil || !slices.Equal(claims, []Claim{c}) || l.Claims().Size(c) == 0 {
 				t.Fatalf("claims are %v %v", claims, err)
 			}
-			if err := l.RemoveClaim(c, func() error { return nil }); err != nil {
+			if err := l.Claims().Remove(c, func() error { return nil }); err != nil {
 				t.Error(err)
 			}
-			if left := names(t, filepath.Join(l.claims(), "default")); len(left) > 0 {
+			if left := names(t, filepath.Join(l.Claims().dir(), "default")); len(left) > 0 {
 				t.Errorf("left are %v", left)
 			}
 		})
@@ -340,12 +340,12 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 		if err := l.Prepare(); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(l.claims(), "default", ".data.removed", "file"), "x")
-		claims, err := l.Claims()
+		write(t, filepath.Join(l.Claims().dir(), "default", ".data.removed", "file"), "x")
+		claims, err := l.Claims().List()
 		if err != nil || !slices.Equal(claims, []Claim{{"default", "data"}}) {
 			t.Fatalf("claims are %v %v", claims, err)
 		}
-		if err := l.RemoveClaim(claims[0], func() error { return nil }); err != nil {
+		if err := l.Claims().Remove(claims[0], func() error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if files := claimFiles(t, l); len(files) > 0 {
@@ -383,7 +383,7 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 	if err := errors.Join(ports.Unlock(), ids.Unlock()); err != nil {
 		t.Error(err)
 	}
-	if left := names(t, l.locks()); len(left) > 0 {
+	if left := names(t, l.locks().dir()); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
 }
@@ -395,16 +395,16 @@ func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
 	long := strings.Repeat("n", 250-len("default__")-2)
 	pods := []Pod{l.Pod("u1"), l.Pod("u2"), l.Pod("u1")}
 	for i, pod := range pods {
-		if err := pod.MakeLogDir("default", long, "app"); err != nil {
+		if err := pod.Logs("default", long).Make("app"); err != nil {
 			t.Fatal(err)
 		}
-		write(t, ok(pod.LogFile("default", long, "app", 0)), fmt.Sprint(i))
-		if err := pod.SetAsideLogs("default", long, testTime().Add(time.Duration(i)*time.Hour)); err != nil {
+		write(t, ok(pod.Logs("default", long).File("app", 0)), fmt.Sprint(i))
+		if err := pod.Logs("default", long).Archive(testTime().Add(time.Duration(i) * time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		wantGone(t, ok(pod.LogDir("default", long)))
+		wantGone(t, ok(pod.Logs("default", long).Dir()))
 	}
-	logs, err := l.ListDeletedLogs()
+	logs, err := l.DeletedLogs().List()
 	if err != nil || len(logs) != 2 || logs[0].UID != "u1" || logs[1].UID != "u2" || logs[0].Name != long || logs[0].Namespace != "default" {
 		t.Fatalf("set aside are %+v %v", logs, err)
 	}
@@ -415,15 +415,15 @@ func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
 		t.Errorf("log shippers find %v %v", found, err)
 	}
 	for _, d := range logs {
-		if err := l.RemoveDeletedLog(DeletedLog{Path: d.Path}); err != nil {
+		if err := l.DeletedLogs().Remove(DeletedLog{Path: d.Path}); err != nil {
 			t.Error(err)
 		}
 	}
-	if left := names(t, filepath.Join(l.deletedLogs(), longName)); len(left) > 0 {
+	if left := names(t, filepath.Join(l.DeletedLogs().dir(), longName)); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
 	// Its directory could never be made, so that there is nothing to set aside.
-	if err := l.Pod(types.UID(strings.Repeat("u", 245))).SetAsideLogs("default", long, testTime()); err != nil {
+	if err := l.Pod(types.UID(strings.Repeat("u", 245))).Logs("default", long).Archive(testTime()); err != nil {
 		t.Error(err)
 	}
 }
@@ -434,19 +434,19 @@ func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
 func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	claim, err := pod.MakeClaim("default", "data", 0o777)
+	claim, err := pod.Claims().Make(Claim{Namespace: "default", Name: "data"}, 0o777)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = errors.Join(claim.Close(), pod.WriteJournal(&Journal{Generation: 3}), pod.WriteHistory(&History{}), pod.MakeLogDir("default", "web", "app")); err != nil {
+	if err = errors.Join(claim.Close(), pod.Journal().Write(&Journal{Generation: 3}), pod.History().Write(&History{}), pod.Logs("default", "web").Make("app")); err != nil {
 		t.Fatal(err)
 	}
-	if err = pod.SetAsideLogs("default", "web", testTime()); err != nil {
+	if err = pod.Logs("default", "web").Archive(testTime()); err != nil {
 		t.Fatal(err)
 	}
 	victim := victimTree(t)
 	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
-		for _, dir := range []string{l.pods(), l.histories(), l.claims(), filepath.Join(l.claims(), "default"), l.locks(), l.deletedLogs()} {
+		for _, dir := range []string{l.pods(), l.histories(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.locks().dir(), l.DeletedLogs().dir()} {
 			if err = os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -469,7 +469,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 			}
 		}
 	}
-	unchanged, before := wantUnchanged(t, victim), wantUnchanged(t, l.claims())
+	unchanged, before := wantUnchanged(t, victim), wantUnchanged(t, l.Claims().dir())
 	entries, err := l.Journals()
 	mine := slices.ContainsFunc(entries, func(e Entry) bool { return e.UID == testUID && e.Err == nil && e.Journal.Generation == 3 })
 	if err != nil || !mine {
@@ -479,11 +479,11 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(histories, func(h *History) bool { return h.Pod.UID == testUID }) {
 		t.Errorf("events are %+v %v", histories, err)
 	}
-	claims, err := l.Claims()
+	claims, err := l.Claims().List()
 	if err != nil || !slices.Contains(claims, Claim{"default", "data"}) {
 		t.Errorf("claims are %+v %v", claims, err)
 	}
-	logs, err := l.ListDeletedLogs()
+	logs, err := l.DeletedLogs().List()
 	if err != nil || len(logs) != 1 {
 		t.Errorf("deleted logs are %+v %v", logs, err)
 	}
@@ -491,7 +491,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := pod.GiveIDs(t.Context()); err != nil {
+	if _, err := pod.IDs().Allocate(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for _, uid := range leftovers {
@@ -523,7 +523,7 @@ func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	}
 	pod := Layout{Root: filepath.Join(link, "a", "state"), LogRoot: filepath.Join(link, "b", "pods")}.Pod(testUID)
 	for what, err := range map[string]error{
-		"the journal": pod.WriteJournal(&Journal{}), "logs": pod.MakeLogDir("default", "web", "app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
+		"the journal": pod.Journal().Write(&Journal{}), "logs": pod.Logs("default", "web").Make("app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
 	} {
 		foreign := (*safefs.LinkError)(nil)
 		if !errors.Is(err, ErrUnsafe) && (!errors.As(err, &foreign) || foreign.UID != 65534) {
@@ -544,8 +544,8 @@ func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := Layout{Root: root, LogRoot: filepath.Join(root, "logs")}
-	_, readErr := l.Pod(testUID).ReadJournal()
-	for what, err := range map[string]error{"reading": readErr, "writing": l.Pod(testUID).WriteJournal(&Journal{}), "the key": l.MakeDigestKey()} {
+	_, readErr := l.Pod(testUID).Journal().Read()
+	for what, err := range map[string]error{"reading": readErr, "writing": l.Pod(testUID).Journal().Write(&Journal{}), "the key": l.DigestKey().Make()} {
 		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -556,10 +556,10 @@ func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
 	l := newLayout(t)
 	pod, victim := l.Pod(testUID), filepath.Join(t.TempDir(), "victim")
-	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+	if err := pod.Logs("default", "web").Make("app"); err != nil {
 		t.Fatal(err)
 	}
-	log, err := pod.LogFile("default", "web", "app", 1)
+	log, err := pod.Logs("default", "web").File("app", 1)
 	if err == nil {
 		err = os.WriteFile(victim, []byte("victim"), 0o600)
 	}
@@ -574,7 +574,7 @@ func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		if err := pod.ClearLog("default", "web", "app", 1); err != nil {
+		if err := pod.Logs("default", "web").Clear("app", 1); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := os.Lstat(log); !errors.Is(err, fs.ErrNotExist) {
@@ -587,7 +587,7 @@ func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
 	if err := os.WriteFile(log, []byte("a log"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := pod.ClearLog("default", "web", "app", 1); err != nil {
+	if err := pod.Logs("default", "web").Clear("app", 1); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(log); err != nil || string(text) != "a log" {

@@ -64,7 +64,7 @@ type Journal struct {
 	// generation, the oldest first (KeepEarlierSecrets). They leave this file for nowhere.
 	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`
 
-	// Unreadable tells that this stands for a journal that cannot be read.
+	// Unreadable is set if this stands for a journal that cannot be read.
 	Unreadable bool `json:"-"`
 }
 
@@ -208,4 +208,27 @@ func (j *Journal) Redactor(next *podspec.Desired) *redaction.Redactor {
 		values = append(values, next.Objects.SecretValues()...)
 	}
 	return redaction.New(values...)
+}
+
+// WithoutSecrets is a copy of a journal that may leave the machine: digests stand for
+// the values of Secrets.
+func (j *Journal) WithoutSecrets() *Journal {
+	without := *j
+	without.EarlierSecrets = nil
+	if j.Applied != nil {
+		without.Applied = j.Applied.WithoutSecrets()
+	}
+	return &without
+}
+
+// upgradeDigests brings all digests of a journal into today's form. An older podctl wrote
+// such as tell secret values to whoever tries them.
+func (j *Journal) upgradeDigests() {
+	for name, b := range j.Backoffs {
+		b.Key = podspec.UpgradeKey(name, b.Key, j.Applied)
+		j.Backoffs[name] = b
+	}
+	if j.Completion != nil {
+		j.Completion.DesiredDigest = podspec.UpgradeDigest(j.Completion.DesiredDigest, j.Applied)
+	}
 }

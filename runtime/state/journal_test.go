@@ -67,10 +67,10 @@ var exported = cmpopts.IgnoreUnexported(podspec.Desired{})
 func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	want := fullJournal()
-	if err := pod.WriteJournal(want); err != nil {
+	if err := pod.Journal().Write(want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := pod.ReadJournal()
+	got, err := pod.Journal().Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
 
 func TestMissingJournalIsEmpty(t *testing.T) {
 	l := newLayout(t)
-	j, err := l.Pod(testUID).ReadJournal()
+	j, err := l.Pod(testUID).Journal().Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +109,10 @@ func TestMissingJournalIsEmpty(t *testing.T) {
 func TestLostBackoffsAreNotNoBackoffs(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	for _, backoffs := range []map[string]model.Backoff{nil, {}} {
-		if err := pod.WriteJournal(&Journal{Backoffs: backoffs}); err != nil {
+		if err := pod.Journal().Write(&Journal{Backoffs: backoffs}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := pod.ReadJournal()
+		got, err := pod.Journal().Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,13 +145,13 @@ func TestJournalThatCannotBeUsed(t *testing.T) {
 			if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			write(t, pod.JournalFile(), test.text)
-			j, err := pod.ReadJournal()
+			write(t, pod.Journal().Path(), test.text)
+			j, err := pod.Journal().Read()
 			unusable := (*JournalError)(nil)
 			if j != nil || !errors.As(err, &unusable) || !errors.Is(err, test.want) {
 				t.Fatalf("ReadJournal = %v, %v; want a JournalError with %v", j, err, test.want)
 			}
-			for _, part := range []string{pod.JournalFile(), "remove the file", "running containers are not harmed"} {
+			for _, part := range []string{pod.Journal().Path(), "remove the file", "running containers are not harmed"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("error %q does not say %q", err, part)
 				}
@@ -165,15 +165,15 @@ func TestUnknownFieldsOfTheSameVersionAreDropped(t *testing.T) {
 	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	write(t, pod.JournalFile(), `{"version":1,"generation":3,"later":{"a":[1]}}`)
-	j, err := pod.ReadJournal()
+	write(t, pod.Journal().Path(), `{"version":1,"generation":3,"later":{"a":[1]}}`)
+	j, err := pod.Journal().Read()
 	if err != nil || j.Generation != 3 {
 		t.Fatalf("ReadJournal = %+v, %v; want generation 3", j, err)
 	}
-	if err = pod.WriteJournal(j); err != nil {
+	if err = pod.Journal().Write(j); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(pod.JournalFile())
+	text, err := os.ReadFile(pod.Journal().Path())
 	if err != nil || strings.Contains(string(text), "later") {
 		t.Errorf("journal is %s (%v), want it without the unknown field", text, err)
 	}
@@ -186,16 +186,16 @@ func TestJournalIsNoWayToAnotherFile(t *testing.T) {
 	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(other, pod.JournalFile()); err != nil {
+	if err := os.Symlink(other, pod.Journal().Path()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pod.ReadJournal(); !errors.Is(err, ErrDamaged) {
+	if _, err := pod.Journal().Read(); !errors.Is(err, ErrDamaged) {
 		t.Errorf("reading through a link: error %v, want ErrDamaged", err)
 	}
-	if err := pod.WriteJournal(&Journal{Generation: 1}); err != nil {
+	if err := pod.Journal().Write(&Journal{Generation: 1}); err != nil {
 		t.Fatal(err)
 	}
-	wantMode(t, pod.JournalFile(), 0o600)
+	wantMode(t, pod.Journal().Path(), 0o600)
 	if text, err := os.ReadFile(other); err != nil || !strings.Contains(string(text), `"generation":9`) {
 		t.Errorf("the other file is now %s (%v)", text, err)
 	}
@@ -212,10 +212,10 @@ func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
 			if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			if err := create(pod.JournalFile()); err != nil {
+			if err := create(pod.Journal().Path()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pod.ReadJournal(); !errors.Is(err, ErrDamaged) {
+			if _, err := pod.Journal().Read(); !errors.Is(err, ErrDamaged) {
 				t.Errorf("error %v, want ErrDamaged", err)
 			}
 		})

@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/renameio/v2"
-	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -48,24 +45,41 @@ const whatIsLost = "running containers are not harmed by that, podctl only forge
 // Unwrap returns the cause.
 func (e *JournalError) Unwrap() error { return e.Err }
 
-// ReadJournal reads the pod's journal. A missing one is empty; one that is
-// damaged, or of a newer podctl, is a *JournalError.
-func (p Pod) ReadJournal() (*Journal, error) {
-	if err := firstError(p.check(), p.layout.check()); err != nil {
-		return nil, err
+// JournalStore is where the journal of a pod is kept.
+type JournalStore struct{ pod Pod }
+
+// journalName is the name of the file.
+const journalName = "journal.json"
+
+// Path is the file of the journal.
+func (s JournalStore) Path() string { return filepath.Join(s.pod.Dir(), journalName) }
+
+// Exists reports whether podctl remembers the pod, even where the journal cannot be read.
+func (s JournalStore) Exists() (bool, error) {
+	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+		return false, err
 	}
-	return p.readJournal(p.layout.knownKey())
+	return exists(s.Path())
 }
 
-// readJournal is ReadJournal where the state directory was looked at and its key read: once
-// for all journals, if many are read.
-func (p Pod) readJournal(key *podspec.DigestKey) (*Journal, error) {
-	text, err := readRegular(p.JournalFile(), journalMax)
+// Read reads the pod's journal. A missing one is empty; one that is damaged, or of a newer
+// podctl, is a *JournalError.
+func (s JournalStore) Read() (*Journal, error) {
+	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
+		return nil, err
+	}
+	return s.read(s.pod.layout.DigestKey().known())
+}
+
+// read is Read where the state directory was looked at and its key read: once for all journals,
+// if many are read.
+func (s JournalStore) read(key *podspec.DigestKey) (*Journal, error) {
+	text, err := readRegular(s.Path(), journalMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Journal{Version: journalVersion}, nil
 	case errors.Is(err, ErrDamaged):
-		return nil, &JournalError{Path: p.JournalFile(), Err: err}
+		return nil, &JournalError{Path: s.Path(), Err: err}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("reading the journal: %w; run podctl as the user who applied the pod, which is root as a rule", err)
 	case err != nil:
@@ -73,10 +87,10 @@ func (p Pod) readJournal(key *podspec.DigestKey) (*Journal, error) {
 	}
 	j, err := decodeJournal(text)
 	if err == nil {
-		err = p.checkNames(j)
+		err = s.checkNames(j)
 	}
 	if err != nil {
-		return nil, &JournalError{Path: p.JournalFile(), Err: err}
+		return nil, &JournalError{Path: s.Path(), Err: err}
 	}
 	j.Applied.UseKey(key)
 	j.upgradeDigests()
@@ -85,42 +99,15 @@ func (p Pod) readJournal(key *podspec.DigestKey) (*Journal, error) {
 
 // checkNames refuses a journal that contradicts itself, or its place, on which pod it is
 // about.
-func (p Pod) checkNames(j *Journal) error {
+func (s JournalStore) checkNames(j *Journal) error {
 	if j.Applied == nil {
 		return nil
 	}
 	ref := model.RefOf(j.Applied.Pod)
-	if ref.UID != p.uid || (j.Pod != model.PodRef{} && j.Pod != ref) {
-		return fmt.Errorf("%w: it is about pod %s (uid %q), and its manifest about pod %s (uid %q)", ErrDamaged, j.Pod, p.uid, ref, ref.UID)
+	if ref.UID != s.pod.uid || (j.Pod != model.PodRef{} && j.Pod != ref) {
+		return fmt.Errorf("%w: it is about pod %s (uid %q), and its manifest about pod %s (uid %q)", ErrDamaged, j.Pod, s.pod.uid, ref, ref.UID)
 	}
 	return nil
-}
-
-// readRegular reads a file that must be an ordinary one of at most so many bytes:
-// neither a link to somewhere else nor a pipe that never ends.
-func readRegular(path string, limit int64) (text []byte, err error) {
-	var f *os.File
-	err = inDirOf(path, func(dir *safefs.Dir, name string) (err error) {
-		f, err = dir.OpenFile(name, os.O_RDONLY, 0)
-		return err
-	})
-	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%w: it is a symbolic link", ErrDamaged)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: it is not a regular file", ErrDamaged)
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that podctl writes", ErrDamaged, info.Size(), limit)
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // decodeJournal looks at the version first: a newer form need not decode at all.
@@ -149,58 +136,49 @@ func decodeJournal(text []byte) (*Journal, error) {
 	return &j, nil
 }
 
-// WriteJournal replaces the pod's journal as a whole: after a crash the old one
+// Write replaces the pod's journal as a whole: after a crash the old one
 // or the new one is there. The caller holds the pod's lock.
-func (p Pod) WriteJournal(j *Journal) error {
+func (s JournalStore) Write(j *Journal) error {
 	j.Version = journalVersion
 	j.name()
 	text, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
-	if err = p.MakeDir(p.Dir(), podDirMode); err != nil {
+	if err = s.pod.MakeDir(s.pod.Dir(), podDirMode); err != nil {
 		return err
 	}
 	kept := ""
-	if before, lookErr := exists(p.JournalFile()); before && lookErr == nil {
+	if before, lookErr := exists(s.Path()); before && lookErr == nil {
 		kept = "; the one before is kept"
 	}
-	if err = p.removeUnfinished(); err == nil {
-		err = renameio.WriteFile(p.JournalFile(), text, 0o600,
-			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(0o600))
+	if err = s.removeUnfinished(); err == nil {
+		err = renameio.WriteFile(s.Path(), text, 0o600,
+			renameio.WithTempDir(s.pod.Dir()), renameio.WithStaticPermissions(0o600))
 	}
 	if err == nil {
-		err = p.sync()
+		err = s.sync()
 	}
 	if err != nil {
-		return fmt.Errorf("writing the journal %s: %w%s", p.JournalFile(), cause(err), kept)
+		return fmt.Errorf("writing the journal %s: %w%s", s.Path(), safefs.Cause(err), kept)
 	}
 	return nil
 }
 
 // sync makes the names in the pod's directory durable: a file that was renamed is
 // only safe once its directory is.
-func (p Pod) sync() error {
-	dir, err := p.Open(p.Dir())
+func (s JournalStore) sync() error {
+	dir, err := s.pod.Open(s.pod.Dir())
 	if err != nil {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// cause is an error without the name of a file that nobody knows: one that is written
-// in the place of another, and takes its name when it is complete.
-func cause(err error) error {
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}
-
 // removeUnfinished removes what a process left that was killed while it wrote
 // the journal or the id range. Whoever calls it holds the lock, so nobody is writing now.
-func (p Pod) removeUnfinished() error {
-	dir, err := p.Open(p.Dir())
+func (s JournalStore) removeUnfinished() error {
+	dir, err := s.pod.Open(s.pod.Dir())
 	if err != nil {
 		return err
 	}
@@ -211,7 +189,7 @@ func (p Pod) removeUnfinished() error {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !strings.HasPrefix(name, "."+filepath.Base(p.JournalFile())) && !strings.HasPrefix(name, "."+filepath.Base(p.userNamespaceFile())) {
+		if !strings.HasPrefix(name, "."+journalName) && !strings.HasPrefix(name, "."+idsName) {
 			continue
 		}
 		if err := dir.Remove(name); err != nil {
@@ -221,22 +199,22 @@ func (p Pod) removeUnfinished() error {
 	return nil
 }
 
-// RemoveJournal ends the pod's memory, and removes its directory. What else lies
+// Remove ends the pod's memory, and removes its directory. What else lies
 // in it has to be removed before (volume.RemoveAll).
-func (p Pod) RemoveJournal() error {
-	if err := firstError(p.check(), p.layout.check()); err != nil {
+func (s JournalStore) Remove() error {
+	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return err
 	}
-	if there, err := exists(p.Dir()); err == nil && !there {
+	if there, err := exists(s.pod.Dir()); err == nil && !there {
 		return nil
 	}
-	if err := errors.Join(p.removeUnfinished(), p.UnmarkCgroup()); err != nil {
+	if err := errors.Join(s.removeUnfinished(), s.pod.CgroupMark().Clear()); err != nil {
 		return fmt.Errorf("removing the journal: %w", err)
 	}
-	if err := removeFile(p.JournalFile()); err != nil {
+	if err := removeFile(s.Path()); err != nil {
 		return fmt.Errorf("removing the journal: %w", err)
 	}
-	if err := inDirOf(p.Dir(), (*safefs.Dir).RemoveDir); err != nil {
+	if err := inDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)
 	}
 	return nil

@@ -29,7 +29,7 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	long := fullJournal()
 	long.Source = strings.Repeat("x", 100000)
-	if err := pod.WriteJournal(fullJournal()); err != nil {
+	if err := pod.Journal().Write(fullJournal()); err != nil {
 		t.Fatal(err)
 	}
 	var writer sync.WaitGroup
@@ -39,13 +39,13 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 			if i%2 == 0 {
 				j = *long
 			}
-			if err := pod.WriteJournal(&j); err != nil {
+			if err := pod.Journal().Write(&j); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	for range 200 {
-		if j, err := pod.ReadJournal(); err != nil || j.Generation != 3 {
+		if j, err := pod.Journal().Read(); err != nil || j.Generation != 3 {
 			t.Fatalf("ReadJournal = %v, %v", j, err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	if err := pod.WriteJournal(&Journal{Generation: 1}); err != nil {
+	if err := pod.Journal().Write(&Journal{Generation: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
@@ -65,7 +65,7 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	if err != nil || !strings.Contains(string(said), "the one before is kept") {
 		t.Fatalf("writing beyond the limit: %q (%v), want an error that says what is kept", said, err)
 	}
-	j, err := pod.ReadJournal()
+	j, err := pod.Journal().Read()
 	if err != nil || j.Generation != 1 {
 		t.Errorf("ReadJournal = %+v, %v; want generation 1", j, err)
 	}
@@ -92,24 +92,24 @@ func writeBeyondLimit(l Layout) {
 	signal.Ignore(unix.SIGXFSZ)
 	err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1000, Max: 1000})
 	if err == nil {
-		err = l.Pod(testUID).WriteJournal(&Journal{Generation: 2, Source: strings.Repeat("x", 5000)})
+		err = l.Pod(testUID).Journal().Write(&Journal{Generation: 2, Source: strings.Repeat("x", 5000)})
 	}
 	say(l, err)
 }
 
 func TestLeftoversOfAKilledWriterGo(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.WriteJournal(&Journal{Generation: 1}); err != nil {
+	if err := pod.Journal().Write(&Journal{Generation: 1}); err != nil {
 		t.Fatal(err)
 	}
 	leftover := filepath.Join(pod.Dir(), ".journal.json1234567")
 	write(t, leftover, `{"ver`)
-	if err := pod.WriteJournal(&Journal{Generation: 2}); err != nil {
+	if err := pod.Journal().Write(&Journal{Generation: 2}); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, leftover)
 	write(t, leftover, `{"ver`)
-	if err := pod.RemoveJournal(); err != nil {
+	if err := pod.Journal().Remove(); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, pod.Dir())
@@ -119,29 +119,29 @@ func TestRemoveJournalRemovesThePodAndNothingElse(t *testing.T) {
 	l := newLayout(t)
 	pod, other := l.Pod(testUID), l.Pod("other")
 	for _, p := range []Pod{pod, other} {
-		if err := p.WriteJournal(&Journal{Generation: 1}); err != nil {
+		if err := p.Journal().Write(&Journal{Generation: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if err := pod.RemoveJournal(); err != nil {
+		if err := pod.Journal().Remove(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantGone(t, pod.Dir())
-	if j, err := other.ReadJournal(); err != nil || j.Generation != 1 {
+	if j, err := other.Journal().Read(); err != nil || j.Generation != 1 {
 		t.Errorf("the other pod's journal is %+v, %v", j, err)
 	}
 }
 
 func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.WriteJournal(&Journal{}); err != nil {
+	if err := pod.Journal().Write(&Journal{}); err != nil {
 		t.Fatal(err)
 	}
 	content := filepath.Join(ok(pod.VolumeDir(EmptyDir, "data")), "file")
 	write(t, content, "precious")
-	if err := pod.RemoveJournal(); !errors.Is(err, unix.ENOTEMPTY) {
+	if err := pod.Journal().Remove(); !errors.Is(err, unix.ENOTEMPTY) {
 		t.Errorf("error %v, want ENOTEMPTY", err)
 	}
 	if _, err := os.Stat(content); err != nil {
@@ -151,7 +151,7 @@ func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
 
 func TestJournalOfAnotherUserIsNotCalledDamaged(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.WriteJournal(&Journal{}); err != nil {
+	if err := pod.Journal().Write(&Journal{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(pod.Dir(), 0); err != nil {
@@ -159,7 +159,7 @@ func TestJournalOfAnotherUserIsNotCalledDamaged(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(pod.Dir(), 0o750) })
 	var err error
-	asOrdinaryUser(t, func() { _, err = pod.ReadJournal() })
+	asOrdinaryUser(t, func() { _, err = pod.Journal().Read() })
 	if !errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "remove") {
 		t.Errorf("error %v, want one about permission that advises no removal", err)
 	}

@@ -11,23 +11,23 @@ func TestPathsAreThoseOfAKubelet(t *testing.T) {
 	pod := Default().Pod("u1")
 	tests := map[string]struct{ got, want string }{
 		"pod directory":            {pod.Dir(), "/var/lib/podctl/pods/u1"},
-		"journal":                  {pod.JournalFile(), "/var/lib/podctl/pods/u1/journal.json"},
+		"journal":                  {pod.Journal().Path(), "/var/lib/podctl/pods/u1/journal.json"},
 		"hosts file":               {pod.EtcHosts(), "/var/lib/podctl/pods/u1/etc-hosts"},
-		"user namespace":           {pod.userNamespaceFile(), "/var/lib/podctl/pods/u1/userns"},
+		"user namespace":           {pod.IDs().path(), "/var/lib/podctl/pods/u1/userns"},
 		"emptyDir":                 {ok(pod.VolumeDir("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~empty-dir/tmp"},
 		"configMap":                {ok(pod.VolumeDir("configmap", "conf")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~configmap/conf"},
 		"marker of an emptyDir":    {ok(pod.VolumeMarker("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/plugins/kubernetes.io~empty-dir/tmp/ready"},
 		"marker of a configMap":    {ok(pod.VolumeMarker("configmap", "conf")), "/var/lib/podctl/pods/u1/plugins/kubernetes.io~empty-dir/wrapped_conf/ready"},
 		"subPath":                  {ok(pod.SubPath("data", "app", 2)), "/var/lib/podctl/pods/u1/volume-subpaths/data/app/2"},
-		"container directory":      {ok(pod.ContainerDir("app")), "/var/lib/podctl/pods/u1/containers/app"},
+		"container directory":      {ok(pod.TerminationLogs("app").Dir()), "/var/lib/podctl/pods/u1/containers/app"},
 		"lock":                     {pod.lockFile(), "/var/lib/podctl/locks/u1.lock"},
 		"node":                     {Default().NodeDir(), "/var/lib/podctl/node"},
-		"pod log directory":        {ok(pod.LogDir("default", "web")), "/var/log/pods/default_web_u1"},
-		"container log":            {ok(pod.LogFile("default", "web", "app", 3)), "/var/log/pods/default_web_u1/app/3.log"},
-		"logs of deleted pods":     {Default().deletedLogs(), "/var/log/pods/.deleted"},
+		"pod log directory":        {ok(pod.Logs("default", "web").Dir()), "/var/log/pods/default_web_u1"},
+		"container log":            {ok(pod.Logs("default", "web").File("app", 3)), "/var/log/pods/default_web_u1/app/3.log"},
+		"logs of deleted pods":     {Default().DeletedLogs().dir(), "/var/log/pods/.deleted"},
 		"volumes of the pod":       {pod.Volumes(), "/var/lib/podctl/pods/u1/volumes"},
 		"subPaths of the pod":      {pod.SubPaths(), "/var/lib/podctl/pods/u1/volume-subpaths"},
-		"termination logs of pods": {pod.Containers(), "/var/lib/podctl/pods/u1/containers"},
+		"termination logs of pods": {pod.TerminationLogs("").above(), "/var/lib/podctl/pods/u1/containers"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,15 +43,15 @@ func TestUIDsThatLeadOutOfTheDirectoryAreRefused(t *testing.T) {
 		t.Run(string(uid), func(t *testing.T) {
 			pod := newLayout(t).Pod(uid)
 			attempts := map[string]error{
-				"WriteJournal":  pod.WriteJournal(&Journal{}),
-				"RemoveJournal": pod.RemoveJournal(),
+				"WriteJournal":  pod.Journal().Write(&Journal{}),
+				"RemoveJournal": pod.Journal().Remove(),
 				"MakeDir":       pod.MakeDir(pod.Dir(), 0o750),
-				"MakeLogDir":    pod.MakeLogDir("default", "web", "app"),
-				"SetAsideLogs":  pod.SetAsideLogs("default", "web", testTime()),
+				"MakeLogDir":    pod.Logs("default", "web").Make("app"),
+				"SetAsideLogs":  pod.Logs("default", "web").Archive(testTime()),
 			}
-			_, attempts["ReadJournal"] = pod.ReadJournal()
+			_, attempts["ReadJournal"] = pod.Journal().Read()
 			_, attempts["Lock"] = pod.Lock(t.Context())
-			_, attempts["NewTerminationLog"] = pod.NewTerminationLog("app")
+			_, attempts["NewTerminationLog"] = pod.TerminationLogs("app").New()
 			for what, err := range attempts {
 				if err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 					t.Errorf("%s of uid %q: error %v, want one that names metadata.uid", what, uid, err)

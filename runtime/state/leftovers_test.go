@@ -14,7 +14,7 @@ func TestLeftovers(t *testing.T) {
 	if uids, err := l.Leftovers(); err != nil || uids != nil {
 		t.Errorf("of nothing: %v %v", uids, err)
 	}
-	if err := l.Pod("known").WriteJournal(&Journal{}); err != nil {
+	if err := l.Pod("known").Journal().Write(&Journal{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Pod("gone").MakeDir(l.Pod("gone").Volumes(), 0o750); err != nil {
@@ -27,7 +27,7 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("%v %v", uids, err)
 	}
 	for uid, want := range map[types.UID]bool{"known": true, "gone": false} {
-		if got, err := l.Pod(uid).HasJournal(); err != nil || got != want {
+		if got, err := l.Pod(uid).Journal().Exists(); err != nil || got != want {
 			t.Errorf("%s has a journal: %t %v", uid, got, err)
 		}
 	}
@@ -39,36 +39,36 @@ func TestLeftovers(t *testing.T) {
 func TestDeletedLogs(t *testing.T) {
 	l := Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	pod := l.Pod("u-1")
-	if err := pod.MakeLogDir("default", "web.a", "app"); err != nil {
+	if err := pod.Logs("default", "web.a").Make("app"); err != nil {
 		t.Fatal(err)
 	}
-	file := ok(pod.LogFile("default", "web.a", "app", 2))
+	file := ok(pod.Logs("default", "web.a").File("app", 2))
 	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if pod.LogsSize("default", "web.a", "app", 2) == 0 || pod.LogsSize("default", "web.a", "app", 1) != 0 {
+	if pod.Logs("default", "web.a").Size("app", 2) == 0 || pod.Logs("default", "web.a").Size("app", 1) != 0 {
 		t.Error("the size of the logs of an attempt")
 	}
-	if err := pod.SetAsideLogs("default", "web.a", time.Date(2026, 5, 4, 1, 2, 3, 0, time.UTC)); err != nil {
+	if err := pod.Logs("default", "web.a").Archive(time.Date(2026, 5, 4, 1, 2, 3, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(l.deletedLogs(), "of-somebody"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(l.DeletedLogs().dir(), "of-somebody"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	logs, err := l.ListDeletedLogs()
+	logs, err := l.DeletedLogs().List()
 	if err != nil || len(logs) != 1 {
 		t.Fatalf("%+v %v", logs, err)
 	}
 	if d := logs[0]; d.Namespace != "default" || d.Name != "web.a" || d.UID != "u-1" || d.At.Minute() != 2 {
 		t.Errorf("%+v", d)
 	}
-	if err := l.RemoveDeletedLog(DeletedLog{Path: l.LogRoot}); err == nil {
+	if err := l.DeletedLogs().Remove(DeletedLog{Path: l.LogRoot}); err == nil {
 		t.Error("something else was removed")
 	}
-	if err := l.RemoveDeletedLog(logs[0]); err != nil {
+	if err := l.DeletedLogs().Remove(logs[0]); err != nil {
 		t.Error(err)
 	}
-	if logs, err := l.ListDeletedLogs(); err != nil || len(logs) != 0 {
+	if logs, err := l.DeletedLogs().List(); err != nil || len(logs) != 0 {
 		t.Errorf("%+v %v", logs, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,8 +31,7 @@ const LockPatience = time.Second
 // just given the lock back has to queue there as well. So a process that locks
 // again and again cannot starve one that waits, say to delete the pod.
 type Lock struct {
-	layout Layout
-	file   *os.File
+	file *os.File
 	// dir is the directory of what is locked: as long as it is there, the lock's file is kept.
 	// It is empty for a lock of podctl's own.
 	dir string
@@ -47,81 +47,99 @@ func (p Pod) Lock(ctx context.Context) (*Lock, error) {
 // LockTelling is Lock, and tells once who holds the lock when it takes longer than
 // LockPatience.
 func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, error) {
-	if err := p.makeLocks(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
-	lock, err := p.layout.lock(ctx, &waiting{layout: p.layout, path: p.lockFile(), dir: p.Dir()}, tell)
+	lock, err := p.layout.locks().take(ctx, &waiting{path: p.lockFile(), dir: p.Dir()}, tell)
 	if lock != nil {
 		// What a killed writer left harms nobody, and the next one tries again.
-		_ = errors.Join(p.removeUnfinished(), removeFile(p.unfinishedHistory()))
+		_ = errors.Join(p.Journal().removeUnfinished(), removeFile(p.History().unfinished()))
 	}
 	return lock, err
 }
 
-// lock waits for a lock.
-func (l Layout) lock(ctx context.Context, wait *waiting, tell func(holder string)) (*Lock, error) {
-	began, told := time.Now(), false
-	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
-		lock, err := wait.try()
-		if lock != nil || err != nil {
-			return lock, errors.Join(err, wait.end())
-		}
-		if !told && time.Since(began) > LockPatience {
-			told = true
-			tell(readHolder(wait.path))
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(wait.lockedError(context.Cause(ctx)), wait.end())
-		case <-time.After(pause):
-		}
-	}
-}
+// lockFile is the file that a process holds while it works on the pod.
+func (p Pod) lockFile() string { return p.layout.locks().file(string(p.uid)) }
 
 // LockPorts takes the ports of the node for this process alone: from the look at who has
 // which until it is written down who takes some. Who has a pod's lock may ask for it, and not
 // the other way round.
 func (l Layout) LockPorts(ctx context.Context) (*Lock, error) {
-	return l.lockOwn(ctx, lockPorts, "the table of the node's ports")
+	return l.locks().takeOwn(ctx, lockPorts, "the table of the node's ports")
 }
 
 // LockIDs takes the ranges of user ids for this process alone. Who has a pod's lock may ask
 // for it, and not the other way round.
 func (l Layout) LockIDs(ctx context.Context) (*Lock, error) {
-	return l.lockOwn(ctx, lockIDs, "the table of user ids")
+	return l.locks().takeOwn(ctx, lockIDs, "the table of user ids")
 }
 
-// lockOwn takes a lock that is no pod's.
-func (l Layout) lockOwn(ctx context.Context, name, what string) (*Lock, error) {
-	if err := l.makeLocks(); err != nil {
+// locks is the directory with the files of all locks.
+type locks struct{ layout Layout }
+
+func (l Layout) locks() locks { return locks{l} }
+
+func (s locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
+
+// file is the file of a lock by its name: that of a pod is its uid.
+func (s locks) file(name string) string { return filepath.Join(s.dir(), name+".lock") }
+
+func (s locks) make() error {
+	if err := s.layout.Prepare(); err != nil {
+		return err
+	}
+	if err := makeDirs(s.dir(), 0o700, 0o700); err != nil {
+		return fmt.Errorf("creating the lock: %w", err)
+	}
+	return nil
+}
+
+// take makes the directory and waits for a lock.
+func (s locks) take(ctx context.Context, wait *waiting, tell func(holder string)) (*Lock, error) {
+	if err := s.make(); err != nil {
 		return nil, err
 	}
-	lock, err := l.lock(ctx, &waiting{layout: l, path: l.lockFile(name)}, func(string) {})
+	wait.command = s.layout.Command
+	return wait.take(ctx, tell)
+}
+
+// takeOwn takes a lock that is no pod's.
+func (s locks) takeOwn(ctx context.Context, name, what string) (*Lock, error) {
+	lock, err := s.take(ctx, &waiting{path: s.file(name)}, func(string) {})
 	if locked := (*LockedError)(nil); errors.As(err, &locked) {
 		locked.Pod = what
 	}
 	return lock, err
 }
 
-func (p Pod) makeLocks() error { return firstError(p.check(), p.layout.makeLocks()) }
-
-func (l Layout) makeLocks() error {
-	if err := l.Prepare(); err != nil {
-		return err
-	}
-	if err := makeDirs(l.locks(), 0o700, 0o700); err != nil {
-		return fmt.Errorf("creating the lock: %w", err)
-	}
-	return nil
-}
-
 // waiting is an attempt to get a lock that is not free yet.
 type waiting struct {
-	layout    Layout
 	path, dir string
+	// command is what others are told who holds the lock.
+	command []string
 	// file is open while the gate is held, or the lock was lost to a removal.
 	file  *os.File
 	gated bool
+}
+
+// take waits for the lock.
+func (w *waiting) take(ctx context.Context, tell func(holder string)) (*Lock, error) {
+	began, told := time.Now(), false
+	for pause := lockPauseMin; ; pause = min(2*pause, lockPauseMax) {
+		lock, err := w.try()
+		if lock != nil || err != nil {
+			return lock, errors.Join(err, w.end())
+		}
+		if !told && time.Since(began) > LockPatience {
+			told = true
+			tell(readHolder(w.path))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(w.lockedError(context.Cause(ctx)), w.end())
+		case <-time.After(pause):
+		}
+	}
 }
 
 // try makes one attempt; nil without an error when somebody else is first.
@@ -146,8 +164,8 @@ func (w *waiting) try() (*Lock, error) {
 	if err := gate(w.file, unix.F_UNLCK); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", w.path, err)
 	}
-	lock := &Lock{layout: w.layout, file: w.file, dir: w.dir}
-	lock.writeHolder()
+	lock := &Lock{file: w.file, dir: w.dir}
+	lock.writeHolder(w.command)
 	w.file = nil
 	return lock, nil
 }
@@ -181,7 +199,7 @@ func (w *waiting) enterGate() (bool, error) {
 	return free, err
 }
 
-// removed tells that the file is not the one that others will open: it was
+// removed reports whether the file is not the one that others will open: it was
 // removed, with the pod, while this process waited. The wait begins anew.
 func (w *waiting) removed() bool {
 	opened, err := w.file.Stat()

@@ -36,10 +36,10 @@ func (e *LockedError) Error() string {
 func (e *LockedError) Unwrap() error { return e.Err }
 
 // writeHolder leaves word of who holds the lock, for those who wait. A full disk
-// must not keep a pod from being deleted, so nothing depends on it.
-func (l *Lock) writeHolder() {
+// must not keep a pod from being deleted, so nothing depends on it. No words stand for those
+// that this process was called with.
+func (l *Lock) writeHolder(words []string) {
 	if l.file.Truncate(0) == nil {
-		words := l.layout.Command
 		if len(words) == 0 {
 			words = os.Args
 		}

@@ -13,31 +13,31 @@ import (
 // without its ending (kubelet: legacyLogSymlink).
 const linkNameMax = 251
 
-// logLink is the link through which log shippers find the log of a container; ""
+// link is the link through which log shippers find the log of a container; ""
 // when there are no such links.
-func (p Pod) logLink(namespace, name, container, containerID string) (string, error) {
-	err := firstError(checkName(kindNamespace, namespace), checkName(kindPod, name), checkName(kindContainer, container), checkName(kindID, containerID))
-	if err != nil || p.layout.ContainerLogRoot == "" {
+func (l PodLogs) link(container, containerID string) (string, error) {
+	err := firstError(checkName(kindNamespace, l.namespace), checkName(kindPod, l.name), checkName(kindContainer, container), checkName(kindID, containerID))
+	if err != nil || l.pod.layout.ContainerLogRoot == "" {
 		return "", err
 	}
-	base := fmt.Sprintf("%s_%s_%s-%s", name, namespace, container, containerID)
-	return filepath.Join(p.layout.ContainerLogRoot, base[:min(len(base), linkNameMax)]+".log"), nil
+	base := fmt.Sprintf("%s_%s_%s-%s", l.name, l.namespace, container, containerID)
+	return filepath.Join(l.pod.layout.ContainerLogRoot, base[:min(len(base), linkNameMax)]+".log"), nil
 }
 
-// LinkLog makes the link to a container's log, unless there is no log: a
+// Link makes the link to a container's log, unless there is no log: a
 // container may write elsewhere. The link is a convenience; that it cannot be
 // made is not a failure of the container.
-func (p Pod) LinkLog(namespace, name, container, containerID string, attempt uint32) error {
-	target, err := p.LogFile(namespace, name, container, attempt)
-	if err == nil && !p.hasLog(namespace, name, container, filepath.Base(target)) {
+func (l PodLogs) Link(container, containerID string, attempt uint32) error {
+	target, err := l.File(container, attempt)
+	if err == nil && !l.has(container, filepath.Base(target)) {
 		return nil
 	}
 	link := ""
 	if err == nil {
-		link, err = p.logLink(namespace, name, container, containerID)
+		link, err = l.link(container, containerID)
 	}
 	if err == nil && link != "" {
-		err = p.symlink(target, filepath.Base(link))
+		err = symlink(l.pod.layout.ContainerLogRoot, target, filepath.Base(link))
 	}
 	if err != nil {
 		return fmt.Errorf("linking the log of container %s: %w", container, err)
@@ -45,9 +45,9 @@ func (p Pod) LinkLog(namespace, name, container, containerID string, attempt uin
 	return nil
 }
 
-// hasLog reports whether a container has a log of that name.
-func (p Pod) hasLog(namespace, name, container, log string) bool {
-	dir, err := p.OpenLogDir(namespace, name, container)
+// has reports whether a container has a log of that name.
+func (l PodLogs) has(container, log string) bool {
+	dir, err := l.Open(container)
 	if err != nil {
 		return false
 	}
@@ -56,9 +56,9 @@ func (p Pod) hasLog(namespace, name, container, log string) bool {
 	return err == nil
 }
 
-// symlink makes a link to a log, in the place of another one if need be.
-func (p Pod) symlink(target, link string) error {
-	dir, err := makeAll(p.layout.ContainerLogRoot, logDirMode, logDirMode)
+// symlink makes a link in a directory, in the place of another one if need be.
+func symlink(root, target, link string) error {
+	dir, err := makeAll(root, logDirMode, logDirMode)
 	if err != nil {
 		return err
 	}
@@ -73,18 +73,18 @@ func (p Pod) symlink(target, link string) error {
 }
 
 // removeAllLinks removes the links to logs of the pod, which would dangle.
-func (p Pod) removeAllLinks(namespace, name string) error {
-	dir, err := p.LogDir(namespace, name)
+func (l PodLogs) removeAllLinks() error {
+	dir, err := l.Dir()
 	if err != nil {
 		return err
 	}
 	below := dir + string(filepath.Separator)
-	return p.removeLinks(func(target string) bool { return strings.HasPrefix(target, below) })
+	return l.removeLinks(func(target string) bool { return strings.HasPrefix(target, below) })
 }
 
 // removeLinks removes the links to logs that go.
-func (p Pod) removeLinks(goes func(target string) bool) error {
-	root := p.layout.ContainerLogRoot
+func (l PodLogs) removeLinks(goes func(target string) bool) error {
+	root := l.pod.layout.ContainerLogRoot
 	if root == "" {
 		return nil
 	}

@@ -16,50 +16,58 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// logName is the name of the pod's log directory.
-func (p Pod) logName(namespace, name string) (string, error) {
-	if err := firstError(p.refused, checkName(kindNamespace, namespace), checkName(kindPod, name)); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s_%s_%s", namespace, name, p.uid), nil
+// PodLogs is the directory with the logs of a pod. It lies in the log root, below which no links
+// are followed: containers that ship logs may be able to write there.
+type PodLogs struct {
+	pod             Pod
+	namespace, name string
 }
 
-// LogDir is the pod's log directory. The error is a *NameError.
-func (p Pod) LogDir(namespace, name string) (string, error) {
-	base, err := p.logName(namespace, name)
+// base is the name of the pod's log directory.
+func (l PodLogs) base() (string, error) {
+	if err := firstError(l.pod.refused, checkName(kindNamespace, l.namespace), checkName(kindPod, l.name)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s_%s_%s", l.namespace, l.name, l.pod.uid), nil
+}
+
+// Dir is the pod's log directory. The error is a *NameError.
+func (l PodLogs) Dir() (string, error) {
+	base, err := l.base()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(p.layout.LogRoot, base), nil
+	return filepath.Join(l.pod.layout.LogRoot, base), nil
 }
 
-// containerLogDir is the directory with the logs of one container.
-func (p Pod) containerLogDir(namespace, name, container string) (string, error) {
-	dir, err := p.LogDir(namespace, name)
+// containerDir is the directory with the logs of one container.
+func (l PodLogs) containerDir(container string) (string, error) {
+	dir, err := l.Dir()
 	if err = firstError(err, checkName(kindContainer, container)); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, container), nil
 }
 
-// LogFile is the log of one attempt of a container. The error is a *NameError.
-func (p Pod) LogFile(namespace, name, container string, attempt uint32) (string, error) {
-	dir, err := p.containerLogDir(namespace, name, container)
+// File is the log of one attempt of a container. The error is a *NameError.
+func (l PodLogs) File(container string, attempt uint32) (string, error) {
+	dir, err := l.containerDir(container)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, fmt.Sprintf("%d.log", attempt)), nil
+	return filepath.Join(dir, logFileName(attempt)), nil
 }
 
-// OpenLogDir opens the directory with the logs of one container. No links are followed below
-// the log root: containers that ship logs may be able to write there. That there is none is
-// an error for which safefs.Missing is true.
-func (p Pod) OpenLogDir(namespace, name, container string) (*safefs.Dir, error) {
-	base, err := p.logName(namespace, name)
+func logFileName(attempt uint32) string { return fmt.Sprintf("%d.log", attempt) }
+
+// Open opens the directory with the logs of one container. That there is none is an error for
+// which safefs.Missing is true.
+func (l PodLogs) Open(container string) (*safefs.Dir, error) {
+	base, err := l.base()
 	if err = firstError(err, checkName(kindContainer, container)); err != nil {
 		return nil, err
 	}
-	root, err := openDir(p.layout.LogRoot)
+	root, err := openDir(l.pod.layout.LogRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +88,17 @@ const (
 	logDirMode  = 0o755
 )
 
-// MakeLogDir creates the pod's log directory, and that of one of its containers
-// unless the name is empty.
-func (p Pod) MakeLogDir(namespace, name, container string) error {
-	base, err := p.logName(namespace, name)
+// Make creates the pod's log directory, and that of one of its containers unless the name is
+// empty.
+func (l PodLogs) Make(container string) error {
+	base, err := l.base()
 	names := []string{base}
 	if container != "" {
 		err = firstError(err, checkName(kindContainer, container))
 		names = append(names, container)
 	}
 	if err == nil {
-		err = p.layout.makeLogDirs(names)
+		err = makeLogDirs(l.pod.layout.LogRoot, names)
 	}
 	if err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
@@ -98,16 +106,16 @@ func (p Pod) MakeLogDir(namespace, name, container string) error {
 	return nil
 }
 
-func (l Layout) makeLogDirs(names []string) error {
-	root, err := makeAll(l.LogRoot, logDirMode, logRootMode)
+func makeLogDirs(logRoot string, names []string) error {
+	root, err := makeAll(logRoot, logDirMode, logRootMode)
 	if err != nil {
 		return err
 	}
-	return errors.Join(makeLogDirs(root, names), root.Close())
+	return errors.Join(makeTrusted(root, names), root.Close())
 }
 
-// makeLogDirs makes directories in one another, each of which is one of podctl's.
-func makeLogDirs(dir *safefs.Dir, names []string) error {
+// makeTrusted makes directories in one another, each of which is one of podctl's.
+func makeTrusted(dir *safefs.Dir, names []string) error {
 	if err := checkLogs(dir); err != nil || len(names) == 0 {
 		return err
 	}
@@ -118,14 +126,14 @@ func makeLogDirs(dir *safefs.Dir, names []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(makeLogDirs(below, names[1:]), below.Close())
+	return errors.Join(makeTrusted(below, names[1:]), below.Close())
 }
 
-// LastLogAttempt is the highest attempt of a container that has a log; false
+// Last is the highest attempt of a container that has a log; false
 // when there is none, or when nobody can tell (kubelet:
 // calcRestartCountByLogDir).
-func (p Pod) LastLogAttempt(namespace, name, container string) (uint32, bool) {
-	files, err := p.listLogs(namespace, name, container)
+func (l PodLogs) Last(container string) (uint32, bool) {
+	files, err := l.list(container)
 	for _, f := range slices.Backward(files) {
 		// What is no file was not written by a runtime.
 		if err == nil && f.regular {
@@ -143,16 +151,16 @@ type logFile struct {
 	regular bool
 }
 
-// ClearLog removes what lies in the place of a log that the runtime is about to open and is
+// Clear removes what lies in the place of a log that the runtime is about to open and is
 // no log: it opens whatever bears the name, and a link there leads root's writing elsewhere,
 // a pipe keeps it waiting. A container that has the directory mounted can put either there.
-func (p Pod) ClearLog(namespace, name, container string, attempt uint32) error {
-	dir, err := p.OpenLogDir(namespace, name, container)
+func (l PodLogs) Clear(container string, attempt uint32) error {
+	dir, err := l.Open(container)
 	if safefs.Missing(err) {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(ClearLogIn(dir, fmt.Sprintf("%d.log", attempt)), dir.Close())
+		err = errors.Join(ClearLogIn(dir, logFileName(attempt)), dir.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("making room for the log of container %s: %w", container, err)
@@ -174,9 +182,9 @@ func ClearLogIn(dir *safefs.Dir, log string) error {
 	return dir.RemoveAll(log)
 }
 
-// listLogs lists the logs of one container, the lowest attempt first.
-func (p Pod) listLogs(namespace, name, container string) ([]logFile, error) {
-	dir, err := p.OpenLogDir(namespace, name, container)
+// list lists the logs of one container, the lowest attempt first.
+func (l PodLogs) list(container string) ([]logFile, error) {
+	dir, err := l.Open(container)
 	if safefs.Missing(err) {
 		return nil, nil
 	}
@@ -211,4 +219,21 @@ func parseLogName(name string) (logFile, bool) {
 		return logFile{}, false
 	}
 	return logFile{name: name, attempt: uint32(attempt)}, true
+}
+
+// Size is how much the logs of one attempt of a container take on disk.
+func (l PodLogs) Size(container string, attempt uint32) int64 {
+	dir, err := l.Open(container)
+	if err != nil {
+		return 0
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	files, _ := readLogDir(dir)
+	var sum int64
+	for _, f := range files {
+		if info, err := dir.Lstat(f.name); err == nil && f.attempt == attempt {
+			sum += blocks(info)
+		}
+	}
+	return sum
 }

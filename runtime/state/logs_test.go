@@ -27,9 +27,9 @@ func TestLastLogAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
 			for _, file := range test.files {
-				write(t, filepath.Join(ok(pod.containerLogDir("default", "web", "app")), file), "")
+				write(t, filepath.Join(ok(pod.Logs("default", "web").containerDir("app")), file), "")
 			}
-			got, found := pod.LastLogAttempt("default", "web", "app")
+			got, found := pod.Logs("default", "web").Last("app")
 			if got != test.want || found != test.found {
 				t.Errorf("LastLogAttempt = %d, %v; want %d, %v", got, found, test.want, test.found)
 			}
@@ -51,28 +51,28 @@ func TestMakeLogDirGivesExactModes(t *testing.T) {
 	withUmask(t, 0o077)
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	if err := pod.MakeLogDir("default", "web", ""); err != nil {
+	if err := pod.Logs("default", "web").Make(""); err != nil {
 		t.Fatal(err)
 	}
-	if entries := names(t, ok(pod.LogDir("default", "web"))); len(entries) != 0 {
+	if entries := names(t, ok(pod.Logs("default", "web").Dir())); len(entries) != 0 {
 		t.Errorf("the pod's log directory holds %v, want nothing", entries)
 	}
-	if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+	if err := pod.Logs("default", "web").Make("app"); err != nil {
 		t.Fatal(err)
 	}
 	wantMode(t, l.LogRoot, os.ModeDir|0o750)
-	wantMode(t, ok(pod.LogDir("default", "web")), os.ModeDir|0o755)
-	wantMode(t, ok(pod.containerLogDir("default", "web", "app")), os.ModeDir|0o755)
+	wantMode(t, ok(pod.Logs("default", "web").Dir()), os.ModeDir|0o755)
+	wantMode(t, ok(pod.Logs("default", "web").containerDir("app")), os.ModeDir|0o755)
 }
 
 func TestLogLinkIsTheKubelets(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	write(t, ok(pod.LogFile("default", "web", "app", 2)), "hello\n")
-	if err := pod.LinkLog("default", "web", "app", "abc123", 2); err != nil {
+	write(t, ok(pod.Logs("default", "web").File("app", 2)), "hello\n")
+	if err := pod.Logs("default", "web").Link("app", "abc123", 2); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(pod.layout.ContainerLogRoot, "web_default_app-abc123.log")
-	if got := ok(pod.logLink("default", "web", "app", "abc123")); got != link {
+	if got := ok(pod.Logs("default", "web").link("app", "abc123")); got != link {
 		t.Errorf("logLink = %s, want %s", got, link)
 	}
 	if text, err := os.ReadFile(link); err != nil || string(text) != "hello\n" {
@@ -85,7 +85,7 @@ func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	container := strings.Repeat("c", 63)
 	name, id := strings.Repeat("n", 200), strings.Repeat("f", 64)
-	base := filepath.Base(ok(pod.logLink("default", name, container, id)))
+	base := filepath.Base(ok(pod.Logs("default", name).link(container, id)))
 	if len(base) != 255 || base != (name + "_default_" + container + "-" + id)[:251]+".log" {
 		t.Errorf("link %s has %d characters, want the first 251 and .log", base, len(base))
 	}
@@ -94,14 +94,14 @@ func TestLogLinkIsCutAsTheKubeletCutsIt(t *testing.T) {
 func TestLogLinkReplacesAnOlderOne(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	for attempt := range uint32(2) {
-		write(t, ok(pod.LogFile("default", "web", "app", attempt)), "")
+		write(t, ok(pod.Logs("default", "web").File("app", attempt)), "")
 		for range 2 {
-			if err := pod.LinkLog("default", "web", "app", "abc", attempt); err != nil {
+			if err := pod.Logs("default", "web").Link("app", "abc", attempt); err != nil {
 				t.Fatal(err)
 			}
 		}
-		target, err := os.Readlink(ok(pod.logLink("default", "web", "app", "abc")))
-		if err != nil || target != ok(pod.LogFile("default", "web", "app", attempt)) {
+		target, err := os.Readlink(ok(pod.Logs("default", "web").link("app", "abc")))
+		if err != nil || target != ok(pod.Logs("default", "web").File("app", attempt)) {
 			t.Errorf("the link leads to %s (%v)", target, err)
 		}
 	}
@@ -109,13 +109,13 @@ func TestLogLinkReplacesAnOlderOne(t *testing.T) {
 
 func TestNoLogNoLink(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.LinkLog("default", "web", "app", "abc", 0); err != nil {
+	if err := pod.Logs("default", "web").Link("app", "abc", 0); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, pod.layout.ContainerLogRoot)
 	pod.layout.ContainerLogRoot = ""
-	write(t, ok(pod.LogFile("default", "web", "app", 0)), "")
-	if err := pod.LinkLog("default", "web", "app", "abc", 0); err != nil {
+	write(t, ok(pod.Logs("default", "web").File("app", 0)), "")
+	if err := pod.Logs("default", "web").Link("app", "abc", 0); err != nil {
 		t.Errorf("without a directory for links: %v", err)
 	}
 }

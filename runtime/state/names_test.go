@@ -39,25 +39,25 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	}
 	add("pod", "/root/pods", 1, p.Dir(), p.check())
 	for what, path := range map[string]string{
-		"journal": p.JournalFile(), "etc-hosts": p.EtcHosts(), "userns": p.userNamespaceFile(), "cgroup mark": p.cgroupMark(),
-		"volumes": p.Volumes(), "plugins": p.Plugins(), "subpaths": p.SubPaths(), "containers": p.Containers(),
+		"journal": p.Journal().Path(), "etc-hosts": p.EtcHosts(), "userns": p.IDs().path(), "cgroup mark": p.CgroupMark().path(),
+		"volumes": p.Volumes(), "plugins": p.Plugins(), "subpaths": p.SubPaths(), "containers": p.TerminationLogs("").above(),
 	} {
 		add(what, p.Dir(), 1, path, p.check())
 	}
-	add("events", "/root/events", 1, p.HistoryFile(), p.check())
-	add("events that are being written", "/root/events", 1, p.unfinishedHistory(), p.check())
+	add("events", "/root/events", 1, p.History().Path(), p.check())
+	add("events that are being written", "/root/events", 1, p.History().unfinished(), p.check())
 	add("lock", "/root/locks", 1, p.lockFile(), p.check())
 	with(p.VolumeDir(EmptyDir, n.volume))("volume", p.Volumes(), 2)
 	with(p.VolumeDir(n.volume, "x"))("plugin", p.Volumes(), 2)
 	with(p.VolumeMarker(EmptyDir, n.volume))("marker", p.Plugins(), 3)
 	with(p.VolumeMarker("configmap", n.volume))("marker of content", p.Plugins(), 3)
 	with(p.SubPath(n.volume, n.container, n.index))("subpath", p.SubPaths(), 3)
-	with(p.ContainerDir(n.container))("container", p.Containers(), 1)
-	with(l.ClaimDir(Claim{n.namespace, n.claim}))("claim", "/root/claims", 2)
-	with(p.LogDir(n.namespace, n.pod))("logs", "/logs", 1)
-	with(p.containerLogDir(n.namespace, n.pod, n.container))("logs of a container", "/logs", 2)
-	with(p.LogFile(n.namespace, n.pod, n.container, uint32(n.index)))("log", "/logs", 3)
-	with(p.logLink(n.namespace, n.pod, n.container, n.id))("link", "/links", 1)
+	with(p.TerminationLogs(n.container).Dir())("container", p.TerminationLogs("").above(), 1)
+	with(l.Claims().Dir(Claim{n.namespace, n.claim}))("claim", "/root/claims", 2)
+	with(p.Logs(n.namespace, n.pod).Dir())("logs", "/logs", 1)
+	with(p.Logs(n.namespace, n.pod).containerDir(n.container))("logs of a container", "/logs", 2)
+	with(p.Logs(n.namespace, n.pod).File(n.container, uint32(n.index)))("log", "/logs", 3)
+	with(p.Logs(n.namespace, n.pod).link(n.container, n.id))("link", "/links", 1)
 	return paths
 }
 
@@ -89,7 +89,7 @@ func FuzzPaths(f *testing.F) {
 			seen[m.path] = what
 		}
 		for _, own := range []string{
-			l.lockFile(lockIDs), l.lockFile(lockPorts), l.deletedLogs(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
+			l.locks().file(lockIDs), l.locks().file(lockPorts), l.DeletedLogs().dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
 		} {
 			if what, taken := seen[own]; taken {
 				t.Errorf("%s lies at %q, which is podctl's own", what, own)
@@ -97,7 +97,7 @@ func FuzzPaths(f *testing.F) {
 		}
 		_, _ = parseDeletedLog(strconv.Itoa(index) + uid)
 		p := l.Pod(types.UID(uid))
-		if base, err := p.logName(namespace, pod); err == nil {
+		if base, err := p.Logs(namespace, pod).base(); err == nil {
 			if d, ok := parseDeletedLog(base + "." + testTime().Format(asideFormat)); !ok || d.UID != p.uid || d.Namespace != namespace || d.Name != pod {
 				t.Errorf("logs of %s/%s/%s are read as %+v", namespace, pod, uid, d)
 			}

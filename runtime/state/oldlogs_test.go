@@ -14,10 +14,10 @@ import (
 // link to the second.
 func writeLogs(t *testing.T, pod Pod, namespace, name string) {
 	t.Helper()
-	write(t, ok(pod.LogFile(namespace, name, "app", 0))+".20260301-120000", "oldest")
-	write(t, ok(pod.LogFile(namespace, name, "app", 0)), "old")
-	write(t, ok(pod.LogFile(namespace, name, "app", 1)), "new")
-	if err := pod.LinkLog(namespace, name, "app", "id-"+name, 1); err != nil {
+	write(t, ok(pod.Logs(namespace, name).File("app", 0))+".20260301-120000", "oldest")
+	write(t, ok(pod.Logs(namespace, name).File("app", 0)), "old")
+	write(t, ok(pod.Logs(namespace, name).File("app", 1)), "new")
+	if err := pod.Logs(namespace, name).Link("app", "id-"+name, 1); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -25,14 +25,14 @@ func writeLogs(t *testing.T, pod Pod, namespace, name string) {
 func TestRemoveOlderLogs(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	writeLogs(t, pod, "default", "web")
-	write(t, ok(pod.LogFile("default", "web", "app", 10)), "the newest")
-	if err := pod.LinkLog("default", "web", "app", "id-newest", 10); err != nil {
+	write(t, ok(pod.Logs("default", "web").File("app", 10)), "the newest")
+	if err := pod.Logs("default", "web").Link("app", "id-newest", 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := pod.RemoveOlderLogs("default", "web", "app", 10); err != nil {
+	if err := pod.Logs("default", "web").RemoveOlder("app", 10); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, ok(pod.containerLogDir("default", "web", "app"))); !slices.Equal(left, []string{"10.log"}) {
+	if left := names(t, ok(pod.Logs("default", "web").containerDir("app"))); !slices.Equal(left, []string{"10.log"}) {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 	if left := names(t, pod.layout.ContainerLogRoot); !slices.Equal(left, []string{"web_default_app-id-newest.log"}) {
@@ -43,21 +43,21 @@ func TestRemoveOlderLogs(t *testing.T) {
 func TestRemoveLogsRemovesOneAttempt(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	writeLogs(t, pod, "default", "web")
-	write(t, ok(pod.LogFile("default", "web", "app", 10)), "another attempt that begins with the same digit")
+	write(t, ok(pod.Logs("default", "web").File("app", 10)), "another attempt that begins with the same digit")
 	for range 2 {
-		if err := pod.RemoveLogs("default", "web", "app", "id-web", 1); err != nil {
+		if err := pod.Logs("default", "web").Remove("app", "id-web", 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := []string{"0.log", "0.log.20260301-120000", "10.log"}
-	if diff := cmp.Diff(want, names(t, ok(pod.containerLogDir("default", "web", "app")))); diff != "" {
+	if diff := cmp.Diff(want, names(t, ok(pod.Logs("default", "web").containerDir("app")))); diff != "" {
 		t.Errorf("logs differ (-want +got):\n%s", diff)
 	}
-	wantGone(t, ok(pod.logLink("default", "web", "app", "id-web")))
-	if err := pod.RemoveLogs("default", "web", "app", "id-web", 0); err != nil {
+	wantGone(t, ok(pod.Logs("default", "web").link("app", "id-web")))
+	if err := pod.Logs("default", "web").Remove("app", "id-web", 0); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, ok(pod.containerLogDir("default", "web", "app"))); len(left) != 1 {
+	if left := names(t, ok(pod.Logs("default", "web").containerDir("app"))); len(left) != 1 {
 		t.Errorf("left are %v, want the log of attempt 10", left)
 	}
 }
@@ -67,20 +67,20 @@ func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
 	pod, other := l.Pod(testUID), l.Pod("other")
 	writeLogs(t, pod, "default", "web")
 	writeLogs(t, other, "default", "web2")
-	if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
+	if err := pod.Logs("default", "web").Archive(testTime()); err != nil {
 		t.Fatal(err)
 	}
-	wantGone(t, ok(pod.LogDir("default", "web")))
-	if _, found := pod.LastLogAttempt("default", "web", "app"); found {
+	wantGone(t, ok(pod.Logs("default", "web").Dir()))
+	if _, found := pod.Logs("default", "web").Last("app"); found {
 		t.Error("the next pod of the name does not start at zero")
 	}
-	aside := filepath.Join(l.deletedLogs(), "default_web_"+testUID+".20260301-123015.123456")
+	aside := filepath.Join(l.DeletedLogs().dir(), "default_web_"+testUID+".20260301-123015.123456")
 	if text, err := os.ReadFile(filepath.Join(aside, "app", "1.log")); err != nil || string(text) != "new" {
 		t.Errorf("set aside is %q (%v)", text, err)
 	}
-	wantMode(t, l.deletedLogs(), os.ModeDir|0o750)
-	wantGone(t, ok(pod.logLink("default", "web", "app", "id-web")))
-	if _, err := os.Stat(ok(other.logLink("default", "web2", "app", "id-web2"))); err != nil {
+	wantMode(t, l.DeletedLogs().dir(), os.ModeDir|0o750)
+	wantGone(t, ok(pod.Logs("default", "web").link("app", "id-web")))
+	if _, err := os.Stat(ok(other.Logs("default", "web2").link("app", "id-web2"))); err != nil {
 		t.Errorf("the link of another pod: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func TestLogsSetAsideAreNotSeenByShippers(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
 	writeLogs(t, pod, "default", "web")
-	if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
+	if err := pod.Logs("default", "web").Archive(testTime()); err != nil {
 		t.Fatal(err)
 	}
 	found, err := filepath.Glob(filepath.Join(l.LogRoot, "*", "*", "*.log"))
@@ -102,12 +102,12 @@ func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
 	l := newLayout(t)
 	pod, other := l.Pod(testUID), l.Pod(testUID+"0")
 	writeLogs(t, other, "default", "web")
-	if err := other.SetAsideLogs("default", "web", testTime()); err != nil {
+	if err := other.Logs("default", "web").Archive(testTime()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
 		writeLogs(t, pod, "default", "web")
-		if err := pod.SetAsideLogs("default", "web", testTime().Add(time.Duration(i)*time.Hour)); err != nil {
+		if err := pod.Logs("default", "web").Archive(testTime().Add(time.Duration(i) * time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
 		"default_web_" + testUID + ".20260301-143015.123456",
 		"default_web_" + testUID + "0.20260301-123015.123456",
 	}
-	if diff := cmp.Diff(want, names(t, l.deletedLogs())); diff != "" {
+	if diff := cmp.Diff(want, names(t, l.DeletedLogs().dir())); diff != "" {
 		t.Errorf("set aside differ (-want +got):\n%s", diff)
 	}
 }
@@ -125,18 +125,18 @@ func TestSettingAsideTwiceAtTheSameTime(t *testing.T) {
 	pod := l.Pod(testUID)
 	for range 2 {
 		writeLogs(t, pod, "default", "web")
-		if err := pod.SetAsideLogs("default", "web", testTime()); err != nil {
+		if err := pod.Logs("default", "web").Archive(testTime()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := names(t, l.deletedLogs()); len(left) != 1 {
+	if left := names(t, l.DeletedLogs().dir()); len(left) != 1 {
 		t.Errorf("set aside are %v, want one", left)
 	}
 }
 
 func TestSettingAsideNothing(t *testing.T) {
 	l := newLayout(t)
-	if err := l.Pod(testUID).SetAsideLogs("default", "web", testTime()); err != nil {
+	if err := l.Pod(testUID).Logs("default", "web").Archive(testTime()); err != nil {
 		t.Error(err)
 	}
 	wantGone(t, l.LogRoot)
@@ -147,12 +147,12 @@ func TestTerminationLogIsNewForEachStart(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	seen := map[string]bool{}
 	for range 5 {
-		path, err := pod.NewTerminationLog("app")
+		path, err := pod.TerminationLogs("app").New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if base := filepath.Base(path); len(base) != 8 || filepath.Dir(path) != ok(pod.ContainerDir("app")) || seen[path] {
-			t.Errorf("termination log %s, want eight new digits in %s", path, ok(pod.ContainerDir("app")))
+		if base := filepath.Base(path); len(base) != 8 || filepath.Dir(path) != ok(pod.TerminationLogs("app").Dir()) || seen[path] {
+			t.Errorf("termination log %s, want eight new digits in %s", path, ok(pod.TerminationLogs("app").Dir()))
 		}
 		seen[path] = true
 		wantMode(t, path, 0o666)

@@ -17,9 +17,9 @@ func TestTheStatePageNamesWhatLiesThere(t *testing.T) {
 	l := Layout{Root: "/"}
 	pod := l.Pod("UID")
 	for _, path := range []string{
-		pod.JournalFile(), pod.EtcHosts(), pod.userNamespaceFile(), pod.cgroupMark(), pod.lockFile(), l.lockFile(lockIDs), l.lockFile(lockPorts), pod.HistoryFile(),
-		ok(pod.VolumeDir("KIND", "NAME")), ok(pod.SubPath("VOLUME", "CONTAINER", 0)), ok(pod.ContainerDir("NAME")), pod.Plugins(),
-		ok(pod.ClaimDir("NS", "NAME")), l.Seccomp(), l.NodeDir() + "/", l.NodeDir() + ".lock",
+		pod.Journal().Path(), pod.EtcHosts(), pod.IDs().path(), pod.CgroupMark().path(), pod.lockFile(), l.locks().file(lockIDs), l.locks().file(lockPorts), pod.History().Path(),
+		ok(pod.VolumeDir("KIND", "NAME")), ok(pod.SubPath("VOLUME", "CONTAINER", 0)), ok(pod.TerminationLogs("NAME").Dir()), pod.Plugins(),
+		ok(pod.Claims().Dir(Claim{Namespace: "NS", Name: "NAME"})), l.Seccomp(), l.NodeDir() + "/", l.NodeDir() + ".lock",
 	} {
 		path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/0")
 		if !strings.Contains(string(page), "| `"+filepath.ToSlash(path)) {

@@ -5,10 +5,49 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"sync"
 
-	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
+
+// Layout says where things lie.
+type Layout struct {
+	// Root is podctl's state directory.
+	Root string
+	// LogRoot holds one directory of logs per pod, ContainerLogRoot the links to
+	// them that log shippers follow. An empty ContainerLogRoot: no links.
+	LogRoot          string
+	ContainerLogRoot string
+	// Command is what this process tells others who wait for its locks: the program and
+	// its words. Empty means what it was called with.
+	Command []string
+}
+
+// Default is the layout of a machine that podctl is installed on. The logs lie
+// where a kubelet puts them, so that log shippers find them.
+func Default() Layout {
+	return Layout{Root: "/var/lib/podctl", LogRoot: "/var/log/pods", ContainerLogRoot: "/var/log/containers"}
+}
+
+// NodeDir holds everything that belongs to the private containerd of
+// `podctl node`.
+func (l Layout) NodeDir() string { return filepath.Join(l.Root, "node") }
+
+// Seccomp holds the seccomp profiles of type Localhost, by their relative paths,
+// as a kubelet's root directory does.
+func (l Layout) Seccomp() string { return filepath.Join(l.Root, "seccomp") }
+
+func (l Layout) pods() string { return filepath.Join(l.Root, "pods") }
+
+// Claims is the place of all claims.
+func (l Layout) Claims() Claims { return Claims{layout: l} }
+
+// DigestKey is the place of the key of digests.
+func (l Layout) DigestKey() KeyFile { return KeyFile{l} }
+
+// DeletedLogs is the place of the logs of deleted pods.
+func (l Layout) DeletedLogs() DeletedLogs { return DeletedLogs{l} }
 
 // ErrUnsafe says that the state directory cannot be trusted: somebody else could
 // have put there what podctl would act on.
@@ -20,10 +59,10 @@ var ErrUnsafeLogs = errors.New("the log directory cannot be trusted")
 // Prepare creates the state directory for its owner alone, and refuses one that
 // somebody else could have put there.
 func (l Layout) Prepare() error {
-	if err := l.checkParents(); err != nil {
-		return err
-	}
 	if _, err := os.Stat(l.Root); errors.Is(err, fs.ErrNotExist) {
+		if err := l.checkParents(); err != nil {
+			return err
+		}
 		if err := makeDirs(l.Root, 0o755, 0o700); err != nil {
 			return fmt.Errorf("creating the state directory: %w", err)
 		}
@@ -45,19 +84,55 @@ func (l Layout) check() error {
 	if err != nil {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
-	if err := errors.Join(l.checkParents(), l.checkOwner(link)); err != nil {
+	if err := errors.Join(l.checkParentsOnce(target), l.trusted().checkOwner(link)); err != nil {
 		return err
 	}
-	return errors.Join(l.checkMode(target), l.checkOwner(target))
+	if !target.IsDir() {
+		return fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
+	}
+	return l.trusted().check(target)
 }
 
 // checkParents refuses a state directory that another user could exchange for one of his
 // own, also between one look and the next.
 func (l Layout) checkParents() error {
-	if err := ownfile.CheckParents(l.Root); err != nil {
+	if err := safefs.CheckParents(l.Root); err != nil {
 		return fmt.Errorf("%w: %w; choose another with --state-dir", ErrUnsafe, err)
 	}
 	return nil
+}
+
+// checkedRoots holds the state directories (fs.FileInfo) to which checkParentsOnce has found
+// the way safe, by their paths.
+var checkedRoots sync.Map //nolint:gochecknoglobals // What is true for all of the process is found out once.
+
+// checkParentsOnce is checkParents for a directory that exists. Once is enough: the check says
+// that nobody but root and the user of this process can change the way to the directory, so that
+// nobody else can make it untrue either. If the path leads to another directory by now, it is
+// checked again.
+func (l Layout) checkParentsOnce(root fs.FileInfo) error {
+	if checked, ok := checkedRoots.Load(l.Root); ok && os.SameFile(checked.(fs.FileInfo), root) {
+		return nil
+	}
+	if err := l.checkParents(); err != nil {
+		return err
+	}
+	checkedRoots.Store(l.Root, root)
+	return nil
+}
+
+// trusted is a directory on which nobody else may decide.
+type trusted struct {
+	path string
+	// unsafe is the error for one that cannot be trusted, option how to choose another one and
+	// mode the one that it should have.
+	unsafe error
+	option string
+	mode   fs.FileMode
+}
+
+func (l Layout) trusted() trusted {
+	return trusted{path: l.Root, unsafe: ErrUnsafe, option: "with --state-dir", mode: 0o700}
 }
 
 // checkLogs refuses a log directory that another user owns or can write to: the
@@ -67,32 +142,23 @@ func checkLogs(dir *safefs.Dir) error {
 	if err != nil {
 		return err
 	}
-	uid, ok := safefs.Owner(info)
-	switch {
-	case ok && uid != 0 && int(uid) != os.Geteuid():
-		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another --log-root", ErrUnsafeLogs, dir.Path(), uid)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 755 %s", ErrUnsafeLogs, dir.Path(), dir.Path())
+	return trusted{path: dir.Path(), unsafe: ErrUnsafeLogs, option: "--log-root", mode: logDirMode}.check(info)
+}
+
+func (t trusted) check(info fs.FileInfo) error {
+	if err := t.checkOwner(info); err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod %o %s", t.unsafe, t.path, t.mode, t.path)
 	}
 	return nil
 }
 
-// checkOwner accepts what the user or root owns: who can act as root needs no
-// trap.
-func (l Layout) checkOwner(info fs.FileInfo) error {
-	uid, ok := safefs.Owner(info)
-	if !ok || uid == 0 || int(uid) == os.Geteuid() {
-		return nil
-	}
-	return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another with --state-dir", ErrUnsafe, l.Root, uid)
-}
-
-func (l Layout) checkMode(info fs.FileInfo) error {
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("the state directory %s is not a directory: remove it, or choose another with --state-dir", l.Root)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%w: %s can be written by others; look at what lies in it, then run chmod 700 %s", ErrUnsafe, l.Root, l.Root)
+// checkOwner accepts what the user or root owns: who can act as root needs no trap.
+func (t trusted) checkOwner(info fs.FileInfo) error {
+	if uid, foreign := safefs.Foreign(info); foreign {
+		return fmt.Errorf("%w: %s belongs to user %d; remove it, or choose another %s", t.unsafe, t.path, uid, t.option)
 	}
 	return nil
 }

@@ -14,22 +14,22 @@ func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
 			l := newLayout(t)
 			withUmask(t, mask)
 			pod := l.Pod(testUID)
-			if err := pod.WriteJournal(&Journal{}); err != nil {
+			if err := pod.Journal().Write(&Journal{}); err != nil {
 				t.Fatal(err)
 			}
 			lock, err := pod.Lock(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pod.NewTerminationLog("app"); err != nil {
+			if _, err := pod.TerminationLogs("app").New(); err != nil {
 				t.Fatal(err)
 			}
 			wantMode(t, l.Root, os.ModeDir|0o700)
 			wantMode(t, l.pods(), os.ModeDir|0o750)
 			wantMode(t, pod.Dir(), os.ModeDir|0o750)
-			wantMode(t, pod.JournalFile(), 0o600)
-			wantMode(t, ok(pod.ContainerDir("app")), os.ModeDir|0o750)
-			wantMode(t, l.locks(), os.ModeDir|0o700)
+			wantMode(t, pod.Journal().Path(), 0o600)
+			wantMode(t, ok(pod.TerminationLogs("app").Dir()), os.ModeDir|0o750)
+			wantMode(t, l.locks().dir(), os.ModeDir|0o700)
 			if err := lock.Unlock(); err != nil {
 				t.Error(err)
 			}
@@ -42,24 +42,24 @@ func TestRootThatOthersCanWriteToIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout(t)
 			pod := l.Pod(testUID)
-			if err := pod.WriteJournal(&Journal{Generation: 7}); err != nil {
+			if err := pod.Journal().Write(&Journal{Generation: 7}); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Chmod(l.Root, mode); err != nil {
 				t.Fatal(err)
 			}
-			_, readErr := pod.ReadJournal()
-			_, listErr := l.uids()
+			_, readErr := pod.Journal().Read()
+			_, listErr := uids(l)
 			_, lockErr := pod.Lock(t.Context())
 			for what, err := range map[string]error{
 				"reading": readErr, "listing": listErr, "locking": lockErr,
-				"writing": pod.WriteJournal(&Journal{}), "removing": pod.RemoveJournal(),
+				"writing": pod.Journal().Write(&Journal{}), "removing": pod.Journal().Remove(),
 			} {
 				if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "chmod 700 "+l.Root) {
 					t.Errorf("%s: error %v, want ErrUnsafe with what to do", what, err)
 				}
 			}
-			if _, err := os.Stat(pod.JournalFile()); err != nil {
+			if _, err := os.Stat(pod.Journal().Path()); err != nil {
 				t.Errorf("the journal was touched: %v", err)
 			}
 		})
@@ -74,11 +74,11 @@ func TestRootMayBeReadableByOthers(t *testing.T) {
 	if err := os.Chmod(l.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pod(testUID).WriteJournal(&Journal{}); err != nil {
+	if err := l.Pod(testUID).Journal().Write(&Journal{}); err != nil {
 		t.Fatalf("a root made by a packager is refused: %v", err)
 	}
 	wantMode(t, l.Root, os.ModeDir|0o755)
-	wantMode(t, l.Pod(testUID).JournalFile(), 0o600)
+	wantMode(t, l.Pod(testUID).Journal().Path(), 0o600)
 }
 
 func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
@@ -93,7 +93,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 	if err := os.Symlink(target, l.Root); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pod(testUID).WriteJournal(&Journal{}); err != nil {
+	if err := l.Pod(testUID).Journal().Write(&Journal{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(target, "pods", testUID, "journal.json")); err != nil {
@@ -102,7 +102,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 	if err := os.Chmod(target, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pod(testUID).WriteJournal(&Journal{}); !errors.Is(err, ErrUnsafe) {
+	if err := l.Pod(testUID).Journal().Write(&Journal{}); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("a link to a directory that all can write to: error %v, want ErrUnsafe", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 func TestRootThatIsAFileIsRefused(t *testing.T) {
 	l := newLayout(t)
 	write(t, l.Root, "not a directory")
-	if err := l.Pod(testUID).WriteJournal(&Journal{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+	if err := l.Pod(testUID).Journal().Write(&Journal{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
 		t.Errorf("error %v, want one that says it is not a directory", err)
 	}
 	text, err := os.ReadFile(l.Root)
@@ -168,21 +168,21 @@ func TestLogsOfAnotherUserAreRefused(t *testing.T) {
 	}{
 		"the root is written by all":      {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o777) }, "can be written by others"},
 		"the root is written by a group":  {func(t *testing.T, p Pod) { t.Helper(); chmod(t, logDir(p), 0o775) }, "can be written by others"},
-		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, ok(p.LogDir("default", "web")), 0o757) }, "can be written by others"},
-		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.containerLogDir("default", "web", "app"))) }, "is not a directory"},
-		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.LogDir("default", "web"))) }, "is not a directory"},
-		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.containerLogDir("default", "web", "app"))) }, "belongs to user 65534"},
+		"the pod's is written by all":     {func(t *testing.T, p Pod) { t.Helper(); chmod(t, ok(p.Logs("default", "web").Dir()), 0o757) }, "can be written by others"},
+		"the container's is a link":       {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").containerDir("app"))) }, "is not a directory"},
+		"the pod's is a link":             {func(t *testing.T, p Pod) { t.Helper(); relink(t, ok(p.Logs("default", "web").Dir())) }, "is not a directory"},
+		"the container's is another's":    {func(t *testing.T, p Pod) { t.Helper(); chown(t, ok(p.Logs("default", "web").containerDir("app"))) }, "belongs to user 65534"},
 		"the root is another's":           {func(t *testing.T, p Pod) { t.Helper(); chown(t, logDir(p)) }, "belongs to user 65534"},
 		"the root is a link of one's own": {func(t *testing.T, p Pod) { t.Helper(); relink(t, logDir(p)) }, ""},
 		"nothing is wrong":                {func(*testing.T, Pod) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
-			if err := pod.MakeLogDir("default", "web", "app"); err != nil {
+			if err := pod.Logs("default", "web").Make("app"); err != nil {
 				t.Fatal(err)
 			}
 			c.spoil(t, pod)
-			err := pod.MakeLogDir("default", "web", "app")
+			err := pod.Logs("default", "web").Make("app")
 			if (err == nil) != (c.want == "") || (err != nil && (!errors.Is(err, ErrUnsafeLogs) || !strings.Contains(err.Error(), c.want))) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -212,5 +212,23 @@ func relink(t *testing.T, path string) {
 	t.Helper()
 	if err := errors.Join(os.Rename(path, path+".moved"), os.Symlink(path+".moved", path)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAnotherRootIsCheckedAgain: that the way to a state directory was safe says nothing of one
+// that has its path later.
+func TestAnotherRootIsCheckedAgain(t *testing.T) {
+	l := newLayout(t)
+	pod := l.Pod(testUID)
+	if err := pod.Journal().Write(&Journal{}); err != nil {
+		t.Fatal(err)
+	}
+	above := filepath.Dir(l.Root)
+	if err := errors.Join(os.Rename(above, above+".moved"), os.MkdirAll(l.Root, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	chown(t, above)
+	if _, err := pod.Journal().Read(); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("below a directory of another user: error %v, want ErrUnsafe", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // testUID is the uid of the pod most tests are about.
@@ -108,4 +109,13 @@ func expired(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
+}
+
+// uids are the pods that have a journal.
+func uids(l Layout) (found []types.UID, err error) {
+	pods, err := l.known()
+	for _, pod := range pods {
+		found = append(found, pod.uid)
+	}
+	return found, err
 }

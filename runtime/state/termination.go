@@ -10,15 +10,32 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// NewTerminationLog creates the file into which a container writes its last
+// TerminationLogs is the directory with the termination messages of a container.
+type TerminationLogs struct {
+	pod       Pod
+	container string
+}
+
+// Dir is the directory. The error is a *NameError.
+func (t TerminationLogs) Dir() (string, error) {
+	if err := firstError(t.pod.refused, checkName(kindContainer, t.container)); err != nil {
+		return "", err
+	}
+	return filepath.Join(t.above(), t.container), nil
+}
+
+// above is the directory of all containers.
+func (t TerminationLogs) above() string { return filepath.Join(t.pod.Dir(), "containers") }
+
+// New creates the file into which a container writes its last
 // words: a new one for each start, writable by any user the container runs as
 // (kubelet: makeMounts). It goes with the pod's directory.
-func (p Pod) NewTerminationLog(container string) (string, error) {
-	path, err := p.ContainerDir(container)
+func (t TerminationLogs) New() (string, error) {
+	path, err := t.Dir()
 	if err != nil {
 		return "", fmt.Errorf("creating the termination log: %w", err)
 	}
-	dir, err := p.Make(path, podDirMode)
+	dir, err := t.pod.Make(path, podDirMode)
 	if err != nil {
 		return "", err
 	}
@@ -38,20 +55,20 @@ func (p Pod) NewTerminationLog(container string) (string, error) {
 	return filepath.Join(path, name), nil
 }
 
-// RemoveTerminationLogs removes those of a container's termination logs that are meant.
-func (p Pod) RemoveTerminationLogs(container string, meant func(path string) bool) error {
-	path, err := p.ContainerDir(container)
+// Remove removes those of the termination messages that are meant.
+func (t TerminationLogs) Remove(meant func(path string) bool) error {
+	path, err := t.Dir()
 	if err == nil {
-		err = p.removeTerminationLogs(path, meant)
+		err = t.remove(path, meant)
 	}
 	if err != nil {
-		return fmt.Errorf("removing the termination logs of container %s: %w", container, err)
+		return fmt.Errorf("removing the termination logs of container %s: %w", t.container, err)
 	}
 	return nil
 }
 
-func (p Pod) removeTerminationLogs(path string, meant func(path string) bool) error {
-	dir, err := p.Open(path)
+func (t TerminationLogs) remove(path string, meant func(path string) bool) error {
+	dir, err := t.pod.Open(path)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}

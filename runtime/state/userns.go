@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // IDRange is a range of user and group ids of the node that belong to one pod.
@@ -47,12 +49,21 @@ type idMapping struct {
 // usernsMax bounds what is read of such a file, in bytes.
 const usernsMax = 64 << 10
 
-// IDs returns the range that the pod has been given; false when it has none.
-func (p Pod) IDs() (IDRange, bool, error) {
-	if err := firstError(p.check(), p.layout.check()); err != nil {
+// IDStore is where the range of a pod is kept, as a kubelet keeps the id mappings of a pod with
+// a user namespace of its own.
+type IDStore struct{ pod Pod }
+
+// idsName is the name of the file (kubelet: mappingsFile).
+const idsName = "userns"
+
+func (s IDStore) path() string { return filepath.Join(s.pod.Dir(), idsName) }
+
+// Read returns the range that the pod has been given; false when it has none.
+func (s IDStore) Read() (IDRange, bool, error) {
+	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return IDRange{}, false, err
 	}
-	r, err := readIDs(p.userNamespaceFile())
+	r, err := readIDs(s.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return IDRange{}, false, nil
 	}
@@ -60,7 +71,7 @@ func (p Pod) IDs() (IDRange, bool, error) {
 		err = fmt.Errorf("%w; delete the pod and apply it anew, or `podctl prune` if it is gone", err)
 	}
 	if err != nil {
-		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", p.userNamespaceFile(), cause(err))
+		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", s.path(), safefs.Cause(err))
 	}
 	return r, true, nil
 }
@@ -80,67 +91,43 @@ func readIDs(path string) (IDRange, error) {
 	return IDRange{First: f.UIDMappings[0].HostID, Length: f.UIDMappings[0].Length}, nil
 }
 
-// GiveIDs gives the pod a range of ids that no other pod has, once. The ids come
+// Allocate gives the pod a range of ids that no other pod has, once. The ids come
 // from those that /etc/subuid sets aside for the user kubelet, if it does (kubelet:
 // getsubids), else from all above the first block.
-func (p Pod) GiveIDs(ctx context.Context) (r IDRange, err error) {
-	given, ok, err := p.IDs()
+func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
+	given, ok, err := s.Read()
 	if ok || err != nil {
 		return given, err
 	}
-	lock, err := p.layout.LockIDs(ctx)
+	lock, err := s.pod.layout.LockIDs(ctx)
 	if err != nil {
 		return IDRange{}, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	taken, err := p.layout.takenIDs()
+	taken, err := s.pod.layout.takenIDs()
 	if err == nil {
 		r, err = freeRange(taken, subordinateIDs("/etc/subuid"))
 	}
 	if err == nil {
-		err = p.writeIDs(r)
+		err = s.write(r)
 	}
 	return r, err
 }
 
-func (p Pod) writeIDs(r IDRange) error {
+func (s IDStore) write(r IDRange) error {
 	mapping := []idMapping{{HostID: r.First, Length: r.Length}}
 	text, err := json.Marshal(usernsFile{UIDMappings: mapping, GIDMappings: mapping})
 	if err == nil {
-		err = p.MakeDir(p.Dir(), podDirMode)
+		err = s.pod.MakeDir(s.pod.Dir(), podDirMode)
 	}
 	if err == nil {
-		err = renameio.WriteFile(p.userNamespaceFile(), text, usernsMode,
-			renameio.WithTempDir(p.Dir()), renameio.WithStaticPermissions(usernsMode))
+		err = renameio.WriteFile(s.path(), text, usernsMode,
+			renameio.WithTempDir(s.pod.Dir()), renameio.WithStaticPermissions(usernsMode))
 	}
 	if err != nil {
-		return fmt.Errorf("writing the pod's id range %s: %w", p.userNamespaceFile(), cause(err))
+		return fmt.Errorf("writing the pod's id range %s: %w", s.path(), safefs.Cause(err))
 	}
 	return nil
-}
-
-// takenIDs are the ranges that pods have. A pod whose range cannot be read may have any:
-// none is given then.
-func (l Layout) takenIDs() ([]IDRange, error) {
-	entries, err := entriesOf(l.pods())
-	if err != nil {
-		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
-	}
-	var taken []IDRange
-	for _, entry := range entries {
-		pod := l.Pod(types.UID(entry.Name()))
-		if !entry.IsDir() || pod.check() != nil {
-			continue
-		}
-		r, given, err := pod.IDs()
-		if err != nil {
-			return nil, fmt.Errorf("looking for ids that no other pod has: %w", err)
-		}
-		if given {
-			taken = append(taken, r)
-		}
-	}
-	return taken, nil
 }
 
 // end is the first id after the range, which may be more than an id can be.

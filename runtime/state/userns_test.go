@@ -21,7 +21,7 @@ func TestEveryPodHasItsOwnIDs(t *testing.T) {
 	var group sync.WaitGroup
 	for _, uid := range []types.UID{"a", "b", "c", "d", "e", "f"} {
 		group.Go(func() {
-			r, err := l.Pod(uid).GiveIDs(t.Context())
+			r, err := l.Pod(uid).IDs().Allocate(t.Context())
 			if err != nil {
 				t.Error(err)
 			}
@@ -36,14 +36,14 @@ func TestEveryPodHasItsOwnIDs(t *testing.T) {
 		})
 	}
 	group.Wait()
-	first, err := l.Pod("a").GiveIDs(t.Context())
+	first, err := l.Pod("a").IDs().Allocate(t.Context())
 	if err != nil || owner[first.First] != "a" {
 		t.Errorf("asked again: %+v %v", first, err)
 	}
 	if err := os.RemoveAll(l.Pod("a").Dir()); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := l.Pod("g").GiveIDs(t.Context()); err != nil || again != first {
+	if again, err := l.Pod("g").IDs().Allocate(t.Context()); err != nil || again != first {
 		t.Errorf("the range of a pod that is gone: %+v %v, %+v is wanted", again, err, first)
 	}
 }
@@ -99,16 +99,16 @@ func TestRangesThatCannotBeRead(t *testing.T) {
 	} {
 		l := newLayout(t)
 		damaged := l.Pod("a")
-		if _, err := damaged.GiveIDs(t.Context()); err != nil {
+		if _, err := damaged.IDs().Allocate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(damaged.userNamespaceFile(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(damaged.IDs().path(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, _, own := damaged.IDs()
-		_, others := l.Pod("b").GiveIDs(t.Context())
+		_, _, own := damaged.IDs().Read()
+		_, others := l.Pod("b").IDs().Allocate(t.Context())
 		for _, err := range []error{own, others} {
-			for _, part := range []string{damaged.userNamespaceFile(), "it is damaged", says, "delete the pod"} {
+			for _, part := range []string{damaged.IDs().path(), "it is damaged", says, "delete the pod"} {
 				if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "%!") {
 					t.Errorf("%q: %v lacks %q", text, err, part)
 				}
@@ -128,10 +128,10 @@ func TestRangeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := l.Pod("a")
-	if _, err := pod.GiveIDs(t.Context()); err != nil {
+	if _, err := pod.IDs().Allocate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(pod.userNamespaceFile()); err != nil || info.Mode().Perm() != 0o644 {
+	if info, err := os.Stat(pod.IDs().path()); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	if info, err := os.Stat(everybodys); err != nil || !info.ModTime().Equal(longAgo) {

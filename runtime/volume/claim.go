@@ -4,21 +4,25 @@ import (
 	"errors"
 	"fmt"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state"
 )
 
-// prepareClaim makes the directory behind a claim, if it is not there from an
-// earlier pod: one into which whoever the containers run as may write, as into a fresh
-// emptyDir. It is given to the pod's group whenever that is another one. One that is there
-// has the mode that its pods gave it.
-func (c Context) prepareClaim(vol *v1.Volume) error {
-	ready, err := c.claimReady(vol)
+// claimDir is the directory behind a claim of the pod.
+type claimDir struct {
+	Context
+	claim state.Claim
+}
+
+// prepare makes the directory, if it is not there from an earlier pod: one into which whoever
+// the containers run as may write, as into a fresh emptyDir. It is given to the pod's group
+// whenever that is another one. One that is there has the mode that its pods gave it.
+func (c claimDir) prepare() error {
+	ready, err := c.ready()
 	if err != nil || ready {
 		return err
 	}
-	dir, err := c.Pod.MakeClaim(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName, volumeMode)
+	dir, err := c.Pod.Claims().Make(c.claim, volumeMode)
 	if err != nil {
 		return err
 	}
@@ -26,17 +30,12 @@ func (c Context) prepareClaim(vol *v1.Volume) error {
 	return c.giveToPod(dir)
 }
 
-// claimReady tells that the directory is there and belongs to the pod's group.
-func (c Context) claimReady(vol *v1.Volume) (bool, error) {
-	dir, err := c.Pod.OpenClaim(c.Desired.Pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
+// ready reports whether the directory is there and belongs to the pod's group.
+func (c claimDir) ready() (bool, error) {
+	dir, err := c.Pod.Claims().Open(c.claim)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, safefs.IgnoreMissing(err)
 	}
-	return c.isPods(dir)
-}
-
-// isPods reports whether a directory belongs to the pod's group, and closes it.
-func (c Context) isPods(dir *safefs.Dir) (bool, error) {
 	info, err := dir.Stat()
 	if err = errors.Join(err, dir.Close()); err != nil {
 		return false, err
@@ -63,7 +62,7 @@ func RemoveClaims(c Context, keep func(claim string) bool) (refused, err error) 
 		if keep(name) {
 			continue
 		}
-		if err := c.Pod.RemoveClaim(c.Desired.Pod.Namespace, name); err != nil {
+		if err := c.Pod.Claims().Remove(c.claim(vol), func() error { return nil }); err != nil {
 			errs = append(errs, fmt.Errorf("removing the claim %s: %w", name, err))
 		}
 	}

@@ -20,26 +20,24 @@ type File struct {
 	GID int64
 }
 
-// Content is what a volume shall hold, by path relative to the volume; nil for a
-// volume whose content podctl does not write. It is computed from the manifest
-// alone. What is referred to and not there is an *UnresolvedError; several are
-// joined.
-func Content(c Context, vol *v1.Volume) (map[string]File, error) {
-	if !hasContent(vol) {
+// collector computes what a volume shall hold, from the manifest alone.
+type collector struct{ *mounter }
+
+// content is what the volume shall hold, by path relative to the volume. What is referred to and
+// not there is an *UnresolvedError; several are joined. It is nil for a volume whose content
+// podctl does not write.
+func (c collector) content() (map[string]File, error) {
+	if !hasContent(c.vol) {
 		return nil, nil
 	}
-	_, at, err := c.find(vol.Name)
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.source(vol, at)
+	found, err := c.sources()
 	if err != nil {
 		return nil, err
 	}
 	files := make(map[string]File, len(found))
 	for name, f := range found {
 		if err := checkPath(name); err != nil {
-			return nil, fmt.Errorf("%s: %w", at, err)
+			return nil, fmt.Errorf("%s: %w", c.at, err)
 		}
 		files[path.Clean(name)] = c.owned(f)
 	}
@@ -48,7 +46,7 @@ func Content(c Context, vol *v1.Volume) (map[string]File, error) {
 
 // owned gives a file to the pod's group: readable for it, as content is not the
 // pod's to change (kubelet: SetVolumeOwnership on a read-only volume).
-func (c Context) owned(f File) File {
+func (c collector) owned(f File) File {
 	f.Mode, f.GID = f.Mode.Perm(), -1
 	if group := c.fsGroup(); group != nil {
 		f.Mode, f.GID = f.Mode|readOnlyBits, *group
@@ -56,7 +54,8 @@ func (c Context) owned(f File) File {
 	return f
 }
 
-func (c Context) source(vol *v1.Volume, at string) (map[string]File, error) {
+func (c collector) sources() (map[string]File, error) {
+	vol, at := c.vol, c.at
 	switch {
 	case vol.ConfigMap != nil:
 		s := vol.ConfigMap
@@ -74,7 +73,7 @@ func (c Context) source(vol *v1.Volume, at string) (map[string]File, error) {
 
 // projected merges the sources in order: a later one replaces files of the same
 // path.
-func (c Context) projected(projected *v1.ProjectedVolumeSource, at string) (map[string]File, error) {
+func (c collector) projected(projected *v1.ProjectedVolumeSource, at string) (map[string]File, error) {
 	files := map[string]File{}
 	var errs []error
 	for i := range projected.Sources {
@@ -85,7 +84,7 @@ func (c Context) projected(projected *v1.ProjectedVolumeSource, at string) (map[
 	return files, errors.Join(errs...)
 }
 
-func (c Context) projection(source *v1.VolumeProjection, mode *int32, at string) (map[string]File, error) {
+func (c collector) projection(source *v1.VolumeProjection, mode *int32, at string) (map[string]File, error) {
 	switch {
 	case source.ConfigMap != nil:
 		s := source.ConfigMap
@@ -126,4 +125,33 @@ func checkPath(name string) error {
 		}
 	}
 	return nil
+}
+
+// UnresolvedError says that a volume takes something from an object that no
+// manifest supplies, and that is not optional.
+type UnresolvedError struct {
+	// Path is the field that refers to it.
+	Path string
+	// Kind and Name are the object; Key is what is missing in it, empty when the
+	// object itself is missing.
+	Kind, Name, Key string
+}
+
+// Error names what is missing and says what to do.
+func (e *UnresolvedError) Error() string {
+	if e.Key != "" {
+		return fmt.Sprintf("%s: %s %q has no key %q: add it, or set optional: true", e.Path, e.Kind, e.Name, e.Key)
+	}
+	return fmt.Sprintf("%s: no manifest has a %s %q: add one, or set optional: true", e.Path, e.Kind, e.Name)
+}
+
+// UnsupportedError says that podctl cannot provide a volume, or a part of it.
+type UnsupportedError struct {
+	// Path is the field that asks for it.
+	Path string
+}
+
+// Error names the field.
+func (e *UnsupportedError) Error() string {
+	return e.Path + ": podctl cannot provide this kind of volume"
 }

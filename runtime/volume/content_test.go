@@ -15,7 +15,7 @@ import (
 func contentOf(t *testing.T, source v1.VolumeSource) (map[string]File, error) {
 	t.Helper()
 	c := newContext(t, emptyDirVolume("other"), v1.Volume{Name: "v", VolumeSource: source})
-	return Content(c, &c.Desired.Pod.Spec.Volumes[1])
+	return content(c, 1)
 }
 
 func plain(text string, mode fs.FileMode) File { return File{Data: []byte(text), Mode: mode, GID: -1} }
@@ -122,7 +122,7 @@ func TestContent(t *testing.T) {
 func TestContentBelongsToTheGroup(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Secret: secret()}})
 	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(2000))}
-	got, err := Content(c, &c.Desired.Pod.Spec.Volumes[0])
+	got, err := content(c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestContentBelongsToTheGroup(t *testing.T) {
 func TestStringDataOfASecretCounts(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Secret: secret()}})
 	c.Desired.Objects.Secrets["tls"] = &v1.Secret{StringData: map[string]string{"key": "TEXT"}}
-	got, err := Content(c, &c.Desired.Pod.Spec.Volumes[0])
+	got, err := content(c, 0)
 	if diff := cmp.Diff(map[string]File{"key": plain("TEXT", 0o400)}, got); diff != "" || err != nil {
 		t.Errorf("content differs (-want +got), error %v:\n%s", err, diff)
 	}

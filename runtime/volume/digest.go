@@ -7,13 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/podspec"
 )
 
 // Digest identifies content: the same digest, the same paths, modes, groups and
-// bytes. Of content that comes from Secrets it must not be told: see Context.digest.
+// bytes. Of content that comes from Secrets it must not be told: see mounter.digest.
 func Digest(content map[string]File) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(content)) {
@@ -29,29 +27,29 @@ const sha256Prefix = "sha256:"
 // digest identifies a volume's content in a form that may be told. Whoever knows the
 // digest of a secret can try values until one fits, so what comes from Secrets is
 // digested with the machine's key, apart from the names and modes of the files.
-func (c Context) digest(vol *v1.Volume, content map[string]File) string {
-	if !podspec.UsesSecret(vol) {
+func (m *mounter) digest(content map[string]File) string {
+	if !podspec.UsesSecret(m.vol) {
 		return Digest(content)
 	}
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		_, _ = fmt.Fprintf(h, "%q %o %d\n", name, content[name].Mode.Perm(), content[name].GID)
 	}
-	return c.Desired.Seal(sha256Prefix+hex.EncodeToString(h.Sum(nil)), []byte(Digest(content)))
+	return m.Desired.Seal(sha256Prefix+hex.EncodeToString(h.Sum(nil)), []byte(Digest(content)))
 }
 
 // Wanted is the digest that a volume's content should have now; empty for a
 // volume whose content podctl does not write.
 func Wanted(c Context, name string) (string, error) {
-	vol, _, err := c.find(name)
-	if err != nil || !hasContent(vol) {
+	m, err := c.find(name)
+	if err != nil || !hasContent(m.vol) {
 		return "", err
 	}
-	files, err := Content(c, vol)
+	files, err := collector{m}.content()
 	if err != nil {
 		return "", err
 	}
-	return c.digest(vol, files), nil
+	return m.digest(files), nil
 }
 
 // incomplete stands for the digest of content that was not finished, or that a container has
@@ -59,29 +57,30 @@ func Wanted(c Context, name string) (string, error) {
 // digest of anything.
 const incomplete = "incomplete"
 
-// OnDisk tells what lies on disk for a volume: whether it is prepared, and for
+// OnDisk returns what lies on disk for a volume: whether it is prepared, and for
 // one whose content podctl writes, the content's digest. A volume that needs no
 // preparation is prepared; a hostPath is when it is of its type.
 func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
-	vol, at, err := c.find(name)
-	switch {
-	case err != nil:
+	m, err := c.find(name)
+	if err != nil {
 		return "", false, err
+	}
+	switch vol := m.vol; {
 	case vol.HostPath != nil:
-		return "", checkHostPath(vol.HostPath, at) == nil, nil
+		return "", checkHostPath(vol.HostPath, m.at) == nil, nil
 	case vol.Image != nil:
 		return "", true, nil
 	case vol.PersistentVolumeClaim != nil:
-		prepared, err = c.claimReady(vol)
+		prepared, err = claimDir{c, c.claim(vol)}.ready()
 		return "", prepared, err
 	case pluginOf(vol) == "":
-		return "", false, &UnsupportedError{Path: at}
+		return "", false, &UnsupportedError{Path: m.at}
 	}
-	prepared, err = c.ready(vol)
-	if err != nil || !prepared || !hasContent(vol) {
+	prepared, err = m.ready()
+	if err != nil || !prepared || !hasContent(m.vol) {
 		return "", prepared, err
 	}
-	digest, err = c.read(vol)
+	digest, err = m.read()
 	if err != nil {
 		return "", false, fmt.Errorf("reading volume %q: %w", name, err)
 	}
@@ -90,8 +89,8 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 
 // read is the digest of the content on disk. It was there once: without it the volume is not
 // complete.
-func (c Context) read(vol *v1.Volume) (string, error) {
-	w, err := openWriter(c, vol)
+func (m *mounter) read() (string, error) {
+	w, err := m.openWriter()
 	if err != nil {
 		return "", err
 	}
@@ -106,5 +105,5 @@ func (c Context) read(vol *v1.Volume) (string, error) {
 	if complete, err := w.linked(current); err != nil || !complete {
 		return incomplete, err
 	}
-	return c.digest(vol, current), nil
+	return m.digest(current), nil
 }

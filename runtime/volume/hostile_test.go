@@ -271,7 +271,7 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	if err != nil || refused == nil || !strings.Contains(refused.Error(), `"../../../victim"`) {
 		t.Errorf("removing: %v, refused %v", err, refused)
 	}
-	wantGone(t, ok(c.Pod.ClaimDir("default", "data")))
+	wantGone(t, ok(c.Pod.Claims().Dir(state.Claim{Namespace: "default", Name: "data"})))
 	wantText(t, filepath.Join(victim, "file"), "precious")
 	var st unix.Stat_t
 	if err := unix.Stat(victim, &st); err != nil || st.Gid == 4711 {
@@ -296,7 +296,7 @@ func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
 		_ = exchange(filepath.Join(base, "mine"), filepath.Join(base, "roots"))
 		_ = exchange(filepath.Join(base, "link"), filepath.Join(base, "dir"))
 	})
-	dir, err := safefs.Open(base)
+	dir, err := safefs.OpenDir(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestSubPathsChangeNoOtherDirectory(t *testing.T) {
 	if err := errors.Join(os.Chmod(base, 0o777), os.Mkdir(swapped, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	root, err := safefs.Open(base)
+	root, err := safefs.OpenDir(base)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // hostPathKind is what a type of hostPath asks for.
 type hostPathKind struct {
-	// is tells whether a file that is there is right, and what names it.
+	// is reports whether a file that is there is right, and what names it.
 	is   func(fs.FileMode) bool
 	what string
 	// create makes what is missing; nil when podctl must not.
@@ -93,7 +93,7 @@ func createDirs(path string) error {
 // createFile makes an empty file with mode 0644; directories above it are not
 // created.
 func createFile(path string) error {
-	dir, err := safefs.Open(filepath.Dir(path))
+	dir, err := safefs.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func visible(files map[string]File) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// linked tells that containers see exactly these files, and that nothing else lies there.
+// linked reports whether containers see exactly these files, and that nothing else lies there.
 func (w *writer) linked(files map[string]File) (bool, error) {
 	missing, stale, err := w.compareLinks(files)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // volumeMode is the mode of a volume's directory: open to every user a container
@@ -19,32 +21,32 @@ const volumeMode fs.FileMode = 0o777
 // makeMedium makes the directory of a volume, and mounts there what its medium
 // asks for, unless it is there already. Of a volume that shall lie on the disk what an
 // earlier medium mounted is taken away.
-func (c Context) makeMedium(vol *v1.Volume) error {
-	dir, err := c.Path(vol)
+func (m *mounter) makeMedium() error {
+	dir, err := m.path()
 	if err != nil {
 		return err
 	}
-	m := medium(vol)
-	if m == v1.StorageMediumDefault {
+	kind := medium(m.vol)
+	if kind == v1.StorageMediumDefault {
 		if err = uncover(dir); err != nil {
 			return err
 		}
 	}
-	if err = c.makeDir(dir); err != nil || m == v1.StorageMediumDefault {
+	if err = makeVolumeDir(m.Pod, dir); err != nil || kind == v1.StorageMediumDefault {
 		return err
 	}
-	if m == v1.StorageMediumMemory {
-		return mountMemory(dir, c.memorySize(vol))
+	if kind == v1.StorageMediumMemory {
+		return mountMemory(dir, m.memorySize())
 	}
-	size, err := pageSize(c.Desired.Pod, m)
+	size, err := pageSize(m.Desired.Pod, kind)
 	if err != nil {
 		return err
 	}
 	return mountHugePages(dir, size)
 }
 
-func (c Context) makeDir(path string) error {
-	dir, err := c.Pod.Make(path, volumeMode)
+func makeVolumeDir(p state.Pod, path string) error {
+	dir, err := p.Make(path, volumeMode)
 	if err != nil {
 		return err
 	}
@@ -58,10 +60,10 @@ func (c Context) makeDir(path string) error {
 // memorySize is the largest size of a volume in memory, in bytes: the least of
 // what the node has to give, the pod's memory limit and the volume's own
 // sizeLimit; 0 when none of them is known (kubelet: calculateEmptyDirMemorySize).
-func (c Context) memorySize(vol *v1.Volume) int64 {
-	sizes := []int64{c.Allocatable.Memory().Value(), podMemoryLimit(c.Desired.Pod)}
-	if vol.EmptyDir != nil && vol.EmptyDir.SizeLimit != nil {
-		sizes = append(sizes, vol.EmptyDir.SizeLimit.Value())
+func (m *mounter) memorySize() int64 {
+	sizes := []int64{m.Allocatable.Memory().Value(), podMemoryLimit(m.Desired.Pod)}
+	if dir := m.vol.EmptyDir; dir != nil && dir.SizeLimit != nil {
+		sizes = append(sizes, dir.SizeLimit.Value())
 	}
 	var least int64
 	for _, size := range sizes {

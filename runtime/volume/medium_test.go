@@ -52,7 +52,7 @@ func TestSizeOfAVolumeInMemory(t *testing.T) {
 			if test.pod != "" {
 				spec.Resources = new(limited(test.pod))
 			}
-			if got := c.memorySize(&vol); got != test.want {
+			if got := (&mounter{Context: c, vol: &vol}).memorySize(); got != test.want {
 				t.Errorf("memorySize = %d, want %d", got, test.want)
 			}
 		})
@@ -61,7 +61,7 @@ func TestSizeOfAVolumeInMemory(t *testing.T) {
 
 func TestSecretsAreBoundedLikeMemory(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Secret: secret()}})
-	if got := c.memorySize(&c.Desired.Pod.Spec.Volumes[0]); got != 64<<20 {
+	if got := (&mounter{Context: c, vol: &c.Desired.Pod.Spec.Volumes[0]}).memorySize(); got != 64<<20 {
 		t.Errorf("memorySize = %d, want the node's", got)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // fsType is the kind of file system that statfs reports.
@@ -27,11 +29,11 @@ func fsTypeOf(m v1.StorageMedium) fsType {
 	return hugetlbfs
 }
 
-// isMounted tells that a file system of that kind is mounted on a directory.
+// isMounted reports whether a file system of that kind is mounted on a directory.
 func isMounted(dir string, kind fsType) (bool, error) {
 	mounted, err := mountinfo.Mounted(dir)
 	if err != nil || !mounted {
-		return false, ignoreMissing(err)
+		return false, safefs.IgnoreMissing(err)
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -40,16 +42,16 @@ func isMounted(dir string, kind fsType) (bool, error) {
 	return fsType(st.Type) == kind, nil
 }
 
-// isCovered tells that a file system of one of the media is mounted on a directory. One that
+// isCovered reports whether a file system of one of the media is mounted on a directory. One that
 // is bound to itself, for mountPropagation, shows a part of the file system it lies in,
 // which may be in memory as well.
 func isCovered(dir string) (bool, error) {
 	mounted, err := mountinfo.Mounted(dir)
 	if err != nil || !mounted {
-		return false, ignoreMissing(err)
+		return false, safefs.IgnoreMissing(err)
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return false, ignoreMissing(err)
+		return false, safefs.IgnoreMissing(err)
 	}
 	mounts, err := mountinfo.GetMounts(mountedOn(dir))
 	if err != nil || len(mounts) == 0 {
@@ -131,4 +133,75 @@ func mount(source, dir, kind string, options []string) error {
 		return fmt.Errorf("mounting %s on %s: %w", kind, dir, err)
 	}
 	return nil
+}
+
+func mountPropagates(m *v1.VolumeMount) bool {
+	return m.MountPropagation != nil && *m.MountPropagation != v1.MountPropagationNone
+}
+
+// share makes mounts inside a volume pass to and from containers. A kubelet shares its whole
+// root directory, at start and for good; podctl has no start, and shares just the volume, for
+// as long as it lives.
+func share(dir string) error {
+	shared, err := isShared(dir)
+	if err != nil || shared {
+		return err
+	}
+	mounted, err := mountinfo.Mounted(dir)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("binding %s to itself for mountPropagation: %w", dir, err)
+		}
+	}
+	return makeShared(dir)
+}
+
+func makeShared(dir string) error {
+	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("sharing %s for mountPropagation: %w", dir, err)
+	}
+	return nil
+}
+
+// isShared reports whether the mount in which a directory lies is shared.
+func isShared(dir string) (bool, error) {
+	m, err := mountOver(dir)
+	return m != nil && strings.Contains(m.Optional, "shared:"), err
+}
+
+// mountOver is the mount in which a path lies; nil when none is found.
+func mountOver(path string) (*mountinfo.Info, error) {
+	mounts, err := mountinfo.GetMounts(mountinfo.ParentsFilter(path))
+	if err != nil {
+		return nil, fmt.Errorf("looking for mounts: %w", err)
+	}
+	var innermost *mountinfo.Info
+	for _, m := range mounts {
+		if innermost == nil || len(m.Mountpoint) >= len(innermost.Mountpoint) {
+			innermost = m
+		}
+	}
+	return innermost, nil
+}
+
+// CheckPropagation says why mounts do not pass between a path of the machine and a
+// container, for which a runtime refuses to create it: what is mounted there reaches a
+// container only from a shared mount or a slave of one, and comes back only into one that is
+// shared.
+func CheckPropagation(path string, mode v1.MountPropagationMode) error {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
+	m, err := mountOver(path)
+	if err != nil || m == nil || strings.Contains(m.Optional, "shared:") {
+		return err
+	}
+	if mode == v1.MountPropagationHostToContainer && strings.Contains(m.Optional, "master:") {
+		return nil
+	}
+	return fmt.Errorf("mountPropagation %s: %s lies in the mount on %s, which is not shared; 'mount --make-rshared %s' shares it",
+		mode, path, m.Mountpoint, m.Mountpoint)
 }

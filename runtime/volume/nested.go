@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -43,24 +42,6 @@ func mountsBelow(c *v1.Container, mountPath string) []string {
 	return slices.DeleteFunc(slices.Clone(found), func(one string) bool {
 		return slices.ContainsFunc(found, func(other string) bool { return strings.HasPrefix(one, other+"/") })
 	})
-}
-
-// makeNested creates the mount points of other volumes in this one. Links are followed, as
-// mount points may lie among the content, but not out of the volume.
-func (c Context) makeNested(vol *v1.Volume) error {
-	nested := nestedMounts(c.Desired.Pod, vol.Name)
-	if len(nested) == 0 {
-		return nil
-	}
-	path, err := c.Path(vol)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(makeNestedDirs(root, nested), root.Close())
 }
 
 func makeNestedDirs(root *os.Root, dirs []string) error {

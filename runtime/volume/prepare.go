@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	v1 "k8s.io/api/core/v1"
+	"strings"
 )
 
 // Prepare makes a volume ready to be mounted: it creates and mounts what is
@@ -20,9 +19,9 @@ func Prepare(ctx context.Context, c Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	vol, at, err := c.find(name)
+	m, err := c.find(name)
 	if err == nil {
-		err = c.prepare(vol, at)
+		err = m.prepare()
 	}
 	if err != nil {
 		return fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err)
@@ -30,98 +29,148 @@ func Prepare(ctx context.Context, c Context, name string) error {
 	return nil
 }
 
-func (c Context) prepare(vol *v1.Volume, at string) error {
-	switch {
+func (m *mounter) prepare() error {
+	switch vol := m.vol; {
 	case vol.HostPath != nil:
-		return prepareHostPath(vol.HostPath, at)
+		return prepareHostPath(vol.HostPath, m.at)
 	case vol.Image != nil:
 		return nil
 	case vol.PersistentVolumeClaim != nil:
-		return c.prepareClaim(vol)
+		return claimDir{m.Context, m.claim(vol)}.prepare()
 	case vol.EmptyDir != nil:
-		return c.prepareEmptyDir(vol)
+		return m.prepareEmptyDir()
 	case hasContent(vol):
-		return c.prepareContent(vol)
+		return m.prepareContent()
 	}
-	return &UnsupportedError{Path: at}
+	return &UnsupportedError{Path: m.at}
 }
 
 // prepareEmptyDir makes an empty directory. One that is complete is left alone,
 // owners and modes included: they are the pod's by now.
-func (c Context) prepareEmptyDir(vol *v1.Volume) error {
-	ready, err := c.ready(vol)
+func (m *mounter) prepareEmptyDir() error {
+	ready, err := m.ready()
 	if err != nil || ready {
 		return err
 	}
-	if err = c.unmark(vol); err != nil {
+	marker, err := m.marker()
+	if err == nil {
+		err = marker.clear()
+	}
+	if err != nil {
 		return err
 	}
-	path, err := c.Path(vol)
+	path, err := m.path()
 	if err != nil {
 		return err
 	}
 	_, before := os.Lstat(path)
-	err = c.makeEmptyDir(vol, path)
+	err = m.makeEmptyDir(path)
 	// One that was there, though not complete, may hold what the pod wrote.
 	if err != nil && errors.Is(before, fs.ErrNotExist) {
-		return errors.Join(err, c.tearDown(vol))
+		return errors.Join(err, m.tearDown())
 	}
 	return err
 }
 
-func (c Context) makeEmptyDir(vol *v1.Volume, path string) error {
-	if err := c.makeMedium(vol); err != nil {
+func (m *mounter) makeEmptyDir(path string) error {
+	if err := m.makeMedium(); err != nil {
 		return err
 	}
-	dir, err := c.Pod.Open(path)
+	dir, err := m.Pod.Open(path)
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(c.giveToPod(dir), dir.Close()); err != nil {
+	if err = errors.Join(m.giveToPod(dir), dir.Close()); err != nil {
 		return err
 	}
-	return c.complete(vol)
+	return m.complete()
 }
 
 // prepareContent makes a volume that podctl fills. What it shall hold is
 // computed before anything is made.
-func (c Context) prepareContent(vol *v1.Volume) error {
-	files, err := Content(c, vol)
+func (m *mounter) prepareContent() error {
+	files, err := collector{m}.content()
 	if err != nil {
 		return err
 	}
-	before, err := c.ready(vol)
+	before, err := m.ready()
 	if err != nil {
 		return err
 	}
-	if err = c.makeContent(vol, files); err != nil && !before {
-		return errors.Join(err, c.tearDown(vol))
+	if err = m.makeContent(files); err != nil && !before {
+		return errors.Join(err, m.tearDown())
 	}
 	return err
 }
 
-func (c Context) makeContent(vol *v1.Volume, files map[string]File) error {
-	if err := c.makeMedium(vol); err != nil {
+func (m *mounter) makeContent(files map[string]File) error {
+	if err := m.makeMedium(); err != nil {
 		return err
 	}
-	w, err := openWriter(c, vol)
+	w, err := m.openWriter()
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	if err := c.makeNested(vol); err != nil {
+	if err := m.makeNested(); err != nil {
 		return err
 	}
 	if err := w.write(files); err != nil {
 		return err
 	}
-	return c.complete(vol)
+	return m.complete()
 }
 
 // complete does what comes after the content, and says that nothing is missing.
-func (c Context) complete(vol *v1.Volume) error {
-	if err := c.share(vol); err != nil {
+func (m *mounter) complete() error {
+	if m.propagates() {
+		path, err := m.path()
+		if err == nil {
+			err = share(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	marker, err := m.marker()
+	if err != nil {
 		return err
 	}
-	return c.mark(vol)
+	return marker.set()
+}
+
+// openWriter opens the directory of the volume for its content.
+func (m *mounter) openWriter() (*writer, error) {
+	path, err := m.path()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := m.Pod.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{dir: dir, group: m.fsGroup(), nested: map[string]bool{}}
+	for _, mount := range nestedMounts(m.Desired.Pod, m.vol.Name) {
+		first, _, _ := strings.Cut(mount, "/")
+		w.nested[first] = true
+	}
+	return w, nil
+}
+
+// makeNested creates the mount points of other volumes in this one. Links are followed, as
+// mount points may lie among the content, but not out of the volume.
+func (m *mounter) makeNested() error {
+	nested := nestedMounts(m.Desired.Pod, m.vol.Name)
+	if len(nested) == 0 {
+		return nil
+	}
+	path, err := m.path()
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(makeNestedDirs(root, nested), root.Close())
 }

@@ -31,7 +31,7 @@ var errForeign = errors.New("it was not written by podctl")
 func (w *writer) dataDir() (name string, sound bool, err error) {
 	info, err := w.dir.Lstat(dataLink)
 	if err != nil {
-		return "", true, ignoreMissing(err)
+		return "", true, safefs.IgnoreMissing(err)
 	}
 	if info.Mode()&fs.ModeSymlink == 0 {
 		return "", false, nil
@@ -130,18 +130,14 @@ func isOwn(info fs.FileInfo) bool {
 // readFile reads a file back. What is no regular file, or has another owner, was not written
 // here; it has a group that no content has, and so differs from all.
 func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
-	f, err := dir.OpenRegular(name)
-	if errors.Is(err, safefs.ErrNotRegular) {
+	f, info, err := dir.OpenRegular(name)
+	if errors.Is(err, safefs.ErrNotRegular) || errors.Is(err, safefs.ErrLink) {
 		return File{GID: -2}, nil
 	}
 	if err != nil {
 		return File{}, err
 	}
 	defer f.Close() //nolint:errcheck // It was read.
-	info, err := f.Stat()
-	if err != nil {
-		return File{}, err
-	}
 	if !isOwn(info) {
 		return File{GID: -2}, nil
 	}

@@ -2,40 +2,45 @@ package volume
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// ready tells that a volume is complete. The marker alone does not say so: a
+// ready reports whether the volume is complete. The marker alone does not say so: a
 // reboot takes what lies in memory and leaves the marker.
-func (c Context) ready(vol *v1.Volume) (bool, error) {
-	marked, err := c.marked(vol)
+func (m *mounter) ready() (bool, error) {
+	marker, err := m.marker()
+	if err != nil {
+		return false, err
+	}
+	marked, err := marker.isSet()
 	if err != nil || !marked {
 		return false, err
 	}
-	dir, err := c.Path(vol)
+	dir, err := m.path()
 	if err != nil {
 		return false, err
 	}
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
-		return false, ignoreMissing(err)
+		return false, safefs.IgnoreMissing(err)
 	}
-	if right, err := onMedium(dir, medium(vol)); err != nil || !right {
+	if right, err := onMedium(dir, medium(m.vol)); err != nil || !right {
 		return false, err
 	}
-	if !c.propagates(vol.Name) {
+	if !m.propagates() {
 		return true, nil
 	}
 	return isShared(dir)
 }
 
-// onMedium tells that a directory lies on its medium, which an edit may have changed.
+// onMedium reports whether a directory lies on its medium, which an edit may have changed.
 func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 	if m != v1.StorageMediumDefault {
 		return isMounted(dir, fsTypeOf(m))
@@ -44,84 +49,72 @@ func onMedium(dir string, m v1.StorageMedium) (bool, error) {
 	return !covered, err
 }
 
-// marker is the file that tells that a volume is complete.
-func (c Context) marker(vol *v1.Volume) (string, error) {
-	return c.Pod.VolumeMarker(pluginOf(vol), vol.Name)
+// mark is the file that is there once a volume is complete, where a kubelet looks for it.
+type mark struct {
+	pod  state.Pod
+	path string
 }
 
-// marked reports whether the marker is there.
-func (c Context) marked(vol *v1.Volume) (bool, error) {
-	path, err := c.marker(vol)
-	if err == nil {
-		_, err = os.Lstat(path)
-	}
-	return err == nil, ignoreMissing(err)
+// isSet reports whether the volume is noted as complete.
+func (m mark) isSet() (bool, error) {
+	_, err := os.Lstat(m.path)
+	return err == nil, safefs.IgnoreMissing(err)
 }
 
-// mark notes that a volume is complete, where a kubelet would look for it.
-func (c Context) mark(vol *v1.Volume) error {
-	path, err := c.marker(vol)
+// set notes that the volume is complete.
+func (m mark) set() error {
+	dir, err := m.pod.Make(filepath.Dir(m.path), 0o750)
 	if err != nil {
 		return err
 	}
-	dir, err := c.Pod.Make(filepath.Dir(path), 0o750)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Touch(filepath.Base(path), 0o644), dir.Close())
+	return errors.Join(dir.Touch(filepath.Base(m.path), 0o644), dir.Close())
 }
 
-// unmark takes the word back that a volume is complete: whoever is killed while he makes it
+// clear takes the word back that the volume is complete: whoever is killed while he makes it
 // anew leaves one that is not.
-func (c Context) unmark(vol *v1.Volume) error {
-	path, err := c.marker(vol)
-	if err != nil {
-		return err
-	}
-	return c.removeFile(path)
-}
+func (m mark) clear() error { return removeIn(m.pod, m.path, (*safefs.Dir).Remove) }
 
-// removeFile removes a file in one of the pod's directories, if it is there.
-func (c Context) removeFile(path string) error {
-	dir, err := c.Pod.Open(filepath.Dir(path))
+// removeIn removes something in one of the pod's directories, if it is there.
+func removeIn(p state.Pod, path string, remove func(dir *safefs.Dir, name string) error) error {
+	dir, err := p.Open(filepath.Dir(path))
 	if err != nil {
-		return ignoreMissing(err)
+		return safefs.IgnoreMissing(err)
 	}
-	return errors.Join(dir.Remove(filepath.Base(path)), dir.Close())
+	return errors.Join(remove(dir, filepath.Base(path)), dir.Close())
 }
 
 // removeTree removes something in one of the pod's directories with all that is in it, if
 // it is there. It follows no links, and enters no mounts.
-func removeTree(p state.Pod, path string) error {
-	dir, err := p.Open(filepath.Dir(path))
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	return errors.Join(dir.RemoveAll(filepath.Base(path)), dir.Close())
-}
+func removeTree(p state.Pod, path string) error { return removeIn(p, path, (*safefs.Dir).RemoveAll) }
 
-// tearDown removes one volume that could not be completed.
-func (c Context) tearDown(vol *v1.Volume) error {
-	marker, err := c.marker(vol)
+// tearDown removes a volume that could not be completed.
+func (m *mounter) tearDown() error {
+	marker, err := m.marker()
 	if err != nil {
 		return err
 	}
-	dir, err := c.Path(vol)
+	dir, err := m.path()
 	if err != nil {
 		return err
 	}
-	if err := removeTree(c.Pod, filepath.Dir(marker)); err != nil {
+	if err := removeTree(m.Pod, filepath.Dir(marker.path)); err != nil {
 		return err
 	}
 	if err := unmountBelow(dir); err != nil {
 		return err
 	}
-	return removeTree(c.Pod, dir)
+	return removeTree(m.Pod, dir)
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// propagates reports whether a container wants to see, or to make seen, what is
+// mounted later inside a volume.
+func (m *mounter) propagates() bool {
+	for _, ref := range podspec.Containers(m.Desired.Pod) {
+		for i := range ref.VolumeMounts {
+			if mount := &ref.VolumeMounts[i]; mount.Name == m.vol.Name && mountPropagates(mount) {
+				return true
+			}
+		}
 	}
-	return err
+	return false
 }

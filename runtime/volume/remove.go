@@ -11,6 +11,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -41,7 +42,7 @@ func RemoveAll(p state.Pod) error {
 func entriesOf(p state.Pod) ([]fs.DirEntry, error) {
 	dir, err := p.Open(p.Dir())
 	if err != nil {
-		return nil, ignoreMissing(err)
+		return nil, safefs.IgnoreMissing(err)
 	}
 	entries, err := dir.Entries()
 	return entries, errors.Join(err, dir.Close())
@@ -54,7 +55,7 @@ func removalOrder(p state.Pod, entries []fs.DirEntry) []string {
 	var names []string
 	for _, entry := range entries {
 		switch name := entry.Name(); name {
-		case filepath.Base(p.JournalFile()):
+		case filepath.Base(p.Journal().Path()):
 		case first:
 			names = slices.Insert(names, 0, name)
 		default:
@@ -73,7 +74,7 @@ const unmountRounds = 50
 func unmountBelow(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return ignoreMissing(err)
+		return safefs.IgnoreMissing(err)
 	}
 	for range unmountRounds {
 		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))

@@ -38,18 +38,18 @@ func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, 
 	if err := checkSubPath(expanded); err != nil {
 		return "", err
 	}
-	vol, at, err := c.find(m.Name)
+	found, err := c.find(m.Name)
 	if err != nil {
 		return "", err
 	}
-	base, err := c.Path(vol)
+	base, err := found.path()
 	if err != nil {
 		return "", err
 	}
 	if base == "" {
-		return "", &UnsupportedError{Path: at}
+		return "", &UnsupportedError{Path: found.at}
 	}
-	target, err := c.Pod.SubPath(vol.Name, container, index)
+	target, err := c.Pod.SubPath(m.Name, container, index)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +57,7 @@ func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, 
 	if err != nil {
 		return "", err
 	}
-	if err = errors.Join(c.bind(source, target), source.Close()); err != nil {
+	if err = errors.Join(bindTarget{c.Pod, target}.bind(source), source.Close()); err != nil {
 		return "", err
 	}
 	if mountPropagates(m) {
@@ -99,7 +99,7 @@ func openSubPath(volume, sub string) (*os.File, error) {
 	if len(missing) > 0 {
 		// What exists is mounted as it is, links of others on the way included. Nothing is
 		// made behind those.
-		way, err := safefs.Open(volume)
+		way, err := safefs.OpenDir(volume)
 		if err != nil {
 			return nil, err
 		}

@@ -227,7 +227,7 @@ func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 // block, and a link that has taken the place of a file.
 func TestHandlesOpenNothing(t *testing.T) {
 	base, _ := subPathVolume(t)
-	root, err := safefs.Open(base)
+	root, err := safefs.OpenDir(base)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // elements are those of a path that filepath.Clean has made.
@@ -77,35 +78,41 @@ func openHandle(dir *safefs.Dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// bind mounts what a handle holds onto a target, which becomes of the same kind.
+// bindTarget is the place of one subPath in the pod's directory.
+type bindTarget struct {
+	pod  state.Pod
+	path string
+}
+
+// bind mounts what a handle holds onto the target, which becomes of the same kind.
 // A target that shows the same thing already stays as it is.
-func (c Context) bind(source *os.File, target string) error {
+func (t bindTarget) bind(source *os.File) error {
 	wanted, err := source.Stat()
 	if err != nil {
 		return err
 	}
-	same, err := c.releaseTarget(target, wanted)
+	same, err := t.release(wanted)
 	if err != nil || same {
 		return err
 	}
-	if err = c.makeTarget(target, wanted); err != nil {
+	if err = t.make(wanted); err != nil {
 		return err
 	}
-	err = unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source.Fd()), target, "", unix.MS_BIND, "")
+	err = unix.Mount(safefs.ProcPath(source), t.path, "", unix.MS_BIND, "")
 	if err != nil {
-		return errors.Join(fmt.Errorf("binding it to %s: %w", target, err), c.removeTarget(target))
+		return errors.Join(fmt.Errorf("binding it to %s: %w", t.path, err), t.remove())
 	}
 	return nil
 }
 
-// releaseTarget tells whether the target shows what is wanted, and if not, makes
+// release reports whether the target shows what is wanted, and if not, makes
 // room for it.
-func (c Context) releaseTarget(target string, wanted fs.FileInfo) (bool, error) {
-	have, err := os.Lstat(target)
+func (t bindTarget) release(wanted fs.FileInfo) (bool, error) {
+	have, err := os.Lstat(t.path)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, safefs.IgnoreMissing(err)
 	}
-	mounted, err := mountinfo.Mounted(target)
+	mounted, err := mountinfo.Mounted(t.path)
 	if err != nil {
 		return false, err
 	}
@@ -113,20 +120,20 @@ func (c Context) releaseTarget(target string, wanted fs.FileInfo) (bool, error) 
 		return true, nil
 	}
 	if mounted {
-		if err := unmount(target); err != nil {
+		if err := unmount(t.path); err != nil {
 			return false, err
 		}
 	}
-	return false, c.removeTarget(target)
+	return false, t.remove()
 }
 
-// removeTarget removes a target on which nothing is mounted. What is in a directory stays.
-func (c Context) removeTarget(target string) error {
-	dir, err := c.Pod.Open(filepath.Dir(target))
+// remove removes a target on which nothing is mounted. What is in a directory stays.
+func (t bindTarget) remove() error {
+	dir, err := t.pod.Open(filepath.Dir(t.path))
 	if err != nil {
 		return err
 	}
-	name := filepath.Base(target)
+	name := filepath.Base(t.path)
 	err = dir.Remove(name)
 	if errors.Is(err, unix.EISDIR) {
 		err = dir.RemoveDir(name)
@@ -134,13 +141,13 @@ func (c Context) removeTarget(target string) error {
 	return errors.Join(err, dir.Close())
 }
 
-func (c Context) makeTarget(target string, wanted fs.FileInfo) error {
+func (t bindTarget) make(wanted fs.FileInfo) error {
 	if wanted.IsDir() {
-		return c.Pod.MakeDir(target, 0o750)
+		return t.pod.MakeDir(t.path, 0o750)
 	}
-	dir, err := c.Pod.Make(filepath.Dir(target), 0o750)
+	dir, err := t.pod.Make(filepath.Dir(t.path), 0o750)
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Touch(filepath.Base(target), 0o640), dir.Close())
+	return errors.Join(dir.Touch(filepath.Base(t.path), 0o640), dir.Close())
 }

@@ -67,11 +67,11 @@ func hostPathVolume(name, path string, kind v1.HostPathType) v1.Volume {
 // dir is where the only volume, or the named one, of the pod lies.
 func (c Context) dir(t *testing.T, name string) string {
 	t.Helper()
-	vol, _, err := c.find(name)
+	m, err := c.find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ok(c.Path(vol))
+	return ok(m.path())
 }
 
 func prepare(t *testing.T, c Context, name string) {
@@ -154,4 +154,13 @@ func ok(path string, err error) string {
 		panic(err)
 	}
 	return path
+}
+
+// content is what a volume of the pod shall hold.
+func content(c Context, index int) (map[string]File, error) {
+	m, err := c.find(c.Desired.Pod.Spec.Volumes[index].Name)
+	if err != nil {
+		return nil, err
+	}
+	return collector{m}.content()
 }

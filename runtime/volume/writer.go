@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -34,23 +33,6 @@ type writer struct {
 	// nested are the names at the top of the volume at or below which other volumes are
 	// mounted.
 	nested map[string]bool
-}
-
-func openWriter(c Context, vol *v1.Volume) (*writer, error) {
-	path, err := c.Path(vol)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := c.Pod.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	w := &writer{dir: dir, group: c.fsGroup(), nested: map[string]bool{}}
-	for _, mount := range nestedMounts(c.Desired.Pod, vol.Name) {
-		first, _, _ := strings.Cut(mount, "/")
-		w.nested[first] = true
-	}
-	return w, nil
 }
 
 func (w *writer) close() { _ = w.dir.Close() }

@@ -18,7 +18,7 @@ import (
 func newWriter(t *testing.T) (*writer, string) {
 	t.Helper()
 	dir := t.TempDir()
-	opened, err := safefs.Open(dir)
+	opened, err := safefs.OpenDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

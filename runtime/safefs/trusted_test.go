@@ -1,4 +1,4 @@
-package ownfile
+package safefs
 
 import (
 	"bytes"
@@ -34,7 +34,9 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// tree is a directory with files and links of root and of another user.
+// tree is a directory with files and links of root and of another user. Its link of /proc is
+// that of a thread: the first one of the process may have kept another working directory
+// (withoutUmask).
 func tree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +47,7 @@ func tree(t *testing.T) string {
 		os.WriteFile(at("own/shared"), nil, 0o600), os.Chmod(at("own/shared"), 0o620),
 		os.Symlink("file", at("own/link")), os.Symlink("sub/../link", at("own/chain")), os.Symlink("loop", at("own/loop")),
 		os.Symlink(at("own/file"), at("his/link")), os.Symlink(at("own"), at("his/dir")), os.Symlink(at("his/link"), at("own/through")),
-		os.Symlink("/proc/self/cwd", at("own/proc")), unix.Mkfifo(at("own/pipe"), 0o600), unix.Mkfifo(at("his/pipe"), 0o666),
+		os.Symlink("/proc/thread-self/cwd", at("own/proc")), unix.Mkfifo(at("own/pipe"), 0o600), unix.Mkfifo(at("his/pipe"), 0o666),
 	)
 	for _, name := range []string{"his", "his/link", "his/dir", "his/pipe"} {
 		must(t, os.Lchown(at(name), nobody, nobody))
@@ -73,7 +75,7 @@ func TestOpenBelievesNobodyElse(t *testing.T) {
 		dir + "/his/dir/file":    "leads through the link dir of user 65534",
 		dir + "/own/through":     "leads through the link link of user 65534",
 	} {
-		f, err := Open(path)
+		f, err := OpenTrusted(path)
 		untrusted := (*UntrustedError)(nil)
 		if (err == nil) != (want == "") || (err != nil && (!errors.As(err, &untrusted) || !strings.Contains(err.Error(), want))) {
 			t.Errorf("%s: %v", path, err)
@@ -87,7 +89,7 @@ func TestOpenBelievesNobodyElse(t *testing.T) {
 		must(t, f.Close())
 	}
 	for path, want := range map[string]error{"own/absent": fs.ErrNotExist, "own/file/x": unix.ENOTDIR, "own/loop": unix.ELOOP} {
-		if _, err := Open(path); !errors.Is(err, want) {
+		if _, err := OpenTrusted(path); !errors.Is(err, want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -117,7 +119,7 @@ func TestOpenWhileLinksAreSwapped(t *testing.T) {
 		}
 	}()
 	for range 5000 {
-		if f, err := Open(file); err == nil {
+		if f, err := OpenTrusted(file); err == nil {
 			t.Errorf("%s was opened", f.Name())
 			break
 		}
@@ -246,9 +248,10 @@ func TestCheckParents(t *testing.T) {
 	for _, name := range []string{"his/own", "open/own", "sticky/own", "own/own"} {
 		must(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
-	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777), os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"))
+	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777), os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"),
+		os.Symlink("open/back", dir+"/chain"), os.Symlink("../own/own", dir+"/open/back"))
 	for path, want := range map[string]string{
-		"his/own": "belongs to user 65534", "his/own/deep/absent": "belongs to user 65534", "link": "belongs to user 65534", "open/own": "can be written by others",
+		"his/own": "belongs to user 65534", "his/own/deep/absent": "belongs to user 65534", "link": "belongs to user 65534", "open/own": "can be written by others", "chain": "can be written by others",
 		"sticky/own": "", "own/own": "", "own/absent/absent": "",
 	} {
 		err := CheckParents(filepath.Join(dir, path))

@@ -1,11 +1,14 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 
 	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/kubernetes/pkg/api/v1/resource"
+	"k8s.io/kubernetes/pkg/fieldpath"
 )
 
 // selection says which keys of an object become files, under which paths and
@@ -23,7 +26,7 @@ type selection struct {
 func (s selection) isOptional() bool { return s.optional != nil && *s.optional }
 
 // configMap takes data and binaryData; a key is in one of them only.
-func (c Context) configMap(name string, s selection) (map[string]File, error) {
+func (c collector) configMap(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.ConfigMaps[name]
 	if object == nil {
 		return s.absent("ConfigMap", name)
@@ -38,7 +41,7 @@ func (c Context) configMap(name string, s selection) (map[string]File, error) {
 
 // secret takes data, and stringData where nobody has merged it: the API server
 // does on writing, and a manifest may come from a file.
-func (c Context) secret(name string, s selection) (map[string]File, error) {
+func (c collector) secret(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.Secrets[name]
 	if object == nil {
 		return s.absent("Secret", name)
@@ -96,4 +99,32 @@ func modeOf(given ...*int32) fs.FileMode {
 		}
 	}
 	return defaultMode
+}
+
+// downwardAPI makes files of the pod's own fields and of its containers'
+// resources (kubelet: downwardapi.CollectData).
+func (c collector) downwardAPI(items []v1.DownwardAPIVolumeFile, mode *int32, at string) (map[string]File, error) {
+	files := make(map[string]File, len(items))
+	var errs []error
+	for i := range items {
+		item := &items[i]
+		text, err := c.downwardValue(item)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s.items[%d]: %w", at, i, err))
+			continue
+		}
+		files[item.Path] = File{Data: []byte(text), Mode: modeOf(item.Mode, mode)}
+	}
+	return files, errors.Join(errs...)
+}
+
+func (c collector) downwardValue(item *v1.DownwardAPIVolumeFile) (string, error) {
+	switch {
+	case item.FieldRef != nil:
+		return fieldpath.ExtractFieldPathAsString(c.Desired.Pod, item.FieldRef.FieldPath)
+	case item.ResourceFieldRef != nil:
+		ref := item.ResourceFieldRef
+		return apiresource.ExtractResourceValueByContainerNameAndNodeAllocatable(ref, c.Desired.Pod, ref.ContainerName, c.Allocatable)
+	}
+	return "", errors.New("it has neither fieldRef nor resourceFieldRef")
 }

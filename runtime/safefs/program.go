@@ -1,9 +1,7 @@
-package ownfile
+package safefs
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,14 +46,14 @@ func checkProgram(file string) error {
 	for _, dir := range []string{filepath.Dir(file), filepath.Dir(target)} {
 		// A group may: Debian gives /usr/local/bin to the group staff. What it puts there
 		// belongs to whoever did.
-		if err := checkPlace(dir, 0o002); err != nil {
+		if err := checkPlace(dir, writableByAll); err != nil {
 			return err
 		}
 	}
 	if err := CheckParents(file); err != nil {
 		return err
 	}
-	return checkPlace(file, 0o022)
+	return checkPlace(file, writableByOthers)
 }
 
 func checkPlace(path string, writable uint32) error {
@@ -64,10 +62,7 @@ func checkPlace(path string, writable uint32) error {
 		return err
 	}
 	defer p.close()
-	if err := p.checkOwner(path); err != nil {
-		return err
-	}
-	return p.checkMode(path, writable)
+	return p.check(path, writable)
 }
 
 // environment is what every program that podctl starts is given of podctl's own
@@ -110,11 +105,5 @@ func isTempDir(dir string) bool {
 	}
 	defer p.close()
 	sticky := p.stat.Mode&unix.S_ISVTX != 0
-	return p.kind() == unix.S_IFDIR && p.checkOwner(dir) == nil && (sticky || p.checkMode(dir, 0o022) == nil)
-}
-
-// IsMissing reports whether an error says that a file is not there. A parent that is no
-// directory counts: accounts of services have files as homes.
-func IsMissing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+	return p.kind() == unix.S_IFDIR && p.checkOwner(dir) == nil && (sticky || p.checkMode(dir, writableByOthers) == nil)
 }

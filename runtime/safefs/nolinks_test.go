@@ -1,4 +1,4 @@
-package nofollow
+package safefs
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree makes the log of one container, and a file that is nobody's business.
-func tree(t *testing.T) (root, secret string) {
+// podTree makes the log of one container, and a file that is nobody's business.
+func podTree(t *testing.T) (root, secret string) {
 	t.Helper()
 	base := t.TempDir()
 	for _, dir := range []string{"/logs/pod/app", "/outside/app"} {
@@ -38,7 +38,7 @@ func swap(t *testing.T, path, target string) {
 }
 
 func text(path string, last int) (string, error) {
-	f, _, err := File(path, last)
+	f, _, err := OpenFileNoLinks(path, last)
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +52,7 @@ func TestNoLinkOfAPodIsFollowed(t *testing.T) {
 	for _, c := range []struct{ link, target string }{
 		{"/pod/app/0.log", "/app/0.log"}, {"/pod/app", "/app"}, {"/pod", ""},
 	} {
-		root, outside := tree(t)
+		root, outside := podTree(t)
 		if got, err := text(root+"/pod/app/0.log", 3); err != nil || got != "mine" {
 			t.Fatalf("%q %v", got, err)
 		}
@@ -65,7 +65,7 @@ func TestNoLinkOfAPodIsFollowed(t *testing.T) {
 
 // TestLinksAbovePods are followed where only root could have made them.
 func TestLinksAbovePods(t *testing.T) {
-	root, _ := tree(t)
+	root, _ := podTree(t)
 	base := filepath.Dir(root)
 	for _, name := range []string{"/safe", "/open", "/foreign"} {
 		if err := os.Mkdir(base+name, 0o755); err != nil {
@@ -107,7 +107,7 @@ func TestLinksAbovePods(t *testing.T) {
 
 // TestOnlyRegularFilesAreOpened: a pipe is not waited for, and a device is not touched.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
-	root, _ := tree(t)
+	root, _ := podTree(t)
 	pipe := root + "/pod/app/pipe"
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 // TestWhatIsSwappedLeadsNowhere: however fast a directory is exchanged for a link, what is
 // outside is never read.
 func TestWhatIsSwappedLeadsNowhere(t *testing.T) {
-	root, outside := tree(t)
+	root, outside := podTree(t)
 	if err := os.Symlink(outside+"/app", root+"/pod/link"); err != nil {
 		t.Fatal(err)
 	}

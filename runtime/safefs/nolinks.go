@@ -1,0 +1,50 @@
+package safefs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// errOthersLink says that a link is not followed, as it may be a trap.
+var errOthersLink = errors.New("it is a link that another user made, or could have made: podctl does not follow it")
+
+// OpenDirNoLinks opens the directory at an absolute path. Of its last elements so many may be
+// no links (ErrLink): those that belong to one pod, which a container may have mounted. In what
+// is above them a link is followed if it and the directory it lies in belong to root, or to the
+// user that podctl runs as, and not all users may write to that directory.
+func OpenDirNoLinks(path string, last int) (*Dir, error) {
+	dir, err := walkToDir(path, policy{follow: func(w *walker, link *place) error {
+		var err error
+		switch at := w.at.stat; {
+		case len(w.rest) <= last:
+			err = ErrLink
+		case isForeign(link.stat.Uid), isForeign(at.Uid), at.Mode&writableByAll != 0:
+			err = errOthersLink
+		default:
+			return nil
+		}
+		return fmt.Errorf("%s: %w", w.rest[0], err)
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, Cause(err))
+	}
+	return dir, nil
+}
+
+// OpenFileNoLinks opens the regular file at an absolute path for reading, by the rule of
+// OpenDirNoLinks. All else is ErrNotRegular. The caller closes it.
+func OpenFileNoLinks(path string, last int) (f *os.File, info fs.FileInfo, err error) {
+	dir, err := OpenDirNoLinks(filepath.Dir(path), last-1)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	f, info, err = dir.OpenRegular(filepath.Base(path))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, Cause(err))
+	}
+	return f, info, nil
+}

@@ -1,0 +1,109 @@
+package safefs
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// opened is a directory itself, whatever its path leads to by now.
+type opened struct {
+	// file was opened with O_PATH: to pass a directory takes no right to read it.
+	file *os.File
+}
+
+// Close frees the directory.
+func (d opened) Close() error { return d.file.Close() }
+
+// Path is the path by which the directory was opened. It may lead elsewhere by now.
+func (d opened) Path() string { return d.file.Name() }
+
+// Stat describes the directory itself.
+func (d opened) Stat() (fs.FileInfo, error) { return d.file.Stat() }
+
+// Join is the path of a name in the directory, for messages.
+func (d opened) Join(name string) string { return filepath.Join(d.Path(), name) }
+
+func (d opened) fd() int { return int(d.file.Fd()) }
+
+// File is another handle on the directory itself, which cannot be read.
+func (d opened) File() (*os.File, error) {
+	fd, err := unix.FcntlInt(d.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "dup", Path: d.Path(), Err: err}
+	}
+	return os.NewFile(uintptr(fd), d.Path()), nil
+}
+
+// Reader opens the directory itself for reading the names in it.
+func (d opened) Reader() (*os.File, error) {
+	fd, err := openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.Path(), Err: err}
+	}
+	return os.NewFile(uintptr(fd), d.Path()), nil
+}
+
+// Entries lists what lies in the directory, by name.
+func (d opened) Entries() ([]fs.DirEntry, error) {
+	file, err := d.Reader()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := file.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, errors.Join(err, file.Close())
+}
+
+// Sync makes the names in the directory durable.
+func (d opened) Sync() error {
+	file, err := d.Reader()
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// Chmod sets the mode of the directory itself.
+func (d opened) Chmod(mode fs.FileMode) error { return chmod(d.file, mode) }
+
+// Give gives the directory itself to a group, and adds bits to its mode.
+func (d opened) Give(group int, bits fs.FileMode) error { return give(d.file, group, bits) }
+
+// GiveFile gives what a name stands for to a group, and adds bits to its mode. Of a link the
+// link itself is given.
+func (d *Dir) GiveFile(name string, group int, bits fs.FileMode) error {
+	file, err := d.Handle(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(give(file, group, bits), file.Close())
+}
+
+// give changes what was opened, whatever has its name by now.
+func give(file *os.File, group int, bits fs.FileMode) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := unix.Fchownat(int(file.Fd()), "", -1, group, unix.AT_EMPTY_PATH); err != nil {
+		return &fs.PathError{Op: "chown", Path: file.Name(), Err: err}
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	return chmod(file, info.Mode()|bits)
+}
+
+// chmod changes what a handle holds: the name of a descriptor leads to that and nothing else.
+func chmod(file *os.File, mode fs.FileMode) error {
+	if err := os.Chmod(ProcPath(file), mode); err != nil {
+		return &fs.PathError{Op: "chmod", Path: file.Name(), Err: Cause(err)}
+	}
+	return nil
+}

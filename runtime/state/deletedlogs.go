@@ -1,0 +1,256 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// asideFormat is the time at the end of a directory of logs that were set aside.
+const asideFormat = "20060102-150405.000000"
+
+// DeletedLogs holds the logs of pods that were deleted. It lies in LogRoot, so
+// that moving logs there is one rename on any disk, which a crash can neither
+// halve nor a full disk stop; and below a directory of its own, one level deeper
+// than the patterns of log shippers (/var/log/pods/*/*/*.log) reach, so that
+// nothing is shipped twice. A kubelet that takes over the machine removes it, as
+// it removes the logs of every pod it does not know.
+type DeletedLogs struct{ layout Layout }
+
+func (s DeletedLogs) dir() string { return filepath.Join(s.layout.LogRoot, deletedName) }
+
+// The names in LogRoot of what was set aside. Of a pod whose log directory has a name that
+// leaves no room for the time, the logs of that time lie in a directory of its name in
+// longName.
+const (
+	deletedName = ".deleted"
+	longName    = ".long"
+)
+
+// nameMax is the length of the longest name that a directory can have, in bytes.
+const nameMax = 255
+
+// Archive moves the logs of a pod that was deleted out of the way of the
+// next pod of that name and uid, which then starts at attempt zero, and removes
+// the links to them. They can still be read in .deleted: the newest ones of
+// each pod are kept, so that deleting and applying in a loop does not fill the
+// disk, until `podctl prune` removes those too.
+func (l PodLogs) Archive(now time.Time) error {
+	err := l.removeAllLinks()
+	if err == nil {
+		err = l.inRoot(func(root *safefs.Dir, base string) error { return archive(root, base, now) })
+	}
+	if err != nil {
+		return fmt.Errorf("setting the pod's logs aside: %w", err)
+	}
+	return nil
+}
+
+// archive moves the logs of one pod to those of deleted pods, in the place of what was set
+// aside of it before.
+func archive(root *safefs.Dir, base string, now time.Time) error {
+	dir, err := makePlain(root, deletedName)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	at := now.UTC().Format(asideFormat)
+	if len(base)+1+len(at) > nameMax {
+		return archiveLong(root, dir, base, at)
+	}
+	entries, err := dir.Entries()
+	for _, entry := range entries {
+		if text, ok := strings.CutPrefix(entry.Name(), base+"."); ok && isAsideTime(text) {
+			err = errors.Join(err, dir.RemoveAll(entry.Name()))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return root.Rename(base, dir, base+"."+at)
+}
+
+// archiveLong does so where the name has no room for the time.
+func archiveLong(root, deleted *safefs.Dir, base, at string) error {
+	long, err := makePlain(deleted, longName)
+	if err != nil {
+		return err
+	}
+	defer long.Close() //nolint:errcheck // A handle on a directory.
+	if err = long.RemoveAll(base); err != nil {
+		return err
+	}
+	dir, err := long.Make(base, logRootMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Rename(base, dir, at), dir.Close())
+}
+
+// makePlain makes a directory of podctl's own, in the place of what is no directory: a
+// container that ships logs may have put a link there.
+func makePlain(dir *safefs.Dir, name string) (*safefs.Dir, error) {
+	sub, err := dir.Make(name, logRootMode)
+	if !errors.Is(err, unix.ENOTDIR) {
+		return sub, err
+	}
+	if err = dir.Remove(name); err != nil {
+		return nil, err
+	}
+	return dir.Make(name, logRootMode)
+}
+
+func isAsideTime(text string) bool {
+	_, err := time.Parse(asideFormat, text)
+	return err == nil
+}
+
+// DeletedLog is the directory with the logs of a pod that was deleted.
+type DeletedLog struct {
+	Path      string
+	Namespace string
+	Name      string
+	UID       types.UID
+	// At is when the pod was deleted.
+	At time.Time
+}
+
+// List lists what Archive has set aside, by name. What lies there
+// under other names is not podctl's.
+func (s DeletedLogs) List() ([]DeletedLog, error) {
+	logs, err := s.list()
+	if err != nil {
+		return nil, fmt.Errorf("reading the logs of deleted pods: %w", err)
+	}
+	return logs, nil
+}
+
+func (s DeletedLogs) list() ([]DeletedLog, error) {
+	root, err := openDir(s.layout.LogRoot)
+	if err != nil {
+		return nil, safefs.IgnoreMissing(err)
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	dir, err := root.Open(deletedName)
+	if safefs.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	names, err := subdirs(dir)
+	if err != nil {
+		return nil, err
+	}
+	long, err := longLogs(dir)
+	var logs []DeletedLog
+	for _, name := range append(names, long...) {
+		if d, ok := parseDeletedLog(name); ok {
+			d.Path = filepath.Join(s.dir(), name)
+			logs = append(logs, d)
+		}
+	}
+	return logs, err
+}
+
+// longLogs lists the logs of pods whose names left no room for the time, as
+// .long/NAMESPACE_NAME_UID/TIME.
+func longLogs(deleted *safefs.Dir) ([]string, error) {
+	bases, err := subdirsOf(deleted, longName)
+	if err != nil || len(bases) == 0 {
+		return nil, err
+	}
+	long, err := deleted.Open(longName)
+	if err != nil {
+		return nil, err
+	}
+	defer long.Close() //nolint:errcheck // A handle on a directory.
+	var found []string
+	for _, base := range bases {
+		times, err := subdirsOf(long, base)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range times {
+			found = append(found, filepath.Join(longName, base, at))
+		}
+	}
+	return found, nil
+}
+
+// parseDeletedLog reads NAMESPACE_NAME_UID.TIME, and .long/NAMESPACE_NAME_UID/TIME.
+func parseDeletedLog(name string) (DeletedLog, bool) {
+	separator := byte('.')
+	if rest, ok := strings.CutPrefix(name, longName+"/"); ok {
+		name, separator = rest, '/'
+	}
+	cut := len(name) - len(asideFormat) - 1
+	if cut < 0 || name[cut] != separator {
+		return DeletedLog{}, false
+	}
+	at, err := time.Parse(asideFormat, name[cut+1:])
+	parts := strings.Split(name[:cut], "_")
+	if err != nil || len(parts) != 3 {
+		return DeletedLog{}, false
+	}
+	d := DeletedLog{Namespace: parts[0], Name: parts[1], UID: types.UID(parts[2]), At: at}
+	return d, firstError(checkName(kindNamespace, parts[0]), checkName(kindPod, parts[1]), checkName(kindUID, parts[2])) == nil
+}
+
+// Remove removes the logs of a deleted pod. The caller holds the pod's
+// lock.
+func (s DeletedLogs) Remove(d DeletedLog) error {
+	name, ok := strings.CutPrefix(d.Path, s.dir()+"/")
+	if ok {
+		_, ok = parseDeletedLog(name)
+	}
+	if !ok {
+		return fmt.Errorf("removing the logs of a deleted pod: %s is no such directory in %s", d.Path, s.dir())
+	}
+	if err := s.remove(strings.Split(name, "/")); err != nil {
+		return fmt.Errorf("removing the logs of a deleted pod: %w", err)
+	}
+	return nil
+}
+
+func (s DeletedLogs) remove(names []string) error {
+	root, err := openDir(s.layout.LogRoot)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	last := len(names) - 1
+	dir, err := root.Sub(append([]string{deletedName}, names[:last]...)...)
+	if safefs.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	if err = dir.RemoveAll(names[last]); err != nil || last == 0 {
+		return err
+	}
+	return removeEmpty(root, names[1])
+}
+
+// removeEmpty removes the directory of a pod whose name is long, if nothing is left in it.
+func removeEmpty(root *safefs.Dir, base string) error {
+	long, err := root.Sub(deletedName, longName)
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	err = long.RemoveDir(base)
+	if errors.Is(err, unix.ENOTEMPTY) {
+		err = nil
+	}
+	return errors.Join(err, long.Close())
+}

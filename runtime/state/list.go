@@ -1,0 +1,199 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// present lists the pods of which an entry that counts lies in the state directory, in order. A
+// state directory that does not exist has none. What lies there under names that no pod has is
+// not podctl's.
+func (l Layout) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
+	entries, err := entriesOf(l.pods())
+	var pods []Pod
+	for _, entry := range entries {
+		if pod := l.Pod(types.UID(entry.Name())); pod.check() == nil && counts(entry) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, err
+}
+
+// known lists the pods that have a journal, in order.
+func (l Layout) known() ([]Pod, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	pods, err := l.present(func(fs.DirEntry) bool { return true })
+	if err != nil {
+		return nil, fmt.Errorf("reading the state directory: %w", err)
+	}
+	return slices.DeleteFunc(pods, func(p Pod) bool {
+		there, err := exists(p.Journal().Path())
+		return err != nil || !there
+	}), nil
+}
+
+// Entry is one pod that podctl remembers.
+type Entry struct {
+	UID types.UID
+	// Journal is nil when Err says why it cannot be read.
+	Journal *Journal
+	Err     error
+}
+
+// Journals reads every journal there is, in the order of the uids. One that
+// cannot be read is an entry with an error and does not hide the others.
+func (l Layout) Journals() ([]Entry, error) {
+	pods, err := l.known()
+	if err != nil {
+		return nil, err
+	}
+	key := l.DigestKey().known()
+	entries := make([]Entry, 0, len(pods))
+	for _, pod := range pods {
+		j, err := pod.Journal().read(key)
+		entries = append(entries, Entry{UID: pod.uid, Journal: j, Err: err})
+	}
+	return entries, nil
+}
+
+// Leftovers lists the pods of which something lies on disk that no journal
+// accounts for, in order.
+func (l Layout) Leftovers() ([]types.UID, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	pods, err := l.present(fs.DirEntry.IsDir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the state directory: %w", err)
+	}
+	var uids []types.UID
+	for _, pod := range pods {
+		if known, err := pod.Journal().Exists(); err != nil {
+			return nil, err
+		} else if !known {
+			uids = append(uids, pod.uid)
+		}
+	}
+	return uids, nil
+}
+
+func (l Layout) histories() string { return filepath.Join(l.Root, "events") }
+
+// Histories reads all histories there are, of pods that are gone too. Of one that cannot
+// be read the uid is known. One whose reading fails hides no other: its error is returned
+// beside them. What lies there under names that no pod has is not podctl's.
+func (l Layout) Histories() ([]*History, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	entries, err := entriesOf(l.histories())
+	if err != nil {
+		return nil, fmt.Errorf("reading events: %w", err)
+	}
+	var all []*History
+	var errs []error
+	for _, entry := range entries {
+		uid, ok := strings.CutSuffix(entry.Name(), ".json")
+		pod := l.Pod(types.UID(uid))
+		if !ok || pod.check() != nil {
+			continue
+		}
+		h, err := pod.History().Read()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
+			continue
+		}
+		// The file is the pod's by its name, whatever is in it.
+		h.Pod.UID = types.UID(uid)
+		all = append(all, h)
+	}
+	return all, errors.Join(errs...)
+}
+
+// takenIDs are the ranges that pods have. A pod whose range cannot be read may have any:
+// none is given then.
+func (l Layout) takenIDs() ([]IDRange, error) {
+	pods, err := l.present(fs.DirEntry.IsDir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
+	}
+	var taken []IDRange
+	for _, pod := range pods {
+		r, given, err := pod.IDs().Read()
+		if err != nil {
+			return nil, fmt.Errorf("looking for ids that no other pod has: %w", err)
+		}
+		if given {
+			taken = append(taken, r)
+		}
+	}
+	return taken, nil
+}
+
+// Health is how the state directory is, found out without writing to it.
+type Health struct {
+	Exists bool
+	Mode   fs.FileMode
+	// Unusable says why podctl does not use it.
+	Unusable error
+	// Writable is set if podctl can write to it, or make it.
+	Writable bool
+	// Journals counts the pods, Unreadable has an error for each journal that cannot
+	// be read, Open the journals that others can read.
+	Journals    int
+	Unreadable  []error
+	Open        []string
+	NewestWrite time.Time
+}
+
+// Health looks at the state directory and at every journal in it.
+func (l Layout) Health() Health {
+	entries, err := l.Journals()
+	h := Health{Unusable: err, Journals: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
+	if info, err := os.Stat(l.Root); err == nil {
+		h.Exists, h.Mode = true, info.Mode().Perm()
+	}
+	for _, entry := range entries {
+		if entry.Err != nil {
+			h.Unreadable = append(h.Unreadable, entry.Err)
+		}
+		h.lookAt(l.Pod(entry.UID).Journal().Path())
+	}
+	return h
+}
+
+func (h *Health) lookAt(journal string) {
+	info, err := os.Lstat(journal)
+	if err != nil {
+		return
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		h.Open = append(h.Open, journal)
+	}
+	if info.ModTime().After(h.NewestWrite) {
+		h.NewestWrite = info.ModTime()
+	}
+}
+
+// Present is the state directory, or what there is of the way to it.
+func (l Layout) Present() string {
+	dir := l.Root
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
