@@ -171,7 +171,7 @@ func TestRotationLeadsNowhere(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(filepath.Dir(path)), os.Symlink(victim, filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.engine.Garbage.Rotate(t.Context(), &gc.RunLog{Pod: ref, Container: "a", ContainerID: f.ids()["a"]}); err == nil {
+	if err := gc.NewRotator(f.world()).Rotate(t.Context(), &gc.RunLog{Pod: ref, Container: "a", ContainerID: f.ids()["a"]}); err == nil {
 		t.Error("it was rotated")
 	}
 	entries, err := os.ReadDir(victim)

@@ -25,6 +25,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -79,6 +80,11 @@ type lab struct {
 	layout state.Layout
 	// settings are the engine's.
 	settings Settings
+}
+
+// world is what the engine works on.
+func (l *lab) world() observe.World {
+	return observe.World{Client: l.engine.Client, Layout: l.layout, Cgroups: l.settings.Cgroups, Now: l.clock.Now}
 }
 
 // restart makes a new engine on a connection with other settings.

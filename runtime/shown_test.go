@@ -57,7 +57,7 @@ func TestTwoRotationsInASecond(t *testing.T) {
 		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.engine.Garbage.Rotate(t.Context(), &gc.RunLog{Pod: ref, Container: "a", ContainerID: id}); err != nil {
+		if err := gc.NewRotator(f.world()).Rotate(t.Context(), &gc.RunLog{Pod: ref, Container: "a", ContainerID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -76,12 +76,13 @@ type Executor struct {
 	now     func() time.Time
 	host    *observe.Host
 	garbage *gc.Collector
+	rotator *gc.Rotator
 	puller  *images.Puller
 }
 
 // New makes an Executor.
 func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
-	return &Executor{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, puller: &images.Puller{}}
+	return &Executor{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, rotator: gc.NewRotator(w), puller: &images.Puller{}}
 }
 
 // Run carries out a plan that was made of an input and a snapshot. The caller holds the pod's
@@ -113,7 +114,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 			subject: sub, client: e.client, report: report, inputs: inputs, outputs: out, checkpoint: checkpoint, hooks: hooks, stop: stop, debug: opts.Debug,
 		},
 		remove: &remover{
-			subject: sub, client: e.client, cgroups: e.cgroups, garbage: e.garbage, now: e.now, report: report,
+			subject: sub, client: e.client, cgroups: e.cgroups, garbage: e.garbage, rotator: e.rotator, now: e.now, report: report,
 			refuse: schedule.refuse, volumesToo: opts.RemoveVolumes,
 		},
 	}

@@ -18,8 +18,9 @@ type remover struct {
 	*subject
 	client  *cri.Client
 	cgroups cgroup.Groups
-	// garbage has the claims of other pods, and rotates logs.
+	// garbage has the claims of other pods.
 	garbage *gc.Collector
+	rotator *gc.Rotator
 	now     func() time.Time
 	report  *reporter
 	// refuse notes what podctl does not do.

@@ -80,5 +80,5 @@ func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 
 // rotateLog is the step that rotates the log of one container.
 func (x *remover) rotateLog(ctx context.Context, s *plan.Step) error {
-	return x.garbage.Rotate(ctx, &gc.RunLog{Pod: x.plan.Pod, Container: s.Container, Attempt: s.Attempt, ContainerID: s.ContainerID})
+	return x.rotator.Rotate(ctx, &gc.RunLog{Pod: x.plan.Pod, Container: s.Container, Attempt: s.Attempt, ContainerID: s.ContainerID})
 }

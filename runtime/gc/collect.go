@@ -30,11 +30,12 @@ type Collector struct {
 	now     func() time.Time
 	host    *observe.Host
 	images  *images.Store
+	rotator *Rotator
 }
 
 // New makes a Collector.
 func New(w observe.World, host *observe.Host, store *images.Store) *Collector {
-	return &Collector{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, images: store}
+	return &Collector{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, images: store, rotator: NewRotator(w)}
 }
 
 // List lists what podctl made and nobody needs any more, in the order in which

@@ -26,9 +26,21 @@ type RunLog struct {
 	ContainerID string
 }
 
+// Rotator rotates the logs of containers that run.
+type Rotator struct {
+	client *cri.Client
+	layout state.Layout
+	now    func() time.Time
+}
+
+// NewRotator makes a Rotator.
+func NewRotator(w observe.World) *Rotator {
+	return &Rotator{client: w.Client, layout: w.Layout, now: w.Now}
+}
+
 // Rotate moves a log aside, makes the runtime write a new one, and removes the
 // oldest of those that were moved aside before.
-func (x *Collector) Rotate(ctx context.Context, log *RunLog) error {
+func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 	pod := x.layout.Pod(log.Pod.UID)
 	path, err := pod.Logs(log.Pod.Namespace, log.Pod.Name).File(log.Container, log.Attempt)
 	if err != nil {
@@ -42,7 +54,7 @@ func (x *Collector) Rotate(ctx context.Context, log *RunLog) error {
 }
 
 // rotateIn rotates a log in its directory.
-func (x *Collector) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
+func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, containerID string) error {
 	aside := state.RotatedLog(name, x.now())
 	err := dir.Rename(name, dir, aside)
 	if errors.Is(err, fs.ErrExist) {
@@ -118,5 +130,5 @@ func (x *Collector) rotateFull(ctx context.Context, g *Garbage) error {
 	if !known || !full {
 		return ErrNeeded
 	}
-	return x.Rotate(ctx, &RunLog{Pod: g.Pod, Container: g.Name, Attempt: g.Attempt, ContainerID: g.ID})
+	return x.rotator.Rotate(ctx, &RunLog{Pod: g.Pod, Container: g.Name, Attempt: g.Attempt, ContainerID: g.ID})
 }
