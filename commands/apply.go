@@ -256,13 +256,13 @@ func (e *leftError) Unwrap() error { return e.err }
 
 // leftOver adds to an error what was not done.
 func leftOver(outcome *executor.Outcome, err error) error {
-	if outcome == nil || len(outcome.Left) == 0 {
+	if outcome == nil || len(outcome.Skipped) == 0 {
 		return err
 	}
 	var left []string
 	for i := range outcome.Plan.Steps {
 		s := &outcome.Plan.Steps[i]
-		if s.Kind != plan.CheckContainer && slices.Contains(outcome.Left, s) {
+		if s.Kind != plan.CheckContainer && slices.Contains(outcome.Skipped, s) {
 			left = append(left, s.Kind.Verb()+" "+s.Object())
 		}
 	}

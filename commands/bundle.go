@@ -41,7 +41,7 @@ func (g *globals) writeBundle(ctx context.Context, file string, engine *runtime.
 	}
 	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {
-		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Journal.WithoutSecrets(), b.redactor)
+		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Checkpoint.WithoutSecrets(), b.redactor)
 	}
 	happened, err := g.events(&eventsOptions{allNamespaces: true}, nil)
 	b.addDocument("events.json", eventsDocument(happened), b.redactor)

@@ -28,7 +28,7 @@ func applied(t *testing.T, manifest string) string {
 	dir := filepath.Join(t.TempDir(), "state")
 	for _, d := range m.Pods {
 		pod := state.Layout{Root: dir, LogRoot: t.TempDir()}.Pod(d.Pod.UID)
-		if err := pod.Journal().Write(&state.Journal{Applied: d}); err != nil {
+		if err := pod.Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -81,12 +81,12 @@ func quotings() []func(string) string {
 // told is a text as every output has it.
 func told(t *testing.T, d *podspec.Desired, text string) []string {
 	t.Helper()
-	journal := &state.Journal{Applied: d}
+	journal := &state.Checkpoint{Memory: model.Memory{Applied: d}}
 	redactor := journal.Redactor(nil)
 	var history state.History
 	history.Add(state.PodEvent{Message: redactor.Text(text)})
-	observed := &snapshot.Pod{Journal: journal, Containers: []snapshot.Container{
-		{Status: &runtimeapi.ContainerStatus{Message: strings.ToValidUTF8(text, "\uFFFD")}, LastWords: text},
+	observed := &snapshot.Pod{Checkpoint: journal, Containers: []snapshot.Container{
+		{Status: &runtimeapi.ContainerStatus{Message: strings.ToValidUTF8(text, "\uFFFD")}, TerminationMessage: text},
 	}}
 	var recorded, document, document2 bytes.Buffer
 	if err := (snapshot.Recording{observed}).Write(&recorded); err != nil {
@@ -100,7 +100,7 @@ func told(t *testing.T, d *podspec.Desired, text string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundled := redactJSON(newRedactor([]state.AppliedPod{{Desired: d, Journal: journal}}), inside)
+	bundled := redactJSON(newRedactor([]state.AppliedPod{{Desired: d, Checkpoint: journal}}), inside)
 	return []string{
 		history.Events[0].Message, recorded.String(), document.String(), document2.String(), string(bundled),
 		redactor.Error(errors.New(text)).Error(), printable(redactor.Text(text)),

@@ -123,7 +123,7 @@ func (g *globals) deleteNodePods(ctx context.Context, o node.Options) error {
 	for _, one := range unreadable {
 		g.note("note: %v; if the pod is this node's, it goes without its hooks, and its files stay below the state directory", one)
 	}
-	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool { return p.Journal.Endpoint != "unix://"+socket })
+	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool { return p.Checkpoint.Endpoint != "unix://"+socket })
 	if len(applied) == 0 {
 		return nil
 	}

@@ -21,13 +21,13 @@ func silent(t *testing.T, method string) *lab {
 		l.must("apply", l.write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
 	}
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
-	journals, err := state.Layout{Root: l.path("state")}.Journals()
+	journals, err := state.Layout{Root: l.path("state")}.Checkpoints()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range journals {
-		if j := entry.Journal; j.Pod.Name == "broken" {
-			ids := []string{j.Left.Sandbox, j.Left.Containers["a"], string(j.Pod.UID)}
+		if j := entry.Checkpoint; j.Pod.Name == "broken" {
+			ids := []string{j.LastRun.Sandbox, j.LastRun.Containers["a"], string(j.Pod.UID)}
 			l.Fail(runtimetest.Fault{
 				Method: method, Times: 1000, Err: status.Error(codes.Unknown, "its record is broken"),
 				Only: func(request any) bool { return isAbout(request, ids) },

@@ -23,8 +23,8 @@ func newRedactor(applied []state.AppliedPod, others ...*podspec.Desired) *redact
 		if p.Desired != nil {
 			others = append(others, p.Desired)
 		}
-		if p.Journal != nil {
-			values = append(values, p.Journal.SecretValues()...)
+		if p.Checkpoint != nil {
+			values = append(values, p.Checkpoint.SecretValues()...)
 		}
 	}
 	for _, d := range others {

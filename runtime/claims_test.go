@@ -44,7 +44,7 @@ func TestUnusedClaims(t *testing.T) {
 	if found := unused(); len(found) > 0 {
 		t.Errorf("unused is %v, which a pod has", found)
 	}
-	journal := f.layout.Pod(d.Pod.UID).Journal().Path()
+	journal := f.layout.Pod(d.Pod.UID).Checkpoint().Path()
 	if err := os.Rename(journal, journal+".aside"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,12 +106,12 @@ func TestClaimNamesOfBefore(t *testing.T) {
 	before := f.ids()["a"]
 	for _, name := range []string{"../../../victim", "outer/inner"} {
 		rename := func(d *podspec.Desired) { d.Pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = name }
-		journal, err := f.layout.Pod(d.Pod.UID).Journal().Read()
+		journal, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read()
 		if err != nil {
 			t.Fatal(err)
 		}
 		rename(journal.Applied)
-		if err = f.layout.Pod(d.Pod.UID).Journal().Write(journal); err != nil {
+		if err = f.layout.Pod(d.Pod.UID).Checkpoint().Write(journal); err != nil {
 			t.Fatal(err)
 		}
 		rename(d)

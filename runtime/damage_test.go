@@ -22,21 +22,21 @@ import (
 func TestDamagedJournals(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
 	pod := f.layout.Pod(model.RefOf(f.load(f.shape.before).Pod).UID)
-	good, err := os.ReadFile(pod.Journal().Path())
+	good, err := os.ReadFile(pod.Checkpoint().Path())
 	if err != nil {
 		t.Fatal(err)
 	}
 	running := f.ids()
 	try := func(name string, text []byte) error {
-		if err := os.WriteFile(pod.Journal().Path(), text, 0o600); err != nil {
+		if err := os.WriteFile(pod.Checkpoint().Path(), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := f.once(f.shape.before)
-		unusable := (*state.JournalError)(nil)
+		unusable := (*state.CheckpointError)(nil)
 		if err != nil && (!errors.As(err, &unusable) || !strings.Contains(err.Error(), "pod default/web") || !strings.Contains(err.Error(), "remove the file")) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if writeErr := os.WriteFile(pod.Journal().Path(), good, 0o600); writeErr != nil {
+		if writeErr := os.WriteFile(pod.Checkpoint().Path(), good, 0o600); writeErr != nil {
 			t.Fatal(writeErr)
 		}
 		if after := f.ids(); fmt.Sprint(after) != fmt.Sprint(running) {
@@ -88,7 +88,7 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			journal := f.layout.Pod(other.Pod.UID).Journal().Path()
+			journal := f.layout.Pod(other.Pod.UID).Checkpoint().Path()
 			if c.journal != "" {
 				if err := os.WriteFile(journal, []byte(c.journal), 0o600); err != nil {
 					t.Fatal(err)

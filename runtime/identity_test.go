@@ -39,7 +39,7 @@ func TestUIDOfAnotherPodIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if forget {
-				if err := os.Remove(l.layout.Pod(web.Pod.UID).Journal().Path()); err != nil {
+				if err := os.Remove(l.layout.Pod(web.Pod.UID).Checkpoint().Path()); err != nil {
 					t.Fatal(err)
 				}
 			}

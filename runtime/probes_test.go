@@ -80,7 +80,7 @@ func (l *probeLab) keep(r *round) model.ProbeRecord {
 
 func (l *probeLab) records() probe.Memory {
 	l.t.Helper()
-	j, err := l.layout.Pod(l.desired.Pod.UID).Journal().Read()
+	j, err := l.layout.Pod(l.desired.Pod.UID).Checkpoint().Read()
 	if err != nil {
 		l.t.Fatal(err)
 	}

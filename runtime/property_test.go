@@ -246,7 +246,7 @@ func (x *trial) disturb() {
 		x.edit()
 	case 6:
 		x.note("the journal is lost")
-		_ = os.Remove(x.layout.Pod(x.uid()).Journal().Path())
+		_ = os.Remove(x.layout.Pod(x.uid()).Checkpoint().Path())
 	case 7:
 		f := runtimetest.Fault{
 			Method: pick(x.r, "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers"),

@@ -86,7 +86,7 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			journal, err := pod.Journal().Read()
+			journal, err := pod.Checkpoint().Read()
 			if err != nil {
 				t.Fatal(err)
 			}

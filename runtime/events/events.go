@@ -34,7 +34,7 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 // redact takes out of events what an older podctl left in them. Where the pod's Secrets are not
 // known, such events are without their messages.
 func redact(layout state.Layout, h *state.History) {
-	j, err := layout.Pod(h.Pod.UID).Journal().Read()
+	j, err := layout.Pod(h.Pod.UID).Checkpoint().Read()
 	switch {
 	case err == nil && j.KnowsSecrets(nil):
 		h.Redact(j.Redactor(nil))

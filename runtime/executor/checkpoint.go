@@ -27,20 +27,20 @@ type checkpointer struct {
 	now      func() time.Time
 	endpoint string
 
-	mu      sync.Mutex
-	journal *state.Journal
+	mu         sync.Mutex
+	checkpoint *state.Checkpoint
 }
 
 // begin writes down what is about to be applied, before anything happens: a
 // crash in the middle leaves the manifest, so that the pod can be deleted
 // properly.
 func (x *checkpointer) begin() error {
-	j := x.journal
+	j := x.checkpoint
 	if x.desired == nil {
 		if len(x.plan.Steps) == 0 || j.Applied == nil {
 			return nil
 		}
-		j.Deletion = &state.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()}
+		j.Deletion = &model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()}
 		if err := x.write(); err != nil {
 			// A full disk must not keep a pod from being deleted, which frees some of it.
 			x.report.warn("the pod is not marked as one that goes: " + err.Error())
@@ -53,8 +53,8 @@ func (x *checkpointer) begin() error {
 	}
 	starts := len(x.plan.Steps) > 0
 	if starts {
-		x.noteBegun(before)
-		x.noteOwed()
+		x.noteInFlight(before)
+		x.notePendingRestarts()
 	}
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
 		if starts {
@@ -80,9 +80,9 @@ func (x *checkpointer) begin() error {
 
 // noteOwed keeps what is about to be stopped so that it runs again, until it does: if the
 // pass is cut off its end must not be taken for that of its work.
-func (x *checkpointer) noteOwed() {
+func (x *checkpointer) notePendingRestarts() {
 	owes := x.plan.PendingRestarts()
-	if before := x.journal.Owed; len(before) > 0 {
+	if before := x.checkpoint.PendingRestarts; len(before) > 0 {
 		observed := x.snapshot.Observed(x.plan.Pod, x.desired)
 		for name, id := range before {
 			if _, anew := owes[name]; !anew && observed.AwaitsRestart(name) {
@@ -90,11 +90,11 @@ func (x *checkpointer) noteOwed() {
 			}
 		}
 	}
-	x.journal.Owed = owes
+	x.checkpoint.PendingRestarts = owes
 }
 
 func (x *checkpointer) write() error {
-	if err := x.pod.Journal().Write(x.journal); err != nil {
+	if err := x.pod.Checkpoint().Write(x.checkpoint); err != nil {
 		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
 	}
 	return nil
@@ -138,7 +138,7 @@ func (x *checkpointer) noteLastRun(r *results) {
 	}
 	maps.Copy(last.Containers, started)
 	for _, s := range x.snapshot.Sandboxes {
-		before := x.journal.Left != nil && slices.Contains(x.journal.Left.Stopped, s.GetId())
+		before := x.checkpoint.LastRun != nil && slices.Contains(x.checkpoint.LastRun.Stopped, s.GetId())
 		if stopped[s.GetId()] || before {
 			last.Stopped = append(last.Stopped, s.GetId())
 		}
@@ -147,15 +147,15 @@ func (x *checkpointer) noteLastRun(r *results) {
 	if stopped[last.Sandbox] {
 		last.Sandbox, last.Containers, last.Reset = "", nil, nil
 	}
-	x.journal.Left = last
+	x.checkpoint.LastRun = last
 }
 
 // resetContainers names those whose records a restart of all has taken away, in this pass
 // or an earlier one, and which were not started since: nothing else shows that they ran.
 func (x *checkpointer) resetContainers(r *results, started map[string]string) []string {
 	var names []string
-	if x.journal.Left != nil {
-		names = slices.Clone(x.journal.Left.Reset)
+	if x.checkpoint.LastRun != nil {
+		names = slices.Clone(x.checkpoint.LastRun.Reset)
 	}
 	for i := range x.plan.Steps {
 		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.RestartAllContainers && !r.undone(s) {
@@ -171,7 +171,7 @@ func (x *checkpointer) forget(r *results) error {
 	if !r.complete() {
 		return nil
 	}
-	return x.pod.Journal().Remove()
+	return x.pod.Checkpoint().Remove()
 }
 
 // noteTry keeps the restart delay that one more start brings, whatever comes of it
@@ -183,17 +183,17 @@ func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
 	if exited == nil {
 		return
 	}
-	if x.journal.Backoffs == nil {
-		x.journal.Backoffs = map[string]model.Backoff{}
+	if x.checkpoint.Backoffs == nil {
+		x.checkpoint.Backoffs = map[string]model.Backoff{}
 	}
 	key := x.desired.ContainerSpecHash(ref.Container)
-	b := x.journal.Backoffs[ref.Name]
+	b := x.checkpoint.Backoffs[ref.Name]
 	if podspec.Compare(b.Key, key) == podspec.Different {
 		b = model.Backoff{}
 	}
 	b = b.Advance(exited.FinishedAt, x.now())
 	b.Key = key
-	x.journal.Backoffs[ref.Name] = b
+	x.checkpoint.Backoffs[ref.Name] = b
 }
 
 // noteStart keeps that a container was started.
@@ -201,9 +201,9 @@ func (x *checkpointer) noteStart(ref podspec.ContainerRef, id string) {
 	x.outputs.setStarted(ref.Name, id)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.journal.Settle(ref.Name)
-	delete(x.journal.StartErrors, ref.Name)
-	delete(x.journal.Owed, ref.Name)
+	x.checkpoint.Settle(ref.Name)
+	delete(x.checkpoint.StartErrors, ref.Name)
+	delete(x.checkpoint.PendingRestarts, ref.Name)
 }
 
 // newestExited is the record a restart delay counts from.
@@ -215,10 +215,10 @@ func (x *checkpointer) newestExited(name string) *model.Container {
 func (x *checkpointer) noteFailure(container string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.journal.StartErrors == nil {
-		x.journal.StartErrors = map[string]model.StartError{}
+	if x.checkpoint.StartErrors == nil {
+		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
-	x.journal.StartErrors[container] = model.StartError{
+	x.checkpoint.StartErrors[container] = model.StartError{
 		Reason: reasonOf(err, "RunContainerError"), Message: x.report.redactor.Text(err.Error()), At: x.now(),
 	}
 }
@@ -232,7 +232,7 @@ func (x *checkpointer) noteHolds() bool {
 		if h.Reason != plan.ErrImageNeverPull && h.Reason != plan.CreateContainerConfigError {
 			continue
 		}
-		if before := x.journal.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
+		if before := x.checkpoint.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
 			x.noteFailure(h.Container, withReason(string(h.Reason), errors.New(h.Message)))
 			news = true
 		}
@@ -242,7 +242,7 @@ func (x *checkpointer) noteHolds() bool {
 
 // completes tells that the pod has finished and nobody has written it down.
 func (x *checkpointer) completes() bool {
-	return x.journal.Completion == nil && x.terminalPhase() != ""
+	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
 }
 
 func (x *checkpointer) terminalPhase() v1.PodPhase {
@@ -256,8 +256,8 @@ func (x *checkpointer) terminalPhase() v1.PodPhase {
 // noteCompletion remembers that the pod finished, so that the loss of the
 // runtime's records does not make it run again.
 func (x *checkpointer) noteCompletion() {
-	if phase := x.terminalPhase(); phase != "" && x.journal.Completion == nil {
-		x.journal.Completion = &model.Completion{Phase: phase, At: x.now(), DesiredDigest: x.desired.Digest()}
+	if phase := x.terminalPhase(); phase != "" && x.checkpoint.Completion == nil {
+		x.checkpoint.Completion = &model.Completion{Phase: phase, At: x.now(), DesiredDigest: x.desired.Digest()}
 	}
 }
 
@@ -265,8 +265,8 @@ func (x *checkpointer) noteCompletion() {
 // before they are: one that a kill leaves without a word would look as if it had to be
 // resized. They count once the runtime has a record of that attempt (kubelet:
 // SetActuatedResources, when a container is created).
-func (x *checkpointer) noteBegun(before *v1.Pod) {
-	j := x.journal
+func (x *checkpointer) noteInFlight(before *v1.Pod) {
+	j := x.checkpoint
 	if j.Actuated == nil {
 		j.Actuated = &model.Actuated{}
 	}
@@ -278,14 +278,14 @@ func (x *checkpointer) noteBegun(before *v1.Pod) {
 			j.Actuated.Containers[ref.Name] = resourcesOf(before, ref)
 		}
 	}
-	j.Begun = map[string]state.Begun{}
+	j.InFlight = map[string]state.InFlight{}
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]
 		if s.Kind == plan.RunSandbox {
-			j.Begun[state.BegunPod] = state.Begun{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
+			j.InFlight[state.ThePod] = state.InFlight{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
 		}
 		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok && s.Kind == plan.StartContainer {
-			j.Begun[ref.Name] = state.Begun{Attempt: s.Attempt, Resources: &ref.Resources}
+			j.InFlight[ref.Name] = state.InFlight{Attempt: s.Attempt, Resources: &ref.Resources}
 		}
 	}
 }
@@ -306,7 +306,7 @@ func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequiremen
 func (x *checkpointer) noteResizedPod(r *results) {
 	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
 	if updates && len(r.failed)+len(r.skipped) == 0 {
-		x.journal.Actuated.Pod = x.desired.Pod.Spec.Resources
+		x.checkpoint.Actuated.Pod = x.desired.Pod.Spec.Resources
 	}
 }
 
@@ -314,15 +314,15 @@ func (x *checkpointer) noteResizedPod(r *results) {
 func (x *checkpointer) settlePod() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.journal.Settle(state.BegunPod)
+	x.checkpoint.Settle(state.ThePod)
 }
 
 // noteUpdate keeps the resources that a running container was given.
 func (x *checkpointer) noteUpdate(ref podspec.ContainerRef) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.journal.Actuated.Containers == nil {
-		x.journal.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	if x.checkpoint.Actuated.Containers == nil {
+		x.checkpoint.Actuated.Containers = map[string]v1.ResourceRequirements{}
 	}
-	x.journal.Actuated.Containers[ref.Name] = ref.Resources
+	x.checkpoint.Actuated.Containers[ref.Name] = ref.Resources
 }

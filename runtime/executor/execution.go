@@ -92,12 +92,12 @@ func (e *Executor) Run(ctx context.Context, in *plan.Input, p *plan.Plan, s *sna
 }
 
 func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, opts Options) *execution {
-	sub := &subject{plan: p, desired: in.Desired, snapshot: s, applied: s.Journal.Applied, pod: e.layout.Pod(p.Pod.UID), node: e.host.Node}
-	redactor := s.Journal.Redactor(in.Desired)
+	sub := &subject{plan: p, desired: in.Desired, snapshot: s, applied: s.Checkpoint.Applied, pod: e.layout.Pod(p.Pod.UID), node: e.host.Node}
+	redactor := s.Checkpoint.Redactor(in.Desired)
 	out := newOutputs(p, &in.Observed)
 	report := &reporter{pod: p.Pod, now: e.now, redactor: redactor, notify: opts.Report}
 	schedule := newScheduler(p, report)
-	checkpoint := &checkpointer{subject: sub, journal: s.Journal, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address}
+	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address}
 	inputs := &inputs{subject: sub, outputs: out}
 	hooks := &hooks{subject: sub, client: e.client, outputs: out}
 	stop := &stopper{
@@ -192,7 +192,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 
 func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	r := &x.schedule.results
-	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(r.failed, r.refused), Left: r.skipped}
+	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(r.failed, r.refused), Skipped: r.skipped}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)

@@ -36,8 +36,8 @@ type Outcome struct {
 	// Plan is the last plan that was executed.
 	Plan *plan.Plan
 	// Failed are the steps that failed, Left those that were not begun.
-	Failed []StepError
-	Left   []*plan.Step
+	Failed  []StepError
+	Skipped []*plan.Step
 }
 
 // Err joins the failures of the pass; nil when every step was done.

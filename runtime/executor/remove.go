@@ -31,7 +31,7 @@ type remover struct {
 
 func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	// Its files first: without the record nobody would know that they are there.
-	if err := errors.Join(x.removeLogs(s), x.removeLastWords(s)); err != nil {
+	if err := errors.Join(x.removeLogs(s), x.removeTerminationMessage(s)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cri.BusyTimeout)
@@ -103,7 +103,7 @@ func (x *remover) keptAttempts(container string) []uint32 {
 }
 
 // removeLastWords removes the file for the termination message of a record that goes.
-func (x *remover) removeLastWords(s *plan.Step) error {
+func (x *remover) removeTerminationMessage(s *plan.Step) error {
 	pod := x.pod
 	goes := map[string]bool{}
 	for _, c := range x.snapshot.Containers {

@@ -27,7 +27,7 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]clai
 	if len(unreadable) > 0 {
 		return nil, errors.New("a pod whose journal cannot be read may use it: " + state.Troubles(unreadable))
 	}
-	if err = x.checkJournals(ctx); err != nil {
+	if err = x.checkCheckpoints(ctx); err != nil {
 		return nil, err
 	}
 	var users []claimUser
@@ -64,7 +64,7 @@ func (x *Collector) refusedClaims(users []claimUser) error {
 }
 
 // checkJournals finds a pod of podctl's in the runtime of which there is no journal.
-func (x *Collector) checkJournals(ctx context.Context) error {
+func (x *Collector) checkCheckpoints(ctx context.Context) error {
 	pods, err := x.leftoversByPod(ctx, nil)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (x *Collector) checkJournals(ctx context.Context) error {
 		if err = x.lookOnDisk(l); err != nil {
 			return err
 		}
-		if !l.journal {
+		if !l.checkpoint {
 			return fmt.Errorf("pod %s, of which there is no journal, may use it", l.ref())
 		}
 	}

@@ -132,7 +132,7 @@ func lostOwner(c *runtimeapi.Container, selector map[string]string) types.UID {
 
 func (x *Collector) lookOnDisk(l *leftovers) (err error) {
 	pod := x.layout.Pod(l.uid)
-	if l.journal, err = pod.Journal().Exists(); err != nil {
+	if l.checkpoint, err = pod.Checkpoint().Exists(); err != nil {
 		return err
 	}
 	l.dir, err = pod.HasDir()
@@ -157,7 +157,7 @@ func (x *Collector) oldEvents() ([]Garbage, error) {
 	var found []Garbage
 	for _, h := range histories {
 		pod := x.layout.Pod(h.Pod.UID)
-		if known, lookErr := pod.Journal().Exists(); lookErr != nil || known {
+		if known, lookErr := pod.Checkpoint().Exists(); lookErr != nil || known {
 			continue
 		}
 		found = append(found, Garbage{
@@ -198,7 +198,7 @@ func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64
 				sum += written(c.GetId())
 			}
 		}
-		if !l.journal {
+		if !l.checkpoint {
 			if logs, err := pod.Logs(g.Pod.Namespace, g.Pod.Name).Dir(); err == nil {
 				sum += state.Size(logs)
 			}
@@ -260,7 +260,7 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
 
 // removeEvents removes the events of a pod, unless it has been applied again.
 func removeEvents(pod state.Pod) error {
-	if known, err := pod.Journal().Exists(); err != nil || known {
+	if known, err := pod.Checkpoint().Exists(); err != nil || known {
 		return errors.Join(err, ErrNeeded)
 	}
 	return pod.History().Remove()
@@ -297,7 +297,7 @@ func (x *Collector) removeGarbage(ctx context.Context, l *leftovers, g *Garbage)
 		if err := errors.Join(volume.RemoveAll(pod), x.removeCgroups(ctx, g.Pod.UID)); err != nil {
 			return err
 		}
-		return pod.Journal().Remove()
+		return pod.Checkpoint().Remove()
 	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
 	}
 	return nil
@@ -318,7 +318,7 @@ func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garb
 	if err == nil {
 		err = x.client.RemoveSandbox(ctx, g.ID)
 	}
-	if err != nil || l.journal || len(l.sandboxes) > 1 {
+	if err != nil || l.checkpoint || len(l.sandboxes) > 1 {
 		return err
 	}
 	return errors.Join(x.removeCgroups(ctx, g.Pod.UID), x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll())

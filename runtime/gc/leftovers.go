@@ -64,7 +64,7 @@ type leftovers struct {
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	// journal and dir tell what lies on disk for the pod.
-	journal, dir bool
+	checkpoint, dir bool
 	// shared tells that a kubelet lives, whose the files may be: its layout is the
 	// same.
 	shared bool
@@ -99,7 +99,7 @@ func (l *leftovers) unmanaged() bool {
 // garbage is what of the pod nobody needs, in the order in which it is removed.
 func (l *leftovers) garbage() []Garbage {
 	observe.NewestFirst(l.sandboxes, l.containers)
-	if l.journal {
+	if l.checkpoint {
 		dead := l.deadContainers()
 		return append(dead, l.oldSandboxes(dead)...)
 	}

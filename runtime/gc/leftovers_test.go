@@ -41,25 +41,25 @@ func TestGarbage(t *testing.T) {
 		want   []string
 	}{
 		"the newest dead one stays, beside one that runs": {leftovers{
-			journal: true, dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
+			checkpoint: true, dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{
 				record("a1", "a", "s", 1, exited), record("a3", "a", "s", 3, running), record("a2", "a", "s", 2, exited), record("b1", "b", "s", 1, exited),
 			},
 		}, []string{container + "a1"}},
 		"the later attempt stays, when the clock was set back": {leftovers{
-			journal: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
+			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{later(record("a1", "a", "s", 1, exited)), record("a2", "a", "s", 2, exited)},
 		}, []string{container + "a1"}},
 		"what others made stays": {leftovers{
-			journal: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
+			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s", 1, ready)},
 			containers: []*runtimeapi.Container{foreign(record("a1", "a", "s", 1, exited)), record("a2", "a", "s", 2, exited)},
 		}, nil},
 		"a sandbox goes with its last record, the newest stays": {leftovers{
-			journal: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, down), box("s2", 2, down), box("s3", 3, down)},
+			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, down), box("s2", 2, down), box("s3", 3, down)},
 			containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, exited), record("a2", "a", "s2", 2, exited)},
 		}, []string{container + "a1", sandbox + "s1"}},
 		"an old sandbox that is ready stays": {leftovers{
-			journal: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, ready)},
+			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, ready)},
 		}, nil},
 		"without a journal all of it goes": {leftovers{
 			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, down)},
@@ -77,7 +77,7 @@ func TestGarbage(t *testing.T) {
 		}, nil},
 		"files of a pod that is gone":           {leftovers{dir: true}, []string{files}},
 		"which may be a kubelet's":              {leftovers{dir: true, shared: true}, nil},
-		"files of a pod that is only not there": {leftovers{dir: true, journal: true}, nil},
+		"files of a pod that is only not there": {leftovers{dir: true, checkpoint: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

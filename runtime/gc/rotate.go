@@ -82,7 +82,7 @@ func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, container
 // kubelet lives, it rotates them.
 func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error) {
 	var found []Garbage
-	if !l.journal || l.shared {
+	if !l.checkpoint || l.shared {
 		return nil, nil
 	}
 	for _, c := range l.containers {
@@ -119,7 +119,7 @@ func (x *Collector) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 
 // rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
 func (x *Collector) rotateFull(ctx context.Context, g *Garbage) error {
-	known, err := x.layout.Pod(g.Pod.UID).Journal().Exists()
+	known, err := x.layout.Pod(g.Pod.UID).Checkpoint().Exists()
 	if err != nil {
 		return err
 	}

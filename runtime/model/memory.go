@@ -1,5 +1,86 @@
 package model
 
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Memory is what podctl remembers of a pod and the runtime cannot: the checkpoint on disk, the
+// planner and the snapshot share it. Losing it changes explanations and delays, and never
+// stops a container.
+type Memory struct {
+	// Generation counts the manifests that were applied. A process that waits gives up when
+	// it has changed.
+	Generation uint64 `json:"generation,omitempty"`
+	// StartTime is when the pod was applied first; zero when unknown.
+	StartTime time.Time `json:"startTime,omitzero"`
+	// Completion is set once the pod has reached a terminal phase.
+	Completion *Completion `json:"completion,omitempty"`
+	// StartErrors holds the last failure to start, by container name.
+	StartErrors map[string]StartError `json:"startErrors,omitempty"`
+	// LastRun is what ran when podctl made its last pass; nil when unknown.
+	LastRun *LastRun `json:"left,omitempty"`
+	// Deletion is set once the deletion of the pod has begun.
+	Deletion *Deletion `json:"deletion,omitempty"`
+	// PendingRestarts holds the ids of containers that were stopped to run again, by
+	// container name. One that has run since does not count.
+	PendingRestarts map[string]string `json:"owed,omitempty"`
+	// Applied is the manifest as it was applied last, complete with its ConfigMaps and
+	// Secrets; nil when unknown.
+	Applied *podspec.Desired `json:"applied,omitempty"`
+	// Probes holds the verdicts by container id and probe type.
+	Probes map[string]map[ProbeType]ProbeRecord `json:"probes,omitempty"`
+	// Backoffs holds the restart delays by container name; nil when they are
+	// lost and have to be estimated from the runtime's records.
+	Backoffs map[string]Backoff `json:"backoffs,omitzero"`
+	// Actuated is what was applied last of cpu and memory; nil when unknown.
+	Actuated *Actuated `json:"actuated,omitempty"`
+}
+
+// Deletion is a deletion that has begun: since when, and how many seconds containers have
+// to stop.
+type Deletion struct {
+	At                 time.Time `json:"at"`
+	GracePeriodSeconds int64     `json:"gracePeriodSeconds"`
+}
+
+// Mark notes in the metadata of a pod that it is being deleted, as the API has it.
+func (d *Deletion) Mark(pod *v1.Pod) {
+	if d == nil {
+		return
+	}
+	until := metav1.NewTime(d.At.Add(Seconds(d.GracePeriodSeconds)))
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &until, &d.GracePeriodSeconds
+}
+
+// Completion remembers that a pod finished, so that the loss of the runtime's
+// records does not make it run again.
+type Completion struct {
+	Phase v1.PodPhase `json:"phase"`
+	At    time.Time   `json:"at"`
+	// DesiredDigest is of the manifest that ran.
+	DesiredDigest string `json:"desiredDigest,omitempty"`
+}
+
+// StartError is the last failure to start one container: the kubelet shows it
+// as the waiting reason (semantics: ErrImagePull, CreateContainerError …).
+type StartError struct {
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}
+
+// Actuated is what was applied last of the resources that can change in place.
+// A container that is missing in it has no record.
+type Actuated struct {
+	Containers map[string]v1.ResourceRequirements `json:"containers"`
+	Pod        *v1.ResourceRequirements           `json:"pod,omitempty"`
+}
+
 // LastRun is what ran when podctl made its last pass. What is missing of it since
 // then was stopped or removed by somebody else.
 type LastRun struct {

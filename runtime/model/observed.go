@@ -4,8 +4,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/podctl/podctl/podspec"
 )
 
 // Observed is what the world looked like at one moment, as far as one pod is
@@ -35,6 +33,9 @@ type Observed struct {
 	// a container's records (kubelet: calcRestartCountByLogDir).
 	LogAttempts map[string]uint32
 	Memory      Memory
+	// Reserved holds attempts which turned out to be taken: by container name,
+	// and under the empty name for the sandbox. The next attempt is above it.
+	Reserved map[string]uint32
 }
 
 // Runtime is the container runtime that was asked.
@@ -157,62 +158,6 @@ type Volume struct {
 	Digest string
 	// Wanted is the digest that the content should have now.
 	Wanted string
-}
-
-// Memory is what podctl remembers and the runtime cannot. Losing it changes
-// explanations and delays, and never stops a container.
-type Memory struct {
-	// Applied is the manifest as it was applied last; nil when unknown.
-	Applied *podspec.Desired
-	// Deleting tells that the deletion of the pod has begun and is not finished.
-	Deleting bool
-	// Generation counts the manifests applied to this pod.
-	Generation uint64
-	// StartTime is when the pod was applied first; zero when unknown.
-	StartTime time.Time
-	// Completion is set once the pod has reached a terminal phase.
-	Completion *Completion
-	// Probes holds the verdicts by container id and probe type.
-	Probes map[string]map[ProbeType]ProbeRecord
-	// Backoffs holds the restart delays by container name; nil when they are
-	// lost and have to be estimated from the runtime's records.
-	Backoffs map[string]Backoff
-	// StartErrors holds the last failure to start, by container name.
-	StartErrors map[string]StartError
-	// Actuated is what was applied of cpu and memory; nil when unknown.
-	Actuated *Actuated
-	// Left is what ran when podctl made its last pass; nil when unknown.
-	LastRun *LastRun
-	// Owed holds the ids of containers that were stopped to run again, by container name.
-	// One that has run since is not owed any more.
-	PendingRestarts map[string]string
-	// Reserved holds attempts which turned out to be taken: by container name,
-	// and under the empty name for the sandbox. The next attempt is above it.
-	Reserved map[string]uint32
-}
-
-// Completion remembers that a pod finished, so that the loss of the runtime's
-// records does not make it run again.
-type Completion struct {
-	Phase v1.PodPhase `json:"phase"`
-	At    time.Time   `json:"at"`
-	// DesiredDigest is of the manifest that ran.
-	DesiredDigest string `json:"desiredDigest,omitempty"`
-}
-
-// StartError is the last failure to start one container: the kubelet shows it
-// as the waiting reason (semantics: ErrImagePull, CreateContainerError …).
-type StartError struct {
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	At      time.Time `json:"at"`
-}
-
-// Actuated is what was applied last of the resources that can change in place.
-// A container that is missing in it has no record.
-type Actuated struct {
-	Containers map[string]v1.ResourceRequirements `json:"containers"`
-	Pod        *v1.ResourceRequirements           `json:"pod,omitempty"`
 }
 
 // HandlerName names the kind of a lifecycle handler as the manifest does: exec,

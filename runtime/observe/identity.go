@@ -23,7 +23,7 @@ func (e *UIDTakenError) Error() string {
 }
 
 // checkRecord refuses a pod whose uid podctl remembers for another one.
-func checkRecord(ref model.PodRef, j *state.Journal) error {
+func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 	if j.Pod.Name == "" || j.Pod.String() == ref.String() {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (o *Observer) checkLabels(ref model.PodRef, labels map[string]string) error
 	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) {
 		return nil
 	}
-	if j, err := o.layout.Pod(ref.UID).Journal().Read(); err == nil && j.Pod.String() == ref.String() {
+	if j, err := o.layout.Pod(ref.UID).Checkpoint().Read(); err == nil && j.Pod.String() == ref.String() {
 		return nil
 	}
 	return &UIDTakenError{Pod: ref, Owner: owner}
@@ -60,7 +60,7 @@ func CheckAllLabels[T labelled](o *Observer, ref model.PodRef, items []T) error 
 // checkEndpoint refuses a pod that was applied to another runtime: it would run
 // twice. A runtime that has records of the pod is the same one by another way.
 func (o *Observer) checkEndpoint(ref model.PodRef, s *snapshot.Pod) error {
-	j := s.Journal
+	j := s.Checkpoint
 	if j.Endpoint == "" || j.Endpoint == o.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
 		return nil
 	}

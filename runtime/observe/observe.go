@@ -50,7 +50,7 @@ func New(w World, host *Host, digests *Digests) *Observer {
 // on another answer is asked at the same time; the number of calls does not
 // depend on other pods of the node.
 func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podspec.Desired) (*snapshot.Pod, error) {
-	j, err := o.layout.Pod(ref.UID).Journal().Read()
+	j, err := o.layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
@@ -59,7 +59,7 @@ func (o *Observer) Observe(ctx context.Context, ref model.PodRef, desired *podsp
 
 // observeWith is observe with what podctl remembers of the pod, and with the lists of all
 // pods if they have been made.
-func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Journal, lists *nodeLists) (s *snapshot.Pod, err error) {
+func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint, lists *nodeLists) (s *snapshot.Pod, err error) {
 	ctx, end := cri.StartSpan(ctx, "observe")
 	defer func() { end(err) }()
 	key, err := o.digests.Key()
@@ -71,10 +71,10 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	}
 	desired.UseKey(key)
 	j.Applied.UseKey(key)
-	s = &snapshot.Pod{Journal: j, TakenAt: o.now().UTC().Round(0), Pod: ref}
+	s = &snapshot.Pod{Checkpoint: j, TakenAt: o.now().UTC().Round(0), Pod: ref}
 	known := ""
-	if desired != nil && j.Left != nil {
-		known = j.Left.Sandbox
+	if desired != nil && j.LastRun != nil {
+		known = j.LastRun.Sandbox
 	}
 	var facts RuntimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -85,7 +85,7 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
 	}
-	settleBegun(s)
+	settleInFlight(s)
 	s.Runtime = facts.Runtime
 	s.Redact(redactor)
 	if !j.KnowsSecrets(desired) {
@@ -178,19 +178,19 @@ func (o *Observer) observeVolume(desired *podspec.Desired, name string) snapshot
 
 // settleBegun takes what was about to be made when podctl was killed for made if there is
 // a record of it, and forgets the rest.
-func settleBegun(s *snapshot.Pod) {
-	j := s.Journal
+func settleInFlight(s *snapshot.Pod) {
+	j := s.Checkpoint
 	for _, c := range s.Containers {
-		if m := c.Status.GetMetadata(); j.Begun[m.GetName()].Attempt == m.GetAttempt() {
+		if m := c.Status.GetMetadata(); j.InFlight[m.GetName()].Attempt == m.GetAttempt() {
 			j.Settle(m.GetName())
 		}
 	}
 	for _, sandbox := range s.Sandboxes {
-		if j.Begun[state.BegunPod].Attempt == sandbox.GetMetadata().GetAttempt() {
-			j.Settle(state.BegunPod)
+		if j.InFlight[state.ThePod].Attempt == sandbox.GetMetadata().GetAttempt() {
+			j.Settle(state.ThePod)
 		}
 	}
-	j.Begun = nil
+	j.InFlight = nil
 }
 
 // Input observes a pod and returns the input of a plan, and the snapshot that it is made of. A

@@ -63,7 +63,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	}
 	pod := d.Pod.DeepCopy()
 	pod.Status = v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
-	if j, journalErr := l.observer.layout.Pod(pod.UID).Journal().Read(); journalErr == nil && !j.StartTime.IsZero() {
+	if j, journalErr := l.observer.layout.Pod(pod.UID).Checkpoint().Read(); journalErr == nil && !j.StartTime.IsZero() {
 		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
 		j.Deletion.Mark(pod)
 	}
@@ -74,9 +74,9 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 // hides neither the pod nor others: what the runtime says is shown.
 func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
 	ref := model.RefOf(d.Pod)
-	j, err := l.observer.layout.Pod(ref.UID).Journal().Read()
-	if unusable := (*state.JournalError)(nil); errors.As(err, &unusable) {
-		j, err = &state.Journal{Unreadable: true}, nil
+	j, err := l.observer.layout.Pod(ref.UID).Checkpoint().Read()
+	if unusable := (*state.CheckpointError)(nil); errors.As(err, &unusable) {
+		j, err = &state.Checkpoint{Unreadable: true}, nil
 	}
 	if err != nil {
 		return nil, nil, err

@@ -61,7 +61,7 @@ func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 	}
 	var ports []publishedPort
 	for _, a := range applied {
-		if a.Desired.Pod.UID == pod.UID || a.Journal.Completion != nil || !hasSandbox(a.Journal) {
+		if a.Desired.Pod.UID == pod.UID || a.Checkpoint.Completion != nil || !hasSandbox(a.Checkpoint) {
 			continue
 		}
 		for _, p := range podspec.PublishedPorts(a.Desired.Pod) {
@@ -73,7 +73,7 @@ func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 
 // hasSandbox tells that a pod was left with a sandbox by the last pass, or that one was about
 // to be made by a pass that has not come to its end, or not to a good one.
-func hasSandbox(j *state.Journal) bool {
-	_, begun := j.Begun[state.BegunPod]
-	return begun || (j.Left != nil && j.Left.Sandbox != "")
+func hasSandbox(j *state.Checkpoint) bool {
+	_, begun := j.InFlight[state.ThePod]
+	return begun || (j.LastRun != nil && j.LastRun.Sandbox != "")
 }

@@ -169,7 +169,7 @@ func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 		Id: item.GetId(), Metadata: item.GetMetadata(), State: item.GetState(), CreatedAt: item.GetCreatedAt(),
 		Labels: item.GetLabels(), Annotations: item.GetAnnotations(),
 	}}
-	stranger := c.IsStranger()
+	stranger := c.IsUnmanaged()
 	if r.seen[item.GetId()] || (!stranger && !snapshot.OwnedBy(r.ref, item.GetLabels())) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.observer.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
-	c.LastWords, c.LogFull = terminationMessage(ctx, c.Status), LogFull(c.Status)
+	c.TerminationMessage, c.LogFull = terminationMessage(ctx, c.Status), LogFull(c.Status)
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 

@@ -29,7 +29,7 @@ func (v *view) facts() facts {
 		f.addContainer(c, v.obs.Memory.Probes[c.ID])
 	}
 	f.addDisk(v.obs)
-	f.addJournal(&v.obs.Memory)
+	f.addJournal(&v.obs.Memory, v.obs.Reserved)
 	return f
 }
 
@@ -76,11 +76,11 @@ func (f facts) addDisk(o *model.Observed) {
 	}
 }
 
-func (f facts) addJournal(j *model.Memory) {
+func (f facts) addJournal(j *model.Memory, reserved map[string]uint32) {
 	for name, b := range j.Backoffs {
 		f["back-off of "+name] = b.Duration.String()
 	}
-	for name, n := range j.Reserved {
+	for name, n := range reserved {
 		f["reserved attempt of "+firstOf(name, "sandbox")] = strconv.Itoa(int(n))
 	}
 	if j.LastRun != nil {

@@ -26,7 +26,7 @@ func Make(in *Input) *Plan {
 	switch {
 	case in.Desired == nil:
 		makeDeletion(v, p)
-	case in.Desired.Stored && in.Observed.Memory.Deleting:
+	case in.Desired.Stored && in.Observed.Memory.Deletion != nil:
 		holdDeleted(p)
 	default:
 		newBuilder(v, decide(v), p).build()

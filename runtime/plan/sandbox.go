@@ -61,7 +61,7 @@ func (v *view) sandboxFault(latest *model.Sandbox) (Reason, string) {
 // sandboxAttempt is the attempt of a new sandbox, above any that turned out to
 // be taken.
 func (v *view) sandboxAttempt(attempt uint32) uint32 {
-	if reserved, ok := v.obs.Memory.Reserved[""]; ok {
+	if reserved, ok := v.obs.Reserved[""]; ok {
 		return max(attempt, reserved+1)
 	}
 	return attempt

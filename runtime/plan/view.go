@@ -100,7 +100,7 @@ func (v *view) nextAttempt(name string) uint32 {
 			next = max(next, c.RestartCount+1)
 		}
 	}
-	if reserved, ok := v.obs.Memory.Reserved[name]; ok {
+	if reserved, ok := v.obs.Reserved[name]; ok {
 		next = max(next, reserved+1)
 	}
 	return next

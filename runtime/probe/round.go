@@ -139,7 +139,7 @@ func (e *UnrecordedError) Unwrap() error { return e.Err }
 // Ask runs the probes that can be asked now.
 func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.Pod, opts Options) []Report {
 	q := &round{e: p, desired: desired, observed: s.Observed(model.RefOf(desired.Pod), desired), now: s.TakenAt, opts: opts}
-	q.redactor = s.Journal.Redactor(desired)
+	q.redactor = s.Checkpoint.Redactor(desired)
 	if opts.Memory != nil {
 		for id, records := range q.observed.Memory.Probes {
 			if opts.Memory[id] == nil {
@@ -286,7 +286,7 @@ func (q *round) podIP() string {
 // Record keeps the answers, under the pod's lock and only for containers
 // that are still there. A pod that podctl never applied has no memory.
 func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) (err error) {
-	if s.Journal.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
+	if s.Checkpoint.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
 		return nil
 	}
 	pod := p.layout.Pod(ref.UID)
@@ -295,31 +295,31 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	j, err := pod.Journal().Read()
-	if err != nil || j.Generation != s.Journal.Generation || j.Deletion != nil {
+	j, err := pod.Checkpoint().Read()
+	if err != nil || j.Generation != s.Checkpoint.Generation || j.Deletion != nil {
 		return err
 	}
 	for i := range reports {
 		if reports[i].Asked {
-			reports[i].settle(j.Probes, s.Journal.Probes, s.TakenAt)
+			reports[i].settle(j.Probes, s.Checkpoint.Probes, s.TakenAt)
 		}
 	}
 	var events events.Recorder
 	recordProbes(&events, s.TakenAt, reports, j.Probes)
 	keepProbes(j, s, reports)
-	return errors.Join(pod.Journal().Write(j), events.Write(pod, ref, j.Redactor(nil)))
+	return errors.Join(pod.Checkpoint().Write(j), events.Write(pod, ref, j.Redactor(nil)))
 }
 
 // keepProbes puts the answers into the journal and drops those of containers that are
 // gone. One of which another process noted something since is not among those that were
 // seen here.
-func keepProbes(j *state.Journal, s *snapshot.Pod, reports []Report) {
+func keepProbes(j *state.Checkpoint, s *snapshot.Pod, reports []Report) {
 	there := map[string]bool{}
 	for _, c := range s.Containers {
 		there[c.Status.GetId()] = true
 	}
 	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {
-		return s.Journal.Probes[id] != nil && !there[id]
+		return s.Checkpoint.Probes[id] != nil && !there[id]
 	})
 	memory := Memory(j.Probes)
 	if memory == nil {

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
@@ -38,7 +37,7 @@ type snapshotFile struct {
 	Actuated   *model.Actuated    `json:"actuated,omitempty"`
 	Disk       *diskSection       `json:"disk,omitempty"`
 	Node       *criconfig.Node    `json:"node,omitempty"`
-	Journal    *journalSection    `json:"journal,omitempty"`
+	Checkpoint *model.Memory      `json:"journal,omitempty"`
 	// Items are the snapshots of a list.
 	Items []*snapshotFile `json:"items,omitempty"`
 }
@@ -51,10 +50,10 @@ type runtimeSection struct {
 }
 
 type containerSection struct {
-	SandboxID string          `json:"podSandboxId"`
-	Status    json.RawMessage `json:"status"`
-	LastWords string          `json:"terminationMessage,omitempty"`
-	LogFull   bool            `json:"logFull,omitempty"`
+	SandboxID          string          `json:"podSandboxId"`
+	Status             json.RawMessage `json:"status"`
+	TerminationMessage string          `json:"terminationMessage,omitempty"`
+	LogFull            bool            `json:"logFull,omitempty"`
 }
 
 type probeSection struct {
@@ -75,18 +74,6 @@ type diskSection struct {
 	Cgroup      *bool             `json:"cgroup,omitempty"`
 	LogAttempts map[string]uint32 `json:"logAttempts,omitempty"`
 	Ports       map[string]string `json:"ports,omitempty"`
-}
-
-// journalSection is what else podctl remembers of the pod.
-type journalSection struct {
-	Generation  uint64                      `json:"generation,omitempty"`
-	StartTime   time.Time                   `json:"startTime,omitzero"`
-	Completion  *model.Completion           `json:"completion,omitempty"`
-	StartErrors map[string]model.StartError `json:"startErrors,omitempty"`
-	Left        *model.LastRun              `json:"left,omitempty"`
-	Deletion    *state.Deletion             `json:"deletion,omitempty"`
-	Owed        map[string]string           `json:"owed,omitempty"`
-	Applied     *podspec.Desired            `json:"applied,omitempty"`
 }
 
 // The kinds of the documents.
@@ -123,7 +110,7 @@ func (r Recording) Write(w io.Writer) error {
 }
 
 func (s *Pod) file() (*snapshotFile, error) {
-	s.Redact(s.Journal.Redactor(nil))
+	s.Redact(s.Checkpoint.Redactor(nil))
 	f := &snapshotFile{
 		APIVersion: model.APIVersion, Kind: snapshotKind, TakenAt: s.TakenAt, Pod: s.Pod,
 		Runtime: runtimeSection{Name: s.Runtime.Name, Version: s.Runtime.Version},
@@ -138,18 +125,18 @@ func (s *Pod) file() (*snapshotFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, LastWords: c.LastWords, LogFull: c.LogFull})
+		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
-	if s.Journal != nil {
-		f.remember(s.Journal)
+	if s.Checkpoint != nil {
+		f.remember(s.Checkpoint)
 	}
 	return f, errors.Join(errs[:]...)
 }
 
 // remember adds what the journal knows.
-func (f *snapshotFile) remember(j *state.Journal) {
+func (f *snapshotFile) remember(j *state.Checkpoint) {
 	j = j.WithoutSecrets()
 	f.Actuated = j.Actuated
 	f.Probes = []probeSection{}
@@ -165,7 +152,10 @@ func (f *snapshotFile) remember(j *state.Journal) {
 		b := j.Backoffs[name]
 		f.Backoffs = append(f.Backoffs, backoffSection{Container: name, Duration: b.Duration.String(), LastUpdate: b.LastUpdate, Key: b.Key})
 	}
-	f.Journal = &journalSection{Generation: j.Generation, StartTime: j.StartTime, Completion: j.Completion, StartErrors: j.StartErrors, Left: j.Left, Deletion: j.Deletion, Owed: j.Owed, Applied: j.Applied}
+	rest := j.Memory
+	// These have sections of their own.
+	rest.Probes, rest.Backoffs, rest.Actuated = nil, nil, nil
+	f.Checkpoint = &rest
 }
 
 // Encode writes a message of the runtime with the names of the CRI's own fields.
@@ -235,7 +225,7 @@ func (f *snapshotFile) snapshot() (*Pod, error) {
 	s.Runtime.Status = status
 	s.Sandboxes, errs[2] = decodeAll[runtimeapi.PodSandboxStatus]("sandboxes", f.Sandboxes)
 	s.Containers, errs[3] = f.containers()
-	s.Journal, errs[4] = f.journal()
+	s.Checkpoint, errs[4] = f.checkpoint()
 	if d := f.Disk; d != nil {
 		s.Volumes, s.Cgroup, s.LogAttempts, s.Ports = d.Volumes, d.Cgroup, d.LogAttempts, d.Ports
 	}
@@ -249,13 +239,17 @@ func (f *snapshotFile) containers() ([]Container, error) {
 		if err := decode(c.Status, status); err != nil {
 			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
 		}
-		containers = append(containers, Container{SandboxID: c.SandboxID, Status: status, LastWords: c.LastWords, LogFull: c.LogFull})
+		containers = append(containers, Container{SandboxID: c.SandboxID, Status: status, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull})
 	}
 	return containers, nil
 }
 
-func (f *snapshotFile) journal() (*state.Journal, error) {
-	j := &state.Journal{Actuated: f.Actuated}
+func (f *snapshotFile) checkpoint() (*state.Checkpoint, error) {
+	j := &state.Checkpoint{}
+	if f.Checkpoint != nil {
+		j.Memory = *f.Checkpoint
+	}
+	j.Actuated, j.Probes, j.Backoffs = f.Actuated, nil, nil
 	if f.Probes != nil {
 		j.Probes = map[string]map[model.ProbeType]model.ProbeRecord{}
 	}
@@ -274,10 +268,6 @@ func (f *snapshotFile) journal() (*state.Journal, error) {
 			return nil, fmt.Errorf("backoffs[%d].duration: %w", i, err)
 		}
 		j.Backoffs[b.Container] = model.Backoff{Duration: d, LastUpdate: b.LastUpdate, Key: b.Key}
-	}
-	if m := f.Journal; m != nil {
-		j.Generation, j.StartTime, j.Completion, j.StartErrors = m.Generation, m.StartTime, m.Completion, m.StartErrors
-		j.Left, j.Deletion, j.Owed, j.Applied = m.Left, m.Deletion, m.Owed, m.Applied
 	}
 	if j.Applied != nil {
 		if err := j.Applied.Check(); err != nil {

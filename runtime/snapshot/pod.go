@@ -33,9 +33,9 @@ type Pod struct {
 	Cgroup      *bool
 	LogAttempts map[string]uint32
 	// Ports are the ports of the node that the pod wants and somebody else has.
-	Ports   map[string]string
-	Node    *criconfig.Node
-	Journal *state.Journal
+	Ports      map[string]string
+	Node       *criconfig.Node
+	Checkpoint *state.Checkpoint
 }
 
 // Runtime is what the runtime says of itself.
@@ -51,7 +51,7 @@ type Container struct {
 	SandboxID string
 	Status    *runtimeapi.ContainerStatus
 	// LastWords is the termination message of a container that has ended.
-	LastWords string
+	TerminationMessage string
 	// LogFull tells that the log of a running container is due to be rotated.
 	LogFull bool
 }
@@ -91,14 +91,14 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	}
 	for _, c := range s.Containers {
 		switch {
-		case c.IsStranger():
+		case c.IsUnmanaged():
 			o.Unmanaged = append(o.Unmanaged, model.Unmanaged{ID: c.Status.GetId(), Name: c.Status.GetMetadata().GetName(), SandboxID: c.SandboxID})
 		case OwnedBy(ref, c.Status.GetLabels()):
 			o.Containers = append(o.Containers, s.observedContainer(c, desired))
 		}
 	}
-	if s.Journal != nil {
-		o.Memory = s.Journal.Observed()
+	if s.Checkpoint != nil {
+		o.Memory = s.Checkpoint.Memory
 	}
 	if desired != nil {
 		o.Images = s.imagesOf(desired)
@@ -108,7 +108,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 }
 
 // IsStranger tells that a container bears no mark of any pod.
-func (c *Container) IsStranger() bool {
+func (c *Container) IsUnmanaged() bool {
 	for key := range c.Status.GetAnnotations() {
 		if strings.HasPrefix(key, "io.kubernetes.") {
 			return false
@@ -242,7 +242,7 @@ func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Con
 		FinishedAt:   unixNano(st.GetFinishedAt()),
 		ExitCode:     st.GetExitCode(),
 		Reason:       st.GetReason(),
-		Message:      joinMessages(st.GetMessage(), c.LastWords),
+		Message:      joinMessages(st.GetMessage(), c.TerminationMessage),
 		Image:        st.GetImage().GetImage(),
 		ImageID:      cmp.Or(st.GetImageId(), st.GetImageRef()),
 		ImageRef:     st.GetImageRef(),

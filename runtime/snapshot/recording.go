@@ -44,8 +44,8 @@ func (r Recording) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 func (r Recording) Applied() []*podspec.Desired {
 	var applied []*podspec.Desired
 	for _, s := range r {
-		if s.Journal != nil && s.Journal.Applied != nil && s.Journal.Applied.Pod != nil {
-			applied = append(applied, s.Journal.Applied)
+		if s.Checkpoint != nil && s.Checkpoint.Applied != nil && s.Checkpoint.Applied.Pod != nil {
+			applied = append(applied, s.Checkpoint.Applied)
 		}
 	}
 	return applied

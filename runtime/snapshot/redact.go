@@ -19,17 +19,17 @@ func (s *Pod) Redact(r *redaction.Redactor) {
 	}
 	for i := range s.Containers {
 		c := &s.Containers[i]
-		c.Status, c.LastWords = redacted(r, c.Status), r.Text(c.LastWords)
+		c.Status, c.TerminationMessage = redacted(r, c.Status), r.Text(c.TerminationMessage)
 	}
 	s.redactConditions(r)
-	if s.Journal == nil {
+	if s.Checkpoint == nil {
 		return
 	}
-	for name, e := range s.Journal.StartErrors {
+	for name, e := range s.Checkpoint.StartErrors {
 		e.Message = r.Text(e.Message)
-		s.Journal.StartErrors[name] = e
+		s.Checkpoint.StartErrors[name] = e
 	}
-	for _, records := range s.Journal.Probes {
+	for _, records := range s.Checkpoint.Probes {
 		for kind, record := range records {
 			record.Message = r.Text(record.Message)
 			records[kind] = record
@@ -41,13 +41,13 @@ func (s *Pod) Redact(r *redaction.Redactor) {
 // words of the runtime and the containers' termination messages. What a kubelet or another tool
 // made keeps them, unless a journal is there that cannot be read.
 func (s *Pod) Withhold() {
-	unreadable := s.Journal != nil && s.Journal.Unreadable
+	unreadable := s.Checkpoint != nil && s.Checkpoint.Unreadable
 	for i := range s.Containers {
 		c := &s.Containers[i]
 		if !unreadable && !isOurs(c.Status) {
 			continue
 		}
-		c.LastWords = redaction.Withhold(c.LastWords)
+		c.TerminationMessage = redaction.Withhold(c.TerminationMessage)
 		if other, ok := proto.Clone(c.Status).(*runtimeapi.ContainerStatus); ok && other != nil {
 			other.Message = redaction.Withhold(other.GetMessage())
 			c.Status = other

@@ -20,8 +20,8 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	in.Desired = WithDebug(in.Desired, notes)
 	pod := in.Desired.Pod.DeepCopy()
 	pod.Status = plan.Status(in)
-	if s.Journal != nil {
-		s.Journal.Deletion.Mark(pod)
+	if s.Checkpoint != nil {
+		s.Checkpoint.Deletion.Mark(pod)
 	}
 	return pod
 }

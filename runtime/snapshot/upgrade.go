@@ -26,10 +26,10 @@ func (s *Pod) specOf(st *runtimeapi.ContainerStatus, desired *podspec.Desired) (
 
 // applied is the manifest that was applied last; nil when it is not known.
 func (s *Pod) applied() *podspec.Desired {
-	if s.Journal == nil {
+	if s.Checkpoint == nil {
 		return nil
 	}
-	return s.Journal.Applied
+	return s.Checkpoint.Applied
 }
 
 // upgraded is a container's status with annotations in today's form.

@@ -14,14 +14,14 @@ import (
 
 // AppliedPod is a pod that podctl applied, as its journal remembers it.
 type AppliedPod struct {
-	Desired *podspec.Desired
-	Journal *Journal
+	Desired    *podspec.Desired
+	Checkpoint *Checkpoint
 }
 
 // Applied lists the pods podctl applied, by namespace and name. A journal that
 // cannot be read does not hide the others.
 func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
-	entries, err := layout.Journals()
+	entries, err := layout.Checkpoints()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,9 +29,9 @@ func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 		switch {
 		case entry.Err != nil:
 			unreadable = append(unreadable, entry.Err)
-		case entry.Journal.Applied != nil && entry.Journal.Applied.Pod != nil:
-			entry.Journal.Applied.Stored = true
-			pods = append(pods, AppliedPod{Desired: entry.Journal.Applied, Journal: entry.Journal})
+		case entry.Checkpoint.Applied != nil && entry.Checkpoint.Applied.Pod != nil:
+			entry.Checkpoint.Applied.Stored = true
+			pods = append(pods, AppliedPod{Desired: entry.Checkpoint.Applied, Checkpoint: entry.Checkpoint})
 		}
 	}
 	slices.SortFunc(pods, func(a, b AppliedPod) int {
@@ -46,7 +46,7 @@ func Troubles(unreadable []error) string {
 	texts := make([]string, 0, len(unreadable))
 	for _, err := range unreadable {
 		text := err.Error()
-		if unusable := (*JournalError)(nil); errors.As(err, &unusable) {
+		if unusable := (*CheckpointError)(nil); errors.As(err, &unusable) {
 			text = fmt.Sprintf("%s: %v", unusable.Path, unusable.Err)
 		}
 		texts = append(texts, text)

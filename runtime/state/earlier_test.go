@@ -23,7 +23,7 @@ func withSecret(values ...string) *podspec.Desired {
 // TestEarlierSecretsAreKept: values that were replaced are redacted, of eight generations and
 // of so many bytes, and a generation that says the same is none.
 func TestEarlierSecretsAreKept(t *testing.T) {
-	j := &Journal{}
+	j := &Checkpoint{}
 	apply := func(d *podspec.Desired) {
 		j.KeepEarlierSecrets(d)
 		j.Applied = d
@@ -55,19 +55,19 @@ func TestEarlierSecretsAreKept(t *testing.T) {
 // TestOldJournalsHaveNoEarlierSecrets: a journal without the field is read, and one with it
 // as it was written.
 func TestOldJournalsHaveNoEarlierSecrets(t *testing.T) {
-	old, err := decodeJournal([]byte(`{"version":1,"generation":3,"backoffs":null}`))
+	old, err := decodeCheckpoint([]byte(`{"version":1,"generation":3,"backoffs":null}`))
 	if err != nil || old.EarlierSecrets != nil || old.Generation != 3 {
 		t.Errorf("%+v %v", old, err)
 	}
-	text, err := json.Marshal(&Journal{Version: 1, EarlierSecrets: [][][]byte{{[]byte("a\xff"), []byte("b")}, {[]byte("c")}}})
+	text, err := json.Marshal(&Checkpoint{Version: 1, EarlierSecrets: [][][]byte{{[]byte("a\xff"), []byte("b")}, {[]byte("c")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := decodeJournal(text)
+	again, err := decodeCheckpoint(text)
 	if err != nil || len(again.EarlierSecrets) != 2 || !bytes.Equal(again.EarlierSecrets[0][0], []byte("a\xff")) {
 		t.Errorf("%+v %v", again, err)
 	}
-	if text, err = json.Marshal(&Journal{}); err != nil || strings.Contains(string(text), "earlier") {
+	if text, err = json.Marshal(&Checkpoint{}); err != nil || strings.Contains(string(text), "earlier") {
 		t.Errorf("%s %v", text, err)
 	}
 }

@@ -8,11 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func writeApplied(t *testing.T, l Layout, namespace, name string, uid types.UID) {
 	t.Helper()
-	if err := l.Pod(uid).Journal().Write(&Journal{Applied: desired(namespace, name, uid), Generation: 1}); err != nil {
+	if err := l.Pod(uid).Checkpoint().Write(&Checkpoint{Memory: model.Memory{Applied: desired(namespace, name, uid), Generation: 1}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -39,15 +41,15 @@ func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
 	l := newLayout(t)
 	writeApplied(t, l, "default", "web", "u1")
 	writeApplied(t, l, "default", "db", "u3")
-	write(t, l.Pod("u2").Journal().Path(), "{")
-	entries, err := l.Journals()
+	write(t, l.Pod("u2").Checkpoint().Path(), "{")
+	entries, err := l.Checkpoints()
 	if err != nil || len(entries) != 3 {
 		t.Fatalf("Journals = %v, %v; want three entries", entries, err)
 	}
-	if entries[0].Err != nil || entries[2].Err != nil || entries[2].Journal.Pod.Name != "db" {
+	if entries[0].Err != nil || entries[2].Err != nil || entries[2].Checkpoint.Pod.Name != "db" {
 		t.Errorf("the sound journals are %+v and %+v", entries[0], entries[2])
 	}
-	if entries[1].Journal != nil || !errors.Is(entries[1].Err, ErrDamaged) || entries[1].UID != "u2" {
+	if entries[1].Checkpoint != nil || !errors.Is(entries[1].Err, ErrDamaged) || entries[1].UID != "u2" {
 		t.Errorf("the damaged journal is %+v, want an entry with ErrDamaged", entries[1])
 	}
 }
@@ -60,7 +62,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	write(t, l.pods(), "a file where the directory should be")
 	for what, list := range map[string]func() error{
 		"uids":     func() error { _, err := uids(l); return err },
-		"Journals": func() error { _, err := l.Journals(); return err },
+		"Journals": func() error { _, err := l.Checkpoints(); return err },
 	} {
 		if list() == nil {
 			t.Errorf("%s succeeded, want an error", what)

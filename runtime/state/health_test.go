@@ -21,9 +21,9 @@ func TestHealthSeesEveryJournal(t *testing.T) {
 	writeApplied(t, l, "default", "sound", "u1")
 	writeApplied(t, l, "default", "open", "u2")
 	writeApplied(t, l, "default", "damaged", "u3")
-	write(t, l.Pod("u3").Journal().Path(), "{")
+	write(t, l.Pod("u3").Checkpoint().Path(), "{")
 	newest := time.Now().Add(time.Hour).Truncate(time.Second)
-	if err := errors.Join(os.Chmod(l.Pod("u2").Journal().Path(), 0o644), os.Chtimes(l.Pod("u1").Journal().Path(), newest, newest)); err != nil {
+	if err := errors.Join(os.Chmod(l.Pod("u2").Checkpoint().Path(), 0o644), os.Chtimes(l.Pod("u1").Checkpoint().Path(), newest, newest)); err != nil {
 		t.Fatal(err)
 	}
 	h := l.Health()
@@ -33,7 +33,7 @@ func TestHealthSeesEveryJournal(t *testing.T) {
 	if len(h.Unreadable) != 1 || !errors.Is(h.Unreadable[0], ErrDamaged) {
 		t.Errorf("unreadable: %v", h.Unreadable)
 	}
-	if len(h.Open) != 1 || h.Open[0] != l.Pod("u2").Journal().Path() {
+	if len(h.Open) != 1 || h.Open[0] != l.Pod("u2").Checkpoint().Path() {
 		t.Errorf("open: %v", h.Open)
 	}
 	if !h.NewestWrite.Equal(newest) {

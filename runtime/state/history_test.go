@@ -89,7 +89,7 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 	if info, err := os.Stat(pod.History().Path()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is there with mode %v: %v", info.Mode(), err)
 	}
-	if err := pod.Journal().Remove(); err != nil {
+	if err := pod.Checkpoint().Remove(); err != nil {
 		t.Fatal(err)
 	}
 	all, err := layout.Histories()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -191,7 +192,7 @@ func swap(link, path string) {
 func TestClaimsAreNoPaths(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	if err := pod.Journal().Write(&Journal{}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
 	victim := filepath.Join(filepath.Dir(l.Root), "victim")
@@ -438,7 +439,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = errors.Join(claim.Close(), pod.Journal().Write(&Journal{Generation: 3}), pod.History().Write(&History{}), pod.Logs("default", "web").Make("app")); err != nil {
+	if err = errors.Join(claim.Close(), pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 3}}), pod.History().Write(&History{}), pod.Logs("default", "web").Make("app")); err != nil {
 		t.Fatal(err)
 	}
 	if err = pod.Logs("default", "web").Archive(testTime()); err != nil {
@@ -470,8 +471,8 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 		}
 	}
 	unchanged, before := wantUnchanged(t, victim), wantUnchanged(t, l.Claims().dir())
-	entries, err := l.Journals()
-	mine := slices.ContainsFunc(entries, func(e Entry) bool { return e.UID == testUID && e.Err == nil && e.Journal.Generation == 3 })
+	entries, err := l.Checkpoints()
+	mine := slices.ContainsFunc(entries, func(e Entry) bool { return e.UID == testUID && e.Err == nil && e.Checkpoint.Generation == 3 })
 	if err != nil || !mine {
 		t.Errorf("journals are %+v %v", entries, err)
 	}
@@ -523,7 +524,7 @@ func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	}
 	pod := Layout{Root: filepath.Join(link, "a", "state"), LogRoot: filepath.Join(link, "b", "pods")}.Pod(testUID)
 	for what, err := range map[string]error{
-		"the journal": pod.Journal().Write(&Journal{}), "logs": pod.Logs("default", "web").Make("app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
+		"the journal": pod.Checkpoint().Write(&Checkpoint{}), "logs": pod.Logs("default", "web").Make("app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
 	} {
 		foreign := (*safefs.LinkError)(nil)
 		if !errors.Is(err, ErrUnsafe) && (!errors.As(err, &foreign) || foreign.UID != 65534) {
@@ -544,8 +545,8 @@ func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := Layout{Root: root, LogRoot: filepath.Join(root, "logs")}
-	_, readErr := l.Pod(testUID).Journal().Read()
-	for what, err := range map[string]error{"reading": readErr, "writing": l.Pod(testUID).Journal().Write(&Journal{}), "the key": l.DigestKey().Make()} {
+	_, readErr := l.Pod(testUID).Checkpoint().Read()
+	for what, err := range map[string]error{"reading": readErr, "writing": l.Pod(testUID).Checkpoint().Write(&Checkpoint{}), "the key": l.DigestKey().Make()} {
 		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
 			t.Errorf("%s: %v", what, err)
 		}

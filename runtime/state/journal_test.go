@@ -37,27 +37,29 @@ func desired(namespace, name string, uid types.UID) *podspec.Desired {
 }
 
 // fullJournal is a journal in which every field is set.
-func fullJournal() *Journal {
-	return &Journal{
-		Version:    1,
-		Pod:        model.PodRef{Namespace: "default", Name: "web", UID: testUID},
-		Applied:    desired("default", "web", testUID),
-		AppliedAt:  testTime(),
-		Source:     "/srv/web.yaml",
-		Generation: 3,
-		Deletion:   &Deletion{At: testTime(), GracePeriodSeconds: 30},
-		Endpoint:   "unix:///run/containerd/containerd.sock",
-		StartTime:  testTime().Add(-time.Hour),
-		Completion: &model.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab:key:cd"},
-		Probes: map[string]map[model.ProbeType]model.ProbeRecord{
-			"c1": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
+func fullJournal() *Checkpoint {
+	return &Checkpoint{
+		Version:   1,
+		Pod:       model.PodRef{Namespace: "default", Name: "web", UID: testUID},
+		AppliedAt: testTime(),
+		Source:    "/srv/web.yaml",
+		Endpoint:  "unix:///run/containerd/containerd.sock",
+		Memory: model.Memory{
+			Applied:    desired("default", "web", testUID),
+			Generation: 3,
+			Deletion:   &model.Deletion{At: testTime(), GracePeriodSeconds: 30},
+			StartTime:  testTime().Add(-time.Hour),
+			Completion: &model.Completion{Phase: v1.PodSucceeded, At: testTime(), DesiredDigest: "sha256:ab:key:cd"},
+			Probes: map[string]map[model.ProbeType]model.ProbeRecord{
+				"c1": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: 2, CountedAt: testTime(), Message: "refused"}},
+			},
+			Backoffs:        map[string]model.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v2:x:key:y"}},
+			StartErrors:     map[string]model.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
+			PendingRestarts: map[string]string{"app": "c0"},
+			Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{
+				"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
+			}},
 		},
-		Backoffs:    map[string]model.Backoff{"app": {Duration: 20 * time.Second, LastUpdate: testTime(), Key: "v2:x:key:y"}},
-		StartErrors: map[string]model.StartError{"app": {Reason: "ErrImagePull", Message: "no such image", At: testTime()}},
-		Owed:        map[string]string{"app": "c0"},
-		Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{
-			"app": {Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}},
-		}},
 	}
 }
 
@@ -67,10 +69,10 @@ var exported = cmpopts.IgnoreUnexported(podspec.Desired{})
 func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	want := fullJournal()
-	if err := pod.Journal().Write(want); err != nil {
+	if err := pod.Checkpoint().Write(want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := pod.Journal().Read()
+	got, err := pod.Checkpoint().Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,25 +84,13 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestJournalGivesThePlannerAllItKnows(t *testing.T) {
-	j := fullJournal()
-	want := model.Memory{
-		Applied: j.Applied, Deleting: true,
-		Generation: 3, StartTime: j.StartTime, Completion: j.Completion, Probes: j.Probes,
-		Backoffs: j.Backoffs, StartErrors: j.StartErrors, Actuated: j.Actuated, PendingRestarts: j.Owed,
-	}
-	if diff := cmp.Diff(want, j.Observed(), exported); diff != "" {
-		t.Errorf("observed journal differs (-want +got):\n%s", diff)
-	}
-}
-
 func TestMissingJournalIsEmpty(t *testing.T) {
 	l := newLayout(t)
-	j, err := l.Pod(testUID).Journal().Read()
+	j, err := l.Pod(testUID).Checkpoint().Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&Journal{Version: 1}, j, exported); diff != "" {
+	if diff := cmp.Diff(&Checkpoint{Version: 1}, j, exported); diff != "" {
 		t.Errorf("journal differs (-want +got):\n%s", diff)
 	}
 	wantGone(t, l.Root)
@@ -109,10 +99,10 @@ func TestMissingJournalIsEmpty(t *testing.T) {
 func TestLostBackoffsAreNotNoBackoffs(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	for _, backoffs := range []map[string]model.Backoff{nil, {}} {
-		if err := pod.Journal().Write(&Journal{Backoffs: backoffs}); err != nil {
+		if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Backoffs: backoffs}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := pod.Journal().Read()
+		got, err := pod.Checkpoint().Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,13 +135,13 @@ func TestJournalThatCannotBeUsed(t *testing.T) {
 			if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			write(t, pod.Journal().Path(), test.text)
-			j, err := pod.Journal().Read()
-			unusable := (*JournalError)(nil)
+			write(t, pod.Checkpoint().Path(), test.text)
+			j, err := pod.Checkpoint().Read()
+			unusable := (*CheckpointError)(nil)
 			if j != nil || !errors.As(err, &unusable) || !errors.Is(err, test.want) {
 				t.Fatalf("ReadJournal = %v, %v; want a JournalError with %v", j, err, test.want)
 			}
-			for _, part := range []string{pod.Journal().Path(), "remove the file", "running containers are not harmed"} {
+			for _, part := range []string{pod.Checkpoint().Path(), "remove the file", "running containers are not harmed"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("error %q does not say %q", err, part)
 				}
@@ -165,15 +155,15 @@ func TestUnknownFieldsOfTheSameVersionAreDropped(t *testing.T) {
 	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	write(t, pod.Journal().Path(), `{"version":1,"generation":3,"later":{"a":[1]}}`)
-	j, err := pod.Journal().Read()
+	write(t, pod.Checkpoint().Path(), `{"version":1,"generation":3,"later":{"a":[1]}}`)
+	j, err := pod.Checkpoint().Read()
 	if err != nil || j.Generation != 3 {
 		t.Fatalf("ReadJournal = %+v, %v; want generation 3", j, err)
 	}
-	if err = pod.Journal().Write(j); err != nil {
+	if err = pod.Checkpoint().Write(j); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(pod.Journal().Path())
+	text, err := os.ReadFile(pod.Checkpoint().Path())
 	if err != nil || strings.Contains(string(text), "later") {
 		t.Errorf("journal is %s (%v), want it without the unknown field", text, err)
 	}
@@ -186,16 +176,16 @@ func TestJournalIsNoWayToAnotherFile(t *testing.T) {
 	if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(other, pod.Journal().Path()); err != nil {
+	if err := os.Symlink(other, pod.Checkpoint().Path()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pod.Journal().Read(); !errors.Is(err, ErrDamaged) {
+	if _, err := pod.Checkpoint().Read(); !errors.Is(err, ErrDamaged) {
 		t.Errorf("reading through a link: error %v, want ErrDamaged", err)
 	}
-	if err := pod.Journal().Write(&Journal{Generation: 1}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	wantMode(t, pod.Journal().Path(), 0o600)
+	wantMode(t, pod.Checkpoint().Path(), 0o600)
 	if text, err := os.ReadFile(other); err != nil || !strings.Contains(string(text), `"generation":9`) {
 		t.Errorf("the other file is now %s (%v)", text, err)
 	}
@@ -205,17 +195,17 @@ func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
 	for name, create := range map[string]func(string) error{
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 		"pipe":      func(path string) error { return mkfifo(path) },
-		"huge":      func(path string) error { return sparse(path, journalMax+1) },
+		"huge":      func(path string) error { return sparse(path, checkpointMax+1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
 			if err := pod.MakeDir(pod.Dir(), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			if err := create(pod.Journal().Path()); err != nil {
+			if err := create(pod.Checkpoint().Path()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pod.Journal().Read(); !errors.Is(err, ErrDamaged) {
+			if _, err := pod.Checkpoint().Read(); !errors.Is(err, ErrDamaged) {
 				t.Errorf("error %v, want ErrDamaged", err)
 			}
 		})
@@ -236,7 +226,7 @@ func FuzzDecodeJournal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		j, err := decodeJournal(text)
+		j, err := decodeCheckpoint(text)
 		if err != nil {
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
 				t.Errorf("error %v is neither ErrDamaged nor ErrNewer", err)
@@ -248,7 +238,7 @@ func FuzzDecodeJournal(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := decodeJournal(again)
+		second, err := decodeCheckpoint(again)
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}

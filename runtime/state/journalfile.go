@@ -17,7 +17,7 @@ import (
 
 // journalMax bounds what is read of a journal, in bytes. Forty ConfigMaps
 // of the largest size stay below it.
-const journalMax = 64 << 20
+const checkpointMax = 64 << 20
 
 // ErrDamaged says that a journal is cut off or is no journal.
 var ErrDamaged = errors.New("it is damaged")
@@ -27,13 +27,13 @@ var ErrNewer = errors.New("it was written by a newer podctl")
 
 // JournalError says that a journal cannot be used. Err is ErrDamaged or ErrNewer,
 // with details.
-type JournalError struct {
+type CheckpointError struct {
 	Path string
 	Err  error
 }
 
 // Error says what happened and what to do.
-func (e *JournalError) Error() string {
+func (e *CheckpointError) Error() string {
 	if errors.Is(e.Err, ErrNewer) {
 		return fmt.Sprintf("reading the journal %s: %v; use that podctl, or remove the file: %s", e.Path, e.Err, whatIsLost)
 	}
@@ -43,19 +43,19 @@ func (e *JournalError) Error() string {
 const whatIsLost = "running containers are not harmed by that, podctl only forgets the manifest applied last, probe results and restart delays"
 
 // Unwrap returns the cause.
-func (e *JournalError) Unwrap() error { return e.Err }
+func (e *CheckpointError) Unwrap() error { return e.Err }
 
 // JournalStore is where the journal of a pod is kept.
-type JournalStore struct{ pod Pod }
+type CheckpointStore struct{ pod Pod }
 
 // journalName is the name of the file.
-const journalName = "journal.json"
+const checkpointName = "journal.json"
 
 // Path is the file of the journal.
-func (s JournalStore) Path() string { return filepath.Join(s.pod.Dir(), journalName) }
+func (s CheckpointStore) Path() string { return filepath.Join(s.pod.Dir(), checkpointName) }
 
 // Exists reports whether podctl remembers the pod, even where the journal cannot be read.
-func (s JournalStore) Exists() (bool, error) {
+func (s CheckpointStore) Exists() (bool, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return false, err
 	}
@@ -64,7 +64,7 @@ func (s JournalStore) Exists() (bool, error) {
 
 // Read reads the pod's journal. A missing one is empty; one that is damaged, or of a newer
 // podctl, is a *JournalError.
-func (s JournalStore) Read() (*Journal, error) {
+func (s CheckpointStore) Read() (*Checkpoint, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return nil, err
 	}
@@ -73,24 +73,24 @@ func (s JournalStore) Read() (*Journal, error) {
 
 // read is Read where the state directory was looked at and its key read: once for all journals,
 // if many are read.
-func (s JournalStore) read(key *podspec.DigestKey) (*Journal, error) {
-	text, err := readRegular(s.Path(), journalMax)
+func (s CheckpointStore) read(key *podspec.DigestKey) (*Checkpoint, error) {
+	text, err := readRegular(s.Path(), checkpointMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &Journal{Version: journalVersion}, nil
+		return &Checkpoint{Version: checkpointVersion}, nil
 	case errors.Is(err, ErrDamaged):
-		return nil, &JournalError{Path: s.Path(), Err: err}
+		return nil, &CheckpointError{Path: s.Path(), Err: err}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("reading the journal: %w; run podctl as the user who applied the pod, which is root as a rule", err)
 	case err != nil:
 		return nil, fmt.Errorf("reading the journal: %w", err)
 	}
-	j, err := decodeJournal(text)
+	j, err := decodeCheckpoint(text)
 	if err == nil {
 		err = s.checkNames(j)
 	}
 	if err != nil {
-		return nil, &JournalError{Path: s.Path(), Err: err}
+		return nil, &CheckpointError{Path: s.Path(), Err: err}
 	}
 	j.Applied.UseKey(key)
 	j.upgradeDigests()
@@ -99,7 +99,7 @@ func (s JournalStore) read(key *podspec.DigestKey) (*Journal, error) {
 
 // checkNames refuses a journal that contradicts itself, or its place, on which pod it is
 // about.
-func (s JournalStore) checkNames(j *Journal) error {
+func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	if j.Applied == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (s JournalStore) checkNames(j *Journal) error {
 }
 
 // decodeJournal looks at the version first: a newer form need not decode at all.
-func decodeJournal(text []byte) (*Journal, error) {
+func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	var form struct {
 		Version int `json:"version"`
 	}
@@ -119,12 +119,12 @@ func decodeJournal(text []byte) (*Journal, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
-	case form.Version > journalVersion:
-		return nil, fmt.Errorf("%w (its version is %d, this podctl knows %d)", ErrNewer, form.Version, journalVersion)
-	case form.Version < journalVersion:
+	case form.Version > checkpointVersion:
+		return nil, fmt.Errorf("%w (its version is %d, this podctl knows %d)", ErrNewer, form.Version, checkpointVersion)
+	case form.Version < checkpointVersion:
 		return nil, fmt.Errorf("%w: it names no version", ErrDamaged)
 	}
-	var j Journal
+	var j Checkpoint
 	if err := model.DecodeDocument(text, &j); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -138,8 +138,8 @@ func decodeJournal(text []byte) (*Journal, error) {
 
 // Write replaces the pod's journal as a whole: after a crash the old one
 // or the new one is there. The caller holds the pod's lock.
-func (s JournalStore) Write(j *Journal) error {
-	j.Version = journalVersion
+func (s CheckpointStore) Write(j *Checkpoint) error {
+	j.Version = checkpointVersion
 	j.name()
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s JournalStore) Write(j *Journal) error {
 
 // sync makes the names in the pod's directory durable: a file that was renamed is
 // only safe once its directory is.
-func (s JournalStore) sync() error {
+func (s CheckpointStore) sync() error {
 	dir, err := s.pod.Open(s.pod.Dir())
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s JournalStore) sync() error {
 
 // removeUnfinished removes what a process left that was killed while it wrote
 // the journal or the id range. Whoever calls it holds the lock, so nobody is writing now.
-func (s JournalStore) removeUnfinished() error {
+func (s CheckpointStore) removeUnfinished() error {
 	dir, err := s.pod.Open(s.pod.Dir())
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (s JournalStore) removeUnfinished() error {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !strings.HasPrefix(name, "."+journalName) && !strings.HasPrefix(name, "."+idsName) {
+		if !strings.HasPrefix(name, "."+checkpointName) && !strings.HasPrefix(name, "."+idsName) {
 			continue
 		}
 		if err := dir.Remove(name); err != nil {
@@ -201,7 +201,7 @@ func (s JournalStore) removeUnfinished() error {
 
 // Remove ends the pod's memory, and removes its directory. What else lies
 // in it has to be removed before (volume.RemoveAll).
-func (s JournalStore) Remove() error {
+func (s CheckpointStore) Remove() error {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return err
 	}

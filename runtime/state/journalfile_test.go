@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
@@ -29,7 +31,7 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	long := fullJournal()
 	long.Source = strings.Repeat("x", 100000)
-	if err := pod.Journal().Write(fullJournal()); err != nil {
+	if err := pod.Checkpoint().Write(fullJournal()); err != nil {
 		t.Fatal(err)
 	}
 	var writer sync.WaitGroup
@@ -39,13 +41,13 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 			if i%2 == 0 {
 				j = *long
 			}
-			if err := pod.Journal().Write(&j); err != nil {
+			if err := pod.Checkpoint().Write(&j); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	for range 200 {
-		if j, err := pod.Journal().Read(); err != nil || j.Generation != 3 {
+		if j, err := pod.Checkpoint().Read(); err != nil || j.Generation != 3 {
 			t.Fatalf("ReadJournal = %v, %v", j, err)
 		}
 	}
@@ -55,7 +57,7 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	if err := pod.Journal().Write(&Journal{Generation: 1}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
@@ -65,7 +67,7 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	if err != nil || !strings.Contains(string(said), "the one before is kept") {
 		t.Fatalf("writing beyond the limit: %q (%v), want an error that says what is kept", said, err)
 	}
-	j, err := pod.Journal().Read()
+	j, err := pod.Checkpoint().Read()
 	if err != nil || j.Generation != 1 {
 		t.Errorf("ReadJournal = %+v, %v; want generation 1", j, err)
 	}
@@ -92,24 +94,24 @@ func writeBeyondLimit(l Layout) {
 	signal.Ignore(unix.SIGXFSZ)
 	err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1000, Max: 1000})
 	if err == nil {
-		err = l.Pod(testUID).Journal().Write(&Journal{Generation: 2, Source: strings.Repeat("x", 5000)})
+		err = l.Pod(testUID).Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 2}, Source: strings.Repeat("x", 5000)})
 	}
 	say(l, err)
 }
 
 func TestLeftoversOfAKilledWriterGo(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.Journal().Write(&Journal{Generation: 1}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	leftover := filepath.Join(pod.Dir(), ".journal.json1234567")
 	write(t, leftover, `{"ver`)
-	if err := pod.Journal().Write(&Journal{Generation: 2}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, leftover)
 	write(t, leftover, `{"ver`)
-	if err := pod.Journal().Remove(); err != nil {
+	if err := pod.Checkpoint().Remove(); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, pod.Dir())
@@ -119,29 +121,29 @@ func TestRemoveJournalRemovesThePodAndNothingElse(t *testing.T) {
 	l := newLayout(t)
 	pod, other := l.Pod(testUID), l.Pod("other")
 	for _, p := range []Pod{pod, other} {
-		if err := p.Journal().Write(&Journal{Generation: 1}); err != nil {
+		if err := p.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if err := pod.Journal().Remove(); err != nil {
+		if err := pod.Checkpoint().Remove(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantGone(t, pod.Dir())
-	if j, err := other.Journal().Read(); err != nil || j.Generation != 1 {
+	if j, err := other.Checkpoint().Read(); err != nil || j.Generation != 1 {
 		t.Errorf("the other pod's journal is %+v, %v", j, err)
 	}
 }
 
 func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.Journal().Write(&Journal{}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
 	content := filepath.Join(ok(pod.VolumeDir(EmptyDir, "data")), "file")
 	write(t, content, "precious")
-	if err := pod.Journal().Remove(); !errors.Is(err, unix.ENOTEMPTY) {
+	if err := pod.Checkpoint().Remove(); !errors.Is(err, unix.ENOTEMPTY) {
 		t.Errorf("error %v, want ENOTEMPTY", err)
 	}
 	if _, err := os.Stat(content); err != nil {
@@ -151,7 +153,7 @@ func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
 
 func TestJournalOfAnotherUserIsNotCalledDamaged(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.Journal().Write(&Journal{}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(pod.Dir(), 0); err != nil {
@@ -159,7 +161,7 @@ func TestJournalOfAnotherUserIsNotCalledDamaged(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(pod.Dir(), 0o750) })
 	var err error
-	asOrdinaryUser(t, func() { _, err = pod.Journal().Read() })
+	asOrdinaryUser(t, func() { _, err = pod.Checkpoint().Read() })
 	if !errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "remove") {
 		t.Errorf("error %v, want one about permission that advises no removal", err)
 	}

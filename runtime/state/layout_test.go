@@ -11,7 +11,7 @@ func TestPathsAreThoseOfAKubelet(t *testing.T) {
 	pod := Default().Pod("u1")
 	tests := map[string]struct{ got, want string }{
 		"pod directory":            {pod.Dir(), "/var/lib/podctl/pods/u1"},
-		"journal":                  {pod.Journal().Path(), "/var/lib/podctl/pods/u1/journal.json"},
+		"journal":                  {pod.Checkpoint().Path(), "/var/lib/podctl/pods/u1/journal.json"},
 		"hosts file":               {pod.EtcHosts(), "/var/lib/podctl/pods/u1/etc-hosts"},
 		"user namespace":           {pod.IDs().path(), "/var/lib/podctl/pods/u1/userns"},
 		"emptyDir":                 {ok(pod.VolumeDir("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~empty-dir/tmp"},
@@ -43,13 +43,13 @@ func TestUIDsThatLeadOutOfTheDirectoryAreRefused(t *testing.T) {
 		t.Run(string(uid), func(t *testing.T) {
 			pod := newLayout(t).Pod(uid)
 			attempts := map[string]error{
-				"WriteJournal":  pod.Journal().Write(&Journal{}),
-				"RemoveJournal": pod.Journal().Remove(),
+				"WriteJournal":  pod.Checkpoint().Write(&Checkpoint{}),
+				"RemoveJournal": pod.Checkpoint().Remove(),
 				"MakeDir":       pod.MakeDir(pod.Dir(), 0o750),
 				"MakeLogDir":    pod.Logs("default", "web").Make("app"),
 				"SetAsideLogs":  pod.Logs("default", "web").Archive(testTime()),
 			}
-			_, attempts["ReadJournal"] = pod.Journal().Read()
+			_, attempts["ReadJournal"] = pod.Checkpoint().Read()
 			_, attempts["Lock"] = pod.Lock(t.Context())
 			_, attempts["NewTerminationLog"] = pod.TerminationLogs("app").New()
 			for what, err := range attempts {

@@ -14,7 +14,7 @@ func TestLeftovers(t *testing.T) {
 	if uids, err := l.Leftovers(); err != nil || uids != nil {
 		t.Errorf("of nothing: %v %v", uids, err)
 	}
-	if err := l.Pod("known").Journal().Write(&Journal{}); err != nil {
+	if err := l.Pod("known").Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Pod("gone").MakeDir(l.Pod("gone").Volumes(), 0o750); err != nil {
@@ -27,7 +27,7 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("%v %v", uids, err)
 	}
 	for uid, want := range map[types.UID]bool{"known": true, "gone": false} {
-		if got, err := l.Pod(uid).Journal().Exists(); err != nil || got != want {
+		if got, err := l.Pod(uid).Checkpoint().Exists(); err != nil || got != want {
 			t.Errorf("%s has a journal: %t %v", uid, got, err)
 		}
 	}

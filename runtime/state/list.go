@@ -38,7 +38,7 @@ func (l Layout) known() ([]Pod, error) {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
 	return slices.DeleteFunc(pods, func(p Pod) bool {
-		there, err := exists(p.Journal().Path())
+		there, err := exists(p.Checkpoint().Path())
 		return err != nil || !there
 	}), nil
 }
@@ -47,13 +47,13 @@ func (l Layout) known() ([]Pod, error) {
 type Entry struct {
 	UID types.UID
 	// Journal is nil when Err says why it cannot be read.
-	Journal *Journal
-	Err     error
+	Checkpoint *Checkpoint
+	Err        error
 }
 
 // Journals reads every journal there is, in the order of the uids. One that
 // cannot be read is an entry with an error and does not hide the others.
-func (l Layout) Journals() ([]Entry, error) {
+func (l Layout) Checkpoints() ([]Entry, error) {
 	pods, err := l.known()
 	if err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (l Layout) Journals() ([]Entry, error) {
 	key := l.DigestKey().known()
 	entries := make([]Entry, 0, len(pods))
 	for _, pod := range pods {
-		j, err := pod.Journal().read(key)
-		entries = append(entries, Entry{UID: pod.uid, Journal: j, Err: err})
+		j, err := pod.Checkpoint().read(key)
+		entries = append(entries, Entry{UID: pod.uid, Checkpoint: j, Err: err})
 	}
 	return entries, nil
 }
@@ -79,7 +79,7 @@ func (l Layout) Leftovers() ([]types.UID, error) {
 	}
 	var uids []types.UID
 	for _, pod := range pods {
-		if known, err := pod.Journal().Exists(); err != nil {
+		if known, err := pod.Checkpoint().Exists(); err != nil {
 			return nil, err
 		} else if !known {
 			uids = append(uids, pod.uid)
@@ -159,7 +159,7 @@ type Health struct {
 
 // Health looks at the state directory and at every journal in it.
 func (l Layout) Health() Health {
-	entries, err := l.Journals()
+	entries, err := l.Checkpoints()
 	h := Health{Unusable: err, Journals: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
 	if info, err := os.Stat(l.Root); err == nil {
 		h.Exists, h.Mode = true, info.Mode().Perm()
@@ -168,7 +168,7 @@ func (l Layout) Health() Health {
 		if entry.Err != nil {
 			h.Unreadable = append(h.Unreadable, entry.Err)
 		}
-		h.lookAt(l.Pod(entry.UID).Journal().Path())
+		h.lookAt(l.Pod(entry.UID).Checkpoint().Path())
 	}
 	return h
 }

@@ -53,7 +53,7 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*Lock, 
 	lock, err := p.layout.locks().take(ctx, &waiting{path: p.lockFile(), dir: p.Dir()}, tell)
 	if lock != nil {
 		// What a killed writer left harms nobody, and the next one tries again.
-		_ = errors.Join(p.Journal().removeUnfinished(), removeFile(p.History().unfinished()))
+		_ = errors.Join(p.Checkpoint().removeUnfinished(), removeFile(p.History().unfinished()))
 	}
 	return lock, err
 }

@@ -90,7 +90,7 @@ func (l Layout) Pod(uid types.UID) Pod {
 func (p Pod) History() HistoryStore { return HistoryStore{p} }
 
 // Journal is the place of the pod's journal.
-func (p Pod) Journal() JournalStore { return JournalStore{p} }
+func (p Pod) Checkpoint() CheckpointStore { return CheckpointStore{p} }
 
 // IDs is the place of the pod's range.
 func (p Pod) IDs() IDStore { return IDStore{p} }

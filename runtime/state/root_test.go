@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
@@ -14,7 +16,7 @@ func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
 			l := newLayout(t)
 			withUmask(t, mask)
 			pod := l.Pod(testUID)
-			if err := pod.Journal().Write(&Journal{}); err != nil {
+			if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 				t.Fatal(err)
 			}
 			lock, err := pod.Lock(t.Context())
@@ -27,7 +29,7 @@ func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
 			wantMode(t, l.Root, os.ModeDir|0o700)
 			wantMode(t, l.pods(), os.ModeDir|0o750)
 			wantMode(t, pod.Dir(), os.ModeDir|0o750)
-			wantMode(t, pod.Journal().Path(), 0o600)
+			wantMode(t, pod.Checkpoint().Path(), 0o600)
 			wantMode(t, ok(pod.TerminationLogs("app").Dir()), os.ModeDir|0o750)
 			wantMode(t, l.locks().dir(), os.ModeDir|0o700)
 			if err := lock.Unlock(); err != nil {
@@ -42,24 +44,24 @@ func TestRootThatOthersCanWriteToIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout(t)
 			pod := l.Pod(testUID)
-			if err := pod.Journal().Write(&Journal{Generation: 7}); err != nil {
+			if err := pod.Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 7}}); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Chmod(l.Root, mode); err != nil {
 				t.Fatal(err)
 			}
-			_, readErr := pod.Journal().Read()
+			_, readErr := pod.Checkpoint().Read()
 			_, listErr := uids(l)
 			_, lockErr := pod.Lock(t.Context())
 			for what, err := range map[string]error{
 				"reading": readErr, "listing": listErr, "locking": lockErr,
-				"writing": pod.Journal().Write(&Journal{}), "removing": pod.Journal().Remove(),
+				"writing": pod.Checkpoint().Write(&Checkpoint{}), "removing": pod.Checkpoint().Remove(),
 			} {
 				if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "chmod 700 "+l.Root) {
 					t.Errorf("%s: error %v, want ErrUnsafe with what to do", what, err)
 				}
 			}
-			if _, err := os.Stat(pod.Journal().Path()); err != nil {
+			if _, err := os.Stat(pod.Checkpoint().Path()); err != nil {
 				t.Errorf("the journal was touched: %v", err)
 			}
 		})
@@ -74,11 +76,11 @@ func TestRootMayBeReadableByOthers(t *testing.T) {
 	if err := os.Chmod(l.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pod(testUID).Journal().Write(&Journal{}); err != nil {
+	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatalf("a root made by a packager is refused: %v", err)
 	}
 	wantMode(t, l.Root, os.ModeDir|0o755)
-	wantMode(t, l.Pod(testUID).Journal().Path(), 0o600)
+	wantMode(t, l.Pod(testUID).Checkpoint().Path(), 0o600)
 }
 
 func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
@@ -93,7 +95,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 	if err := os.Symlink(target, l.Root); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pod(testUID).Journal().Write(&Journal{}); err != nil {
+	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(target, "pods", testUID, "journal.json")); err != nil {
@@ -102,7 +104,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 	if err := os.Chmod(target, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pod(testUID).Journal().Write(&Journal{}); !errors.Is(err, ErrUnsafe) {
+	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("a link to a directory that all can write to: error %v, want ErrUnsafe", err)
 	}
 }
@@ -110,7 +112,7 @@ func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
 func TestRootThatIsAFileIsRefused(t *testing.T) {
 	l := newLayout(t)
 	write(t, l.Root, "not a directory")
-	if err := l.Pod(testUID).Journal().Write(&Journal{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+	if err := l.Pod(testUID).Checkpoint().Write(&Checkpoint{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
 		t.Errorf("error %v, want one that says it is not a directory", err)
 	}
 	text, err := os.ReadFile(l.Root)
@@ -220,7 +222,7 @@ func relink(t *testing.T, path string) {
 func TestAnotherRootIsCheckedAgain(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
-	if err := pod.Journal().Write(&Journal{}); err != nil {
+	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
 	above := filepath.Dir(l.Root)
@@ -228,7 +230,7 @@ func TestAnotherRootIsCheckedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	chown(t, above)
-	if _, err := pod.Journal().Read(); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
+	if _, err := pod.Checkpoint().Read(); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "belongs to user 65534") {
 		t.Errorf("below a directory of another user: error %v, want ErrUnsafe", err)
 	}
 }

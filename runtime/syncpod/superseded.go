@@ -11,7 +11,7 @@ import (
 // Superseded tells that podctl's own copy of a manifest is not what was applied last
 // any more: it must neither take back what somebody changed meanwhile nor make a pod
 // that was deleted.
-func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Journal) error {
+func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint) error {
 	switch {
 	case desired == nil || !desired.Stored:
 		return nil

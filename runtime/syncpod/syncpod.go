@@ -100,10 +100,10 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 	if err != nil {
 		return nil, err
 	}
-	if err = Superseded(ref, cmp.Or(desired, opts.Only), snap.Journal); err != nil {
+	if err = Superseded(ref, cmp.Or(desired, opts.Only), snap.Checkpoint); err != nil {
 		return nil, err
 	}
-	in.Observed.Memory.Reserved = reserved
+	in.Observed.Reserved = reserved
 	p, err := makePlan(in, opts.Saved)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func removalOrder(p state.Pod, entries []fs.DirEntry) []string {
 	var names []string
 	for _, entry := range entries {
 		switch name := entry.Name(); name {
-		case filepath.Base(p.Journal().Path()):
+		case filepath.Base(p.Checkpoint().Path()):
 		case first:
 			names = slices.Insert(names, 0, name)
 		default:

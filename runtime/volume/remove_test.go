@@ -18,7 +18,7 @@ func TestRemoveAllLeavesTheJournalAlone(t *testing.T) {
 	if _, err := c.Pod.TerminationLogs("app").New(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, c.Pod.Journal().Path(), "{}")
+	write(t, c.Pod.Checkpoint().Path(), "{}")
 	write(t, filepath.Join(c.dir(t, "tmp"), "sub", "data"), "x")
 	for range 2 {
 		if err := RemoveAll(c.Pod); err != nil {
@@ -28,7 +28,7 @@ func TestRemoveAllLeavesTheJournalAlone(t *testing.T) {
 	if left := names(t, c.Pod.Dir()); len(left) != 1 || left[0] != "journal.json" {
 		t.Errorf("left are %v, want the journal", left)
 	}
-	if err := c.Pod.Journal().Remove(); err != nil {
+	if err := c.Pod.Checkpoint().Remove(); err != nil {
 		t.Error(err)
 	}
 	if err := RemoveAll(c.Pod); err != nil {
@@ -125,7 +125,7 @@ func TestMarkersGoFirst(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	write(t, filepath.Join(c.Pod.Dir(), "aaa"), "")
-	write(t, c.Pod.Journal().Path(), "")
+	write(t, c.Pod.Checkpoint().Path(), "")
 	entries, err := os.ReadDir(c.Pod.Dir())
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	w.seen = fingerprint(s)
 	if w.goal == Deleted {
 		w.waiting = []string{"the pod is there"}
-		return s.Journal.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
+		return s.Checkpoint.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
 	}
 	status := plan.Status(in)
 	w.waiting = nil

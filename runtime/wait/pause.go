@@ -82,7 +82,7 @@ func (w *waiter) look(ctx context.Context) (string, error) {
 func fingerprint(s *snapshot.Pod) string {
 	var states []string
 	for _, c := range s.Containers {
-		if c.IsStranger() {
+		if c.IsUnmanaged() {
 			continue
 		}
 		states = append(states, c.Status.GetId()+c.Status.GetState().String())

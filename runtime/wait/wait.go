@@ -134,7 +134,7 @@ func (w *waiter) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	if err != nil {
 		return outcome, false, err
 	}
-	if err = syncpod.Superseded(in.Pod, w.desired, s.Journal); err != nil {
+	if err = syncpod.Superseded(in.Pod, w.desired, s.Checkpoint); err != nil {
 		return outcome, false, err
 	}
 	status := plan.Status(in)
