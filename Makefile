@@ -204,28 +204,28 @@ E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags 
 
 .PHONY: e2e
 e2e: setup-runtime build images ## End-to-end tests on a private containerd of the distribution
-	PODCTL_CONTAINERD=containerd $(E2E) ./commands/ ./runtime/...
+	PODCTL_CONTAINERD=containerd $(E2E) ./commands/e2e/ ./runtime/...
 
 .PHONY: e2e-2
 e2e-2: setup-containerd2 build images ## The same on containerd 2
-	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) ./commands/ ./runtime/...
+	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) ./commands/e2e/ ./runtime/...
 
 .PHONY: smoke
 smoke: setup-containerd2 build images ## The most important of them on containerd 2
-	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/
+	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/e2e/
 
 .PHONY: test-crash
 test-crash: setup-runtime build images ## Kill podctl at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
-	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 60m -run TestCrashMatrix ./commands/
+	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 60m -run TestCrashMatrix ./commands/e2e/
 	CGO_ENABLED=0 PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
-		$(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/
+		$(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/e2e/
 
 FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
 FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
 	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/containerd:FuzzFullName \
-	runtime/containerd:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
+	runtime/containerd:FuzzArchiveName commands/lifecycle:FuzzSavedPlan commands/config:FuzzConfig commands/terminal:FuzzPrintable podspec:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz

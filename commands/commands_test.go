@@ -2,10 +2,8 @@ package commands
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,48 +12,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
+	"github.com/podctl/podctl/commands/commandstest"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/executor"
-	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/syncpod"
-	"github.com/podctl/podctl/runtime/wait"
 )
-
-// call runs one command line without a runtime.
-func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	env := &Env{
-		In: strings.NewReader(stdin), Out: &out, Err: &errs,
-		Now:    func() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) },
-		Getenv: func(string) string { return "" },
-	}
-	code = Main(t.Context(), env, append(args, "--state-dir", t.TempDir()))
-	return code, out.String(), errs.String()
-}
-
-// walk calls a function for a command and all below it.
-func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
-	visit(cmd)
-	for _, sub := range cmd.Commands() {
-		walk(sub, visit)
-	}
-}
 
 // TestEveryCommandHasHelp: help is printed without a runtime; it says in a line
 // and at length what the command does, with an example, and lists its exit codes.
 // No flag is defined twice.
 func TestEveryCommandHasHelp(t *testing.T) {
 	count := 0
-	walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
+	commandstest.Walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
 		if cmd.HasSubCommands() || !cmd.IsAvailableCommand() {
 			return
 		}
@@ -106,7 +78,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, stderr := call(t, "", args...)
-			if code != exitError || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") || strings.Contains(stderr, ", \n") {
+			if code != exit.Error || !strings.HasPrefix(stderr, "podctl: ") || !strings.Contains(stderr, "--help") || strings.Contains(stderr, ", \n") {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 		})
@@ -120,7 +92,7 @@ func TestValidate(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 	code, stdout, _ = call(t, strings.Replace(good, "image: b", "imag: b", 1), "validate", "-o", "json", "-")
-	if code != exitRefused || !strings.Contains(stdout, `"path": "spec.containers[0].imag"`) || !strings.Contains(stdout, `"kind": "Problems"`) {
+	if code != exit.Refused || !strings.Contains(stdout, `"path": "spec.containers[0].imag"`) || !strings.Contains(stdout, `"kind": "Problems"`) {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 }
@@ -130,7 +102,7 @@ func TestNamespaceOfAManifest(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n"
 	for namespace, refused := range map[string]bool{"shop": false, "other": true} {
 		code, _, stderr := call(t, pod, "delete", "--runtime-endpoint", "unix:///nowhere.sock", "-n", namespace, "-")
-		if said := strings.Contains(stderr, "shop/web of the manifest is not in the namespace"); code != exitError || said != refused {
+		if said := strings.Contains(stderr, "shop/web of the manifest is not in the namespace"); code != exit.Error || said != refused {
 			t.Errorf("-n %s: exit code %d\n%s", namespace, code, stderr)
 		}
 	}
@@ -144,7 +116,7 @@ func TestSilentDocuments(t *testing.T) {
 	}
 	for _, args := range [][]string{{"validate", pipe}, {"plan", "--snapshot", pipe}} {
 		code, _, stderr := call(t, "", append(args, "--timeout", "10ms")...)
-		if code != exitError || !strings.Contains(stderr, pipe+": gave up after 10ms (--timeout)") {
+		if code != exit.Error || !strings.Contains(stderr, pipe+": gave up after 10ms (--timeout)") {
 			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
 		}
 	}
@@ -157,129 +129,6 @@ func TestControlCharactersAreShown(t *testing.T) {
 	_, _, stderr := call(t, "", "plan", "/absent/\x1b[31m.yaml")
 	if strings.Contains(stderr, "\x1b") || !strings.Contains(stderr, `\x1b[31m`) {
 		t.Errorf("%q", stderr)
-	}
-}
-
-func TestExitCodes(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want int
-	}{
-		"nothing":    {nil, 0},
-		"an error":   {errors.New("x"), 1},
-		"refused":    {fmt.Errorf("x: %w", &podspec.RefusedError{}), 5},
-		"blocked":    {&wait.BlockedError{}, 3},
-		"timed out":  {&wait.TimeoutError{}, 3},
-		"superseded": {&syncpod.SupersededError{}, 3},
-		"coded":      {withCode(exitProbeFailed), 4},
-	} {
-		if got := exitCode(t.Context(), c.err); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got := exitCode(ctx, context.Canceled); got != exitInterrupted {
-		t.Errorf("interrupted: %d", got)
-	}
-	if worst(exitNotYet, exitRefused) != exitRefused || worst(exitError, exitNotYet) != exitError {
-		t.Error("the worst code does not win")
-	}
-}
-
-func TestPlanView(t *testing.T) {
-	until := time.Date(2026, 5, 4, 12, 4, 40, 0, time.Local)
-	p := &plan.Plan{
-		Pod: model.PodRef{Namespace: "default", Name: "web"}, Runtime: plan.RuntimeRef{Name: "containerd", Version: "v2.4.2"}, SandboxID: "7b2c1e0a99bbcccc",
-		Steps: []plan.Step{
-			{ID: "pull-app", Kind: plan.PullImage, Container: "app", Image: "registry.local/web:1.5", Message: "absent"},
-			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},
-			{
-				ID: "stop", Kind: plan.StopContainer, Container: "app", ContainerID: "9d0e4c77aaaabbbb", GracePeriodSeconds: new(int64(30)), PreStop: "exec",
-				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
-			},
-			{
-				ID: "start", Kind: plan.StartContainer, Container: "app", Attempt: 3, ContainerType: podspec.Regular,
-				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
-			},
-			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []plan.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
-			{ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet", ContainerType: podspec.Regular},
-		},
-		Holds: []plan.Hold{{Container: "worker", Reason: plan.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
-		Keeps: []plan.Keep{
-			{Message: "10.88.0.7"},
-			{Container: "migrate", ContainerType: podspec.Init, Message: "done, exited 0 3m ago"},
-		},
-		Later:   []string{"something (when it is time)"},
-		Summary: plan.Summary{Start: 1, Replace: 1, Update: 1, Hold: 1, Keep: 2},
-	}
-	want := `Pod default/web · containerd 2.4.2 · sandbox 7b2c1e0a99bb, 10.88.0.7
-
-  = init migrate  done, exited 0 3m ago
--/+ app           replace                # image: a:1.4 -> a:1.5
-      pull  registry.local/web:1.5  # absent
-      stop  9d0e4c77aaaa  grace 30s, preStop exec
-      start attempt 3
-  ~ cache         update in place        # limits.memory: 64Mi -> 128Mi
-  + metrics       start                  # not created yet
-  … worker        held until 12:04:40    # CrashLoopBackOff 40s, exit code 1
-
-later: something (when it is time)
-
-Plan: 1 to replace, 1 to start, 1 to update, 1 held, 2 unchanged.
-`
-	var b bytes.Buffer
-	if err := (&planView{w: &b}).write(p); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestPodView(t *testing.T) {
-	started := metav1.NewTime(time.Date(2026, 5, 4, 11, 58, 0, 0, time.UTC))
-	pod := func(status v1.PodStatus) *v1.Pod {
-		status.StartTime = &started
-		p := &v1.Pod{Status: status}
-		p.Name = "web"
-		p.Spec.Containers = []v1.Container{{Name: "a"}, {Name: "b"}}
-		return p
-	}
-	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
-	done := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
-	cases := map[string]struct {
-		status v1.PodStatus
-		want   string
-	}{
-		"running":   {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
-		"crashing":  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
-		"completed": {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
-	}
-	v := &podView{now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
-	check := func(name string, p *v1.Pod, want string) {
-		t.Helper()
-		if got := strings.Join(v.rows([]*v1.Pod{p})[0], " "); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-	for name, c := range cases {
-		check(name, pod(c.status), c.want)
-	}
-	going := pod(cases["running"].status)
-	going.DeletionTimestamp = &started
-	check("being deleted", going, "web 2/2 Terminating 0 2m")
-}
-
-func TestTableHasNoTrailingBlanks(t *testing.T) {
-	var b bytes.Buffer
-	if err := table(&b, []string{"A", "LONG"}, [][]string{{"value", "x"}, {"y\x1b", ""}}); err != nil {
-		t.Fatal(err)
-	}
-	want := "A       LONG\nvalue   x\ny\\x1b\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -347,45 +196,6 @@ spec:
 	}
 }
 
-// TestProgressIsColouredAndSafe: podctl's own colours reach a terminal, those of others
-// do not.
-func TestProgressIsColouredAndSafe(t *testing.T) {
-	var out strings.Builder
-	p := &progress{w: &out, paint: painter{on: true}}
-	step := &plan.Step{Kind: plan.PullImage, Image: "evil\x1b[2J"}
-	p.report(executor.Event{Kind: executor.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
-	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") || strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
-		t.Errorf("%q", text)
-	}
-}
-
-// TestDevicesAreNotReplaced: a file is replaced as a whole, a device is written to.
-func TestDevicesAreNotReplaced(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	read := make(chan string)
-	go func() {
-		text, err := os.ReadFile(pipe)
-		read <- fmt.Sprint(string(text), err)
-	}()
-	g := &globals{env: &Env{}}
-	write := func(w io.Writer) error {
-		_, err := io.WriteString(w, "plan")
-		return err
-	}
-	if err := g.intoFile(pipe, write); err != nil {
-		t.Fatal(err)
-	}
-	if text := <-read; text != "plan<nil>" {
-		t.Errorf("through the pipe came %q", text)
-	}
-	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-		t.Errorf("the pipe is a %v now: %v", info.Mode(), err)
-	}
-}
-
 // TestFilesAreForTheirOwnerAlone: what is written where the caller says is readable for
 // nobody else, replaces what lay there, and never lands behind another user's link.
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {
@@ -393,24 +203,27 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 		t.Skip("only root can give a link away")
 	}
 	const nobody = 65534
-	profile := func(path string) error {
-		p := &profiling{cpu: path}
-		_, err := p.begin(t.Context(), "podctl", func(string) string { return "" })
-		return errors.Join(err, p.end())
+	l := newLab(t)
+	run := func(args ...string) error {
+		if code, _, stderr := l.Call(args...); code != exit.OK {
+			return errors.New(stderr)
+		}
+		return nil
 	}
 	for name, write := range map[string]func(string) error{
-		"plan --save": func(path string) error { return savePlans(path, nil) },
+		"plan --save": func(path string) error { return run("plan", "--save", path) },
 		"image save": func(path string) error {
-			return (&globals{env: &Env{}}).intoFile(path, func(w io.Writer) error {
+			return session.New(&Env{}).IO.Into(path, func(w io.Writer) error {
 				_, err := io.WriteString(w, "archive")
 				return err
 			})
 		},
 		"doctor --bundle": func(path string) error {
-			g := &globals{env: &Env{Getenv: func(string) string { return "" }}, stateDir: t.TempDir(), logRoot: t.TempDir()}
-			return g.writeBundle(t.Context(), path, nil, &doctorDocument{})
+			sess := session.New(&Env{Getenv: func(string) string { return "" }})
+			sess.Flags.StateDir, sess.Flags.LogRoot = t.TempDir(), t.TempDir()
+			return writeBundle(t.Context(), sess, path, nil, &doctorDocument{})
 		},
-		"--cpuprofile": profile,
+		"--cpuprofile": func(path string) error { return run("version", "--client", "--cpuprofile", path) },
 	} {
 		dir := t.TempDir()
 		at := func(name string) string { return filepath.Join(dir, name) }
@@ -464,10 +277,10 @@ func TestDirectoryTakenForAName(t *testing.T) {
 func TestExportTakesOnePod(t *testing.T) {
 	one := `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: b}]}}`
 	code, stdout, stderr := call(t, one+"\n---\n"+strings.Replace(one, "web", "second", 1), "export", "-")
-	if code != exitError || stdout != "" || !strings.Contains(stderr, "holds 2 pods; name one") {
+	if code != exit.Error || stdout != "" || !strings.Contains(stderr, "holds 2 pods; name one") {
 		t.Errorf("two pods: exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, _ := call(t, one, "export", "-"); code != exitOK || !strings.Contains(stdout, "name: web") {
+	if code, stdout, _ := call(t, one, "export", "-"); code != exit.OK || !strings.Contains(stdout, "name: web") {
 		t.Errorf("one pod: exit code %d\n%s", code, stdout)
 	}
 }
@@ -475,7 +288,7 @@ func TestExportTakesOnePod(t *testing.T) {
 // TestNodeDownNamesWhatItCannotRead: nobody can say whether a pod whose journal cannot be
 // read is the node's.
 func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
-	dir := applied(t, completionPods)
+	dir := commandstest.Applied(t, commandstest.Pods)
 	journals, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
 	if err != nil || len(journals) < 2 {
 		t.Fatal(journals, err)
@@ -493,22 +306,32 @@ func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestLibrariesAreQuiet: what a library logs as an error reaches no terminal.
-func TestLibrariesAreQuiet(t *testing.T) {
-	quietLibraries()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	if err != nil {
-		t.Fatal(err)
+// TestGlobalFlagsAreNotHidden: a command's own flag of the same name would not be seen by
+// what reads the global one, and a setting would win over the command line.
+func TestGlobalFlagsAreNotHidden(t *testing.T) {
+	root := New(&Env{Getenv: func(string) string { return "" }})
+	commandstest.Walk(root, func(cmd *cobra.Command) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if cmd != root && root.PersistentFlags().Lookup(f.Name) != nil {
+				t.Errorf("%s --%s hides the global flag", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
+}
+
+// TestCompletionScripts: each is written, names podctl, and takes no other shell.
+func TestCompletionScripts(t *testing.T) {
+	for shell, part := range map[string]string{
+		"bash": "complete -o default -F __start_podctl podctl", "zsh": "#compdef podctl", "fish": "complete -c podctl", "powershell": "Register-ArgumentCompleter",
+	} {
+		code, stdout, stderr := call(t, "", "completion", shell)
+		if code != 0 || !strings.Contains(stdout, part) || stderr != "" {
+			t.Errorf("%s: exit code %d %s", shell, code, stderr)
+		}
 	}
-	stderr := os.Stderr //nolint:forbidigo // libraries write to it
-	os.Stderr = file    //nolint:forbidigo // as above
-	klog.ErrorS(errors.New("EOF"), "Copying stdin failed")
-	klog.Flush()
-	os.Stderr = stderr //nolint:forbidigo // as above
-	if text, err := os.ReadFile(file.Name()); err != nil || len(text) > 0 {
-		t.Errorf("%q %v", text, err)
-	}
-	if err := file.Close(); err != nil {
-		t.Error(err)
+	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "bash", "zsh"}} {
+		if code, _, stderr := call(t, "", args...); code != exit.Error || !strings.Contains(stderr, "--help") {
+			t.Errorf("%v: exit code %d %s", args, code, stderr)
+		}
 	}
 }

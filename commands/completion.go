@@ -2,22 +2,25 @@ package commands
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
 )
 
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print a script that lets a shell complete podctl's words",
-		Long: "Print a script that lets a shell complete commands, flags and their values, pods, containers and manifests.\n" +
-			"Packages install it; bash needs bash-completion. Pods are known by what podctl remembers: no runtime is asked." +
-			exitCodes("0 printed", "1 error"),
+		Short: "Print a shell completion script",
+		Long: "Print a script that completes commands, flags and their values, pods, containers and manifests in a shell.\n" +
+			"Packages install it; bash needs bash-completion. Pods come from podctl's own state: no runtime is asked." +
+			flags.ExitCodes("0 success", "1 error"),
 		Example: "  . <(podctl completion bash)\n" +
 			"  podctl completion zsh > \"${fpath[1]}/_podctl\"\n" +
 			"  podctl completion fish > ~/.config/fish/completions/podctl.fish",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("completion needs one shell: bash, zsh, fish or powershell")
+				return exit.Usagef("completion needs one shell: bash, zsh, fish or powershell")
 			}
 			return writeCompletion(cmd.Root(), args[0])
 		},
@@ -35,5 +38,5 @@ func writeCompletion(root *cobra.Command, shell string) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(w)
 	}
-	return usagef("completion knows bash, zsh, fish and powershell, not %q", shell)
+	return exit.Usagef("unknown shell %q: use bash, zsh, fish or powershell", shell)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
@@ -45,22 +46,22 @@ const (
 
 // pin writes the manifest with another value.
 func (l *lab) pin(value string) string {
-	l.t.Helper()
-	l.t.Cleanup(func() {
+	l.T().Helper()
+	l.T().Cleanup(func() {
 		// The volume lies in memory, and the test's own context has ended.
 		if err := l.unmount(); err != nil {
-			l.t.Error(err)
+			l.T().Error(err)
 		}
 	})
-	path := l.path("web.yaml")
+	path := l.Path("web.yaml")
 	if err := os.WriteFile(path, []byte(strings.Replace(pinned, "271828", value, 1)), 0o600); err != nil {
-		l.t.Fatal(err)
+		l.T().Fatal(err)
 	}
 	return path
 }
 
 func (l *lab) unmount() error {
-	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(l.dir))
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(l.Path("")))
 	for _, m := range mounts {
 		err = errors.Join(err, unix.Unmount(m.Mountpoint, unix.MNT_DETACH))
 	}
@@ -68,9 +69,9 @@ func (l *lab) unmount() error {
 }
 
 func (l *lab) writeKey(key string) {
-	l.t.Helper()
-	if err := errors.Join(os.MkdirAll(l.path("state"), 0o700), os.WriteFile(l.path("state/digest.key"), []byte(key), 0o600)); err != nil {
-		l.t.Fatal(err)
+	l.T().Helper()
+	if err := errors.Join(os.MkdirAll(l.Path("state"), 0o700), os.WriteFile(l.Path("state/digest.key"), []byte(key), 0o600)); err != nil {
+		l.T().Fatal(err)
 	}
 }
 
@@ -88,31 +89,31 @@ func allTold(t *testing.T, value, key string) string {
 	manifest := l.pin(value)
 	var all strings.Builder
 	for _, args := range [][]string{
-		{"plan", "--save", l.path("before.plan"), manifest},
+		{"plan", "--save", l.Path("before.plan"), manifest},
 		{"apply", "-o", "json", manifest},
-		{"plan", "--save", l.path("after.plan"), manifest},
+		{"plan", "--save", l.Path("after.plan"), manifest},
 		{"plan", "-o", "json", manifest},
 		{"snapshot", "web"},
 		{"get", "-o", "json", "web"},
 		{"describe", "web"},
 		{"events", "-o", "json", "web"},
 		{"render", "--cri", manifest},
-		{"doctor", "--bundle", l.path("bundle.tgz")},
+		{"doctor", "--bundle", l.Path("bundle.tgz")},
 	} {
-		code, stdout, stderr := l.call(args...)
-		if code != exitOK && args[0] != "doctor" {
+		code, stdout, stderr := l.Call(args...)
+		if code != exit.OK && args[0] != "doctor" {
 			t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 		all.WriteString(stdout + stderr)
 	}
 	for _, file := range []string{"before.plan", "after.plan"} {
-		text, err := os.ReadFile(l.path(file))
+		text, err := os.ReadFile(l.Path(file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all.Write(text)
 	}
-	all.WriteString(unpackBundle(t, l.path("bundle.tgz")))
+	all.WriteString(unpackBundle(t, l.Path("bundle.tgz")))
 	for _, c := range l.Created().Containers {
 		text, err := json.Marshal(c.GetAnnotations())
 		if err != nil {
@@ -189,16 +190,16 @@ func around(text, word string) string {
 func TestLosingTheKeyRestartsNothing(t *testing.T) {
 	l := newLab(t)
 	manifest := l.pin("271828")
-	l.must("apply", manifest)
+	l.Must("apply", manifest)
 	before := len(l.Created().Containers)
-	if err := os.Remove(l.path("state/digest.key")); err != nil {
+	if err := os.Remove(l.Path("state/digest.key")); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if code, stdout, stderr := l.call("plan", "--exit-code", manifest); code != exitOK || !strings.Contains(stdout, "unknown whether the Secrets in its environment have changed") {
+		if code, stdout, stderr := l.Call("plan", "--exit-code", manifest); code != exit.OK || !strings.Contains(stdout, "unknown whether the Secrets in its environment have changed") {
 			t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)
 		}
-		l.must("apply", manifest)
+		l.Must("apply", manifest)
 	}
 	if after := len(l.Created().Containers); after != before {
 		t.Errorf("%d containers were started without the key", after-before)
@@ -210,7 +211,7 @@ func TestLosingTheKeyRestartsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := l.must("plan", manifest); !strings.Contains(stdout, "image: i:1 -> i:2") || strings.Contains(stdout, "secret changed") {
+	if stdout, _ := l.Must("plan", manifest); !strings.Contains(stdout, "image: i:1 -> i:2") || strings.Contains(stdout, "secret changed") {
 		t.Errorf("an edit of the image:\n%s", stdout)
 	}
 }
@@ -218,8 +219,8 @@ func TestLosingTheKeyRestartsNothing(t *testing.T) {
 // TestAnotherValueReplacesTheContainer: with the key a change is seen.
 func TestAnotherValueReplacesTheContainer(t *testing.T) {
 	l := newLab(t)
-	l.must("apply", l.pin("271828"))
-	stdout, _ := l.must("plan", l.pin("314159"))
+	l.Must("apply", l.pin("271828"))
+	stdout, _ := l.Must("plan", l.pin("314159"))
 	if !strings.Contains(stdout, "env[PIN].value: (secret changed)") || !strings.Contains(stdout, "replace") {
 		t.Errorf("plan:\n%s", stdout)
 	}
@@ -230,19 +231,19 @@ func TestAnotherValueReplacesTheContainer(t *testing.T) {
 func TestContainersOfAnOlderPodctlGoOn(t *testing.T) {
 	l := newLab(t)
 	manifest := l.pin("271828")
-	l.must("apply", manifest)
+	l.Must("apply", manifest)
 	l.Annotate("app", criconfig.AnnotationContainerSpecHash, pinnedOldHash)
 	l.Annotate("app", criconfig.AnnotationContainerSpec, pinnedOldSpec)
 	before := len(l.Created().Containers)
-	if code, stdout, stderr := l.call("plan", "--exit-code", manifest); code != exitOK {
+	if code, stdout, stderr := l.Call("plan", "--exit-code", manifest); code != exit.OK {
 		t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)
 	}
-	l.must("apply", manifest)
+	l.Must("apply", manifest)
 	if after := len(l.Created().Containers); after != before {
 		t.Errorf("%d containers were started", after-before)
 	}
-	snapshot, _ := l.must("snapshot", "web")
-	live, _ := l.must("plan", "-o", "json", manifest)
+	snapshot, _ := l.Must("snapshot", "web")
+	live, _ := l.Must("plan", "-o", "json", manifest)
 	for _, text := range []string{snapshot, live} {
 		for _, digest := range []string{"3f7d764f59a1", "ded787fd3ddc"} {
 			if strings.Contains(text, digest) {
@@ -250,13 +251,13 @@ func TestContainersOfAnOlderPodctlGoOn(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(l.path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
+	if err := os.WriteFile(l.Path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := l.must("plan", "--snapshot", l.path("snapshot.json"), "--exit-code", manifest); !strings.Contains(stdout, "No changes") {
+	if stdout, _ := l.Must("plan", "--snapshot", l.Path("snapshot.json"), "--exit-code", manifest); !strings.Contains(stdout, "No changes") {
 		t.Errorf("the plan of its snapshot:\n%s", stdout)
 	}
-	if stdout, _ := l.must("plan", l.pin("314159")); !strings.Contains(stdout, "env[PIN].value: (secret changed)") {
+	if stdout, _ := l.Must("plan", l.pin("314159")); !strings.Contains(stdout, "env[PIN].value: (secret changed)") {
 		t.Errorf("with another value:\n%s", stdout)
 	}
 }
@@ -265,9 +266,9 @@ func TestContainersOfAnOlderPodctlGoOn(t *testing.T) {
 // no change.
 func TestASnapshotOnAnotherMachine(t *testing.T) {
 	here, there := newLab(t), newLab(t)
-	here.must("apply", here.pin("271828"))
-	snapshot, _ := here.must("snapshot", "web")
-	if err := os.WriteFile(there.path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
+	here.Must("apply", here.pin("271828"))
+	snapshot, _ := here.Must("snapshot", "web")
+	if err := os.WriteFile(there.Path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"", anotherKey} {
@@ -275,16 +276,16 @@ func TestASnapshotOnAnotherMachine(t *testing.T) {
 			there.writeKey(key)
 		}
 		for _, value := range []string{"271828", "314159"} {
-			code, stdout, stderr := there.call("plan", "--snapshot", there.path("snapshot.json"), "--exit-code", there.pin(value))
-			if code != exitOK || !strings.Contains(stdout, "unknown whether the Secrets") {
+			code, stdout, stderr := there.Call("plan", "--snapshot", there.Path("snapshot.json"), "--exit-code", there.pin(value))
+			if code != exit.OK || !strings.Contains(stdout, "unknown whether the Secrets") {
 				t.Errorf("key %q, value %s: exit code %d\n%s%s", key, value, code, stdout, stderr)
 			}
 		}
 	}
-	if err := os.WriteFile(here.path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
+	if err := os.WriteFile(here.Path("snapshot.json"), []byte(snapshot), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := here.must("plan", "--snapshot", here.path("snapshot.json"), here.pin("314159")); !strings.Contains(stdout, "(secret changed)") {
+	if stdout, _ := here.Must("plan", "--snapshot", here.Path("snapshot.json"), here.pin("314159")); !strings.Contains(stdout, "(secret changed)") {
 		t.Errorf("on its own machine:\n%s", stdout)
 	}
 }

@@ -6,9 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/diagnose"
 	"github.com/podctl/podctl/runtime/doctor"
 	"github.com/podctl/podctl/runtime/model"
@@ -30,95 +34,97 @@ type doctorDocument struct {
 	Facts      *doctor.Facts  `json:"facts"`
 }
 
-func newDoctor(g *globals) *cobra.Command {
+func newDoctor(sess *session.Session) *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
-		Short: "Tell whether this machine can run pods, and what to do if not",
-		Long: "Look at the runtime, the machine and podctl's state directory, and say what stands in the way of pods (✗) or\n" +
-			"will not be as it should (!), and what to do about it. Nothing is changed.\n\n" +
-			"--bundle writes what a bug report needs into one archive: this, the version, snapshots and plans of all pods that\n" +
-			"podctl applied, and its journals. Values of Secrets are left out, wherever they occur; what manifests have\n" +
-			"outside of Secrets is in it." +
-			exitCodes("0 pods can run", "1 they cannot, or an error"),
+		Short: "Check whether this machine can run pods",
+		Long: "Check the container runtime, the machine and podctl's state directory, and print what to do about each problem (✗)\n" +
+			"and warning (!). Nothing is changed.\n" +
+			"\n" +
+			"--bundle writes one archive for a bug report: the checks, the version, snapshots and plans of all pods that podctl\n" +
+			"applied, and its journals. Values of Secrets are left out wherever they occur. Everything else in the manifests is\n" +
+			"included." +
+			flags.ExitCodes("0 pods can run", "1 pods cannot run, or an error"),
 		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), g, o) },
+		Args:    flags.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), sess, o) },
 	}
 	f := cmd.Flags()
-	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	f.StringVar(&o.bundle, "bundle", "", "Write an archive (.tar.gz) for a bug report to this file")
 	return cmd
 }
 
-func runDoctor(ctx context.Context, g *globals, o *doctorOptions) error {
-	engine, err := g.connect()
-	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{Client: g.client, Err: err, Layout: g.layout(), Now: g.env.Now()})
+func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) error {
+	engine, err := sess.Engine()
+	client, _ := sess.Client() // The error is that of the engine.
+	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{Client: client, Err: err, Layout: sess.Flags.Layout(), Now: sess.IO.Now()})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	facts.Redact(g.redacted().Text)
+	facts.Redact(sess.Redactor().Text)
 	checks := doctor.Examine(facts)
 	doc := doctorDocument{
 		APIVersion: model.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: version,
 		CanRunPods: doctor.CanRun(checks), Checks: checks, Facts: facts,
 	}
-	if err := g.showDoctor(o, &doc); err != nil {
+	if err := showDoctor(sess, o, &doc); err != nil {
 		return err
 	}
 	if o.bundle != "" {
-		if err := g.writeBundle(ctx, o.bundle, engine, &doc); err != nil {
+		if err := writeBundle(ctx, sess, o.bundle, engine, &doc); err != nil {
 			return err
 		}
-		g.note("%s is written, without values of Secrets; look into it before you send it", o.bundle)
+		sess.IO.Note("%s written, without values of Secrets; check it before you send it", o.bundle)
 	}
 	if !doc.CanRunPods {
-		return withCode(exitError)
+		return exit.With(exit.Error)
 	}
 	return nil
 }
 
-func (g *globals) showDoctor(o *doctorOptions, doc *doctorDocument) error {
-	if isDocument(o.output) {
-		return writeDocument(g.env.Out, o.output, doc)
+func showDoctor(sess *session.Session, o *doctorOptions, doc *doctorDocument) error {
+	if terminal.IsDocument(o.output) {
+		return terminal.WriteDocument(sess.IO.Out, o.output, doc)
 	}
-	_, err := fmt.Fprint(g.env.Out, doctorText(g.paint(g.env.OutTTY), doc))
+	_, err := fmt.Fprint(sess.IO.Out, doctorText(sess.IO.OutColors(), doc))
 	return err
 }
 
 // doctorText is one line for each check, and one with what to do for those that
 // are not passed.
-func doctorText(p painter, doc *doctorDocument) string {
+func doctorText(p terminal.Colors, doc *doctorDocument) string {
 	var b strings.Builder
 	for _, c := range doc.Checks {
-		fmt.Fprintf(&b, "%s %-13s %s\n", resultSymbol(p, c.Result), c.Name, printableLine(c.Found))
+		fmt.Fprintf(&b, "%s %-13s %s\n", resultSymbol(p, c.Result), c.Name, terminal.PrintableLine(c.Found))
 		if c.Advice != "" {
-			fmt.Fprintf(&b, "  %-13s → %s\n", "", printableLine(c.Advice))
+			fmt.Fprintf(&b, "  %-13s → %s\n", "", terminal.PrintableLine(c.Advice))
 		}
 	}
 	b.WriteString("\n" + verdict(doc) + "\n")
 	return b.String()
 }
 
-func resultSymbol(p painter, r doctor.Result) string {
+func resultSymbol(p terminal.Colors, r doctor.Result) string {
 	switch r {
 	case doctor.OK:
-		return p.with("✓", color.FgGreen)
+		return p.Green("✓")
 	case doctor.Warning:
-		return p.with("!", color.FgYellow)
+		return p.Yellow("!")
 	case doctor.Failed:
 	}
-	return p.with("✗", color.FgRed)
+	return p.Red("✗")
 }
 
 func verdict(doc *doctorDocument) string {
 	problems, warnings := doctor.Count(doc.Checks, doctor.Failed), doctor.Count(doc.Checks, doctor.Warning)
 	text := "Pods can run on this machine"
 	if !doc.CanRunPods {
-		text = "Pods cannot run on this machine: " + counted(problems, "problem")
+		text = "Pods cannot run on this machine: " + view.Count(problems, "problem")
 	}
 	if warnings > 0 {
-		text += ", " + counted(warnings, "warning")
+		text += ", " + view.Count(warnings, "warning")
 	}
 	return text + "."
 }

@@ -18,6 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/doctor"
@@ -39,11 +42,11 @@ func TestDoctorText(t *testing.T) {
 
 Pods cannot run on this machine: 1 problem, 1 warning.
 `
-	if diff := cmp.Diff(want, doctorText(painter{}, doc)); diff != "" {
+	if diff := cmp.Diff(want, doctorText(terminal.Colors{}, doc)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	doc.CanRunPods, doc.Checks = true, doc.Checks[:1]
-	if text := doctorText(painter{}, doc); !strings.HasSuffix(text, "\nPods can run on this machine.\n") {
+	if text := doctorText(terminal.Colors{}, doc); !strings.HasSuffix(text, "\nPods can run on this machine.\n") {
 		t.Errorf("all in order:\n%s", text)
 	}
 }
@@ -53,8 +56,8 @@ Pods cannot run on this machine: 1 problem, 1 warning.
 func TestDoctorWithoutARuntime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	code, stdout, stderr := call(t, "", "doctor", "-r", "/absent.sock", "--bundle", file)
-	if code != exitError || !strings.Contains(stdout, "✗ endpoint") || !strings.Contains(stdout, "--runtime-endpoint") ||
-		!strings.Contains(stdout, "cgroups") || !strings.Contains(stdout, "Pods cannot run") || !strings.Contains(stderr, "is written") {
+	if code != exit.Error || !strings.Contains(stdout, "✗ endpoint") || !strings.Contains(stdout, "--runtime-endpoint") ||
+		!strings.Contains(stdout, "cgroups") || !strings.Contains(stdout, "Pods cannot run") || !strings.Contains(stderr, "bundle.tar.gz written") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -102,7 +105,7 @@ func TestScrub(t *testing.T) {
 		"word": []byte("hunter2"), "longer": []byte("hunter2-and-more"), "quoted": []byte(`pass"word` + "\n"), "bool": []byte("true"),
 		"file": []byte("-----BEGIN-----\nMIIEowIBAAKC\n-----END-----\n"), "short": []byte("a"),
 	}
-	s := newRedactor([]state.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
+	s := session.NewRedactor([]state.AppliedPod{{Desired: &podspec.Desired{Objects: podspec.Objects{
 		Secrets: map[string]*v1.Secret{"s": {Data: secrets, StringData: map[string]string{"x": "stringly"}}},
 	}}}})
 	document := map[string]any{
@@ -138,7 +141,7 @@ func TestOrdinaryWordsAsSecrets(t *testing.T) {
 		"a": []byte("2026"), "b": []byte("default"), "c": []byte("podctl"), "d": []byte("v1alpha1"), "e": []byte("Error"), "f": []byte("Snapshot"),
 	}}}}}
 	desired.Pod.Namespace, desired.Pod.Name = "default", "web"
-	r := newRedactor([]state.AppliedPod{{Desired: desired}})
+	r := session.NewRedactor([]state.AppliedPod{{Desired: desired}})
 	own := `{"apiVersion":"podctl.dev/v1alpha1","kind":"Snapshot","takenAt":"2026-11-22T01:02:03.5Z","pod":{"namespace":"default","name":"podctl","uid":"2026-1"},` +
 		`"status":{"state":"Error","reason":"Error","id":"2026"},"containers":[{"name":"default"}]}`
 	if got := string(redactJSON(r, []byte(own))); got != own {
@@ -161,19 +164,19 @@ func TestOrdinaryWordsAsSecrets(t *testing.T) {
 // TestDoctorWithOrdinaryWordsAsSecrets: what doctor itself says is as ever, whatever a Secret is.
 func TestDoctorWithOrdinaryWordsAsSecrets(t *testing.T) {
 	l := newLab(t)
-	manifest := l.path("web.yaml")
+	manifest := l.Path("web.yaml")
 	text := strings.Replace(rotated, `{config: '{"db":{"host":"db.example.com","password":"SECRET"}}'}`, "{a: memory, b: ready, c: Doctor, d: machine, e: swordfish}", 1)
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, before, _ := l.call("doctor", "-o", "json")
-	l.must("apply", manifest)
-	if _, after, _ := l.call("doctor", "-o", "json"); strings.Contains(after, redaction.Hidden) || strings.Contains(before, redaction.Hidden) {
+	_, before, _ := l.Call("doctor", "-o", "json")
+	l.Must("apply", manifest)
+	if _, after, _ := l.Call("doctor", "-o", "json"); strings.Contains(after, redaction.Hidden) || strings.Contains(before, redaction.Hidden) {
 		t.Errorf("doctor's own words are hidden:\n%s", after)
 	}
 	l.Fail(runtimetest.Fault{Method: "Status", Times: 6, Err: status.Error(codes.Unknown, "no swordfish here")})
 	for _, args := range [][]string{{"doctor"}, {"doctor", "-o", "json"}} {
-		if _, stdout, _ := l.call(args...); strings.Contains(stdout, "swordfish") || !strings.Contains(stdout, "no (secret) here") {
+		if _, stdout, _ := l.Call(args...); strings.Contains(stdout, "swordfish") || !strings.Contains(stdout, "no (secret) here") {
 			t.Errorf("%v:\n%s", args, stdout)
 		}
 	}

@@ -11,32 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/commands/commandstest"
+	"github.com/podctl/podctl/commands/exit"
 )
-
-func TestPlanCode(t *testing.T) {
-	pending := &plan.Plan{Steps: []plan.Step{{}}}
-	held := &plan.Plan{Holds: []plan.Hold{{}}}
-	both := &plan.Plan{Steps: []plan.Step{{}}, Holds: []plan.Hold{{}}}
-	complete := &plan.Plan{Complete: true}
-	for name, c := range map[string]struct {
-		plans []*plan.Plan
-		want  int
-	}{
-		"none":                    {nil, exitOK},
-		"complete":                {[]*plan.Plan{complete}, exitOK},
-		"steps":                   {[]*plan.Plan{pending}, exitPending},
-		"steps and holds":         {[]*plan.Plan{both}, exitPending},
-		"held":                    {[]*plan.Plan{complete, held}, exitNotYet},
-		"one pending, one held":   {[]*plan.Plan{pending, held}, exitNotYet},
-		"one held, one pending":   {[]*plan.Plan{held, complete, pending}, exitNotYet},
-		"one pending, one is not": {[]*plan.Plan{pending, complete}, exitPending},
-	} {
-		if got := planCode(c.plans); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
-	}
-}
 
 // takers are the commands that take a pod or its manifest, which stands for POD.
 func takers() []string {
@@ -121,9 +98,9 @@ func number(t *testing.T, text string) int {
 // TestDeadRuntimeIsNoAbsentPod: 127 says that there is no such pod, and 126 that podctl
 // could not ask.
 func TestDeadRuntimeIsNoAbsentPod(t *testing.T) {
-	dir := applied(t, completionPods)
+	dir := commandstest.Applied(t, commandstest.Pods)
 	for _, line := range []string{"exec POD -- true", "attach POD", "debug POD --image i"} {
-		for pod, want := range map[string]int{"hello": exitExecFailed, "nobody": exitExecNoEntry} {
+		for pod, want := range map[string]int{"hello": exit.ExecFailed, "nobody": exit.NotFound} {
 			args := strings.Fields(strings.ReplaceAll(line, "POD", pod))
 			if code, stderr := callInVain(t.Context(), dir, args); code != want {
 				t.Errorf("%v: exit code %d, want %d\n%s", args, code, want, stderr)

@@ -7,51 +7,56 @@ import (
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
 
-func newExport(g *globals) *cobra.Command {
+func newExport(sess *session.Session) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "export [flags] POD",
-		Short: "Print a pod's manifest for a kubelet to take the pod over",
-		Long: "Print the manifest of a pod that podctl applied, with its uid: as a static pod of a kubelet on the same\n" +
-			"runtime, the pod is taken over as it runs. What keeps a kubelet from that is said, field by field." +
-			exitCodes("0 printed", "1 error", "3 printed, and a kubelet could not take the pod over without a restart", "5 refused manifest",
-				"130 interrupted"),
+		Short: "Print the manifest of an applied pod for a kubelet",
+		Long: "Print the manifest of a pod that podctl applied, with its uid. A kubelet on the same runtime that is given it as a\n" +
+			"static pod takes over the running containers. Fields that prevent this are listed on stderr." +
+			flags.ExitCodes("0 success", "1 error", "3 printed, but a kubelet could not take over the pod without a restart", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
-		Args:              onePodArg,
-		ValidArgsFunction: g.completePod,
+		Args:              flags.OnePod,
+		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := g.onePod(cmd.Context(), args[0])
+			d, err := selection.One(cmd.Context(), sess, args[0])
 			if err != nil {
 				return err
 			}
-			return g.export(d.Pod, output)
+			return export(sess, d.Pod, output)
 		},
 	}
-	cmd.Flags().VarP(&choice{value: &output, allowed: []string{"yaml", "json"}, start: "yaml"}, "output", "o", "Output format: yaml or json")
+	cmd.Flags().VarP(flags.Format(&output), "output", "o", "Output format: yaml or json")
 	return cmd
 }
 
-func (g *globals) export(pod *v1.Pod, output string) error {
+func export(sess *session.Session, pod *v1.Pod, output string) error {
 	if output == "" {
 		output = "yaml"
 	}
-	if err := writeDocument(g.env.Out, output, pod); err != nil {
+	if err := terminal.WriteDocument(sess.IO.Out, output, pod); err != nil {
 		return err
 	}
 	obstacles := podspec.Obstacles(pod)
 	for _, o := range obstacles {
-		g.note("note: %s", o)
+		sess.IO.Note("note: %s", o)
 	}
-	for _, text := range takeoverNotes(pod, g.stateDir, g.cgroupRoot) {
-		g.note("note: %s", text)
+	for _, text := range takeoverNotes(pod, sess.Flags.StateDir, sess.Flags.CgroupRoot) {
+		sess.IO.Note("note: %s", text)
 	}
 	if len(obstacles) > 0 {
-		g.note("pod %s cannot be taken over as it is (docs/kubernetes.md)", model.RefOf(pod))
-		return withCode(exitNotYet)
+		sess.IO.Note("pod %s cannot be taken over as it is (docs/kubernetes.md)", model.RefOf(pod))
+		return exit.With(exit.NotYet)
 	}
 	return nil
 }

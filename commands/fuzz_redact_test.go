@@ -16,7 +16,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -93,17 +96,17 @@ func told(t *testing.T, d *podspec.Desired, text string) []string {
 		t.Fatal(err)
 	}
 	words := map[string]string{"message": redactor.Text(text)}
-	if err := errors.Join(writeDocument(&document, "json", words), writeDocument(&document2, "yaml", words)); err != nil {
+	if err := errors.Join(terminal.WriteDocument(&document, "json", words), terminal.WriteDocument(&document2, "yaml", words)); err != nil {
 		t.Fatal(err)
 	}
 	inside, err := json.Marshal(map[string]string{"message": text})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundled := redactJSON(newRedactor([]state.AppliedPod{{Desired: d, Checkpoint: journal}}), inside)
+	bundled := redactJSON(session.NewRedactor([]state.AppliedPod{{Desired: d, Checkpoint: journal}}), inside)
 	return []string{
 		history.Events[0].Message, recorded.String(), document.String(), document2.String(), string(bundled),
-		redactor.Error(errors.New(text)).Error(), printable(redactor.Text(text)),
+		redactor.Error(errors.New(text)).Error(), terminal.Printable(redactor.Text(text)),
 	}
 }
 

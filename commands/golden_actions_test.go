@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -165,10 +166,10 @@ func judgeRow(t *testing.T, g *goldenCall, r *goldenRow, rules map[string]string
 	rule, listed := rules[r.ID]
 	code, out, errs := g.run(t, r, "plan")
 	var p plan.Plan
-	if code == exitRefused && rule == "refused" {
+	if code == exit.Refused && rule == "refused" {
 		return rule
 	}
-	if err := json.Unmarshal(out, &p); code != exitOK || err != nil {
+	if err := json.Unmarshal(out, &p); code != exit.OK || err != nil {
 		t.Errorf("%s (%s): exit code %d, %v: %s", r.ID, r.Group, code, err, errs)
 	}
 	diff := r.diff(t, &p)

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec"
 )
 
@@ -29,12 +30,12 @@ func TestRenderPrintsTheAPIServersDefaults(t *testing.T) {
 		}
 		code, out, errs := call(t, r.Manifest, "render", "-o", "json", "-")
 		switch {
-		case !r.Valid && code == exitRefused:
+		case !r.Valid && code == exit.Refused:
 			return
-		case code == exitRefused && strings.Contains(errs, "unknown field"):
+		case code == exit.Refused && strings.Contains(errs, "unknown field"):
 			// The kubelet drops unknown fields; podctl refuses them.
 			return
-		case code != exitOK:
+		case code != exit.OK:
 			t.Errorf("%s: exit code %d: %s", r.ID, code, errs)
 			return
 		}
@@ -102,7 +103,7 @@ func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
 		switch {
 		case r.DecodeError != "":
 			refused++
-			if code != exitRefused {
+			if code != exit.Refused {
 				t.Errorf("%s: accepted, although it does not decode: %s", r.ID, r.DecodeError)
 			}
 		case !slices.Equal(got, want):

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -18,10 +19,10 @@ func silent(t *testing.T, method string) *lab {
 	t.Helper()
 	l := newLab(t)
 	for _, name := range []string{"above", "broken", "below"} {
-		l.must("apply", l.write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
+		l.Must("apply", l.Write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
 	}
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
-	journals, err := state.Layout{Root: l.path("state")}.Checkpoints()
+	journals, err := state.Layout{Root: l.Path("state")}.Checkpoints()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +83,8 @@ func TestOnePodHidesNoOther(t *testing.T) {
 	} {
 		l := silent(t, method)
 		for _, args := range commands {
-			code, stdout, stderr := l.call(args...)
-			if code != exitError || strings.Count(stderr, "its record is broken") != 1 || !strings.Contains(stderr, "broken") {
+			code, stdout, stderr := l.Call(args...)
+			if code != exit.Error || strings.Count(stderr, "its record is broken") != 1 || !strings.Contains(stderr, "broken") {
 				t.Errorf("%s, %v: exit code %d\n%s", method, args, code, stderr)
 			}
 			shown := stdout
@@ -103,22 +104,22 @@ func TestOnePodHidesNoOther(t *testing.T) {
 				t.Errorf("%s, %v: the pod has no row\n%s", method, args, stdout)
 			}
 		}
-		_, stdout, _ := l.call("get", "broken", "-o", "jsonpath={.status.phase} {.status.reason}")
+		_, stdout, _ := l.Call("get", "broken", "-o", "jsonpath={.status.phase} {.status.reason}")
 		if method != "ListContainerStats" && stdout != "Unknown StatusUnknown" {
 			t.Errorf("%s: what is known of it: %q", method, stdout)
 		}
-		l.must("events")
+		l.Must("events")
 	}
 }
 
 // TestAPlanOfSomeIsNotSaved: a plan that lacks a pod is in no file.
 func TestAPlanOfSomeIsNotSaved(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
-	code, stdout, stderr := l.call("plan", "--save", l.path("plan.json"))
-	if code != exitError || !strings.Contains(stderr, "the plan is not saved") || !strings.Contains(stdout, "above") {
+	code, stdout, stderr := l.Call("plan", "--save", l.Path("plan.json"))
+	if code != exit.Error || !strings.Contains(stderr, "the plan is not saved") || !strings.Contains(stdout, "above") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if code, _, stderr = l.call("apply", "--plan", l.path("plan.json"), l.path("above.yaml")); code == exitOK {
+	if code, _, stderr = l.Call("apply", "--plan", l.Path("plan.json"), l.Path("above.yaml")); code == exit.OK {
 		t.Errorf("it is executed:\n%s", stderr)
 	}
 }
@@ -128,8 +129,8 @@ func TestARuntimeThatIsGoneIsOneError(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
 	l.Close()
 	for _, args := range [][]string{{"get"}, {"plan"}, {"snapshot"}, {"probe"}, {"top", "--once"}, {"describe", "above", "below"}} {
-		code, stdout, stderr := l.call(args...)
-		if code != exitError || strings.Count(stderr, "\n") != 1 || stdout != "" {
+		code, stdout, stderr := l.Call(args...)
+		if code != exit.Error || strings.Count(stderr, "\n") != 1 || stdout != "" {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}

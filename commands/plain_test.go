@@ -12,8 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/runtime/executor"
-	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -31,14 +30,14 @@ func newPlainLab(t *testing.T) *plainLab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l := &plainLab{state: applied(t, completionPods), socket: filepath.Join(dir, "cri.sock"), manifest: filepath.Join(dir, "pods.yaml")}
+	l := &plainLab{state: commandstest.Applied(t, commandstest.Pods), socket: filepath.Join(dir, "cri.sock"), manifest: filepath.Join(dir, "pods.yaml")}
 	l.clock = runtimetest.NewClock(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
 	server, err := runtimetest.NewServer(t.Context(), l.socket, l.clock, "i")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	if err := os.WriteFile(l.manifest, []byte(completionPods), 0o600); err != nil {
+	if err := os.WriteFile(l.manifest, []byte(commandstest.Pods), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -107,7 +106,7 @@ func TestPipesGetPlainText(t *testing.T) {
 // TestHelpIsPlain: so is the help of every command, on a terminal too.
 func TestHelpIsPlain(t *testing.T) {
 	l := newPlainLab(t)
-	walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
+	commandstest.Walk(New(&Env{Getenv: func(string) string { return "" }}), func(cmd *cobra.Command) {
 		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
 		stdout, stderr := l.call(t, map[string]string{"TERM": "xterm"}, args...)
 		if stdout == "" || stderr != "" || notPlain().MatchString(stdout) {
@@ -134,32 +133,6 @@ func TestColours(t *testing.T) {
 		stdout, _ := l.call(t, c.terminal, append(c.flags, "plan", l.manifest)...)
 		if got := strings.Contains(stdout, "\x1b["); got != c.want {
 			t.Errorf("%s: colours %v\n%q", name, got, stdout)
-		}
-	}
-}
-
-// TestProgressOnAPipe: one line for each step that has ended, none that is
-// overwritten.
-func TestProgressOnAPipe(t *testing.T) {
-	step := &plan.Step{Kind: plan.PullImage, Container: "app", Image: "i\x1b[31m:1"}
-	events := []executor.Event{
-		{Kind: executor.StepStarted, Step: step},
-		{Kind: executor.StepProgress, Step: step, Detail: "10\x07%"},
-		{Kind: executor.StepDone, Step: step},
-		{Kind: executor.StepFailed, Step: step, Err: errors.New("no\x1bway")},
-		{Kind: executor.StepSkipped, Step: step},
-		{Kind: executor.Warning, Detail: "careful\r"},
-	}
-	for _, tty := range []bool{false, true} {
-		var b bytes.Buffer
-		p := &progress{w: &b, tty: tty}
-		for _, ev := range events {
-			p.report(ev)
-		}
-		// On a terminal the line is begun anew, and that is all that is asked of it.
-		text := strings.ReplaceAll(b.String(), "\r\x1b[K", "")
-		if notPlain().MatchString(text) || strings.Count(text, "\n") != 4 || tty == (text == b.String()) {
-			t.Errorf("terminal %v: %q", tty, b.String())
 		}
 	}
 }

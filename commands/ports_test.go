@@ -14,12 +14,12 @@ func TestOnePodGetsAPort(t *testing.T) {
 		args := []string{"apply"}
 		for i := range 4 {
 			spec := fmt.Sprintf("  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: %d}]}]\n", 47000+try)
-			args = append(args, l.write(fmt.Sprintf("pod%d", i), spec))
+			args = append(args, l.Write(fmt.Sprintf("pod%d", i), spec))
 		}
-		code, stdout, stderr := l.call(args...)
+		code, stdout, stderr := l.Call(args...)
 		if strings.Count(stdout, " applied: ") != 1 || strings.Count(stdout, " held: ") != 3 {
 			t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 		}
-		l.must("delete", "--all")
+		l.Must("delete", "--all")
 	}
 }

@@ -9,6 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
@@ -20,30 +24,34 @@ type pruneOptions struct {
 	output  string
 }
 
-func newPrune(g *globals) *cobra.Command {
+func newPrune(sess *session.Session) *cobra.Command {
 	o := &pruneOptions{}
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
-		Short: "Remove what pods have left behind",
-		Long: "Remove what podctl made and nobody needs any more: records of containers that ended, but for the newest of each;\n" +
-			"sandboxes that a newer one has replaced, or of which podctl has no journal and in which nothing runs; files in the\n" +
-			"state directory of pods that are gone; logs and events of deleted pods; with --volumes claims that no pod has. What\n" +
-			"runs and what other tools made is never touched. Logs of 10 MiB of pods that podctl applied are rotated, as `apply`\n" +
-			"does: five files are kept of each. Images are removed by `podctl image prune`." +
-			exitCodes("0 done", "1 error, or something could not be removed", "130 interrupted"),
+		Short: "Remove what pods left behind",
+		Long: "Remove what podctl created and no pod needs any more:\n" +
+			"\n" +
+			"  records of exited containers, except the newest of each\n" +
+			"  sandboxes that were replaced, or without a journal and with nothing running in them\n" +
+			"  files in the state directory, logs and events of deleted pods\n" +
+			"  with --volumes: persistent volume claims that no pod uses\n" +
+			"\n" +
+			"Running containers and what other tools created are never touched. Logs of applied pods that reach 10 MiB are rotated,\n" +
+			"as apply does; five files are kept of each. `podctl image prune` removes images." +
+			flags.ExitCodes("0 success", "1 error, or something could not be removed", "130 interrupted"),
 		Example: "  podctl prune --dry-run\n  podctl prune\n  podctl prune --dry-run -o json | jq '[.items[].size] | add'",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return g.prune(cmd.Context(), o) },
+		Args:    flags.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return prune(cmd.Context(), sess, o) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be removed and rotated")
-	f.BoolVar(&o.volumes, "volumes", false, "Also remove the persistent volume claims that no pod uses, with their data")
-	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	f.BoolVar(&o.volumes, "volumes", false, "Also delete persistent volume claims that no pod uses, with their data")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
 
-func (g *globals) prune(ctx context.Context, o *pruneOptions) error {
-	engine, err := g.connect()
+func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
+	engine, err := sess.Engine()
 	if err != nil {
 		return err
 	}
@@ -51,21 +59,21 @@ func (g *globals) prune(ctx context.Context, o *pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	garbage, failed := g.collect(ctx, engine, o, garbage)
+	garbage, failed := o.collect(ctx, engine, garbage)
 	// Only now: a pod without a journal may have claims, until it is gone.
 	claims, err := o.claims(ctx, engine)
-	claims, kept := g.collect(ctx, engine, o, claims)
-	return errors.Join(failed, err, kept, g.showGarbage(o, append(garbage, claims...)))
+	claims, kept := o.collect(ctx, engine, claims)
+	return errors.Join(failed, err, kept, showGarbage(sess, o, append(garbage, claims...)))
 }
 
 // collect removes garbage, unless it is only to be shown, and returns what was removed.
-func (g *globals) collect(ctx context.Context, engine *runtime.Engine, o *pruneOptions, garbage []gc.Garbage) ([]gc.Garbage, error) {
+func (o *pruneOptions) collect(ctx context.Context, engine *runtime.Engine, garbage []gc.Garbage) ([]gc.Garbage, error) {
 	if o.dryRun {
 		return garbage, nil
 	}
 	var errs []error
 	removed := slices.DeleteFunc(garbage, func(one gc.Garbage) bool {
-		err := g.removeGarbage(ctx, engine, one)
+		err := removeGarbage(ctx, engine, one)
 		if !errors.Is(err, gc.ErrNeeded) {
 			errs = append(errs, err)
 		}
@@ -82,17 +90,17 @@ func (o *pruneOptions) claims(ctx context.Context, engine *runtime.Engine) ([]gc
 	return engine.Garbage.UnusedClaims(ctx)
 }
 
-func (g *globals) removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) error {
+func removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	err := engine.Garbage.Remove(ctx, one)
 	if err != nil && !errors.Is(err, gc.ErrNeeded) {
-		doing := "removing"
+		verb := "removing"
 		if one.Kind == gc.GarbageFullLog {
-			doing = "rotating"
+			verb = "rotating"
 		}
-		return fmt.Errorf("%s %s%s: %w", doing, garbageText(&one), ofPod(&one), err)
+		return fmt.Errorf("%s %s%s: %w", verb, garbageText(&one), ofPod(&one), err)
 	}
 	return err
 }
@@ -116,20 +124,20 @@ func (o *pruneOptions) summary(garbage []gc.Garbage, size int64) string {
 			full++
 		}
 	}
-	text := fmt.Sprintf("%s %s, %s", o.verb(), counted(len(garbage)-full, "thing"), humanSize(size))
+	text := fmt.Sprintf("%s %s, %s", o.verb(), view.Count(len(garbage)-full, "thing"), view.Size(size))
 	if full > 0 {
-		text += fmt.Sprintf("; %s %s", rotate, counted(full, "log"))
+		text += fmt.Sprintf("; %s %s", rotate, view.Count(full, "log"))
 	}
 	return text + "."
 }
 
 // showGarbage prints what was removed, or would be.
-func (g *globals) showGarbage(o *pruneOptions, garbage []gc.Garbage) error {
-	if isDocument(o.output) {
-		return writeDocument(g.env.Out, o.output, o.document(garbage))
+func showGarbage(sess *session.Session, o *pruneOptions, garbage []gc.Garbage) error {
+	if terminal.IsDocument(o.output) {
+		return terminal.WriteDocument(sess.IO.Out, o.output, o.document(garbage))
 	}
 	if len(garbage) == 0 {
-		g.note("Nothing to remove.")
+		sess.IO.Note("Nothing to remove.")
 		return nil
 	}
 	rows, sum := make([][]string, 0, len(garbage)), int64(0)
@@ -138,10 +146,10 @@ func (g *globals) showGarbage(o *pruneOptions, garbage []gc.Garbage) error {
 		sum += one.Size
 		rows = append(rows, []string{podText(one.Pod), garbageText(one), cmp.Or(sizeText(one.Size), "-"), one.Reason})
 	}
-	if err := table(g.env.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
+	if err := terminal.Table(sess.IO.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
 		return err
 	}
-	g.print("\n%s", o.summary(garbage, sum))
+	sess.IO.Print("\n%s", o.summary(garbage, sum))
 	return nil
 }
 
@@ -157,7 +165,7 @@ func (o *pruneOptions) document(garbage []gc.Garbage) any {
 	}{model.APIVersion, "GarbageList", !o.dryRun, garbage}
 }
 
-// podText names a pod, by its uid when nobody knows its name any more. A claim has none.
+// podText names a pod, by its uid when its name is not known any more. A claim has none.
 func podText(ref model.PodRef) string {
 	if ref.Name == "" {
 		return cmp.Or(string(ref.UID), "-")
@@ -178,7 +186,7 @@ func sizeText(size int64) string {
 	if size == 0 {
 		return ""
 	}
-	return humanSize(size)
+	return view.Size(size)
 }
 
 func garbageText(one *gc.Garbage) string {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -39,7 +40,7 @@ spec:
 func TestNoOutputTellsASecret(t *testing.T) {
 	const before, after = "9fK2&xQ7\"vLm4Zp8Wt1", "swordfish-5Hn3Jd6Rb0Yc"
 	l := newLab(t)
-	manifest := l.path("web.yaml")
+	manifest := l.Path("web.yaml")
 	apply := func(secret string) {
 		quoted, err := json.Marshal(secret)
 		if err != nil {
@@ -49,14 +50,14 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l.must("apply", manifest)
+		l.Must("apply", manifest)
 	}
 	l.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 1})
 	apply(before)
 	// The container was started with the value before; nothing starts it again.
 	apply(after)
-	l.clock.Advance(10 * time.Second)
-	files, err := filepath.Glob(l.path("state/pods/*/containers/a/*"))
+	l.Clock.Advance(10 * time.Second)
+	files, err := filepath.Glob(l.Path("state/pods/*/containers/a/*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -68,7 +69,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 	}
 	repeats := func(args ...string) string {
-		_, stdout, stderr := l.call(args...)
+		_, stdout, stderr := l.Call(args...)
 		for _, secret := range []string{before, after} {
 			for i := 0; i+6 <= len(secret); i++ {
 				if strings.Contains(stdout+stderr, secret[i:i+6]) {
@@ -79,7 +80,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 		return stdout + stderr
 	}
-	bundle := l.path("bundle.tar.gz")
+	bundle := l.Path("bundle.tar.gz")
 	for _, args := range [][]string{
 		{"get", "web", "-o", "json"},
 		{"get", "-o", "yaml"},
@@ -108,12 +109,12 @@ func TestNoOutputTellsASecret(t *testing.T) {
 			repeats(args...)
 		}
 	}
-	text := contentsOf(t, l.path("state/pods/*/journal.json"))
+	text := contentsOf(t, l.Path("state/pods/*/journal.json"))
 	if !strings.Contains(text, "earlierSecrets") {
 		t.Error("the journal keeps no earlier Secrets")
 	}
 	for _, args := range [][]string{{"snapshot", "web"}, {"plan", "-o", "json"}, {"get", "-o", "json"}} {
-		if _, stdout, _ := l.call(args...); strings.Contains(stdout, "earlierSecrets") {
+		if _, stdout, _ := l.Call(args...); strings.Contains(stdout, "earlierSecrets") {
 			t.Errorf("%v has the earlier Secrets", args)
 		}
 	}
@@ -128,14 +129,14 @@ func TestFailedStartsTellNoSecret(t *testing.T) {
 	const secret = "pa ss\"w&rd-9fK2xQ7vLm4"
 	quoted := fmt.Sprintf("%q", secret)
 	l := newLab(t)
-	manifest := l.path("web.yaml")
+	manifest := l.Path("web.yaml")
 	if err := os.WriteFile(manifest, []byte(strings.Replace(rotated, `"SECRET"`, quoted, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"apply", manifest}, {"apply", manifest, "-o", "json"}, {"apply", "--wait", manifest, "--timeout", "2s"}, {"run", manifest}} {
 		l.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: status.Errorf(codes.Unknown, "runc: %q: bad env", []string{"CONFIG=" + secret})})
-		code, stdout, stderr := l.call(args...)
-		if code == exitOK || strings.Contains(stdout+stderr, "9fK2") || !strings.Contains(stdout+stderr, "bad env") {
+		code, stdout, stderr := l.Call(args...)
+		if code == exit.OK || strings.Contains(stdout+stderr, "9fK2") || !strings.Contains(stdout+stderr, "bad env") {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
@@ -151,14 +152,14 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			manifest := l.path("web.yaml")
+			manifest := l.Path("web.yaml")
 			if err := os.WriteFile(manifest, []byte(strings.Replace(rotated, "SECRET", secret, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			l.Behave("a", runtimetest.Behaviour{After: time.Nanosecond, ExitCode: 1})
-			l.must("apply", manifest)
+			l.Must("apply", manifest)
 			for _, pattern := range []string{"state/pods/*/containers/a/*", "state/events/*.json", "state/pods/*/journal.json"} {
-				files, err := filepath.Glob(l.path(pattern))
+				files, err := filepath.Glob(l.Path(pattern))
 				if err != nil || len(files) != 1 {
 					t.Fatal(pattern, files, err)
 				}
@@ -182,16 +183,16 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 				{"(message withheld: ", []string{"events", "-A", "-o", "json"}},
 				{"", []string{"describe", "web"}},
 				{"", []string{"snapshot", "web"}},
-				{"", []string{"doctor", "-o", "json", "--bundle", l.path("bundle.tar.gz")}},
+				{"", []string{"doctor", "-o", "json", "--bundle", l.Path("bundle.tar.gz")}},
 				{"words: (secret)", []string{"get", manifest, "-o", "json"}},
 				{"", []string{"plan", manifest, "-o", "json"}},
 			} {
-				_, stdout, stderr := l.call(c.args...)
+				_, stdout, stderr := l.Call(c.args...)
 				if strings.Contains(stdout+stderr, secret[:9]) || !strings.Contains(stdout, c.says) {
 					t.Errorf("%v: want %q\n%s%s", c.args, c.says, stdout, stderr)
 				}
 			}
-			if packed := fmt.Sprint(unpacked(t, l.path("bundle.tar.gz"))); strings.Contains(packed, secret[:9]) {
+			if packed := fmt.Sprint(unpacked(t, l.Path("bundle.tar.gz"))); strings.Contains(packed, secret[:9]) {
 				t.Errorf("the bundle:\n%s", packed)
 			}
 		})

@@ -6,8 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/render"
@@ -19,32 +24,32 @@ type renderOptions struct {
 	cri    bool
 }
 
-func newRender(g *globals) *cobra.Command {
+func newRender(sess *session.Session) *cobra.Command {
 	o := &renderOptions{}
 	cmd := &cobra.Command{
 		Use:   "render [flags] MANIFEST...",
-		Short: "Print pods with every default filled in",
-		Long: "Print the pods of manifests as the API server would store them: with every default filled in.\n" +
-			"No runtime is needed, and fields that podctl cannot honour are printed as well." +
-			" With --cri:\nthe messages for the container runtime of this machine, digests standing for the values of Secrets." +
-			exitCodes("0 done", "1 error", "5 invalid", "130 interrupted"),
+		Short: "Print pods with all defaults filled in",
+		Long: "Print the pods of manifests as the API server would store them, with all defaults filled in. No runtime is needed.\n" +
+			"Fields that podctl does not support are printed as well. With --cri, print the messages for the container runtime of\n" +
+			"this machine, with digests in place of the values of Secrets." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl render pod.yaml\n  podctl render --cri -o json pod.yaml | jq .sandbox\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
-		ValidArgsFunction: completeManifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), g, o, args) },
+		ValidArgsFunction: completion.Manifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
-	f.BoolVar(&o.cri, "cri", false, "Print the messages that the container runtime would be sent; what only it can tell is $SANDBOX_IP, $IMAGE_ID and the like")
-	f.VarP(&choice{value: &o.output, allowed: []string{"yaml", "json"}, start: "yaml"}, "output", "o", "Output format: yaml or json")
+	flags.Files(cmd, &o.files)
+	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages; values that only the runtime knows are $SANDBOX_IP, $IMAGE_ID and the like")
+	f.VarP(flags.Format(&o.output), "output", "o", "Output format: yaml or json")
 	return cmd
 }
 
-func runRender(ctx context.Context, g *globals, o *renderOptions, args []string) error {
+func runRender(ctx context.Context, sess *session.Session, o *renderOptions, args []string) error {
 	sources := slices.Concat(o.files, args)
 	if len(sources) == 0 {
-		return usagef("render needs a manifest")
+		return exit.Usagef("render needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, sources...)
+	m, err := podspec.Loader{Stdin: sess.IO.In}.Load(ctx, sources...)
 	if err != nil {
 		return err
 	}
@@ -57,17 +62,17 @@ func runRender(ctx context.Context, g *globals, o *renderOptions, args []string)
 		format = "yaml"
 	}
 	if o.cri {
-		doc, err := g.criDocument(m.Pods)
+		doc, err := criDocument(sess, m.Pods)
 		if err != nil {
-			return &codeError{code: exitRefused, err: err}
+			return &exit.CodeError{Code: exit.Refused, Err: err}
 		}
-		return writeDocument(g.env.Out, format, doc)
+		return terminal.WriteDocument(sess.IO.Out, format, doc)
 	}
-	return writeDocument(g.env.Out, format, renderDocument(m.Pods))
+	return terminal.WriteDocument(sess.IO.Out, format, renderDocument(m.Pods))
 }
 
 // criDocument is the messages of one pod, or a list of them.
-func (g *globals) criDocument(pods []*podspec.Desired) (any, error) {
+func criDocument(sess *session.Session, pods []*podspec.Desired) (any, error) {
 	type document struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -75,7 +80,7 @@ func (g *globals) criDocument(pods []*podspec.Desired) (any, error) {
 	}
 	docs := make([]document, 0, len(pods))
 	for _, d := range pods {
-		messages, err := render.Render(d, g.layout(), g.cgroupRoot)
+		messages, err := render.Render(d, sess.Flags.Layout(), sess.Flags.CgroupRoot)
 		if err != nil {
 			return nil, err
 		}
@@ -100,16 +105,5 @@ func renderDocument(desired []*podspec.Desired) any {
 	if len(pods) == 1 {
 		return pods[0]
 	}
-	return podList(pods)
-}
-
-// podList is pods as a v1.List, as kubectl prints them.
-func podList(pods []*v1.Pod) any {
-	if pods == nil {
-		pods = []*v1.Pod{}
-	}
-	return struct {
-		metav1.TypeMeta `json:",inline"`
-		Items           []*v1.Pod `json:"items"`
-	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, pods}
+	return view.PodList(pods)
 }

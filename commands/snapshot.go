@@ -6,42 +6,50 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-func newSnapshot(g *globals) *cobra.Command {
-	s := &selection{quiet: true, thorough: true}
+func newSnapshot(sess *session.Session) *cobra.Command {
+	s := &selection.Selection{Quiet: true, Strict: true}
 	cmd := &cobra.Command{
 		Use:   "snapshot [flags] [MANIFEST|POD...]",
-		Short: "Write what is observed of pods as one JSON document",
-		Long: "Write everything a plan is made of as one JSON document: what the runtime says of the pods, and what\n" +
-			"podctl remembers of them. `plan --snapshot` and `get --snapshot` read it anywhere, without a runtime.\n" +
-			"Values of Secrets are left out. Without arguments: every pod that podctl applied in the namespace." +
-			exitCodes("0 done", "1 error", "5 refused manifest", "130 interrupted"),
+		Short: "Write the observed state of pods as JSON",
+		Long: "Write everything that a plan is made from as one JSON document: what the runtime reports of the pods, and what\n" +
+			"podctl remembers of them. `plan --snapshot` and `get --snapshot` read it on any machine, without a runtime.\n" +
+			"Values of Secrets are left out. Without arguments: all pods that podctl applied in the namespace." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl snapshot web > web.json\n  podctl plan pod.yaml --snapshot web.json",
-		ValidArgsFunction: g.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.withUnread(cmd.Context(), runSnapshot(cmd.Context(), g, *s, args))
-		},
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), sess, *s, args) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&s.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
-	f.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "Pods of all namespaces, when none is named")
+	flags.Files(cmd, &s.Files)
+	f.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
 	return cmd
 }
 
-func runSnapshot(ctx context.Context, g *globals, s selection, args []string) error {
-	pods, err := g.desired(ctx, s, args)
+func runSnapshot(ctx context.Context, sess *session.Session, s selection.Selection, args []string) error {
+	found, err := s.Find(ctx, sess, args)
 	if err != nil {
 		return err
 	}
-	engine, err := g.connect()
+	return exit.WithUnreadable(ctx, writeSnapshot(ctx, sess, found.Pods), found.Unreadable)
+}
+
+func writeSnapshot(ctx context.Context, sess *session.Session, pods []*podspec.Desired) error {
+	engine, err := sess.Engine()
 	if err != nil {
 		return err
 	}
 	recording := make(snapshot.Recording, 0, len(pods))
-	unknown := inTurn(ctx, pods, func(d *podspec.Desired) error {
+	unknown := selection.OneByOne(ctx, pods, func(d *podspec.Desired) error {
 		one, failure := engine.Observer.Snapshot(ctx, d)
 		if failure == nil {
 			recording = append(recording, one)
@@ -53,7 +61,7 @@ func runSnapshot(ctx context.Context, g *globals, s selection, args []string) er
 	}
 	var text bytes.Buffer
 	if err = recording.Write(&text); err == nil {
-		_, err = g.env.Out.Write(visibleJSON(text.Bytes()))
+		_, err = sess.IO.Out.Write(terminal.VisibleJSON(text.Bytes()))
 	}
-	return together(ctx, []error{err, unknown})
+	return exit.Join(ctx, err, unknown)
 }

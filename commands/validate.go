@@ -5,6 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -14,58 +19,58 @@ type validateOptions struct {
 	output string
 }
 
-func newValidate(g *globals) *cobra.Command {
+func newValidate(sess *session.Session) *cobra.Command {
 	o := &validateOptions{}
 	cmd := &cobra.Command{
 		Use:   "validate [flags] MANIFEST...",
-		Short: "Check manifests, all problems at once",
-		Long: "Check manifests as the API server would, and name the fields that have no effect here.\n" +
-			"No runtime is needed." + exitCodes("0 accepted", "1 error", "5 refused", "130 interrupted"),
+		Short: "Check manifests and report all problems",
+		Long: "Check manifests as the API server would, and list the fields that have no effect in podctl. No runtime is needed." +
+			flags.ExitCodes("0 valid", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
-		ValidArgsFunction: completeManifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), g, o, args) },
+		ValidArgsFunction: completion.Manifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
-	f.VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	flags.Files(cmd, &o.files)
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
 
-func runValidate(ctx context.Context, g *globals, o *validateOptions, args []string) error {
+func runValidate(ctx context.Context, sess *session.Session, o *validateOptions, args []string) error {
 	sources := append(o.files, args...)
 	if len(sources) == 0 {
-		return usagef("validate needs a manifest")
+		return exit.Usagef("validate needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, sources...)
+	m, err := podspec.Loader{Stdin: sess.IO.In}.Load(ctx, sources...)
 	if err != nil {
 		return err
 	}
-	if isDocument(o.output) {
-		err = writeDocument(g.env.Out, o.output, problemsDocument(m))
+	if terminal.IsDocument(o.output) {
+		err = terminal.WriteDocument(sess.IO.Out, o.output, problemsDocument(m))
 	} else {
-		g.showProblems(m)
+		showProblems(sess, m)
 	}
 	if err == nil && m.Err() != nil {
-		return withCode(exitRefused)
+		return exit.With(exit.Refused)
 	}
 	return err
 }
 
-func (g *globals) showProblems(m *podspec.Manifest) {
+func showProblems(sess *session.Session, m *podspec.Manifest) {
 	for _, p := range m.Problems {
-		g.print("%s: %s", p.Class, p)
+		sess.IO.Print("%s: %s", p.Class, p)
 	}
 	for _, n := range m.NoEffect {
-		g.print("no effect: %s", n)
+		sess.IO.Print("no effect: %s", n)
 	}
 	if m.Err() != nil {
 		return
 	}
 	for _, d := range m.Pods {
-		g.print("pod %s is valid (%s)", model.RefOf(d.Pod), d.Source)
+		sess.IO.Print("pod %s is valid (%s)", model.RefOf(d.Pod), d.Source)
 	}
 	if len(m.Pods) == 0 {
-		g.print("no pod in it")
+		sess.IO.Print("no pod in it")
 	}
 }
 

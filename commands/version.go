@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -35,37 +38,38 @@ type versionDocument struct {
 	Origin     string `json:"endpointOrigin,omitempty"`
 }
 
-func newVersion(g *globals) *cobra.Command {
+func newVersion(sess *session.Session) *cobra.Command {
 	o := &versionOptions{}
 	cmd := &cobra.Command{
-		Use:     "version [flags]",
-		Short:   "Show the versions of podctl and of the runtime",
-		Long:    "Show the versions of podctl and of the runtime, and which runtime it is." + exitCodes("0 done", "1 error"),
+		Use:   "version [flags]",
+		Short: "Show the versions of podctl and of the container runtime",
+		Long: "Show the versions of podctl and of the container runtime, and the endpoint of the runtime." +
+			flags.ExitCodes("0 success", "1 error"),
 		Example: "  podctl version\n  podctl version --client -o json",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, g, o) },
+		Args:    flags.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, sess, o) },
 	}
-	cmd.Flags().BoolVar(&o.client, "client", false, "Only podctl's own version; no runtime is asked")
-	cmd.Flags().VarP(outputFlag(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	cmd.Flags().BoolVar(&o.client, "client", false, "Only podctl's version, without asking the runtime")
+	cmd.Flags().VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
 
-func runVersion(cmd *cobra.Command, g *globals, o *versionOptions) error {
+func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) error {
 	doc := clientVersion()
 	var err error
 	if !o.client {
-		err = g.askRuntime(cmd.Context(), &doc)
+		err = askRuntime(cmd.Context(), sess, &doc)
 	}
-	if isDocument(o.output) {
-		if werr := writeDocument(g.env.Out, o.output, doc); werr != nil {
+	if terminal.IsDocument(o.output) {
+		if werr := terminal.WriteDocument(sess.IO.Out, o.output, doc); werr != nil {
 			return werr
 		}
 		return err
 	}
-	g.print("podctl:   %s (%s, behaves as kubelet %s)", doc.Version, doc.Go, doc.Kubernetes)
+	sess.IO.Print("podctl:   %s (%s, behaves as kubelet %s)", doc.Version, doc.Go, doc.Kubernetes)
 	if doc.Runtime != "" {
-		g.print("runtime:  %s %s (CRI %s)", doc.Runtime, doc.RuntimeVer, doc.CRI)
-		g.print("endpoint: %s (%s)", doc.Endpoint, doc.Origin)
+		sess.IO.Print("runtime:  %s %s (CRI %s)", doc.Runtime, doc.RuntimeVer, doc.CRI)
+		sess.IO.Print("endpoint: %s (%s)", doc.Endpoint, doc.Origin)
 	}
 	return err
 }
@@ -79,15 +83,16 @@ func clientVersion() versionDocument {
 	return doc
 }
 
-func (g *globals) askRuntime(ctx context.Context, doc *versionDocument) error {
-	if _, err := g.connect(); err != nil {
+func askRuntime(ctx context.Context, sess *session.Session, doc *versionDocument) error {
+	client, err := sess.Client()
+	if err != nil {
 		return err
 	}
-	reply, err := g.client.Version(ctx, &runtimeapi.VersionRequest{})
+	reply, err := client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return err
 	}
 	doc.Runtime, doc.RuntimeVer, doc.CRI = reply.GetRuntimeName(), reply.GetRuntimeVersion(), reply.GetRuntimeApiVersion()
-	doc.Endpoint, doc.Origin = g.client.Endpoint.Address, g.client.Endpoint.Origin
+	doc.Endpoint, doc.Origin = client.Endpoint.Address, client.Endpoint.Origin
 	return nil
 }

@@ -1,0 +1,147 @@
+package commandstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Main runs one command line and returns its exit code: commands.Main.
+type Main func(ctx context.Context, env *terminal.Env, args []string) int
+
+// Lab is a runtime in memory and the directories of one podctl.
+type Lab struct {
+	*runtimetest.Server
+	Clock      *runtimetest.Clock
+	CgroupRoot string
+
+	t    *testing.T
+	main Main
+	dir  string
+}
+
+// NewLab returns a lab that is taken down at the end of the test.
+func NewLab(t *testing.T, main Main) *Lab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{t: t, main: main, dir: dir, CgroupRoot: filepath.Base(dir), Clock: runtimetest.WallClock()}
+	if l.Server, err = runtimetest.NewServer(t.Context(), l.Path("cri.sock"), l.Clock, "i:1", "i:2"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		l.Close()
+		if err := errors.Join(cgroup.Remove("/"+l.CgroupRoot), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// T is the test.
+func (l *Lab) T() *testing.T { return l.t }
+
+// Path is a path in the lab's directory.
+func (l *Lab) Path(name string) string { return filepath.Join(l.dir, name) }
+
+// Write makes a manifest of the pod's name and the rest of its spec.
+func (l *Lab) Write(name, spec string) string {
+	l.t.Helper()
+	path := l.Path(name + ".yaml")
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+// Args are the arguments of a command line, behind those that lead to the lab.
+func (l *Lab) Args(args ...string) []string {
+	return append([]string{
+		"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot,
+		"-r", "unix://" + l.Path("cri.sock"), "--timeout", "30s",
+	}, args...)
+}
+
+// Call runs a command line.
+func (l *Lab) Call(args ...string) (code int, stdout, stderr string) {
+	l.t.Helper()
+	var out, errs bytes.Buffer
+	code = l.main(l.t.Context(), Env("", &out, &errs, l.Clock.Now), l.Args(args...))
+	return code, out.String(), errs.String()
+}
+
+// Must runs a command line that ends well.
+func (l *Lab) Must(args ...string) (stdout, stderr string) {
+	l.t.Helper()
+	code, stdout, stderr := l.Call(args...)
+	if code != exit.OK {
+		l.t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// Env is an environment without terminal and variables.
+func Env(stdin string, out, errs io.Writer, now func() time.Time) *terminal.Env {
+	return &terminal.Env{In: strings.NewReader(stdin), Out: out, Err: errs, Now: now, Getenv: func(string) string { return "" }}
+}
+
+// Call runs one command line without a runtime.
+func Call(t *testing.T, main Main, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	now := func() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) }
+	code = main(t.Context(), Env(stdin, &out, &errs, now), append(args, "--state-dir", t.TempDir()))
+	return code, out.String(), errs.String()
+}
+
+// Pods are manifests of two pods in the namespace default and one in another.
+const Pods = `{apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {initContainers: [{name: fetch, image: i}], containers: [{name: web, image: i}, {name: worker, image: i}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: help}, spec: {containers: [{name: app, image: i}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: dns, namespace: system}, spec: {containers: [{name: core, image: i}]}}
+`
+
+// Applied makes a state directory in which pods have been applied.
+func Applied(t *testing.T, manifest string) string {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	for _, d := range m.Pods {
+		pod := state.Layout{Root: dir, LogRoot: t.TempDir()}.Pod(d.Pod.UID)
+		if err := pod.Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Walk calls a function for a command and all below it.
+func Walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		Walk(sub, visit)
+	}
+}

@@ -1,0 +1,294 @@
+package completion
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands/config"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Completion offers what podctl remembers of pods. The flags say where the state is.
+type Completion struct{ flags *config.Flags }
+
+// Of returns the completion for the global flags, which are filled later.
+func Of(flags *config.Flags) Completion { return Completion{flags} }
+
+const (
+	noFiles   = cobra.ShellCompDirectiveNoFileComp
+	onlyFiles = cobra.ShellCompDirectiveFilterFileExt
+)
+
+// manifestEndings are the file names that are manifests.
+func manifestEndings() []string { return []string{"yaml", "yml", "json"} }
+
+// Manifests offers the files that can be manifests, and directories.
+func Manifests(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return manifestEndings(), onlyFiles
+}
+
+// Pods offers the pods that podctl applied, for commands that take no
+// manifest.
+func (c Completion) Pods(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return unused(c.podNames(typed), args), noFiles
+}
+
+// Pod is Pods for a command that takes one.
+func (c Completion) Pod(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, noFiles
+	}
+	return c.Pods(cmd, args, typed)
+}
+
+// Targets offers pods and manifests, for commands that take both. What can
+// only be a path is left to the shell, which knows how to quote it.
+func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if isPath(typed) {
+		return Manifests(cmd, args, typed)
+	}
+	names := append(c.podNames(typed), manifestNames(typed)...)
+	directive := noFiles
+	if len(names) == 1 && strings.HasSuffix(names[0], "/") {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	return unused(names, args), directive
+}
+
+// PodThenContainer offers pods and manifests, and after one of them the
+// containers it has.
+func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return c.Targets(cmd, args, typed)
+	case 1:
+		return c.Containers(cmd, args, typed)
+	}
+	return nil, noFiles
+}
+
+// PodThenContainers is PodThenContainer for several of them.
+func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return c.Targets(cmd, args, typed)
+	}
+	names, directive := c.Containers(cmd, args[:1], typed)
+	return unused(names, args[1:]), directive
+}
+
+// Copy offers pods, with the colon that a path in them comes after, and
+// where none begins so the shell's own files.
+func (c Completion) Copy(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 1 || strings.Contains(typed, ":") {
+		return nil, noFiles
+	}
+	names := c.podNames(typed)
+	for i := range names {
+		names[i] += ":"
+	}
+	return names, cobra.ShellCompDirectiveNoSpace
+}
+
+// Containers offers the containers of what the command line names: of
+// every pod in the namespace when it names nothinc.
+func (c Completion) Containers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if files, err := cmd.Flags().GetStringSlice("filename"); err == nil {
+		args = append(slices.Clone(args), files...)
+	}
+	var names []string
+	for _, d := range c.completionPods(cmd, args) {
+		for _, ref := range podspec.Containers(d.Pod) {
+			names = append(names, ref.Name)
+		}
+	}
+	return starting(names, typed), noFiles
+}
+
+// Namespaces offers the namespaces that have pods of podctl's.
+func (c Completion) Namespaces(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	names := []string{"default"}
+	for _, d := range c.applied() {
+		names = append(names, d.Pod.Namespace)
+	}
+	return starting(names, typed), noFiles
+}
+
+// Words offers a few words. One that waits for more gets no blank.
+func Words(words ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found := starting(words, typed)
+		if len(found) == 1 && strings.HasSuffix(found[0], "=") {
+			return found, noFiles | cobra.ShellCompDirectiveNoSpace
+		}
+		return found, noFiles
+	}
+}
+
+// applied lists what podctl applied; journals that cannot be read are left
+// out without a word.
+func (c Completion) applied() []*podspec.Desired {
+	applied, _, err := state.Applied(c.flags.Layout())
+	if err != nil {
+		return nil
+	}
+	return selection.DesiredOf(applied)
+}
+
+// podNames lists the pods whose name begins with what was typed: short ones in the
+// namespace, with the namespace in front those of others.
+func (c Completion) podNames(typed string) []string {
+	var names []string
+	for _, d := range c.applied() {
+		if d.Pod.Namespace == c.flags.Namespace {
+			names = append(names, d.Pod.Name)
+		}
+		if d.Pod.Namespace != c.flags.Namespace || strings.Contains(typed, "/") {
+			names = append(names, model.RefOf(d.Pod).String())
+		}
+	}
+	return starting(names, typed)
+}
+
+// completionPods finds what the command line names, and leaves out what is not
+// there. Standard input and the network are not read.
+func (c Completion) completionPods(cmd *cobra.Command, args []string) []*podspec.Desired {
+	applied := c.applied()
+	if len(args) == 0 {
+		return slices.DeleteFunc(applied, func(d *podspec.Desired) bool { return d.Pod.Namespace != c.flags.Namespace })
+	}
+	var pods []*podspec.Desired
+	for _, arg := range args {
+		switch {
+		case strings.Contains(arg, "://"):
+		case podspec.IsManifest(arg):
+			if m, err := (podspec.Loader{Stdin: strings.NewReader("")}).Load(cmd.Context(), arg); err == nil {
+				pods = append(pods, m.Pods...)
+			}
+		default:
+			if d, err := state.FindPod(applied, c.flags.Namespace, arg); err == nil {
+				pods = append(pods, d)
+			}
+		}
+	}
+	return pods
+}
+
+// isPath reports whether a word can be nothing but a path.
+func isPath(typed string) bool {
+	return strings.HasPrefix(typed, ".") || strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, "~")
+}
+
+// manifestNames lists the manifests and directories that begin with what was typed.
+func manifestNames(typed string) []string {
+	dir, _ := filepath.Split(typed)
+	entries, err := os.ReadDir(filepath.Join(".", dir))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		ending := strings.TrimPrefix(filepath.Ext(e.Name()), ".")
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
+			names = append(names, dir+e.Name()+"/")
+		case slices.Contains(manifestEndings(), ending):
+			names = append(names, dir+e.Name())
+		}
+	}
+	return starting(names, typed)
+}
+
+// starting leaves the names that begin with what was typed, each once.
+func starting(names []string, typed string) []string {
+	var found []string
+	for _, name := range names {
+		if strings.HasPrefix(name, typed) && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// unused leaves out what stands on the command line already.
+func unused(names, args []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
+}
+
+// Requested reports whether a shell asks for completions.
+func Requested(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// Flags gives the flags of a command and of those below it their
+// completion, and no files to commands that take no arguments.
+func (c Completion) Flags(cmd *cobra.Command) {
+	complete := func(f *pflag.Flag) {
+		if _, done := cmd.GetFlagCompletionFunc(f.Name); done {
+			return
+		}
+		if how := c.flag(f); how != nil {
+			// It fails for a flag that does not exist or is done, and this one is neither.
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, how)
+		}
+	}
+	cmd.PersistentFlags().VisitAll(complete)
+	cmd.LocalNonPersistentFlags().VisitAll(complete)
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, sub := range cmd.Commands() {
+		c.Flags(sub)
+	}
+}
+
+// flag is how a flag completes; nil for any file.
+func (c Completion) flag(f *pflag.Flag) cobra.CompletionFunc {
+	if value, ok := f.Value.(interface{ Words() []string }); ok {
+		return Words(value.Words()...)
+	}
+	switch f.Name {
+	case "filename":
+		return Manifests
+	case "container", "target":
+		return c.Containers
+	case "namespace":
+		return c.Namespaces
+	case "state-dir", "log-root":
+		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	case "snapshot", "save", "plan", "load", "containerd", "runtime-endpoint", "image-endpoint":
+		return nil
+	}
+	return cobra.NoFileCompletions
+}
+
+// Images offers the images that pods which podctl applied name.
+func (c Completion) Images(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []string
+	for _, d := range c.applied() {
+		for _, ref := range podspec.Containers(d.Pod) {
+			if strings.HasPrefix(ref.Image, typed) {
+				names = append(names, ref.Image)
+			}
+		}
+	}
+	slices.Sort(names)
+	return unused(slices.Compact(names), args), noFiles
+}
+
+// Pulls offers manifests and images.
+func (c Completion) Pulls(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if isPath(typed) {
+		return Manifests(cmd, args, typed)
+	}
+	names, directive := c.Images(cmd, args, typed)
+	return append(names, manifestNames(typed)...), directive
+}

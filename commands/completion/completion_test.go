@@ -1,0 +1,169 @@
+package completion_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/commandstest"
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/config"
+	"github.com/podctl/podctl/commands/flags"
+)
+
+// complete is what a shell is answered, descriptions left out.
+func complete(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := &commands.Env{In: strings.NewReader("never read"), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
+	if code := commands.Main(t.Context(), env, append([]string{"__completeNoDesc", "--state-dir", dir}, words...)); code != 0 {
+		t.Fatalf("%v: exit code %d\n%s", words, code, errs.String())
+	}
+	// The rest is what cobra tells about itself, for which the scripts have no use.
+	if text := errs.String(); !strings.HasPrefix(text, "Completion ended with directive: ") || strings.Count(text, "\n") != 1 {
+		t.Errorf("%v says %q", words, text)
+	}
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+func TestComplete(t *testing.T) {
+	dir := commandstest.Applied(t, commandstest.Pods)
+	work := t.TempDir()
+	t.Chdir(work)
+	for name, text := range map[string]string{
+		"help.yaml": commandstest.Pods, "notes.txt": "", "manifests/a.json": "", "manifests/b.yml": "", "manifests/c.md": "", ".hidden/x": "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A directive follows the words: 2 is no space, 4 no files, 8 files with these endings, 16 directories.
+	for words, want := range map[string]string{
+		"logs he":                         "hello help help.yaml :4",
+		"logs hello w":                    "web worker :4",
+		"logs hello ":                     "fetch web worker :4",
+		"logs hello web ":                 ":4",
+		"logs ./help.yaml c":              "core :4",
+		"logs nobody ":                    ":4",
+		"logs - ":                         ":4",
+		"logs hello -c f":                 "fetch :4",
+		"probe -c ":                       "fetch web worker app :4",
+		"probe --filename help.yaml -c c": "core :4",
+		"get ":                            "hello help system/dns help.yaml manifests/ :4",
+		"get hello he":                    "help help.yaml :4",
+		"get s":                           "system/dns :4",
+		"get default/h":                   "default/hello default/help :4",
+		"get -n system ":                  "default/hello default/help dns help.yaml manifests/ :4",
+		"get ma":                          "manifests/ :6",
+		"get manifests/":                  "manifests/a.json manifests/b.yml :4",
+		"get ./":                          "yaml yml json :8",
+		"get /et":                         "yaml yml json :8",
+		"get absent/":                     ":4",
+		"apply he":                        "yaml yml json :8",
+		"apply -f ":                       "yaml yml json :8",
+		"export he":                       "hello help :4",
+		"export hello ":                   ":4",
+		"get -n ":                         "default system :4",
+		"get -o j":                        "json jsonpath= :4",
+		"get -o jsonp":                    "jsonpath= :6",
+		"apply --pull ":                   "always missing never :4",
+		"apply --wait=r":                  "ready :4",
+		"wait --for co":                   "completed condition= :4",
+		"--color a":                       "auto always :4",
+		"plan --timeout ":                 ":4",
+		"plan --state-dir ":               ":16",
+		"get --snapshot ":                 ":0",
+		"node up ":                        ":4",
+		"node u":                          "up :4",
+		"restart hello web ":              "fetch worker :4",
+		"cp he":                           "hello: help: :2",
+		"cp hello:/":                      ":4",
+		"cp hello:/x ./y ":                ":4",
+		"exec he":                         "hello help :4",
+		"debug hello --target w":          "web worker :4",
+		"events s":                        "system/dns :4",
+		"completion f":                    "fish :4",
+	} {
+		if diff := cmp.Diff(want, complete(t, dir, strings.Split(words, " ")...)); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", words, diff)
+		}
+	}
+}
+
+// TestCompletionIsSilent: what is broken or forbidden offers nothing.
+func TestCompletionIsSilent(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dir := commandstest.Applied(t, commandstest.Pods)
+	journals, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
+	if err != nil || len(journals) != 3 {
+		t.Fatal(journals, err)
+	}
+	if err := os.WriteFile(journals[0], []byte("{half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := complete(t, dir, "get", "-n", "none", ""); len(strings.Fields(got)) != 3 {
+		t.Errorf("beside a broken journal: %s", got)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, absent := range []string{dir, filepath.Join(dir, "none"), journals[0]} {
+		if got := complete(t, absent, "get", ""); got != ":4" {
+			t.Errorf("%s: %s", absent, got)
+		}
+	}
+	if err := os.WriteFile("broken.yaml", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := complete(t, dir, "logs", "./broken.yaml", ""); got != ":4" {
+		t.Error(got)
+	}
+}
+
+// TestCompletionStaysLocal: nothing is fetched while somebody types.
+func TestCompletionStaysLocal(t *testing.T) {
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(server.Close)
+	if got := complete(t, t.TempDir(), "logs", server.URL+"/pod.yaml", ""); got != ":4" || asked {
+		t.Errorf("%s, the server was asked: %v", got, asked)
+	}
+}
+
+// TestEverythingCompletes: arguments and flags of every command complete, or say
+// that they cannot.
+func TestEverythingCompletes(t *testing.T) {
+	dir := commandstest.Applied(t, commandstest.Pods)
+	t.Chdir(t.TempDir())
+	root := commands.New(&commands.Env{Getenv: func(string) string { return "" }})
+	completion.Of(&config.Flags{}).Flags(root)
+	commandstest.Walk(root, func(cmd *cobra.Command) {
+		if strings.Contains(cmd.Use, "MANIFEST") || strings.Contains(cmd.Use, "POD") {
+			words := append(strings.Fields(cmd.CommandPath())[1:], "")
+			if complete(t, dir, words...) == ":4" {
+				t.Errorf("%s: give it a ValidArgsFunction, see complete.go", cmd.CommandPath())
+			}
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if c, ok := f.Value.(*flags.Choice); ok {
+				how, _ := cmd.GetFlagCompletionFunc(f.Name)
+				if words, _ := how(cmd, nil, ""); len(words) == 0 || words[0] != c.Words()[0] {
+					t.Errorf("%s --%s completes to %v", cmd.CommandPath(), f.Name, words)
+				}
+			}
+		})
+	})
+}

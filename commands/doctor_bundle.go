@@ -1,0 +1,121 @@
+package commands
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/podctl/podctl/commands/inspect"
+	"github.com/podctl/podctl/commands/lifecycle"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// bundle collects the files of an archive, all without values of Secrets.
+type bundle struct {
+	redactor *redaction.Redactor
+	at       time.Time
+	names    []string
+	texts    map[string][]byte
+	// problems are what is not in it, and why.
+	problems []error
+}
+
+// writeBundle writes the archive for a bug report. What cannot be had is left out
+// and named in it: a bug report is written when something does not work.
+func writeBundle(ctx context.Context, sess *session.Session, file string, engine *runtime.Engine, doc *doctorDocument) error {
+	applied, unreadable, err := state.Applied(sess.Flags.Layout())
+	b := &bundle{redactor: session.NewRedactor(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
+	b.addDocument("doctor.json", doc, nil) // It is without values already.
+	versions := clientVersion()
+	answers := engine != nil && doc.Facts.Runtime.Problem == ""
+	if answers {
+		b.problems = append(b.problems, askRuntime(ctx, sess, &versions))
+	}
+	b.addDocument("version.json", versions, b.redactor)
+	for _, p := range applied {
+		b.addDocument(path.Join("journals", string(p.Desired.Pod.UID)+".json"), p.Checkpoint.WithoutSecrets(), b.redactor)
+	}
+	happened, err := inspect.EventsDocument(sess)
+	b.addDocument("events.json", happened, b.redactor)
+	b.problems = append(b.problems, err)
+	if answers {
+		b.addPods(ctx, engine, applied)
+	}
+	if err = errors.Join(b.problems...); err != nil {
+		b.add("problems.txt", []byte(b.redactor.Text(err.Error())+"\n"))
+	}
+	text, err := b.archive()
+	if err == nil {
+		err = safefs.WriteFile(file, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the bundle: %w", err)
+	}
+	return nil
+}
+
+// addPods adds what is observed of the pods and what would be done to them.
+func (b *bundle) addPods(ctx context.Context, engine *runtime.Engine, applied []state.AppliedPod) {
+	var plans []*plan.Plan
+	var recording snapshot.Recording
+	for _, p := range applied {
+		one, err := engine.Pods.Plan(ctx, p.Desired, plan.Options{})
+		if err == nil {
+			plans = append(plans, one)
+		}
+		b.problems = append(b.problems, err)
+		observed, err := engine.Observer.Snapshot(ctx, p.Desired)
+		if err == nil {
+			recording = append(recording, observed)
+		}
+		b.problems = append(b.problems, err)
+	}
+	var text bytes.Buffer
+	b.problems = append(b.problems, recording.Write(&text))
+	b.add("snapshot.json", redactJSON(b.redactor, text.Bytes()))
+	b.addDocument("plan.json", lifecycle.PlanDocument(plans), b.redactor)
+}
+
+func (b *bundle) addDocument(name string, value any, redactor *redaction.Redactor) {
+	var text bytes.Buffer
+	if err := terminal.WriteDocument(&text, "json", value); err != nil {
+		b.problems = append(b.problems, fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	b.add(name, redactJSON(redactor, text.Bytes()))
+}
+
+func (b *bundle) add(name string, text []byte) {
+	b.names = append(b.names, name)
+	b.texts[name] = text
+}
+
+// archive packs the files below one directory, for their owner alone.
+func (b *bundle) archive() ([]byte, error) {
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	packed := tar.NewWriter(zipped)
+	for _, name := range b.names {
+		header := &tar.Header{Name: path.Join("podctl-bundle", name), Mode: 0o600, Size: int64(len(b.texts[name])), ModTime: b.at}
+		if err := packed.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := packed.Write(b.texts[name]); err != nil {
+			return nil, err
+		}
+	}
+	err := errors.Join(packed.Close(), zipped.Close())
+	return out.Bytes(), err
+}

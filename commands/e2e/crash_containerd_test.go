@@ -1,0 +1,191 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// How many points of each command are tried on a real runtime, where each takes seconds:
+// with all shapes, and in each run of the tests.
+const (
+	crashesTried      = 12
+	crashesTriedShort = 5
+)
+
+// testKilled: the crash matrix on a real runtime. Beyond what one in memory can leave there
+// are processes, addresses and network namespaces.
+func testKilled(t *testing.T, m *machine) {
+	all, tried := crashes(), crashesTried
+	delete(all, "a pull") // There is no registry: it is "two containers" here.
+	if os.Getenv(crashVar) == "" {
+		all = map[string]crash{"mounted volumes": all["mounted volumes"], "replace with a hook": all["replace with a hook"], "delete after sidecar": all["delete after sidecar"]}
+		tried = crashesTriedShort
+	}
+	before := nobodysNetworks(t)
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
+			u := newLab(m.crashLab).measure(t, demonstrated(c))
+			if os.Getenv(crashVar) != "all" {
+				u.points = spread(u.points, tried)
+			}
+			for i, p := range u.points {
+				u.survives(t, demonstrated(c), p, i)
+			}
+		})
+	}
+	m.must(t, "delete", "beside")
+	waitFor(t, func() bool { return len(subtract(nobodysNetworks(t), before)) == 0 })
+}
+
+// crashLab is a lab with the machine's runtime. The pod beside stays from lab to lab.
+func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podctl-kill-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &crashLab{
+		t: t, dir: dir, crash: c, podctl: m.bin, env: "NO_COLOR=1", patience: 100 * time.Millisecond, beside: demonstrate(beside, nil),
+		socket: m.socket(), stateDir: m.state, logRoot: m.logs, cgroupRoot: m.cgroupRoot(),
+	}
+	l.more = func() []string { return m.machinery(t) }
+	l.end = func() error {
+		for _, pod := range []string{"web", "second"} {
+			m.run(t, "delete", "--force", pod)
+		}
+		return errors.Join(os.RemoveAll(l.dir), os.RemoveAll(filepath.Join(m.logs, ".deleted")))
+	}
+	// Other tests delete pods too.
+	if err := os.RemoveAll(filepath.Join(m.logs, ".deleted")); err != nil {
+		t.Fatal(err)
+	}
+	l.prepare()
+	return l
+}
+
+// demonstrated is a command whose containers run the demo program.
+func demonstrated(c crash) crash {
+	c.Before, c.After = demonstrate(c.Before, c.Behave), demonstrate(c.After, c.Behave)
+	return c
+}
+
+var shapeContainer = regexp.MustCompile(`(name: (\w+)(,|\n) *)image: '\w+:(\d)'`)
+
+// demonstrate puts the demo program into a manifest. Another image is another argument.
+func demonstrate(manifest string, behave map[string][]runtimetest.Behaviour) string {
+	return shapeContainer.ReplaceAllStringFunc(manifest, func(text string) string {
+		part := shapeContainer.FindStringSubmatch(text)
+		args := "[sleep, --drain, " + part[4] + "ms]"
+		if len(behave[part[2]]) > 0 {
+			args = "[exit, --after, 50ms, '0']"
+		}
+		separator := ", "
+		if part[3] == "\n" {
+			separator = strings.TrimPrefix(part[1], "name: "+part[2])
+		}
+		return part[1] + "image: registry.local/podctl/demo:1" + separator + "args: " + args
+	})
+}
+
+// machinery is what a runtime has of pods outside of its records: shims, and addresses.
+func (m *machine) machinery(t *testing.T) []string {
+	t.Helper()
+	var lines []string
+	for _, path := range glob(t, "/proc/[0-9]*/cmdline") {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text), "containerd-shim") && strings.Contains(string(text), m.state+"/") {
+			lines = append(lines, "shim")
+		}
+	}
+	leases := glob(t, filepath.Join(m.state, "node", "cni", "ipam", "*", "[0-9]*.[0-9]*"))
+	return append(lines, slices.Repeat([]string{"address"}, len(leases))...)
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// nobodysNetworks are the network namespaces that have a name and no process in them.
+func nobodysNetworks(t *testing.T) []string {
+	t.Helper()
+	used := map[string]bool{}
+	for _, path := range glob(t, "/proc/[0-9]*/ns/net") {
+		if target, err := os.Readlink(path); err == nil {
+			used[target] = true
+		}
+	}
+	var names []string
+	for _, path := range glob(t, "/run/netns/cni-*") {
+		var stat unix.Stat_t
+		if err := unix.Stat(path, &stat); err == nil && !used[fmt.Sprintf("net:[%d]", stat.Ino)] {
+			names = append(names, path)
+		}
+	}
+	return names
+}
+
+// restartContainerd ends the node's containerd without a word and starts it again.
+func restartContainerd(t *testing.T, m *machine) {
+	t.Helper()
+	killContainerd(t, m)
+	m.must(t, "node", "up", "--containerd", need(t, "PODCTL_CONTAINERD"))
+}
+
+// testRuntimeRestartAtCalls: containerd is killed when it has done what a call asked for,
+// and started again. What was asked of podctl is done then, or it says why not, and the same
+// command comes to the same end as if nothing had happened.
+func testRuntimeRestartAtCalls(t *testing.T, m *machine) {
+	sidecar := crashes()["sidecar"]
+	for _, one := range []struct {
+		crash   crash
+		methods []string
+	}{
+		{sidecar, []string{"RunPodSandbox", "CreateContainer", "StartContainer"}},
+		{crashes()["delete after sidecar"], []string{"StopContainer", "RemovePodSandbox"}},
+	} {
+		c := demonstrated(one.crash)
+		u := newLab(m.crashLab).measure(t, c)
+		for _, method := range one.methods {
+			u.survives(t, c, point{"the restart of containerd after " + method, func(l *crashLab) bool { return l.restartAtCall(m, method) }}, 0)
+		}
+	}
+	m.must(t, "delete", "beside")
+}
+
+// restartAtCall runs the command while containerd is restarted, which has to be told from
+// an error of podctl's.
+func (l *crashLab) restartAtCall(m *machine, method string) bool {
+	l.t.Helper()
+	restarted := false
+	l.proxy.Disturb(runtimetest.Disturbance{Method: method, KillAfter: func() {
+		restarted = true
+		restartContainerd(l.t, m)
+	}})
+	cmd := exec.CommandContext(l.t.Context(), m.bin, l.args(l.crash.args)...)
+	r := m.runWith(l.t, cmd)
+	l.proxy.Calm()
+	l.t.Logf("%s: exit code %d\n%s%s", method, r.code, r.stdout, r.stderr)
+	if strings.Contains(r.stderr, "rpc error") || (r.code != 0 && !strings.Contains(r.stderr, "default/web")) {
+		l.t.Errorf("%s: exit code %d\n%s", method, r.code, r.stderr)
+	}
+	return restarted
+}

@@ -1,0 +1,592 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// The crash matrix: podctl, a process of its own, is killed by SIGKILL before and after
+// each call to the runtime and before each change that it makes on disk. The same command
+// is given again, and in the end there is what there would have been without the kill.
+
+// crashVar makes the tests try all points; else they try as many as there is time for.
+const crashVar = "PODCTL_CRASH"
+
+// crash is one command that is killed.
+type crash struct {
+	runtimetest.Shape
+	// args are the command; MANIFEST stands for the manifest's file.
+	args []string
+}
+
+// crashes are the commands for all shapes. Each applied shape is deleted as well.
+func crashes() map[string]crash {
+	shapes := runtimetest.Shapes()
+	// What crashes by itself ends up where the time leads it.
+	delete(shapes, "crashes")
+	if os.Geteuid() == 0 {
+		maps.Copy(shapes, runtimetest.MountedShapes())
+	}
+	two := shapes["two containers"].After
+	several := two + "---\n" + strings.Replace(two, "name: web", "name: second", 1)
+	shapes["several pods"] = runtimetest.Shape{After: several}
+	all := map[string]crash{}
+	for name, s := range shapes {
+		if s.After == "" {
+			all[name] = crash{s, []string{"delete", "-f", "MANIFEST"}}
+			continue
+		}
+		all[name] = crash{s, []string{"apply", "--wait=" + goalOf(s), "--ignore-backoff", "MANIFEST"}}
+		if s.Before == "" {
+			all["delete after "+name] = crash{runtimetest.Shape{Before: s.After, Behave: s.Behave}, []string{"delete", "-f", "MANIFEST"}}
+		}
+	}
+	all["restart"] = crash{runtimetest.Shape{Before: two, After: two}, []string{"restart", "web"}}
+	return all
+}
+
+// goalOf is what is waited for: that a pod is ready, or has completed, if its containers end.
+func goalOf(s runtimetest.Shape) string {
+	if strings.Contains(s.After, "restartPolicy: Never") && len(s.Behave) > 0 {
+		return "completed"
+	}
+	return "ready"
+}
+
+const beside = `apiVersion: v1
+kind: Pod
+metadata: {name: beside}
+spec:
+  containers: [{name: healthy, image: 'i:1'}]
+`
+
+// crashLab is a runtime behind a proxy, and podctl's directories.
+type crashLab struct {
+	t     *testing.T
+	dir   string
+	proxy *runtimetest.Proxy
+	crash crash
+	// podctl is the program that is killed, with what it needs in its environment.
+	podctl, env string
+	// socket is the runtime's own; the others are what podctl is told to use.
+	socket, stateDir, logRoot, cgroupRoot string
+	// more lists what else there may be of pods on the machine.
+	more func() []string
+	// patience is how long to wait for what ends by itself, fifty times.
+	patience time.Duration
+	// end takes it down.
+	end func() error
+	// healthy is the id of the container of the pod beside, whose manifest is beside.
+	beside, healthy string
+}
+
+// newCrashLab is a lab with a runtime in memory.
+func newCrashLab(t *testing.T, c crash) *crashLab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "podctl-crash-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &crashLab{t: t, dir: dir, crash: c, podctl: os.Args[0], env: playEnv + "=1", beside: beside}
+	l.socket, l.stateDir, l.logRoot, l.cgroupRoot = l.path("cri.sock"), l.path("state"), l.path("logs"), filepath.Base(dir)
+	l.more = func() []string { return nil }
+	server, err := runtimetest.NewServer(t.Context(), l.socket, runtimetest.WallClock(), "i:1", "i:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.end = func() error {
+		server.Close()
+		var err error
+		for path := range strings.FieldsSeq(l.mounts()) {
+			err = errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))
+		}
+		return errors.Join(err, cgroup.Remove("/"+l.cgroupRoot), os.RemoveAll(l.dir))
+	}
+	for name, runs := range c.Behave {
+		runs = slices.Clone(runs)
+		for i := range runs {
+			// Here the time is real.
+			runs[i].After /= 50
+		}
+		server.Behave(name, runs...)
+	}
+	l.prepare()
+	return l
+}
+
+// prepare puts the proxy before the runtime, and makes what is there before the command.
+func (l *crashLab) prepare() {
+	l.t.Helper()
+	var err error
+	if l.proxy, err = runtimetest.StartProxy(l.t.Context(), l.path("front.sock"), l.socket); err != nil {
+		l.t.Fatal(err)
+	}
+	l.write("beside.yaml", l.beside)
+	l.must("apply", l.path("beside.yaml"))
+	if l.crash.Before != "" {
+		l.write("pod.yaml", l.crash.Before)
+		l.must("apply", "--wait="+goalOf(l.crash.Shape), "--ignore-backoff", l.path("pod.yaml"))
+	}
+	if l.crash.After != "" {
+		l.write("pod.yaml", l.crash.After)
+	}
+	l.proxy.Reset()
+	// The pod beside is looked at for the first time.
+	l.records()
+}
+
+// close ends all of it; it is no clean-up of the test, which has many labs.
+func (l *crashLab) close() {
+	l.t.Helper()
+	if err := errors.Join(l.proxy.Close(), l.end()); err != nil {
+		l.t.Error(err)
+	}
+}
+
+func (l *crashLab) path(name string) string { return filepath.Join(l.dir, name) }
+
+func (l *crashLab) write(name, text string) {
+	l.t.Helper()
+	if err := os.WriteFile(l.path(name), []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// args are a command line for this lab.
+func (l *crashLab) args(args []string) []string {
+	all := []string{
+		"--state-dir", l.stateDir, "--log-root", l.logRoot, "--cgroup-root", l.cgroupRoot,
+		"-r", "unix://" + l.path("front.sock"), "--timeout", "30s",
+	}
+	for _, arg := range args {
+		if arg == "MANIFEST" {
+			arg = l.path("pod.yaml")
+		}
+		all = append(all, arg)
+	}
+	return all
+}
+
+// must runs a command to its end.
+func (l *crashLab) must(args ...string) {
+	l.t.Helper()
+	var said bytes.Buffer
+	env := &commands.Env{In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Getenv: func(string) string { return "" }}
+	if code := commands.Main(l.t.Context(), env, l.args(args)); code != 0 {
+		l.t.Errorf("%v: exit code %d\n%s", args, code, said.String())
+	}
+}
+
+// killedAtCall runs the command in a process that is killed at a call, and tells whether
+// it came to that.
+func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbance) bool {
+	l.t.Helper()
+	cmd := exec.CommandContext(l.t.Context(), l.podctl, l.args(l.crash.args)...)
+	cmd.Env = append(os.Environ(), l.env)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	started, killed := make(chan struct{}), atomic.Bool{}
+	kill := func() {
+		<-started
+		killed.Store(true)
+		cmd.Process.Kill() //nolint:errcheck // then it has ended, which is seen below
+	}
+	l.proxy.Disturb(arrange(kill))
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	close(started)
+	err := cmd.Wait()
+	l.proxy.Calm()
+	if err != nil && !killed.Load() {
+		l.t.Errorf("%v: %v\n%s", l.crash.args, err, out.String())
+	}
+	return killed.Load()
+}
+
+// trace runs the command in a process that is killed before a change on disk, with nth
+// above zero.
+func (l *crashLab) trace(nth int) *runtimetest.Traced {
+	l.t.Helper()
+	output, err := os.Create(l.path("output"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer output.Close() //nolint:errcheck // it is only read when something went wrong
+	argv := append([]string{l.podctl}, l.args(l.crash.args)...)
+	traced, err := runtimetest.Trace(l.t.Context(), argv, append(os.Environ(), l.env), output, nth)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if traced.ExitCode != 0 && !traced.Killed {
+		text, readErr := os.ReadFile(output.Name())
+		l.t.Errorf("%v: exit code %d\n%s%v", l.crash.args, traced.ExitCode, text, readErr)
+	}
+	return traced
+}
+
+// state is all that there is: records of the runtime, files, mounts and cgroups.
+func (l *crashLab) state() []string {
+	l.t.Helper()
+	lines := slices.Concat(l.records(), l.files(l.stateDir), l.files(l.logRoot), strings.Fields(l.mounts()), l.cgroups(), l.more())
+	for i, line := range lines {
+		lines[i] = timeless(strings.NewReplacer(l.logRoot, "/logs", l.stateDir, "/state", "/"+l.cgroupRoot, "/ROOT").Replace(line))
+	}
+	slices.Sort(lines)
+	// A pass that is killed tells nothing of itself, and one that finds nothing to do
+	// neither.
+	return slices.DeleteFunc(lines, func(line string) bool { return eventsFile.MatchString(line) })
+}
+
+var eventsFile = regexp.MustCompile(`^/state/events/[^.]+\.json `)
+
+// timeless takes out of a line what differs from run to run: attempts, and names made of
+// times and at random.
+func timeless(line string) string {
+	for pattern, with := range map[string]string{
+		`/\d+\.log`:                         "/N.log",
+		`/\.\.\d{4}_[\d_]+\.?\d*`:           "/..TIME",
+		`(/containers/\w+)/[0-9a-f]+`:       "$1/HEX",
+		`[0-9a-f]{64}`:                      "ID",
+		`(/\.deleted/[^/ ]+)\.\d{8}-[\d.]+`: "$1.TIME",
+	} {
+		line = regexp.MustCompile(pattern).ReplaceAllString(line, with)
+	}
+	return line
+}
+
+func (l *crashLab) records() []string {
+	l.t.Helper()
+	conn, err := grpc.NewClient("unix://"+l.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // it was only asked
+	cri := runtimeapi.NewRuntimeServiceClient(conn)
+	sandboxes, err := cri.ListPodSandbox(l.t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	containers, err := cri.ListContainers(l.t.Context(), &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var lines []string
+	for _, s := range sandboxes.GetItems() {
+		lines = append(lines, fmt.Sprintf("sandbox of %s %s", s.GetMetadata().GetName(), s.GetState()))
+	}
+	for _, c := range containers.GetContainers() {
+		name := c.GetMetadata().GetName()
+		lines = append(lines, fmt.Sprintf("container %s of %s %s %s", name, c.GetLabels()["io.kubernetes.pod.name"], c.GetState(), c.GetImage().GetImage()))
+		if name == "healthy" {
+			if l.healthy == "" {
+				l.healthy = c.GetId()
+			}
+			if l.healthy != c.GetId() {
+				l.t.Error("the healthy pod beside was restarted")
+			}
+		}
+	}
+	return lines
+}
+
+// files are the names below a directory, with their kinds and modes; of volumes the
+// content too.
+func (l *crashLab) files(dir string) []string {
+	l.t.Helper()
+	var lines []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if path == filepath.Join(l.stateDir, "node") || (path != dir && path == l.logRoot) {
+			return fs.SkipDir
+		}
+		if err != nil {
+			return err
+		}
+		line, err := fileLine(path, entry)
+		lines = append(lines, line)
+		return err
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return lines
+}
+
+func fileLine(path string, entry fs.DirEntry) (string, error) {
+	info, err := entry.Info()
+	if err != nil {
+		return "", err
+	}
+	content := ""
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		content, err = os.Readlink(path)
+		content = "-> /" + content
+	case info.Mode().IsRegular() && (strings.Contains(path, "/volumes/") || strings.Contains(path, "/locks/")):
+		var text []byte
+		text, err = os.ReadFile(path)
+		content = fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%s %s %s", path, info.Mode(), content), err
+}
+
+// mounts are the mount points below the lab's directory.
+func (l *crashLab) mounts() string {
+	l.t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); strings.HasPrefix(fields[4], l.stateDir+"/") {
+			found = append(found, fields[4])
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// cgroups are the directories below the lab's cgroup root, in any hierarchy.
+func (l *crashLab) cgroups() []string {
+	l.t.Helper()
+	var lines []string
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		roots, err := filepath.Glob(pattern + l.cgroupRoot)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, root := range roots {
+			err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+				if err == nil && entry.IsDir() {
+					lines = append(lines, path)
+				}
+				return err
+			})
+			if err != nil {
+				l.t.Fatal(err)
+			}
+		}
+	}
+	return lines
+}
+
+// undisturbed is how a command ends that nobody kills.
+type undisturbed struct {
+	// state is there after it, gone once the pod was deleted as well.
+	state, gone []string
+	points      []point
+	newLab      newLab
+}
+
+// point is one at which the process is killed.
+type point struct {
+	name string
+	// kill runs the command up to there, and tells whether it came so far: what runs side by
+	// side takes another order at times.
+	kill func(*crashLab) bool
+}
+
+// newLab makes a lab in which a command is going to be killed.
+type newLab func(*testing.T, crash) *crashLab
+
+func (newLab newLab) measure(t *testing.T, c crash) undisturbed {
+	t.Helper()
+	l := newLab(t, c)
+	defer l.close()
+	traced := l.trace(0)
+	u := undisturbed{newLab: newLab, points: append(l.callPoints(), changePoints(traced.Changes)...)}
+	l.must(c.args...)
+	u.state = l.state()
+	l.must("delete", "-f", "MANIFEST")
+	u.gone = l.state()
+	return u
+}
+
+// callPoints are before and after each call that the command has made. A kill at one that
+// only asks is one after the change before it: it is tried if all are.
+func (l *crashLab) callPoints() []point {
+	var points []point
+	writes, count := l.proxy.Writes(), map[string]int{}
+	for _, method := range l.proxy.Calls() {
+		count[method]++
+		nth := count[method]
+		before := func(kill func()) runtimetest.Disturbance {
+			return runtimetest.Disturbance{Method: method, Nth: nth, Kill: kill}
+		}
+		after := func(kill func()) runtimetest.Disturbance {
+			return runtimetest.Disturbance{Method: method, Nth: nth, KillAfter: kill}
+		}
+		if !slices.Contains(writes, method) && os.Getenv(crashVar) == "" {
+			continue
+		}
+		points = append(points,
+			point{fmt.Sprintf("before %s %d", method, nth), func(l *crashLab) bool { return l.killedAtCall(before) }},
+			point{fmt.Sprintf("after %s %d", method, nth), func(l *crashLab) bool { return l.killedAtCall(after) }})
+	}
+	return sample(points, math.MaxInt)
+}
+
+// changePoints are before each change on disk.
+func changePoints(changes []string) []point {
+	points := make([]point, 0, len(changes))
+	for i, change := range changes {
+		points = append(points, point{fmt.Sprintf("change %d, here %s", i+1, change), func(l *crashLab) bool { return l.trace(i + 1).Killed }})
+	}
+	return sample(points, changesTried)
+}
+
+// changesTried is how many changes of each command there is time for in each run of the
+// tests. Which ones is left to chance, and all come in time.
+const changesTried = 16
+
+// sample takes as many as there is time for: all if that is wanted, next to none in short
+// tests.
+func sample(points []point, some int) []point {
+	switch {
+	case os.Getenv(crashVar) != "":
+		return points
+	case testing.Short():
+		some = 3
+	}
+	return spread(points, some)
+}
+
+// spread takes some of the points, at even distances from one by chance.
+func spread(points []point, some int) []point {
+	step := max(float64(len(points))/float64(some), 1)
+	var taken []point
+	for at := rand.Float64() * step; int(at) < len(points); at += step {
+		taken = append(taken, points[int(at)])
+	}
+	return taken
+}
+
+// TestCrashMatrix runs several labs at a time: they wait a lot.
+func TestCrashMatrix(t *testing.T) {
+	all := crashes()
+	if testing.Short() {
+		maps.DeleteFunc(all, func(name string, _ crash) bool {
+			return !slices.Contains([]string{"replace with a hook", "volumes' content", "delete after sidecar"}, name)
+		})
+	}
+	slots := make(chan struct{}, 2*goruntime.GOMAXPROCS(0))
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newLab(newCrashLab).measure(t, c)
+			var reached atomic.Int32
+			var group sync.WaitGroup
+			for i, p := range u.points {
+				slots <- struct{}{}
+				group.Go(func() {
+					defer func() { <-slots }()
+					if u.survives(t, c, p, i) {
+						reached.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			if n := int(reached.Load()); n < len(u.points)*3/4 {
+				t.Errorf("only %d of %d points were reached", n, len(u.points))
+			}
+		})
+	}
+}
+
+// survives kills the command at a point and gives it again, or in each third case deletes
+// the pod: there is what there would have been. It tells whether the point was reached.
+func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
+	t.Helper()
+	l := u.newLab(t, c)
+	defer l.close()
+	reached := p.kill(l)
+	if i%3 == 2 {
+		l.must("delete", "-f", "MANIFEST")
+		missing, left := l.settled(func() (missing, left []string) {
+			return compare(withoutDeletedLogs(u.gone), withoutDeletedLogs(l.state()))
+		})
+		l.complain("deleted after a kill at "+p.name, missing, left)
+		return reached
+	}
+	l.must(c.args...)
+	l.must(c.args...)
+	missing, left := l.settled(func() (missing, left []string) {
+		missing, left = compare(u.state, l.state())
+		if c.args[0] == "restart" {
+			// One restart more may have been finished, and each leaves a log.
+			left = slices.DeleteFunc(left, func(line string) bool { return strings.Contains(line, "/N.log ") })
+		}
+		return missing, left
+	})
+	l.complain("killed at "+p.name, missing, left)
+	return reached
+}
+
+// withoutDeletedLogs leaves out the logs that a deletion sets aside: what the pod had of
+// them is another matter.
+func withoutDeletedLogs(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "/logs/.deleted") })
+}
+
+func (l *crashLab) complain(what string, missing, left []string) {
+	l.t.Helper()
+	if len(missing)+len(left) > 0 {
+		l.t.Errorf("%s\nmissing:\n  %s\nleft:\n  %s", what, strings.Join(missing, "\n  "), strings.Join(left, "\n  "))
+	}
+}
+
+// settled waits for what ends by itself, as the processes of a runtime do.
+func (l *crashLab) settled(look func() (missing, left []string)) (missing, left []string) {
+	for range 50 {
+		if missing, left = look(); len(missing)+len(left) == 0 || l.patience == 0 {
+			break
+		}
+		time.Sleep(l.patience)
+	}
+	return missing, left
+}
+
+// compare tells what is missing and what is too much.
+func compare(want, got []string) (missing, left []string) {
+	return subtract(want, got), subtract(got, want)
+}
+
+// subtract is what is in a and not in b; what is there twice has to be there twice.
+func subtract(a, b []string) []string {
+	b = slices.Clone(b)
+	return slices.DeleteFunc(slices.Clone(a), func(line string) bool {
+		i := slices.Index(b, line)
+		if i >= 0 {
+			b = slices.Delete(b, i, i+1)
+		}
+		return i >= 0
+	})
+}

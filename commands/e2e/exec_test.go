@@ -1,0 +1,379 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const inside = `apiVersion: v1
+kind: Pod
+metadata: {name: inside}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --http, ":8080"], ports: [{name: http, containerPort: 8080}]}
+  - {name: echo, image: "registry.local/podctl/demo:1", args: [cat], stdin: true, stdinOnce: true}
+`
+
+// streamed is how many bytes go through a container and back.
+const streamed = 64 << 20
+
+// testExec: exit codes, bytes and errors of commands in containers are exact.
+func testExec(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	for _, c := range []struct {
+		args []string
+		code int
+		said string
+	}{
+		{[]string{"inside", "--", "/demo", "exit", "7"}, 7, `Defaulted container "app" out of: app, echo`},
+		{[]string{"inside", "-c", "echo", "--", "/demo", "exit", "0"}, 0, ""},
+		{[]string{"inside", "--", "/absent"}, 127, "/absent"},
+		{[]string{"absent", "--", "/demo"}, 127, "no pod default/absent"},
+		{[]string{"inside", "-c", "absent", "--", "/demo"}, 127, "it has app, echo"},
+		{[]string{"inside"}, 126, "exec POD -- COMMAND"},
+	} {
+		r := m.run(t, append([]string{"exec"}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.said) || strings.Contains(r.stderr, "rpc error") {
+			t.Errorf("exec %v: exit code %d, want %d\n%s", c.args, r.code, c.code, r.stderr)
+		}
+	}
+	testExecBytes(t, m)
+	testExecFullDisk(t, m)
+	testExecTerminal(t, m)
+	testExecVanished(t, m)
+	m.must(t, "delete", "--force", "inside")
+}
+
+// testExecBytes: what goes in comes out, to the last byte.
+func testExecBytes(t *testing.T, m *machine) {
+	cmd := m.command(t.Context(), "exec", "-q", "-i", "inside", "--", "/demo", "cat")
+	source, sent, received := rand.NewChaCha8([32]byte{1}), sha256.New(), sha256.New()
+	cmd.Stdin = io.TeeReader(io.LimitReader(source, streamed), sent)
+	cmd.Stdout = received
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
+		t.Errorf("what came out of the container is not what went in")
+	}
+}
+
+// testExecFullDisk: what a command printed is not lost without a word.
+func testExecFullDisk(t *testing.T, m *machine) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close() //nolint:errcheck // nothing was written to it
+	var said bytes.Buffer
+	cmd := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "log", "--lines", "1")
+	cmd.Stdout, cmd.Stderr = full, &said
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "no space left on device") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said.String())
+	}
+}
+
+// testExecTerminal: on a terminal the process has one too, of the same size.
+func testExecTerminal(t *testing.T, m *machine) {
+	cmd := m.command(t.Context(), "exec", "-q", "-it", "inside", "--", "/demo", "exit", "9")
+	script := exec.CommandContext(t.Context(), "script", "-qec", strings.Join(cmd.Args, " "), "/dev/null")
+	out, err := script.CombinedOutput()
+	if err == nil || script.ProcessState.ExitCode() != 9 || !strings.Contains(string(out), "exiting with 9\r\n") {
+		t.Errorf("exec -it: exit code %d\n%q", script.ProcessState.ExitCode(), out)
+	}
+}
+
+// testExecVanished: a container that goes away in the middle ends the command, with
+// the code of a killed process or an error.
+func testExecVanished(t *testing.T, m *machine) {
+	var stderr bytes.Buffer
+	cmd := m.command(t.Context(), "exec", "-i", "inside", "-c", "echo", "--", "/demo", "sleep")
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	m.must(t, "delete", "--force", "inside")
+	if err := cmd.Wait(); err == nil || (cmd.ProcessState.ExitCode() != 137 && cmd.ProcessState.ExitCode() != 126) {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), stderr.String())
+	}
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+}
+
+// testAttach: the output of a container's own process can be watched, and one that
+// reads can be typed to.
+func testAttach(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	cmd := m.command(t.Context(), "attach", "-i", "-c", "echo", "inside")
+	cmd.Stdin = strings.NewReader("over and out\n")
+	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "over and out\n" {
+		t.Errorf("attach: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.run(t, "attach", "-i", "-c", "app", "inside"); r.code != 126 || !strings.Contains(r.stderr, "stdin: true") {
+		t.Errorf("attach to a container that does not read: exit code %d\n%s", r.code, r.stderr)
+	}
+	m.must(t, "delete", "--force", "inside")
+}
+
+// testPortForward: connections come through on several ports, and the loss of the
+// pod ends it.
+func testPortForward(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	if r := m.run(t, "port-forward", "inside", "nothing"); r.code != 1 || !strings.Contains(r.stderr, `no port "nothing"`) {
+		t.Errorf("a port that is not there: exit code %d\n%s", r.code, r.stderr)
+	}
+	cmd, ports := forwarding(t, m, "inside", ":http", ":8080")
+	for _, port := range ports {
+		for range 3 {
+			reply, err := http.Get("http://127.0.0.1:" + port + "/") //nolint:noctx // a test
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(reply.Body)
+			if err = errors.Join(err, reply.Body.Close()); err != nil || !strings.Contains(string(body), "hello") {
+				t.Errorf("port %s says %q: %v", port, body, err)
+			}
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("interrupted: exit code %d", cmd.ProcessState.ExitCode())
+	}
+	testRefusedForward(t, m)
+	m.must(t, "delete", "--force", "inside")
+}
+
+// testRefusedForward: where nobody listens is named.
+func testRefusedForward(t *testing.T, m *machine) {
+	t.Helper()
+	cmd, ports := forwarding(t, m, "inside", ":7777")
+	if reply, err := http.Get("http://127.0.0.1:" + ports[0] + "/"); err == nil { //nolint:noctx // a test
+		_ = reply.Body.Close()
+		t.Error("somebody answered where nobody listens")
+	}
+	_ = cmd.Wait() // Its code is what counts.
+	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said)
+	}
+}
+
+// forwarding starts port-forward and returns the local ports it listens on.
+func forwarding(t *testing.T, m *machine, args ...string) (*exec.Cmd, []string) {
+	t.Helper()
+	cmd := m.command(context.Background(), append([]string{"port-forward", "--address", "127.0.0.1"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = &bytes.Buffer{}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ports []string
+	for range len(args) - 1 {
+		var address string
+		var remote int
+		if _, err := fmt.Fscanf(out, "Forwarding from %s -> %d\n", &address, &remote); err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := strings.Cut(address, ":")
+		ports = append(ports, port)
+	}
+	go io.Copy(io.Discard, out) //nolint:errcheck // what else it says does not matter
+	return cmd, ports
+}
+
+// testCopy: trees go in and come out as they are, and no link leads out of the
+// container.
+func testCopy(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	dir := t.TempDir()
+	tree := filepath.Join(dir, "tree")
+	if err := os.MkdirAll(filepath.Join(tree, "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tree, "a", "b", "run"), bytes.Repeat([]byte("podctl"), 1<<18), 0o751); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/shadow", filepath.Join(tree, "shadow")); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, "cp", tree, "inside:/srv")
+	m.must(t, "cp", tree, "inside:/srv")
+	m.must(t, "cp", "inside:/srv", filepath.Join(dir, "back"))
+	if out, err := exec.CommandContext(t.Context(), "diff", "-r", "--no-dereference", tree, filepath.Join(dir, "back", "tree")).CombinedOutput(); err != nil {
+		t.Errorf("what came back is not what went in: %s", out)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "back", "tree", "a", "b", "run")); err != nil || info.Mode() != 0o751 {
+		t.Errorf("its mode is %v: %v", info.Mode(), err)
+	}
+	if r := m.run(t, "cp", "inside:/srv/tree/shadow", dir); r.code != 1 || !strings.Contains(r.stderr, "in the container") {
+		t.Errorf("a link that leads out: exit code %d\n%s", r.code, r.stderr)
+	}
+	for _, args := range [][]string{{"a", "b"}, {"inside:/a", "inside:/b"}, {"inside:", "b"}} {
+		if r := m.run(t, append([]string{"cp"}, args...)...); r.code != 1 {
+			t.Errorf("cp %v: exit code %d", args, r.code)
+		}
+	}
+	m.must(t, "delete", "--force", "inside")
+}
+
+// testDebug: a debug container joins the running pod, is known to all commands, and no
+// later apply stops it.
+func testDebug(t *testing.T, m *machine) {
+	manifest := write(t, inside)
+	m.must(t, "apply", "--wait", "--timeout", "30s", manifest)
+	before := m.ids(t, "inside")
+	m.must(t, "debug", "inside", "-c", "probe", "--image", "registry.local/podctl/demo:1", "--target", "app", "--", "/demo", "sleep")
+	if r := m.must(t, "exec", "inside", "-c", "probe", "--", "/demo", "read", "/proc/1/cmdline"); !strings.Contains(r.stdout, "serve") {
+		t.Errorf("the debug container sees other processes than its target's:\n%q", r.stdout)
+	}
+	if r := m.must(t, "get", "--containers", "inside"); !strings.Contains(squeezed(r.stdout), "inside probe ephemeral Running") {
+		t.Errorf("get --containers:\n%s", r.stdout)
+	}
+	m.must(t, "apply", manifest)
+	after := m.ids(t, "inside")
+	if after["probe"] == "" || after["app"] != before["app"] || after["echo"] != before["echo"] {
+		t.Errorf("containers before %v, after %v", before, after)
+	}
+	if p := m.plan(t, manifest); len(p.Steps) != 0 {
+		t.Errorf("a debug container makes a plan: %+v", p.Steps)
+	}
+	cmd := m.command(t.Context(), "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "cat")
+	cmd.Stdin = strings.NewReader("hello from outside\n")
+	if r := m.runWith(t, cmd); r.code != 0 || r.stdout != "hello from outside\n" {
+		t.Errorf("debug -i: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.run(t, "debug", "-q", "-i", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "exit", "--after", "500ms", "5"); r.code != 5 {
+		t.Errorf("debug -i of what ends with 5: exit code %d\n%s", r.code, r.stderr)
+	}
+	for _, flag := range []string{"-i", "-it"} {
+		// It has ended before anybody could connect, and without a terminal gets none.
+		r := m.run(t, "debug", "-q", flag, "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2")
+		if r.code != 0 || r.stdout != "line 1\nline 2\n" {
+			t.Errorf("debug %s of what ends at once: exit code %d, %q\n%s", flag, r.code, r.stdout, r.stderr)
+		}
+	}
+	if r := m.run(t, "debug", "-q", "--attach", "inside", "--image", "registry.local/podctl/demo:1", "--", "/demo", "log", "--lines", "2"); r.stdout != "line 1\nline 2\n" {
+		t.Errorf("debug --attach of what ends at once: exit code %d, %q\n%s", r.code, r.stdout, r.stderr)
+	}
+	for _, args := range [][]string{
+		{"inside", "-c", "probe", "--image", "registry.local/podctl/demo:1"},
+		{"inside", "--image", "registry.local/absent:1", "--image-pull-policy", "Never"},
+		{"inside", "--image", "registry.local/podctl/demo:1", "--target", "nobody"},
+	} {
+		if r := m.run(t, append([]string{"debug"}, args...)...); r.code != 126 {
+			t.Errorf("debug %v: exit code %d\n%s", args, r.code, r.stderr)
+		}
+	}
+	m.must(t, "delete", "inside")
+	if left := m.ids(t, "inside"); len(left) != 0 {
+		t.Errorf("left after the deletion: %v", left)
+	}
+}
+
+const steady = `apiVersion: v1
+kind: Pod
+metadata: {name: steady}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [log, --forever, --every, 100ms]
+    livenessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, failureThreshold: 1}
+`
+
+// lockedBuffer can be read while a process writes into it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// testRuntimeRestart: a runtime that dies in the middle ends what it carried with a
+// sentence, and what only looks goes on when it is back. No probe fails for it.
+func testRuntimeRestart(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
+	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, steady))
+	m.must(t, "apply", write(t, strings.ReplaceAll(ending, "200ms", "5s")))
+	before := m.ids(t, "steady")
+	var said, logged, probed lockedBuffer
+	execs := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "sleep")
+	waits := m.command(t.Context(), "wait", "--for=completed", "--timeout", "60s", "ending")
+	logs := m.command(t.Context(), "logs", "-f", "--tail", "1", "steady")
+	probes := m.command(t.Context(), "probe", "-w", "steady")
+	execs.Stderr, logs.Stdout, logs.Stderr, probes.Stdout, probes.Stderr = &said, &logged, &logged, &probed, &probed
+	for _, cmd := range []*exec.Cmd{execs, waits, logs, probes} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, func() bool {
+		return strings.Contains(logged.String(), "line") && strings.Contains(probed.String(), "Success")
+	})
+	killContainerd(t, m)
+	if err := execs.Wait(); err == nil || execs.ProcessState.ExitCode() != 126 || !strings.Contains(said.String(), "connection was lost") {
+		t.Errorf("exec: exit code %d\n%s", execs.ProcessState.ExitCode(), said.String())
+	}
+	for _, args := range [][]string{{"probe", "steady"}, {"apply", write(t, steady)}, {"delete", "steady"}} {
+		if r := m.run(t, args...); r.code != 1 || !strings.Contains(r.stderr, "does not answer") && !strings.Contains(r.stderr, "no such socket") {
+			t.Errorf("%v without a runtime: exit code %d\n%s", args, r.code, r.stderr)
+		}
+	}
+	m.must(t, "node", "up")
+	if err := waits.Wait(); err != nil {
+		t.Errorf("wait: %v", err)
+	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("logs:\n%s\nprobes:\n%s", logged.String(), probed.String())
+		}
+	}()
+	lines, verdicts := len(logged.String()), strings.Count(probed.String(), "Success")
+	waitFor(t, func() bool {
+		return len(logged.String()) > lines && strings.Count(probed.String(), "Success") > verdicts
+	})
+	for _, cmd := range []*exec.Cmd{logs, probes} {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
+			t.Errorf("%v: %v\n%s%s", cmd.Args, err, logged.String(), probed.String())
+		}
+	}
+	if m.must(t, "apply", "--probe", write(t, steady)); !sameMap(before, m.ids(t, "steady")) {
+		t.Errorf("the restart of the runtime has restarted a healthy container\n%s", probed.String())
+	}
+	m.must(t, "delete", "--force", "inside", "ending", "steady")
+}

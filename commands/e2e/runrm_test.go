@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+const job = `apiVersion: v1
+kind: Pod
+metadata: {name: job}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers: [{name: a, image: 'i:1'}]
+`
+
+// call runs a command to its end, and returns its exit code and what it said.
+func (l *crashLab) call(args ...string) (int, string) {
+	var said bytes.Buffer
+	env := &commands.Env{In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Getenv: func(string) string { return "" }}
+	code := commands.Main(l.t.Context(), env, l.args(args))
+	return code, said.String()
+}
+
+// runs proves that a container of the pod job runs, and allows some time for it.
+func (l *crashLab) runs(container string) {
+	l.t.Helper()
+	for range 500 {
+		for _, line := range l.records() {
+			if strings.HasPrefix(line, "container "+container+" of job CONTAINER_RUNNING") {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.t.Errorf("container %s does not run:\n%s", container, strings.Join(l.records(), "\n"))
+}
+
+// TestRunRemovesItsOwnPod: with --rm nothing is left of a job that has ended.
+func TestRunRemovesItsOwnPod(t *testing.T) {
+	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job, Behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 7}}}}})
+	defer l.close()
+	if code, said := l.call("run", "--rm", "MANIFEST"); code != 7 {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	if records := strings.Join(l.records(), "\n"); strings.Contains(records, "job") {
+		t.Errorf("what is left:\n%s", records)
+	}
+}
+
+// TestRunLeavesWhatAnotherApplied: what another process made of the pod meanwhile is not
+// removed with --rm, which says that it stays.
+func TestRunLeavesWhatAnotherApplied(t *testing.T) {
+	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
+	defer l.close()
+	l.write("other.yaml", strings.Replace(job, "name: a", "name: b", 1))
+	type outcome struct {
+		code int
+		said string
+	}
+	ended := make(chan outcome)
+	go func() {
+		code, said := l.call("run", "--rm", "MANIFEST")
+		ended <- outcome{code, said}
+	}()
+	l.runs("a")
+	l.must("apply", l.path("other.yaml"))
+	if got := <-ended; got.code != 125 || !strings.Contains(got.said, "was changed by another podctl meanwhile, and stays") {
+		t.Errorf("exit code %d\n%s", got.code, got.said)
+	}
+	l.runs("b")
+}
+
+// TestRunLeavesWhatItNeverHad: a run that did not get the lock removes nothing, also where
+// the pod is the same.
+func TestRunLeavesWhatItNeverHad(t *testing.T) {
+	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
+	defer l.close()
+	l.must("apply", "MANIFEST")
+	m, err := podspec.Loader{Stdin: strings.NewReader(job)}.Load(t.Context(), "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := state.Layout{Root: l.stateDir, LogRoot: l.logRoot}.Pod(m.Pods[0].Pod.UID).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { _ = lock.Unlock() })
+	if code, said := l.call("--lock-timeout", "600ms", "run", "--rm", "MANIFEST"); code != 125 || !strings.Contains(said, "--lock-timeout") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	l.runs("a")
+}

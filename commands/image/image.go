@@ -1,0 +1,40 @@
+package image
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/images"
+)
+
+// New is `podctl image`.
+func New(sess *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "image COMMAND",
+		Aliases: []string{"images"},
+		Short:   "Manage images of the container runtime",
+		Long:    "List, pull, load, save and remove images of the container runtime.",
+		Args:    flags.Subcommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newList(sess), newPull(sess), newLoad(sess), newSave(sess), newRemove(sess), newPrune(sess))
+	return cmd
+}
+
+// list connects to the runtime and lists its images. That some pods' manifests
+// cannot be read is worth a note.
+func list(ctx context.Context, sess *session.Session) (*runtime.Engine, []*images.Image, error) {
+	engine, err := sess.Engine()
+	if err != nil {
+		return nil, nil, err
+	}
+	found, unreadable, err := engine.Images.List(ctx)
+	for _, one := range unreadable {
+		sess.IO.Note("note: %v", one)
+	}
+	return engine, found, err
+}

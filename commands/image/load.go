@@ -1,0 +1,62 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime"
+)
+
+func newLoad(sess *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "load [flags] ARCHIVE...",
+		Short: "Load images from archives",
+		Long: "Load images from archives that docker save, podman save, skopeo or podctl image save wrote: Docker or OCI format,\n" +
+			"compressed or not. - reads standard input. This needs containerd, as the CRI has no call for it." +
+			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd", "130 interrupted"),
+		Example: "  podctl image load web.tar\n  docker save web:1.5 | podctl image load -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exit.Usagef("image load needs an archive, or - for standard input")
+			}
+			engine, err := sess.Engine()
+			if err != nil {
+				return err
+			}
+			var errs []error
+			for _, path := range args {
+				errs = append(errs, load(cmd.Context(), sess, engine, path))
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+func load(ctx context.Context, sess *session.Session, engine *runtime.Engine, path string) error {
+	archive, name := sess.IO.In, "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("loading images: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // a file that was only read
+		archive, name = f, path
+	}
+	spinner := sess.IO.Spin("loading " + name)
+	names, err := engine.Images.Load(ctx, archive)
+	spinner.Stop()
+	if err != nil {
+		return fmt.Errorf("loading %s: %w", name, err)
+	}
+	for _, one := range names {
+		sess.IO.Print("loaded %s", one)
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+type describeOptions struct {
+	selection.Selection
+	timeline bool
+	output   string
+}
+
+// NewDescribe is `podctl describe`.
+func NewDescribe(sess *session.Session) *cobra.Command {
+	o := &describeOptions{}
+	cmd := &cobra.Command{
+		Use:   "describe [flags] MANIFEST|POD...",
+		Short: "Show details of pods",
+		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do.\n" +
+			"With --timeline, show how long each part of the last start took." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
+		Example:           "  podctl describe web\n  podctl describe web --timeline\n  podctl describe web --timeline -o svg > start.svg",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVar(&o.timeline, "timeline", false, "Show how long each part of the last start took")
+	f.VarP(flags.Output(&o.output, "svg"), "output", "o", "With --timeline: text or svg")
+	return cmd
+}
+
+func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions, args []string) error {
+	switch {
+	case len(args)+len(o.Files) == 0:
+		return exit.Usagef("describe needs a manifest or a pod")
+	case o.output == "svg" && !o.timeline:
+		return exit.Usagef("-o svg needs --timeline")
+	}
+	o.Quiet = true
+	desired, err := o.Pods(ctx, sess, args...)
+	if err != nil {
+		return err
+	}
+	if o.output == "svg" && len(desired) != 1 {
+		return exit.Usagef("-o svg takes one pod, not %d", len(desired))
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	pods, unknown := engine.Lister.List(ctx, desired)
+	if pods == nil {
+		return unknown
+	}
+	r := &describer{io: sess.IO, engine: engine, layout: sess.Flags.Layout(), o: o}
+	outcomes := []error{unknown}
+	for i, d := range desired {
+		if i > 0 {
+			sess.IO.Print("")
+		}
+		outcomes = append(outcomes, r.describe(ctx, d, pods[i]))
+	}
+	return exit.Join(ctx, outcomes...)
+}
+
+// describer describes pods.
+type describer struct {
+	io     *terminal.IO
+	engine *runtime.Engine
+	layout state.Layout
+	o      *describeOptions
+}
+
+func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Pod) error {
+	h, err := events.History(r.layout, model.RefOf(pod))
+	if err != nil {
+		r.io.Note("note: %v", err)
+		h = &state.History{}
+	}
+	if r.o.timeline {
+		t := events.NewTimeline(pod, h)
+		if r.o.output == "svg" {
+			return writeTimelineSVG(r.io.Out, t)
+		}
+		return writeTimeline(r.io.Out, t, r.io.OutColors())
+	}
+	v := &description{now: r.io.Now()}
+	v.pod(d, pod)
+	var unknown error
+	if pod.Status.Reason != observe.StatusUnknown {
+		unknown = v.next(ctx, r.engine, d)
+	}
+	v.events(h, pod)
+	_, err = fmt.Fprint(r.io.Out, v.text.String())
+	return errors.Join(unknown, err)
+}
+
+// next says what the next apply would do.
+func (v *description) next(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
+	p, err := engine.Pods.Plan(ctx, d, plan.Options{})
+	if err != nil {
+		v.field(0, "Next apply", "not known: %v", err)
+		return err
+	}
+	v.field(0, "Next apply", "%s", view.NextApply(&p.Summary))
+	for _, drift := range p.Drift {
+		v.field(0, "Drift", "%s", drift)
+	}
+	for _, note := range p.Notes {
+		v.field(0, "Note", "%s", note)
+	}
+	return nil
+}
+
+// pod writes a pod as kubectl describes it.
+func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
+	v.field(0, "Name", "%s", pod.Name)
+	v.field(0, "Namespace", "%s", pod.Namespace)
+	v.field(0, "UID", "%s", pod.UID)
+	v.field(0, "Source", "%s", cmp.Or(d.Source, terminal.NoValue))
+	if pod.Status.StartTime != nil {
+		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))
+	}
+	v.pairs("Labels", pod.Labels)
+	v.pairs("Annotations", pod.Annotations)
+	v.field(0, "Status", "%s", statusLine(pod))
+	var ips []string
+	for _, ip := range pod.Status.PodIPs {
+		ips = append(ips, ip.IP)
+	}
+	v.field(0, "IPs", "%s", cmp.Or(strings.Join(ips, ", "), terminal.NoValue))
+	v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
+	v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
+	v.containers("Init Containers", podspec.InitContainers(pod), pod)
+	v.containers("Containers", podspec.RegularContainers(pod), pod)
+	v.containers("Debug Containers", podspec.EphemeralContainers(pod), pod)
+	v.conditions(pod)
+	v.volumes(pod)
+}
+
+func statusLine(pod *v1.Pod) string {
+	text := string(pod.Status.Phase)
+	if word := view.StatusText(pod); word != text {
+		text += " (" + word + ")"
+	}
+	if pod.Status.Message != "" {
+		text += ": " + pod.Status.Message
+	}
+	return text
+}
+
+func (v *description) conditions(pod *v1.Pod) {
+	v.heading(0, "Conditions")
+	for _, c := range pod.Status.Conditions {
+		text := string(c.Status)
+		if c.Reason != "" {
+			text += "  " + c.Reason
+		}
+		if c.Message != "" {
+			text += ": " + c.Message
+		}
+		v.field(1, string(c.Type), "%s", text)
+	}
+}
+
+func (v *description) volumes(pod *v1.Pod) {
+	if len(pod.Spec.Volumes) > 0 {
+		v.heading(0, "Volumes")
+	}
+	for i := range pod.Spec.Volumes {
+		v.field(1, pod.Spec.Volumes[i].Name, "%s", volumeText(&pod.Spec.Volumes[i]))
+	}
+}
+
+// volumeText says where a volume's content comes from.
+func volumeText(vol *v1.Volume) string {
+	switch {
+	case vol.HostPath != nil:
+		return "host path " + vol.HostPath.Path
+	case vol.ConfigMap != nil:
+		return "ConfigMap " + vol.ConfigMap.Name
+	case vol.Secret != nil:
+		return "Secret " + vol.Secret.SecretName
+	case vol.PersistentVolumeClaim != nil:
+		return "claim " + vol.PersistentVolumeClaim.ClaimName
+	case vol.Image != nil:
+		return "image " + vol.Image.Reference
+	case vol.EmptyDir != nil && vol.EmptyDir.Medium != "":
+		return "empty directory in " + string(vol.EmptyDir.Medium)
+	case vol.EmptyDir != nil:
+		return "empty directory"
+	case vol.DownwardAPI != nil:
+		return "downward API"
+	case vol.Projected != nil:
+		return fmt.Sprintf("projected from %d sources", len(vol.Projected.Sources))
+	}
+	return "of another kind"
+}
+
+func (v *description) containers(title string, refs []podspec.ContainerRef, pod *v1.Pod) {
+	if len(refs) > 0 {
+		v.heading(0, title)
+	}
+	for _, ref := range refs {
+		v.container(ref, view.StatusOf(pod, ref.Name))
+	}
+}
+
+func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus) {
+	v.heading(1, ref.Name)
+	v.field(2, "Container ID", "%s", cmp.Or(s.ContainerID, terminal.NoValue))
+	v.field(2, "Image", "%s", ref.Image)
+	v.field(2, "Image ID", "%s", cmp.Or(s.ImageID, terminal.NoValue))
+	var ports []string
+	for _, p := range ref.Ports {
+		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s %d/%s", p.Name, p.ContainerPort, p.Protocol), " "))
+	}
+	v.optional("Ports", strings.Join(ports, ", "))
+	v.optional("Command", strings.Join(slices.Concat(ref.Command, ref.Args), " "))
+	v.state("State", &s.State)
+	if s.LastTerminationState.Terminated != nil {
+		v.state("Last State", &s.LastTerminationState)
+	}
+	v.field(2, "Ready", "%t", s.Ready)
+	v.field(2, "Restart Count", "%d", s.RestartCount)
+	v.optional("Limits", resourcesText(ref.Resources.Limits))
+	v.optional("Requests", resourcesText(ref.Resources.Requests))
+	for _, t := range model.ProbeTypes() {
+		if p := model.ProbeOf(ref.Container, t); p != nil {
+			v.field(2, t.Title(), "%s", probeText(p))
+		}
+	}
+	v.environment(ref.Container)
+	v.mounts(ref.Container)
+}
+
+// environment lists variables; values that come from elsewhere are named, not shown.
+func (v *description) environment(c *v1.Container) {
+	if len(c.Env)+len(c.EnvFrom) > 0 {
+		v.heading(2, "Environment")
+	}
+	for _, from := range c.EnvFrom {
+		switch {
+		case from.ConfigMapRef != nil:
+			v.line(3, "all of ConfigMap %s", from.ConfigMapRef.Name)
+		case from.SecretRef != nil:
+			v.line(3, "all of Secret %s", from.SecretRef.Name)
+		}
+	}
+	for _, e := range c.Env {
+		v.line(3, "%s: %s", e.Name, envText(&e))
+	}
+}
+
+func envText(e *v1.EnvVar) string {
+	from := e.ValueFrom
+	switch {
+	case from == nil:
+		return e.Value
+	case from.SecretKeyRef != nil:
+		return fmt.Sprintf("<key %s of Secret %s>", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
+	case from.ConfigMapKeyRef != nil:
+		return fmt.Sprintf("<key %s of ConfigMap %s>", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+	case from.FieldRef != nil:
+		return "<" + from.FieldRef.FieldPath + ">"
+	case from.ResourceFieldRef != nil:
+		return "<" + from.ResourceFieldRef.Resource + ">"
+	}
+	return "<from a file>"
+}
+
+func (v *description) mounts(c *v1.Container) {
+	if len(c.VolumeMounts) > 0 {
+		v.heading(2, "Mounts")
+	}
+	for _, m := range c.VolumeMounts {
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		v.line(3, "%s from %s (%s)", m.MountPath, m.Name, mode)
+	}
+}

@@ -1,0 +1,197 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+type eventsOptions struct {
+	allNamespaces bool
+	watch         bool
+	warnings      bool
+	output        string
+}
+
+// NewEvents is `podctl events`.
+func NewEvents(sess *session.Session) *cobra.Command {
+	o := &eventsOptions{}
+	cmd := &cobra.Command{
+		Use:   "events [flags] [POD...]",
+		Short: "Show events of pods",
+		Long: "Show what podctl did to pods and what their probes returned, as a kubelet's events. Repeated events are counted.\n" +
+			"Events of a deleted pod are kept until `podctl prune`." +
+			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
+		Example:           "  podctl events web\n  podctl events -A -w\n  podctl events --warnings -o json",
+		ValidArgsFunction: completion.Of(sess.Flags).Pods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runEvents(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "All namespaces")
+	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for new events")
+	f.BoolVar(&o.warnings, "warnings", false, "Only warnings")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	return cmd
+}
+
+func runEvents(ctx context.Context, sess *session.Session, o *eventsOptions, args []string) error {
+	l := &eventList{sess: sess, o: o, names: args, shown: map[string]time.Time{}}
+	entries, unreadable := l.find()
+	if len(entries) == 0 && !o.watch && (unreadable != nil || !terminal.IsDocument(o.output)) {
+		if unreadable == nil {
+			sess.IO.Note("No events.")
+		}
+		return unreadable
+	}
+	l.unseen(entries)
+	if err := l.show(entries); err != nil || !o.watch {
+		return exit.Join(ctx, err, unreadable)
+	}
+	for terminal.Sleep(ctx, terminal.WatchInterval) {
+		if err := l.showNew(); err != nil {
+			return err
+		}
+	}
+	return session.WatchEnded(ctx)
+}
+
+// eventEntry is one event in `events -o json`.
+type eventEntry struct {
+	Pod model.PodRef `json:"pod"`
+	state.PodEvent
+}
+
+// EventsDocument is what `events -A -o json` prints. With an error there are the events that
+// could be read.
+func EventsDocument(sess *session.Session) (any, error) {
+	l := &eventList{sess: sess, o: &eventsOptions{allNamespaces: true}}
+	entries, err := l.find()
+	return view.List("PodEventList", entries), err
+}
+
+// eventList is one look, or several, at the events of pods.
+type eventList struct {
+	sess *session.Session
+	o    *eventsOptions
+	// names are the pods that are named; none means all.
+	names []string
+	// shown says when an event was last shown.
+	shown map[string]time.Time
+}
+
+// find lists events, the oldest first. With an error there are those that could be read.
+func (l *eventList) find() ([]eventEntry, error) {
+	all, unreadable := events.Events(l.sess.Flags.Layout())
+	var entries []eventEntry
+	found := map[string]bool{}
+	for _, pod := range all {
+		name, ok := l.picks(pod.Pod)
+		if !ok {
+			continue
+		}
+		found[name] = true
+		for _, e := range pod.Events {
+			if !l.o.warnings || e.Type == state.Warning {
+				entries = append(entries, eventEntry{pod.Pod, e})
+			}
+		}
+	}
+	applied, err := selection.Applied(l.sess)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range l.names {
+		if _, err := selection.Named(l.sess, applied, name); err != nil && !found[name] && !l.o.watch {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b eventEntry) int { return a.Last.Compare(b.Last) })
+	return entries, unreadable
+}
+
+// picks reports whether a pod is selected, and by which name.
+func (l *eventList) picks(ref model.PodRef) (string, bool) {
+	namespace := l.sess.Flags.Namespace
+	if len(l.names) == 0 {
+		return "", l.o.allNamespaces || ref.Namespace == namespace
+	}
+	for _, name := range l.names {
+		full := name
+		if !strings.Contains(name, "/") {
+			full = namespace + "/" + name
+		}
+		if full == ref.String() || state.MatchesUID(ref.UID, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func (l *eventList) show(entries []eventEntry) error {
+	if terminal.IsDocument(l.o.output) {
+		return terminal.WriteDocument(l.sess.IO.Out, l.o.output, view.List("PodEventList", entries))
+	}
+	header := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}
+	if l.o.allNamespaces {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	return terminal.Table(l.sess.IO.Out, header, l.rows(entries))
+}
+
+// showNew shows what happened since it was shown last.
+func (l *eventList) showNew() error {
+	entries, err := l.find()
+	if err != nil {
+		l.sess.IO.NoteOnce("note: %s", l.sess.ErrorText(err))
+	}
+	entries = l.unseen(entries)
+	switch {
+	case len(entries) == 0:
+		return nil
+	case terminal.IsDocument(l.o.output):
+		return l.show(entries)
+	}
+	return terminal.Table(l.sess.IO.Out, nil, l.rows(entries))
+}
+
+// unseen leaves what happened since it was shown last, and remembers it as shown.
+func (l *eventList) unseen(entries []eventEntry) []eventEntry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e eventEntry) bool {
+		key := fmt.Sprint(e.Pod.UID, e.Type, e.Reason, e.Container, e.Message)
+		known := !e.Last.After(l.shown[key])
+		l.shown[key] = e.Last
+		return known
+	})
+}
+
+func (l *eventList) rows(entries []eventEntry) [][]string {
+	rows := make([][]string, 0, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		object := "pod/" + e.Pod.Name
+		if e.Container != "" {
+			object += " " + e.Container
+		}
+		row := []string{view.LastSeen(l.sess.IO.Now(), &e.PodEvent), string(e.Type), e.Reason, object, e.Message}
+		if l.o.allNamespaces {
+			row = append([]string{e.Pod.Namespace}, row...)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,172 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+type getOptions struct {
+	selection.Selection
+	printer podPrinter
+	watch   bool
+	probe   bool
+}
+
+// NewGet is `podctl get`.
+func NewGet(sess *session.Session) *cobra.Command {
+	o := &getOptions{}
+	cmd := &cobra.Command{
+		Use:     "get [flags] [MANIFEST|POD...]",
+		Aliases: []string{"ps"},
+		Short:   "List pods and their status",
+		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
+			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
+		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
+			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces")
+	f.StringVarP(&o.Labels, "selector", "l", "", "Only pods with these labels, for example app=web,tier!=db")
+	f.BoolVar(&o.printer.containers, "containers", false, "One line per container")
+	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for changes")
+	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
+	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field given as a JSONPath, for example .status.startTime")
+	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
+	f.StringVar(&o.Snapshot, "snapshot", "", "Show a snapshot file instead of a runtime")
+	f.VarP(&flags.PathOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
+		"Output format: text, wide, json, yaml, name or jsonpath=TEMPLATE")
+	return cmd
+}
+
+func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
+	if o.Snapshot != "" && (o.watch || o.probe) {
+		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
+	}
+	if o.Labels != "" && len(args)+len(o.Files) > 0 {
+		return exit.Usagef("--selector cannot be used with names or manifests")
+	}
+	o.Quiet = true
+	o.printer.io, o.printer.single, o.printer.namespaces = sess.IO, len(args) == 1, o.AllNamespaces
+	observed, err := o.Observe(ctx, sess, args)
+	if err != nil {
+		return err
+	}
+	look := &podLook{sess: sess, o: o, named: len(args)+len(o.Files) > 0, observed: observed}
+	pods, unknown := look.pods(ctx)
+	if pods == nil && unknown != nil {
+		return unknown
+	}
+	if len(pods) == 0 && !o.watch && o.printer.isTable() {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		return nil
+	}
+	if err := o.printer.print(pods); err != nil || !o.watch {
+		return exit.Join(ctx, err, unknown)
+	}
+	look.note(unknown)
+	return look.follow(ctx)
+}
+
+// podLook is one look, or several, at the pods that get shows.
+type podLook struct {
+	sess *session.Session
+	o    *getOptions
+	// named reports whether the command line names what to show.
+	named    bool
+	observed *selection.Observed
+}
+
+// pods observes what there is now. With an error there are the pods that it does not keep
+// from being shown; nil for none.
+func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
+	desired := l.observed.Pods
+	if l.observed.Engine != nil && !l.named {
+		foreign, err := l.foreign(ctx)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(slices.Clone(desired), foreign...)
+	}
+	var probed error
+	if l.o.probe {
+		probed = selection.ProbeFirst(ctx, l.observed.Engine, desired...)
+	}
+	pods, unknown := l.observed.Observer.List(ctx, desired)
+	if pods == nil {
+		return nil, unknown
+	}
+	if err := l.o.printer.sort(pods); err != nil {
+		return nil, err
+	}
+	return pods, exit.Join(ctx, probed, unknown)
+}
+
+// note says once why something is not known of pods.
+func (l *podLook) note(err error) {
+	if err != nil {
+		l.sess.IO.NoteOnce("note: %s", l.sess.ErrorText(err))
+	}
+}
+
+// foreign lists the pods of others that the selection lets through. A pod of
+// podctl's is never taken for one, whatever the namespace of the selection.
+func (l *podLook) foreign(ctx context.Context) ([]*podspec.Desired, error) {
+	own, err := selection.Applied(l.sess)
+	if err != nil {
+		return nil, err
+	}
+	found, err := l.observed.Engine.Lister.Unmanaged(ctx, selection.UIDs(own))
+	if err != nil {
+		return nil, err
+	}
+	return l.o.Filter(found, l.sess.Flags.Namespace)
+}
+
+// follow shows what changes, until it is interrupted: one line or document for each
+// pod or container that is not as it was shown last.
+func (l *podLook) follow(ctx context.Context) error {
+	for terminal.Sleep(ctx, terminal.WatchInterval) {
+		err := l.refresh(ctx)
+		if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {
+			// It may be restarted; a watch shows what is there when it is back.
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return session.WatchEnded(ctx)
+}
+
+func (l *podLook) refresh(ctx context.Context) error {
+	if !l.named {
+		found, err := l.o.Applied(l.sess)
+		if err != nil {
+			return err
+		}
+		l.observed.Found = found
+	}
+	pods, err := l.pods(ctx)
+	if pods == nil && err != nil {
+		return err
+	}
+	l.note(err)
+	return l.o.printer.printChanged(pods)
+}

@@ -1,0 +1,186 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/logfile"
+	runtimesession "github.com/podctl/podctl/runtime/session"
+)
+
+type logsOptions struct {
+	selection.Selection
+	container     selection.Container
+	follow        bool
+	previous      bool
+	timestamps    bool
+	prefix        bool
+	allContainers bool
+	tail          int64
+	limit         int64
+	since         time.Duration
+	sinceTime     string
+}
+
+// NewLogs is `podctl logs`.
+func NewLogs(sess *session.Session) *cobra.Command {
+	o := &logsOptions{}
+	cmd := &cobra.Command{
+		Use:   "logs [flags] MANIFEST|POD [CONTAINER]",
+		Short: "Show the logs of containers",
+		Long: "Show the log of a container, with --all-containers of all containers of a pod, with -l of several pods. Rotated files\n" +
+			"are included. -f follows the log across restarts until the pod has finished." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
+		Example: "  podctl logs web\n  podctl logs -f --tail 10 web app\n  podctl logs -p web app   # the previous run\n" +
+			"  podctl logs -l app=web --all-containers --since 5m",
+		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainer,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	o.container.Register(f, "Do not print which container was chosen")
+	f.BoolVar(&o.allContainers, "all-containers", false, "All containers of the pod")
+	f.StringVarP(&o.Labels, "selector", "l", "", "All pods with these labels, for example app=web")
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With -l: all namespaces")
+	f.BoolVarP(&o.follow, "follow", "f", false, "Follow the log")
+	f.BoolVarP(&o.previous, "previous", "p", false, "Show the log of the previous run")
+	f.BoolVar(&o.timestamps, "timestamps", false, "Print a timestamp before each line")
+	f.BoolVar(&o.prefix, "prefix", false, "Print the pod and container before each line")
+	f.Int64Var(&o.tail, "tail", -1, "Number of lines from the end (-1: all)")
+	f.Int64Var(&o.limit, "limit-bytes", 0, "Maximum bytes per container (0: all)")
+	f.DurationVar(&o.since, "since", 0, "Only lines newer than a duration, for example 5m")
+	f.StringVar(&o.sinceTime, "since-time", "", "Only lines after a time (RFC 3339)")
+	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (o *logsOptions) check(args []string) error {
+	switch {
+	case o.Labels == "" && (len(args) == 0 || len(args) > 2):
+		return exit.Usagef("logs needs a pod and at most one container, or a --selector")
+	case o.Labels != "" && len(args) > 0:
+		return exit.Usagef("--selector cannot be used with names")
+	case o.container.Name != "" && (o.allContainers || len(args) == 2):
+		return exit.Usagef("--container cannot be used with another container or --all-containers")
+	case len(args) == 2 && o.allContainers:
+		return exit.Usagef("--all-containers cannot be used with a container")
+	case o.since != 0 && o.sinceTime != "":
+		return exit.Usagef("--since and --since-time cannot be used together")
+	case o.follow && o.previous:
+		return exit.Usagef("--follow and --previous cannot be used together: the previous run has ended")
+	}
+	return nil
+}
+
+func runLogs(ctx context.Context, sess *session.Session, o *logsOptions, args []string) error {
+	if err := o.check(args); err != nil {
+		return err
+	}
+	o.Quiet = true
+	if len(args) == 2 {
+		o.container.Name = args[1]
+	}
+	pods, err := o.Pods(ctx, sess, args[:min(len(args), 1)]...)
+	if err != nil {
+		return err
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	opts, err := o.options(sess.IO.Now())
+	if err != nil {
+		return err
+	}
+	r := &logReader{io: sess.IO, engine: engine, o: o, opts: opts, out: &syncWriter{w: sess.IO.Out}}
+	if err := r.show(ctx, pods); err != nil || !o.follow {
+		return err
+	}
+	return session.WatchEnded(ctx)
+}
+
+func (o *logsOptions) options(now time.Time) (runtimesession.LogOptions, error) {
+	opts := runtimesession.LogOptions{Options: logfile.Options{Follow: o.follow, Timestamps: o.timestamps}, Previous: o.previous}
+	if o.tail >= 0 {
+		opts.Tail = &o.tail
+	}
+	if o.limit > 0 {
+		opts.LimitBytes = &o.limit
+	}
+	if o.since > 0 {
+		opts.Since = now.Add(-o.since)
+	}
+	if o.sinceTime != "" {
+		at, err := time.Parse(time.RFC3339Nano, o.sinceTime)
+		if err != nil {
+			return opts, exit.Usagef("--since-time: %q is not a time as of RFC 3339, for example 2026-01-31T12:00:00Z", o.sinceTime)
+		}
+		opts.Since = at
+	}
+	return opts, nil
+}
+
+// logReader shows the logs of several pods.
+type logReader struct {
+	io     *terminal.IO
+	engine *runtime.Engine
+	o      *logsOptions
+	opts   runtimesession.LogOptions
+	out    *syncWriter
+}
+
+// show shows the pods one after the other, or at the same time when they are followed.
+func (r *logReader) show(ctx context.Context, pods []*podspec.Desired) error {
+	limit := 1
+	if r.opts.Follow {
+		limit = len(pods)
+	}
+	return errors.Join(selection.ForEach(pods, limit, func(d *podspec.Desired) error { return r.pod(ctx, d) })...)
+}
+
+func (r *logReader) pod(ctx context.Context, d *podspec.Desired) error {
+	d, err := r.engine.Sessions.WithDebug(ctx, d)
+	if err != nil {
+		return err
+	}
+	opts := r.opts
+	if !r.o.allContainers {
+		if opts.Container, err = r.o.container.Choose(r.io, d); err != nil {
+			return err
+		}
+	}
+	if r.o.prefix || r.o.Labels != "" || r.o.allContainers {
+		pod := ""
+		if r.o.prefix || r.o.Labels != "" {
+			pod = "pod/" + d.Pod.Name + "/"
+		}
+		opts.Prefix = view.LogPrefix(r.io.OutColors(), pod)
+	}
+	return r.engine.Sessions.Logs(ctx, d, opts, r.out, r.io.Err)
+}
+
+// syncWriter lets several writers share a stream, a write at a time.
+type syncWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write passes on one write as a whole.
+func (s *syncWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}

@@ -1,0 +1,213 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/probe"
+)
+
+type probeOptions struct {
+	selection.Selection
+	container string
+	kind      string
+	noRecord  bool
+	wait      bool
+	watch     bool
+	output    string
+}
+
+// NewProbe is `podctl probe`.
+func NewProbe(sess *session.Session) *cobra.Command {
+	o := &probeOptions{}
+	cmd := &cobra.Command{
+		Use:   "probe [flags] [MANIFEST|POD...]",
+		Short: "Run every probe once",
+		Long: "Run every probe of the pods once, from this node, and show the results. The results are recorded: plan and apply act\n" +
+			"on them as a kubelet does, once a threshold is reached." +
+			flags.ExitCodes("0 all passed", "1 error", "3 a probe was not decided", "4 a probe failed", "5 manifest refused", "130 interrupted"),
+		Example:           "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
+	f.StringVarP(&o.container, "container", "c", "", "Only probes of this container")
+	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type", "Only probes of this type")
+	f.BoolVar(&o.wait, "wait", false, "Repeat probes at their periods until each has reached a threshold")
+	f.BoolVarP(&o.watch, "watch", "w", false, "Repeat probes at their periods and update the table")
+	f.BoolVar(&o.noRecord, "no-record", false, "Do not record the results")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	return cmd
+}
+
+func runProbe(ctx context.Context, sess *session.Session, o *probeOptions, args []string) error {
+	o.Quiet, o.Strict = true, true
+	found, err := o.Find(ctx, sess, args)
+	if err != nil {
+		return err
+	}
+	return exit.WithUnreadable(ctx, o.probe(ctx, sess, found.Pods), found.Unreadable)
+}
+
+func (o *probeOptions) probe(ctx context.Context, sess *session.Session, pods []*podspec.Desired) error {
+	if len(pods) == 0 {
+		return errors.New("no pods: give a manifest or a pod, or apply one first")
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	for _, d := range pods {
+		if err := knownContainer(d, o.container); err != nil {
+			return err
+		}
+	}
+	p := &prober{sess: sess, o: o, engine: engine, pods: pods, memory: probe.Memory{}}
+	switch {
+	case o.watch:
+		return p.watch(ctx)
+	case o.wait:
+		return p.decide(ctx)
+	}
+	return p.once(ctx)
+}
+
+func knownContainer(d *podspec.Desired, name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, ok := podspec.FindContainer(d.Pod, name); !ok {
+		return fmt.Errorf("pod %s has no container %q", model.RefOf(d.Pod), name)
+	}
+	return nil
+}
+
+func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report) error {
+	if terminal.IsDocument(o.output) {
+		return terminal.WriteDocument(out.Out, o.output, probeDocument(reports))
+	}
+	if len(reports) == 0 {
+		out.Note("No probes: the manifest has none.")
+		return nil
+	}
+	rows := make([][]string, 0, len(reports))
+	for i := range reports {
+		r := &reports[i]
+		rows = append(rows, []string{
+			r.Container, string(r.Type), verdictText(r), countText(r), latencyText(r), r.Result.Handler, messageText(r),
+		})
+	}
+	return terminal.Table(out.Out, []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER", "MESSAGE"}, rows)
+}
+
+func verdictText(r *probe.Report) string {
+	switch {
+	case r.Asked:
+		return string(r.Result.Verdict)
+	case r.ContainerID != "" && r.Record.Last != "":
+		return string(r.Record.Last)
+	}
+	return "not asked"
+}
+
+// countText is how many equal verdicts in a row there are, of those it takes.
+func countText(r *probe.Report) string {
+	if !r.Asked || r.Result.Verdict == probe.Unknown {
+		return "-"
+	}
+	text := fmt.Sprintf("%d/%d", min(runOf(r), r.Threshold), r.Threshold)
+	if !r.Counted {
+		text += " (not counted: too soon)"
+	}
+	return text
+}
+
+// runOf is how many counted verdicts in a row are as this one. What a probe counts as
+// before it was ever asked is no verdict, and once it is decided for good nothing is counted.
+func runOf(r *probe.Report) int32 {
+	switch {
+	case r.Record.OnHold && r.Record.Result == r.Verdict():
+		return r.Threshold
+	case r.Record.Last != r.Verdict():
+		return 0
+	}
+	return r.Record.Run
+}
+
+func latencyText(r *probe.Report) string {
+	if !r.Asked {
+		return "-"
+	}
+	return r.Result.Latency.Round(100 * time.Microsecond).String()
+}
+
+func messageText(r *probe.Report) string {
+	if !r.Asked {
+		return r.Skipped
+	}
+	return r.Result.Message
+}
+
+// probeCode is 4 when a probe failed, 3 when one could not be decided, else 0. A
+// startup probe that has passed, and those that wait for it, are decided.
+func probeCode(reports []probe.Report) int {
+	code := exit.OK
+	for i := range reports {
+		switch r := &reports[i]; {
+		case r.Verdict() == model.ProbeFailure:
+			return exit.ProbeFailed
+		case r.Verdict() == model.ProbeUnknown:
+			code = exit.NotYet
+		}
+	}
+	return code
+}
+
+// probeEntry is one probe in `probe -o json`.
+type probeEntry struct {
+	Pod                 model.PodRef    `json:"pod"`
+	Container           string          `json:"container"`
+	ContainerID         string          `json:"containerID,omitempty"`
+	Type                model.ProbeType `json:"type"`
+	Handler             string          `json:"handler,omitempty"`
+	Verdict             string          `json:"verdict"`
+	Message             string          `json:"message,omitempty"`
+	LatencyMicroseconds int64           `json:"latencyMicroseconds,omitempty"`
+	Counted             bool            `json:"counted"`
+	// Result is the folded verdict, after Run equal ones of Threshold.
+	Result    model.ProbeResult `json:"result"`
+	Run       int32             `json:"run"`
+	Threshold int32             `json:"threshold"`
+}
+
+func probeDocument(reports []probe.Report) any {
+	entries := []probeEntry{}
+	for i := range reports {
+		r := &reports[i]
+		e := probeEntry{
+			Pod: r.Pod, Container: r.Container, ContainerID: r.ContainerID, Type: r.Type, Handler: r.Result.Handler,
+			Verdict: "Undecided", Message: messageText(r), LatencyMicroseconds: r.Result.Latency.Microseconds(),
+			Counted: r.Counted, Result: r.Record.Result, Run: r.Record.Run, Threshold: r.Threshold,
+		}
+		if r.Asked {
+			e.Verdict = string(r.Result.Verdict)
+		}
+		entries = append(entries, e)
+	}
+	return view.List("ProbeList", entries)
+}

@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/probe"
+)
+
+// prober runs the probes of several pods: once, until they are decided, or until it is
+// interrupted.
+type prober struct {
+	sess   *session.Session
+	o      *probeOptions
+	engine *runtime.Engine
+	pods   []*podspec.Desired
+	// memory carries the counts from one round to the next, also for pods of which
+	// podctl keeps none.
+	memory probe.Memory
+	// answered reports whether there was a round: a runtime that does not answer after it
+	// may be restarting.
+	answered bool
+}
+
+// probeTick is how often a round runs the probes that are due.
+const probeTick = 200 * time.Millisecond
+
+// once runs every probe now.
+func (p *prober) once(ctx context.Context) error {
+	reports, err := p.round(ctx, probe.Options{NoRecord: p.o.noRecord})
+	if unrecorded := (*probe.UnrecordedError)(nil); err != nil && len(reports) == 0 && !errors.As(err, &unrecorded) {
+		return err
+	}
+	if showErr := showProbes(p.sess.IO, p.o, reports); showErr != nil || err != nil {
+		return errors.Join(showErr, err)
+	}
+	return exit.With(probeCode(reports))
+}
+
+// decide repeats the probes until every one is decided, and exits by the results.
+func (p *prober) decide(ctx context.Context) error {
+	var last []probe.Report
+	var unknown error
+	for {
+		reports, err := p.round(ctx, p.due())
+		if unknown = err; ctx.Err() == nil && endsAll(reports, err) {
+			return err
+		}
+		if ctx.Err() == nil {
+			last = merged(last, reports)
+		}
+		undecided := slices.ContainsFunc(last, func(r probe.Report) bool { return !r.Decided() && !neverAsked(last, &r) })
+		if !undecided && ctx.Err() == nil {
+			break
+		}
+		if !terminal.Sleep(ctx, probeTick) {
+			break
+		}
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	if last == nil && ctx.Err() != nil {
+		return exit.With(exit.NotYet)
+	}
+	if ctx.Err() != nil {
+		unknown = nil // It is the end of the time, which the code tells.
+	}
+	if err := showProbes(p.sess.IO, p.o, last); err != nil || unknown != nil {
+		return errors.Join(err, unknown)
+	}
+	return exit.With(decidedCode(last))
+}
+
+// endsAll reports whether no further round is of use: nothing could be asked, or nothing can
+// be remembered.
+func endsAll(reports []probe.Report, err error) bool {
+	unrecorded := (*probe.UnrecordedError)(nil)
+	return err != nil && (len(reports) == 0 || errors.As(err, &unrecorded))
+}
+
+// neverAsked reports whether a probe waits for the startup probe of its container, which has failed.
+func neverAsked(reports []probe.Report, r *probe.Report) bool {
+	return slices.ContainsFunc(reports, func(other probe.Report) bool {
+		return other.Pod == r.Pod && other.Container == r.Container && other.Type == model.Startup &&
+			other.Decided() && other.Record.Result == model.ProbeFailure
+	})
+}
+
+func (p *prober) due() probe.Options {
+	return probe.Options{NoRecord: p.o.noRecord, Due: true, Memory: p.memory}
+}
+
+// watch shows the table again whenever a probe was run, until it is interrupted.
+func (p *prober) watch(ctx context.Context) error {
+	var last []probe.Report
+	for ctx.Err() == nil {
+		reports, err := p.round(ctx, p.due())
+		if ctx.Err() == nil && endsAll(reports, err) {
+			return err
+		}
+		if ctx.Err() == nil && err != nil {
+			p.sess.IO.NoteOnce("note: %s", p.sess.ErrorText(err))
+		}
+		asked := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Asked })
+		if last = merged(last, reports); asked || len(last) == 0 {
+			if err := p.redraw(last); err != nil {
+				return err
+			}
+		}
+		terminal.Sleep(ctx, probeTick)
+	}
+	return session.WatchEnded(ctx)
+}
+
+func (p *prober) redraw(reports []probe.Report) error {
+	if p.sess.IO.OutTTY && !terminal.IsDocument(p.o.output) {
+		fmt.Fprint(p.sess.IO.Out, terminal.ClearScreen) //nolint:errcheck // a closed pipe ends the process
+	}
+	return showProbes(p.sess.IO, p.o, reports)
+}
+
+// round runs the probes of every pod. One that cannot be observed stops no other; with its
+// error there are the reports of the others.
+func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report, error) {
+	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
+	var reports []probe.Report
+	err := selection.OneByOne(ctx, p.pods, func(d *podspec.Desired) error {
+		var found []probe.Report
+		ask := func() (err error) {
+			found, err = p.engine.Prober.Probe(ctx, d, opts)
+			return err
+		}
+		var err error
+		if p.answered {
+			err = p.engine.Client.WithRetries(ctx, ask)
+		} else {
+			err = ask()
+		}
+		reports = append(reports, found...)
+		return err
+	})
+	p.answered = p.answered || err == nil
+	return reports, err
+}
+
+// merged keeps of each probe the last report in which it was asked.
+func merged(last, now []probe.Report) []probe.Report {
+	for i := range now {
+		j := slices.IndexFunc(last, func(r probe.Report) bool {
+			return r.Pod == now[i].Pod && r.Container == now[i].Container && r.Type == now[i].Type
+		})
+		if j >= 0 && !now[i].Asked && last[j].ContainerID == now[i].ContainerID {
+			now[i].Asked, now[i].Result, now[i].Counted = last[j].Asked, last[j].Result, last[j].Counted
+		}
+	}
+	return now
+}
+
+// decidedCode is 4 when a probe was decided to have failed, 3 when one was not
+// decided in time, else 0.
+func decidedCode(reports []probe.Report) int {
+	code := exit.OK
+	for i := range reports {
+		switch r := &reports[i]; {
+		case !r.Decided():
+			code = exit.NotYet
+		case r.Record.Result == model.ProbeFailure:
+			return exit.ProbeFailed
+		}
+	}
+	return code
+}

@@ -1,0 +1,165 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	runtimesession "github.com/podctl/podctl/runtime/session"
+)
+
+// sampleTime is the time between the two looks that tell the use of processors.
+const sampleTime = 500 * time.Millisecond
+
+type topOptions struct {
+	selection.Selection
+	view     usageView
+	sortBy   string
+	output   string
+	once     bool
+	interval time.Duration
+}
+
+// NewTop is `podctl top`.
+func NewTop(sess *session.Session) *cobra.Command {
+	o := &topOptions{}
+	cmd := &cobra.Command{
+		Use:   "top [flags] [MANIFEST|POD...]",
+		Short: "Show CPU and memory usage of pods",
+		Long: "Show the CPU and memory usage of pods that podctl applied: continuously on a terminal, otherwise once.\n" +
+			"Memory is the working set." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
+		Example:           "  podctl top\n  podctl top -A --containers --sort-by memory\n  podctl top --once web",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.once = o.once || !cmd.Flags().Changed("once") && !sess.IO.OutTTY
+			return runTop(cmd.Context(), sess, o, args)
+		},
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces")
+	f.BoolVar(&o.view.containers, "containers", false, "One line per container")
+	f.BoolVar(&o.once, "once", false, "Print one table and exit (default if stdout is not a terminal)")
+	f.DurationVar(&o.interval, "interval", 2*time.Second, "Time between updates")
+	f.Var(&flags.Choice{Value: &o.sortBy, Allowed: []string{"name", "cpu", "memory"}, Start: "name"}, "sort-by", "Sort by name, cpu or memory")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml; json and yaml are printed once")
+	return cmd
+}
+
+func runTop(ctx context.Context, sess *session.Session, o *topOptions, args []string) error {
+	if o.interval <= 0 {
+		return exit.Usagef("--interval must be greater than zero")
+	}
+	o.Quiet = true
+	o.view.namespaces = o.AllNamespaces
+	pods, err := o.Pods(ctx, sess, args...)
+	if err != nil {
+		return err
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	look := &topLook{sess: sess, o: o, meter: engine.Sessions.NewMeter(), pods: pods, named: len(args)+len(o.Files) > 0}
+	return look.follow(ctx)
+}
+
+// topLook is one look, or several, at what pods use.
+type topLook struct {
+	sess  *session.Session
+	o     *topOptions
+	meter *runtimesession.Meter
+	pods  []*podspec.Desired
+	// named reports whether the command line names what to show.
+	named bool
+}
+
+func (l *topLook) follow(ctx context.Context) error {
+	if usage, err := l.meter.Measure(ctx, l.pods); usage == nil {
+		return err
+	}
+	for pause := sampleTime; terminal.Sleep(ctx, pause); pause = l.o.interval {
+		err := l.refresh(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil || l.o.shownOnce() {
+			return err
+		}
+	}
+	if l.o.shownOnce() {
+		return context.Cause(ctx)
+	}
+	return session.WatchEnded(ctx)
+}
+
+func (l *topLook) refresh(ctx context.Context) error {
+	if !l.named {
+		found, err := l.o.Applied(l.sess)
+		if err != nil {
+			return err
+		}
+		l.pods = found.Pods
+	}
+	usage, unknown := l.meter.Measure(ctx, l.pods)
+	if usage == nil {
+		return unknown
+	}
+	err := l.o.show(l.sess, usage)
+	if unknown == nil || l.o.shownOnce() {
+		return exit.Join(ctx, err, unknown)
+	}
+	l.sess.IO.NoteOnce("note: %s", l.sess.ErrorText(unknown))
+	return err
+}
+
+func (o *topOptions) shownOnce() bool { return o.once || terminal.IsDocument(o.output) }
+
+func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage) error {
+	o.sort(usage)
+	if terminal.IsDocument(o.output) {
+		return terminal.WriteDocument(sess.IO.Out, o.output, metricsDocument(usage, sess.IO.Now()))
+	}
+	var screen strings.Builder
+	if sess.IO.OutTTY && !o.once {
+		screen.WriteString(terminal.ClearScreen)
+	}
+	if len(usage) == 0 {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+	} else if err := terminal.Table(&screen, o.view.header(), o.view.rows(usage)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(sess.IO.Out, screen.String())
+	return err
+}
+
+// sort puts what uses most first, or keeps the order of names.
+func (o *topOptions) sort(usage []runtimesession.PodUsage) {
+	var of func(*runtimesession.ContainerUsage) *uint64
+	switch o.sortBy {
+	case "cpu":
+		of = cpuOf
+	case "memory":
+		of = memoryOf
+	default:
+		slices.SortStableFunc(usage, func(a, b runtimesession.PodUsage) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
+		return
+	}
+	for _, p := range usage {
+		slices.SortStableFunc(p.Containers, func(a, b runtimesession.ContainerUsage) int { return cmp.Compare(valueOf(of(&b)), valueOf(of(&a))) })
+	}
+	slices.SortStableFunc(usage, func(a, b runtimesession.PodUsage) int { return cmp.Compare(valueOf(sum(b, of)), valueOf(sum(a, of))) })
+}

@@ -1,0 +1,82 @@
+package interact
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/remote"
+)
+
+// NewAttach is `podctl attach`.
+func NewAttach(sess *session.Session) *cobra.Command {
+	o := &streamOptions{}
+	cmd := &cobra.Command{
+		Annotations: exit.OwnFailure(exit.ExecFailed),
+		Use:         "attach [flags] POD [-c CONTAINER]",
+		Short:       "Attach to a running container",
+		Long: "Attach to the main process of a container until it ends. Without -i, only its output is shown. The end of the input\n" +
+			"does not end the process unless its container has stdinOnce." +
+			flags.ExitCodes("0 the process or the connection ended", "126 podctl could not attach, or could not write the output", "127 no such pod or container", "130 interrupted"),
+		Example:           "  podctl attach web\n  podctl attach -it shell",
+		ValidArgsFunction: completion.Of(sess.Flags).Pod,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &exit.CodeError{Code: exit.ExecFailed, Err: exit.Usagef("attach needs a pod")}
+			}
+			return runAttach(cmd.Context(), sess, o, args[0])
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+func runAttach(ctx context.Context, sess *session.Session, o *streamOptions, name string) error {
+	d, engine, err := selection.Running(ctx, sess, name)
+	if err != nil {
+		return notFoundCode(err)
+	}
+	container, err := o.container.Choose(sess.IO, d)
+	if err != nil {
+		return &exit.CodeError{Code: exit.NotFound, Err: err}
+	}
+	a := &attachment{io: sess.IO, engine: engine, pod: d, container: container}
+	_, err = a.connect(ctx, o)
+	return processCode(err)
+}
+
+// attachment connects to a container's own process.
+type attachment struct {
+	io        *terminal.IO
+	engine    *runtime.Engine
+	pod       *podspec.Desired
+	container string
+}
+
+// connect connects as far as the manifest allows. It reports whether the process has written
+// anything.
+func (a *attachment) connect(ctx context.Context, o *streamOptions) (wrote bool, err error) {
+	ref, _ := podspec.FindContainer(a.pod.Pod, a.container)
+	if o.stdin && !ref.Stdin {
+		return false, &exit.CodeError{
+			Code: exit.ExecFailed,
+			Err:  exit.Usagef("container %s takes no input: its manifest does not say stdin: true", a.container),
+		}
+	}
+	if o.tty && !ref.TTY {
+		a.io.Note("note: container %s has no terminal (tty: true), so -t has no effect", a.container)
+	}
+	// The container's own terminal decides how its output comes.
+	s := &streams{io: a.io, stdin: o.stdin, tty: ref.TTY, running: true}
+	return s.connect(ctx, func(ctx context.Context, r *remote.Streams) error {
+		return a.engine.Sessions.Attach(ctx, a.pod, a.container, r)
+	})
+}

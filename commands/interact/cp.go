@@ -1,0 +1,169 @@
+package interact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/runtime/filecopy"
+)
+
+// NewCopy is `podctl cp`.
+func NewCopy(sess *session.Session) *cobra.Command {
+	o := &selection.Container{}
+	cmd := &cobra.Command{
+		Use:   "cp [flags] POD:PATH PATH | PATH POD:PATH",
+		Short: "Copy files into and out of a container",
+		Long: "Copy files and directories between this machine and a running container. Its image needs no tar. Modes, symbolic links\n" +
+			"and holes are kept. What is copied in belongs to the user that the container runs as. No path and no link leads out\n" +
+			"of the container or out of the destination. Pipes, sockets and devices are skipped, and a tree of more than 256\n" +
+			"nested directories is refused." +
+			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
+		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app",
+		ValidArgsFunction: completion.Of(sess.Flags).Copy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return exit.Usagef("cp needs a source and a destination, one of them POD:PATH")
+			}
+			return runCopy(cmd.Context(), sess, o, args[0], args[1])
+		},
+	}
+	o.Register(cmd.Flags(), "Print nothing")
+	return cmd
+}
+
+// inContainer splits POD:PATH. A path that begins like one, or a name without a
+// colon, is of this machine.
+func inContainer(arg string) (pod, name string, ok bool) {
+	pod, name, ok = strings.Cut(arg, ":")
+	if !ok || pod == "" || strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") {
+		return "", arg, false
+	}
+	return pod, name, true
+}
+
+func runCopy(ctx context.Context, sess *session.Session, o *selection.Container, from, to string) error {
+	fromPod, source, out := inContainer(from)
+	toPod, destination, in := inContainer(to)
+	switch {
+	case out == in:
+		return exit.Usagef("one argument must be POD:PATH, the other a local path")
+	case source == "" || destination == "":
+		return exit.Usagef("a path is missing after the pod")
+	}
+	d, engine, err := selection.Running(ctx, sess, fromPod+toPod)
+	if err != nil {
+		return err
+	}
+	container, err := o.Choose(sess.IO, d)
+	if err != nil {
+		return err
+	}
+	files, err := engine.Sessions.Files(ctx, d, container)
+	if err != nil {
+		return err
+	}
+	c := &copying{io: sess.IO, quiet: o.Quiet, began: sess.IO.Now()}
+	if out {
+		err = c.out(ctx, files.Root, source, destination)
+	} else {
+		err = c.in(ctx, files.Root, files.Owner, source, destination)
+	}
+	return errors.Join(err, files.Close())
+}
+
+// copying is one copy and how far it has come.
+type copying struct {
+	io           *terminal.IO
+	quiet        bool
+	began, shown time.Time
+	files, bytes int64
+}
+
+func (c *copying) out(ctx context.Context, root *filecopy.Root, source, destination string) (err error) {
+	src, err := root.Open(source)
+	if err != nil {
+		return fmt.Errorf("in the container: %w", err)
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	dir, name, err := filecopy.Target(destination, baseName(source))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return c.copy(ctx, src, dir, name, filecopy.Options{})
+}
+
+func (c *copying) in(ctx context.Context, root *filecopy.Root, owner filecopy.Owner, source, destination string) (err error) {
+	src, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	absolute, err := filepath.Abs(source)
+	if err != nil {
+		return err
+	}
+	dir, name, err := root.Target(destination, baseName(absolute))
+	if err != nil {
+		return fmt.Errorf("in the container: %w", err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return c.copy(ctx, src, dir, name, filecopy.Options{Owner: &owner})
+}
+
+// baseName is the name that a copy of a path bears; the root has none of its own.
+func baseName(name string) string {
+	if base := path.Base(path.Clean("/" + name)); base != "/" {
+		return base
+	}
+	return "root"
+}
+
+func (c *copying) copy(ctx context.Context, src, dir *os.File, name string, opts filecopy.Options) error {
+	opts.Progress = c.progress
+	opts.Skipped = func(name, why string) { c.io.Note("note: %s is left out: %s", name, why) }
+	err := filecopy.Copy(ctx, src, dir, name, opts)
+	if c.quiet {
+		return err
+	}
+	end := ""
+	if c.io.ErrTTY {
+		end = terminal.ClearLine
+	}
+	if err == nil {
+		fmt.Fprintf(c.io.Err, "%scopied %s in %.1fs\n", end, c.text(), c.io.Now().Sub(c.began).Seconds()) //nolint:errcheck // a courtesy
+	}
+	return err
+}
+
+// progressTick is how often the progress of a copy is drawn.
+const progressTick = 200 * time.Millisecond
+
+func (c *copying) progress(files, bytes int64) {
+	c.files, c.bytes = files, bytes
+	now := c.io.Now()
+	if c.quiet || !c.io.ErrTTY || now.Sub(c.shown) < progressTick {
+		return
+	}
+	c.shown = now
+	fmt.Fprintf(c.io.Err, terminal.ClearLine+"    copying: %s", c.text()) //nolint:errcheck // a courtesy
+}
+
+func (c *copying) text() string {
+	return view.Count(int(c.files), "file") + ", " + view.Size(c.bytes)
+}

@@ -1,0 +1,203 @@
+package interact
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/remote"
+	runtimesession "github.com/podctl/podctl/runtime/session"
+)
+
+type debugOptions struct {
+	streamOptions
+	image   string
+	target  string
+	profile string
+	pull    string
+	env     []string
+	attach  bool
+	kubelet bool
+}
+
+// NewDebug is `podctl debug`.
+func NewDebug(sess *session.Session) *cobra.Command {
+	o := &debugOptions{}
+	cmd := &cobra.Command{
+		Annotations: exit.OwnFailure(exit.ExecFailed),
+		Use:         "debug [flags] POD --image IMAGE [-- COMMAND [ARG...]]",
+		Short:       "Add a debug container to a running pod",
+		Long: "Add a debug container to a running pod. It shares the pod's network, and with --target the processes of one container.\n" +
+			"The manifest and the other containers do not change. The debug container runs until it exits or the pod is stopped." +
+			flags.ExitCodes("0 started; with -i: the container exited with 0", "1-125 with -i: the exit code of the container", "126 the container could not be started, or its output could not be written", "127 no such pod or container", "130 interrupted"),
+		Example:           "  podctl debug -it web --image busybox --target app\n  podctl debug web --image tools --profile netadmin -- tcpdump -i eth0",
+		ValidArgsFunction: completion.Of(sess.Flags).Pod,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || o.image == "" || (len(args) > 1 && cmd.ArgsLenAtDash() != 1) {
+				return &exit.CodeError{Code: exit.ExecFailed, Err: exit.Usagef("debug needs a pod and --image, and a command only after --")}
+			}
+			return processCode(runDebug(cmd.Context(), sess, o, args[0], args[1:]))
+		},
+	}
+	f := cmd.Flags()
+	o.register(cmd)
+	f.Lookup("container").Usage = "Name of the debug container (default: debugger- and five letters)"
+	f.StringVar(&o.image, "image", "", "Image of the debug container")
+	f.StringVar(&o.target, "target", "", "Share the processes of this container")
+	f.Var(&flags.Choice{Value: &o.profile, Allowed: []string{"general", "baseline", "restricted", "netadmin", "sysadmin"}, Start: "general"},
+		"profile", "Security profile: general, baseline, restricted, netadmin or sysadmin")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "Environment variable, as NAME=VALUE (repeatable)")
+	f.StringVar(&o.pull, "image-pull-policy", "", "Pull policy: Always, IfNotPresent or Never (default: by the image's tag)")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
+	f.BoolVar(&o.attach, "attach", false, "Attach to the container also without -i")
+	return cmd
+}
+
+func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name string, command []string) error {
+	d, engine, err := selection.Running(ctx, sess, name)
+	if err != nil {
+		return notFoundCode(err)
+	}
+	if o.tty && o.stdin && sess.IO.Terminal() == nil {
+		noteNoTerminal(sess.IO)
+		o.tty = false
+	}
+	c, err := o.definition(command)
+	if err != nil {
+		return err
+	}
+	opts := executor.Options{AllowKubelet: o.kubelet}
+	if !o.container.Quiet {
+		opts.Report = view.Progress(sess.IO, 1)
+	}
+	outcome, err := engine.Pods.Debug(ctx, d, c, opts)
+	if err = errors.Join(err, failureOf(outcome)); err != nil {
+		return err
+	}
+	if !o.stdin && !o.attach {
+		sess.IO.Print("debug container %s is running; use its name with podctl logs, exec and attach", c.Name)
+		return nil
+	}
+	a := &attachment{io: sess.IO, engine: engine, container: c.Name}
+	if a.pod, err = engine.Sessions.WithDebug(ctx, d); err != nil {
+		return err
+	}
+	if err := a.follow(ctx, &o.streamOptions); err != nil {
+		return err
+	}
+	return a.exitCode(ctx)
+}
+
+// follow connects to a debug container that has an input. Of another one, and of one that has
+// ended before it wrote anything, the log is shown, which has what it wrote before anybody
+// could connect.
+func (a *attachment) follow(ctx context.Context, o *streamOptions) error {
+	if o.stdin {
+		wrote, err := a.connect(ctx, o)
+		if wrote || !a.hasEnded(ctx) {
+			return err
+		}
+	}
+	opts := runtimesession.LogOptions{Options: logfile.Options{Follow: true}, Container: a.container, Once: true}
+	return a.engine.Sessions.Logs(ctx, a.pod, opts, a.io.Out, a.io.Err)
+}
+
+// A runtime ends the streams of a container a moment before it says that it ended.
+const (
+	exitTries = 40
+	exitPause = 50 * time.Millisecond
+)
+
+// end is how a container ended whose streams have; nil when it still runs.
+func (a *attachment) end(ctx context.Context) (*v1.ContainerStateTerminated, error) {
+	for range exitTries {
+		pods, err := a.engine.Lister.List(ctx, []*podspec.Desired{a.pod})
+		if err != nil {
+			return nil, err
+		}
+		if t := view.StatusOf(pods[0], a.container).State.Terminated; t != nil || !terminal.Sleep(ctx, exitPause) {
+			return t, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // it runs
+}
+
+func (a *attachment) hasEnded(ctx context.Context) bool {
+	t, err := a.end(ctx)
+	return err == nil && t != nil
+}
+
+// exitCode is that of a container whose streams have ended; none when it still runs.
+func (a *attachment) exitCode(ctx context.Context) error {
+	t, err := a.end(ctx)
+	if err == nil && t != nil && t.ExitCode != 0 {
+		return &remote.ExitError{Code: int(t.ExitCode)}
+	}
+	return err
+}
+
+func failureOf(outcome *executor.Outcome) error {
+	if outcome == nil {
+		return nil
+	}
+	return outcome.Err()
+}
+
+// definition is the debug container that the flags describe.
+func (o *debugOptions) definition(command []string) (*v1.EphemeralContainer, error) {
+	name := o.container.Name
+	if name == "" {
+		name = "debugger-" + strings.ToLower(rand.Text()[:5])
+	}
+	c := &v1.EphemeralContainer{
+		TargetContainerName: o.target,
+		EphemeralContainerCommon: v1.EphemeralContainerCommon{
+			Name: name, Image: o.image, Command: command, Stdin: o.stdin, StdinOnce: o.stdin, TTY: o.tty,
+			ImagePullPolicy: v1.PullPolicy(o.pull), SecurityContext: debugProfile(o.profile),
+		},
+	}
+	for _, e := range o.env {
+		key, value, ok := strings.Cut(e, "=")
+		if !ok {
+			return nil, exit.Usagef("--env %s: must be NAME=VALUE", e)
+		}
+		c.Env = append(c.Env, v1.EnvVar{Name: key, Value: value})
+	}
+	return c, nil
+}
+
+// debugProfile is what a debug container may do (kubectl debug: the profiles of the
+// same names).
+func debugProfile(profile string) *v1.SecurityContext {
+	yes, no := true, false
+	switch profile {
+	case "baseline":
+		return nil
+	case "restricted":
+		return &v1.SecurityContext{
+			RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no,
+			Capabilities:   &v1.Capabilities{Drop: []v1.Capability{"ALL"}},
+			SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
+		}
+	case "netadmin":
+		return &v1.SecurityContext{Capabilities: &v1.Capabilities{Add: []v1.Capability{"NET_ADMIN", "NET_RAW"}}}
+	case "sysadmin":
+		return &v1.SecurityContext{Privileged: &yes}
+	}
+	return &v1.SecurityContext{Capabilities: &v1.Capabilities{Add: []v1.Capability{"SYS_PTRACE"}}}
+}

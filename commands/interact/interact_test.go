@@ -1,0 +1,45 @@
+package interact
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/remote"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+func TestProcessCode(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"nothing":        {nil, exit.OK},
+		"a process":      {&remote.ExitError{Code: 7}, 7},
+		"podctl's own":   {errors.New("x"), exit.ExecFailed},
+		"no such pod":    {notFoundCode(&state.NotFoundError{Name: "default/web"}), exit.NotFound},
+		"a pod unlooked": {notFoundCode(errors.New("x")), exit.ExecFailed},
+	} {
+		if got := exit.Code(t.Context(), processCode(c.err)); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestInContainer(t *testing.T) {
+	for arg, want := range map[string][2]string{
+		"web:/etc/hosts": {"web", "/etc/hosts"}, "default/web:x": {"default/web", "x"}, "web:": {"web", ""},
+		"./a:b": {"", "./a:b"}, "/a:b": {"", "/a:b"}, "plain": {"", "plain"}, ":x": {"", ":x"},
+	} {
+		pod, path, in := inContainer(arg)
+		if pod != want[0] || path != want[1] || in != (want[0] != "") {
+			t.Errorf("%s: %q %q %v", arg, pod, path, in)
+		}
+	}
+}
+
+func TestDebugProfiles(t *testing.T) {
+	if debugProfile("baseline") != nil || !*debugProfile("sysadmin").Privileged || !*debugProfile("restricted").RunAsNonRoot {
+		t.Error("a profile allows other things")
+	}
+}

@@ -1,0 +1,224 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/wait"
+)
+
+type applyOptions struct {
+	planOptions
+	all      bool
+	wait     string
+	dryRun   bool
+	parallel int
+	plan     string
+	kubelet  bool
+}
+
+// NewApply is `podctl apply`.
+func NewApply(sess *session.Session) *cobra.Command {
+	o := &applyOptions{}
+	cmd := &cobra.Command{
+		Use:   "apply [flags] MANIFEST...",
+		Short: "Run one sync pass: do what plan shows",
+		Long: "Bring pods to the state of their manifests in one sync pass, with exactly the steps that plan shows.\n" +
+			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
+			"last; a warning names source files that have changed since." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: the state was not reached in time, or cannot be reached; --exit-code: there were steps, or something is held or pending", "5 manifest refused", "130 interrupted"),
+		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
+		ValidArgsFunction: completion.Manifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVar(&o.all, "all", false, "All pods that podctl applied, from their stored manifests")
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With --all: all namespaces")
+	addWaitFlag(cmd, &o.wait)
+	f.StringVar(&o.plan, "plan", "", "Execute a plan saved by plan --save, if nothing has changed since")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
+	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
+	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
+	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if there were steps, or if something is held or pending")
+	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line")
+	return cmd
+}
+
+func addWaitFlag(cmd *cobra.Command, goal *string) {
+	f := cmd.Flags()
+	f.Var(&flags.Choice{Value: goal, Allowed: []string{"started", "ready", "completed"}}, "wait", "Repeat passes until the pod is started, ready or completed")
+	f.Lookup("wait").NoOptDefVal = "ready"
+}
+
+func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
+	o.Strict = true
+	if o.dryRun {
+		return runPlan(ctx, sess, &o.planOptions, args)
+	}
+	if engine := sess.Prefetch(ctx); engine != nil && !o.kubelet {
+		go engine.Host.CheckKubelet() //nolint:errcheck // the pass asks for it
+	}
+	found, err := o.find(ctx, sess, args)
+	if err != nil {
+		return err
+	}
+	return exit.WithUnreadable(ctx, o.apply(ctx, sess, found.Pods), found.Unreadable)
+}
+
+// find finds the pods to apply.
+func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []string) (selection.Found, error) {
+	switch {
+	case o.plan != "" && (o.wait != "" || o.all || o.probe):
+		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
+	case o.all && len(args)+len(o.Files) > 0:
+		return selection.Found{}, exit.Usagef("--all cannot be used with a manifest")
+	case o.all:
+		return o.Applied(sess)
+	case len(args)+len(o.Files) == 0:
+		return selection.Found{}, exit.Usagef("apply needs a manifest, or --all")
+	}
+	return o.Find(ctx, sess, args)
+}
+
+func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []*podspec.Desired) error {
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	a := newApplier(sess, engine, o, len(pods))
+	if o.all {
+		a.changed = sourceChanges(ctx, pods)
+	}
+	if o.plan != "" {
+		if a.saved, err = readSaved(ctx, sess, o.plan); err != nil {
+			return err
+		}
+	}
+	return exit.Join(ctx, selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })...)
+}
+
+// applier applies several pods concurrently.
+type applier struct {
+	io     *terminal.IO
+	engine *runtime.Engine
+	o      *applyOptions
+	report func(executor.Event)
+	saved  savedPlans
+	// changed says of pods how their source files differ from what is applied.
+	changed map[model.PodRef]string
+}
+
+func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
+	a := &applier{io: sess.IO, engine: engine, o: o, report: view.Progress(sess.IO, pods)}
+	if o.output == "json" {
+		a.report = view.EventLines(sess.IO)
+	}
+	return a
+}
+
+func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
+	if a.o.probe {
+		if err := selection.ProbeFirst(ctx, a.engine, d); err != nil {
+			return err
+		}
+	}
+	began := a.io.Now()
+	opts := a.options()
+	if text := a.changed[model.RefOf(d.Pod)]; text != "" {
+		a.warn(model.RefOf(d.Pod), text)
+	}
+	if a.saved != nil {
+		saved, err := a.saved.of(d)
+		if err != nil {
+			return err
+		}
+		opts.Saved = saved
+	}
+	var outcome *executor.Outcome
+	var err error
+	if a.o.wait != "" {
+		outcome, err = a.engine.Waiter.Wait(ctx, d, wait.Goal(a.o.wait), opts)
+	} else {
+		outcome, err = a.engine.Pods.Apply(ctx, d, opts)
+	}
+	return a.conclude(d, outcome, err, began)
+}
+
+// options are those of one pod. The remarks of its plans are reported before anything of them
+// is done, each once however many plans a wait makes.
+func (a *applier) options() executor.Options {
+	reported := map[string]bool{}
+	return executor.Options{
+		Options: a.o.planning(), AllowKubelet: a.o.kubelet, Report: a.report,
+		Planned: func(p *plan.Plan) {
+			for _, text := range view.Remarks(p) {
+				if !reported[text] {
+					reported[text] = true
+					a.warn(p.Pod, text)
+				}
+			}
+		},
+	}
+}
+
+// warn reports something that is no step's.
+func (a *applier) warn(pod model.PodRef, text string) {
+	a.report(executor.Event{Kind: executor.Warning, Pod: pod, Time: a.io.Now(), Detail: text})
+}
+
+// conclude says what became of the pod, and what is left.
+func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
+	if err != nil {
+		return withSkipped(outcome, err)
+	}
+	if failure := outcome.Err(); failure != nil {
+		return failure
+	}
+	p := outcome.Plan
+	if a.o.output != "json" {
+		text := view.Outcome(p)
+		if a.o.wait != "" {
+			text = fmt.Sprintf("is %s (%.1fs)", a.o.wait, a.io.Now().Sub(began).Seconds())
+		}
+		a.io.Print("pod %s %s", model.RefOf(d.Pod), text)
+	}
+	if a.o.exitCode && a.o.wait == "" && !p.Complete {
+		return exit.With(exit.NotYet)
+	}
+	return nil
+}
+
+// withSkipped adds to an error which steps were not done.
+func withSkipped(outcome *executor.Outcome, err error) error {
+	if outcome == nil || len(outcome.Skipped) == 0 {
+		return err
+	}
+	var skipped []string
+	for i := range outcome.Plan.Steps {
+		s := &outcome.Plan.Steps[i]
+		if s.Kind != plan.CheckContainer && slices.Contains(outcome.Skipped, s) {
+			skipped = append(skipped, s.Kind.Verb()+" "+s.Object())
+		}
+	}
+	return &exit.SkippedError{Err: err, Steps: skipped}
+}

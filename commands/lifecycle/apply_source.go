@@ -1,0 +1,110 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// sources compares pods, as they were applied, with the files that they came from.
+type sources struct {
+	// read holds the files that were read, as many pods may come from one.
+	read map[string]*sourceFile
+}
+
+// sourceFile is what a file holds now, or why that is not known.
+type sourceFile struct {
+	pods []*podspec.Desired
+	err  error
+}
+
+// sourceChanges say how the source files of pods have changed since they were applied.
+func sourceChanges(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
+	s := &sources{read: map[string]*sourceFile{}}
+	changes := map[model.PodRef]string{}
+	for _, d := range pods {
+		if text := s.change(ctx, d); text != "" {
+			changes[model.RefOf(d.Pod)] = "source: " + d.Source + " " + text
+		}
+	}
+	return changes
+}
+
+// change says how the source of a pod has changed; nothing when it has not, or when it is
+// no file.
+func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
+	if !isSourceFile(d.Source) {
+		return ""
+	}
+	file := s.file(ctx, d.Source)
+	refused := (*podspec.RefusedError)(nil)
+	switch {
+	case errors.Is(file.err, fs.ErrNotExist):
+		return "is gone"
+	case errors.As(file.err, &refused):
+		return fmt.Sprintf("would be refused now: %s", refused.Problems[0])
+	case file.err != nil:
+		return fmt.Sprintf("cannot be compared: %v", file.err)
+	}
+	for _, now := range file.pods {
+		if model.RefOf(now.Pod) == model.RefOf(d.Pod) {
+			return changeOf(d, now)
+		}
+	}
+	return "no longer holds this pod"
+}
+
+// changeOf compares a pod with what its file has now. Objects may have come from other
+// files, of which nothing is known any more: those that the file lacks count as they were.
+func changeOf(applied, now *podspec.Desired) string {
+	with := &podspec.Desired{Pod: now.Pod, Objects: podspec.Objects{
+		ConfigMaps: filled(now.Objects.ConfigMaps, applied.Objects.ConfigMaps),
+		Secrets:    filled(now.Objects.Secrets, applied.Objects.Secrets),
+	}}
+	if with.SameAs(applied) {
+		return ""
+	}
+	return "has changed since it was applied"
+}
+
+// filled are objects, and of others those that are missing.
+func filled[T any](objects, others map[string]T) map[string]T {
+	if len(others) == 0 {
+		return objects
+	}
+	all := maps.Clone(others)
+	maps.Copy(all, objects)
+	return all
+}
+
+// file reads a source once.
+func (s *sources) file(ctx context.Context, path string) *sourceFile {
+	if file := s.read[path]; file != nil {
+		return file
+	}
+	file := &sourceFile{}
+	s.read[path] = file
+	m, err := podspec.Loader{}.Load(ctx, path)
+	if file.err = err; err == nil {
+		file.pods, file.err = m.Pods, m.Err()
+	}
+	return file
+}
+
+// isSourceFile reports whether a source is a file or was one. A pipe that a shell made is not:
+// reading it again would block, or read something else.
+func isSourceFile(source string) bool {
+	if !filepath.IsAbs(source) || strings.HasPrefix(source, "/dev/") || strings.HasPrefix(source, "/proc/") {
+		return false
+	}
+	info, err := os.Stat(source)
+	return err != nil || info.Mode().IsRegular()
+}

@@ -1,0 +1,144 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestApplyTellsRemarks: what plan says of a pod and makes no step of, apply says as well,
+// before it begins, and once.
+func TestApplyTellsRemarks(t *testing.T) {
+	l := newLab(t)
+	l.Behave("job", runtimetest.Behaviour{After: soon})
+	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:1'}]\n")
+	l.Must("apply", "--wait=completed", job)
+	l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:2'}]\n")
+	edited := "  ! note: Completed; delete it first to run the change.\n"
+	if stdout, stderr := l.Must("apply", job); stderr != edited || stdout != "pod default/job unchanged\n" {
+		t.Errorf("an edited pod that has finished:\n%s%s", stdout, stderr)
+	}
+	if _, stderr := l.Must("run", job); !strings.Contains(stderr, "note: Completed; delete it first") {
+		t.Errorf("run of an edited pod that has finished:\n%s", stderr)
+	}
+
+	big := l.Write("big", "  containers: [{name: a, image: 'i:1', resources: {requests: {cpu: 100k}}}]\n")
+	_, stderr := l.Must("apply", "--wait", big)
+	if first, rest, _ := strings.Cut(stderr, "\n"); !strings.HasPrefix(first, "  ! note: the pod requests 100k of cpu") || strings.Contains(rest, "100k") {
+		t.Errorf("a pod that asks for more than there is:\n%s", stderr)
+	}
+	l.Exit("a", 137)
+	drift := "was stopped behind podctl: exit code 137"
+	if _, stderr := l.Must("apply", job, big); !strings.Contains(stderr, "  ! default/big  drift: container a (") || !strings.Contains(stderr, drift) {
+		t.Errorf("a container that was killed, one pod of two:\n%s", stderr)
+	}
+	if stdout, _ := l.Must("apply", "-o", "json", job); !strings.Contains(stdout, `"type":"Warning","detail":"note: Completed`) {
+		t.Errorf("as events: %s", stdout)
+	}
+}
+
+// TestApplyAllTellsOfSources: what is applied is the stored copy, and where the file has
+// changed since, that is said. The file may lack what came from others.
+func TestApplyAllTellsOfSources(t *testing.T) {
+	spec := "  containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: c}}]}]\n"
+	for name, c := range map[string]struct {
+		change func(l *lab, path string)
+		want   string
+	}{
+		"as it was":           {func(*lab, string) {}, ""},
+		"written differently": {func(l *lab, _ string) { l.Write("web", "  restartPolicy: Always\n"+spec) }, ""},
+		"changed":             {func(l *lab, _ string) { l.Write("web", strings.Replace(spec, "i:1", "i:2", 1)) }, "has changed since it was applied"},
+		"no manifest":         {func(l *lab, _ string) { l.Write("web", "{") }, "would be refused now: "},
+		"another pod": {
+			func(l *lab, path string) { rename(l, l.Write("other", spec), path) },
+			"no longer holds this pod",
+		},
+		"gone":   {func(l *lab, path string) { rename(l, path, path+".bak") }, "is gone"},
+		"a pipe": {func(l *lab, path string) { rename(l, path, path+".bak"); fifo(l, path) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			path := l.Write("web", spec)
+			config := l.Path("config.yaml")
+			if err := os.WriteFile(config, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {A: b}}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l.Must("apply", "--wait", path, config)
+			c.change(l, path)
+			stdout, stderr := l.Must("apply", "--all")
+			if stdout != "pod default/web unchanged\n" {
+				t.Errorf("it does something: %s", stdout)
+			}
+			want := ""
+			if c.want != "" {
+				want = "  ! source: " + path + " " + c.want
+			}
+			if !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != min(len(want), 1) {
+				t.Errorf("it says %q, not %q", stderr, want)
+			}
+		})
+	}
+}
+
+func rename(l *lab, from, to string) {
+	l.T().Helper()
+	if err := os.Rename(from, to); err != nil {
+		l.T().Fatal(err)
+	}
+}
+
+func fifo(l *lab, path string) {
+	l.T().Helper()
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		l.T().Fatal(err)
+	}
+}
+
+// TestWaitNamesWhatIsHeld: a hold of the whole pod is no container's.
+func TestWaitNamesWhatIsHeld(t *testing.T) {
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t)
+	web := l.Write("web", "  containers: [{name: a, image: 'i:1', ports: [{containerPort: 80, hostPort: "+port+"}]}]\n")
+	if code, _, stderr := l.Call("apply", "--wait", web); code != exit.NotYet || !strings.Contains(stderr, "pod default/web cannot become ready: HostPortConflict: ") {
+		t.Errorf("the pod: exit code %d\n%s", code, stderr)
+	}
+	l.Write("web", "  containers: [{name: a, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}]\n")
+	if code, _, stderr := l.Call("apply", "--wait", web); code != exit.NotYet || !strings.Contains(stderr, "cannot become ready: container a: CreateContainerConfigError: ") {
+		t.Errorf("a container: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestEditsAreNoCrashes: what edits of the sandbox's settings stop runs again at once, however
+// soon one follows another, init containers too.
+func TestEditsAreNoCrashes(t *testing.T) {
+	l := newLab(t)
+	done := runtimetest.Behaviour{After: soon}
+	l.Behave("first", done, done, done, done)
+	for spec, args := range map[string][]string{
+		"  hostname: %s\n  containers: [{name: a, image: 'i:1'}]\n":                                                  {"apply"},
+		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {"apply", "--wait=started", "--timeout", "5s"},
+	} {
+		for _, host := range []string{"one", "two", "three", "four"} {
+			stdout, stderr := l.Must(append(args, l.Write("edited", fmt.Sprintf(spec, host)))...)
+			if strings.Contains(stdout+stderr, "held") {
+				t.Errorf("%s:\n%s%s", host, stdout, stderr)
+			}
+		}
+		l.Must("delete", "edited")
+	}
+}

@@ -1,0 +1,155 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type deleteOptions struct {
+	planOptions
+	grace  int64
+	force  bool
+	dryRun bool
+	all    bool
+	// volumes removes the pods' claims as well.
+	volumes  bool
+	parallel int
+}
+
+// NewDelete is `podctl delete`.
+func NewDelete(sess *session.Session) *cobra.Command {
+	o := &deleteOptions{}
+	cmd := &cobra.Command{
+		Use:     "delete [flags] MANIFEST|POD...",
+		Aliases: []string{"rm"},
+		Short:   "Stop and remove pods",
+		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
+			"Their logs are archived until `podctl prune`." +
+			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
+		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVar(&o.all, "all", false, "All pods that podctl applied in the namespace")
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With --all: all namespaces")
+	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers have to stop (-1: as the pod says)")
+	f.BoolVar(&o.force, "force", false, "Stop immediately, without hooks and grace period")
+	f.BoolVar(&o.volumes, "volumes", false, "Also delete persistent volume claims that no other pod uses, with their data")
+	f.IntVar(&o.parallel, "parallel", stopsAtOnce, "Number of pods to stop at the same time")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
+	return cmd
+}
+
+func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, args []string) error {
+	if len(args)+len(o.Files) == 0 && !o.all {
+		return exit.Usagef("delete needs a manifest or a pod, or --all")
+	}
+	if !terminal.IsText(o.output) && !o.dryRun {
+		return exit.Usagef("-o needs --dry-run")
+	}
+	o.Quiet, o.Strict = true, true
+	sess.Prefetch(ctx)
+	found, absent := o.Find(ctx, sess, args)
+	if len(found.Pods) == 0 {
+		return exit.WithUnreadable(ctx, absent, found.Unreadable)
+	}
+	engine, err := sess.Engine()
+	if err == nil {
+		// One name that is not there does not keep the others, as in kubectl.
+		err = errors.Join(o.delete(ctx, sess, engine, selection.Refs(found.Pods)), absent)
+	}
+	return exit.WithUnreadable(ctx, err, found.Unreadable)
+}
+
+func (o *deleteOptions) delete(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {
+	if o.dryRun {
+		return planDeletion(ctx, sess, engine, o, pods)
+	}
+	limit := o.parallel
+	if o.volumes {
+		// The last pod that uses a claim takes it along, and there has to be a last one.
+		limit = 1
+	}
+	d := &deleter{io: sess.IO, engine: engine, opts: executor.Options{Options: o.planning(), Report: view.Progress(sess.IO, len(pods))}}
+	return d.delete(ctx, pods, limit)
+}
+
+func (o *deleteOptions) planning() plan.Options {
+	opts := plan.Options{RemoveVolumes: o.volumes}
+	switch {
+	case o.force:
+		none := int64(0)
+		opts.GracePeriod = &none
+	case o.grace >= 0:
+		opts.GracePeriod = &o.grace
+	}
+	return opts
+}
+
+func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef) error {
+	var plans []*plan.Plan
+	err := selection.OneByOne(ctx, pods, func(ref model.PodRef) error {
+		p, err := engine.Pods.PlanDeletion(ctx, ref, o.planning())
+		if err == nil {
+			plans = append(plans, p)
+		}
+		return err
+	})
+	if err != nil {
+		return showSome(ctx, sess, &o.planOptions, plans, err)
+	}
+	return showPlans(sess, &o.planOptions, plans)
+}
+
+// stopsAtOnce is how many pods are stopped at a time unless the user says otherwise.
+const stopsAtOnce = 10
+
+// DeletePods deletes pods as `podctl delete` does without flags.
+func DeletePods(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {
+	d := &deleter{io: sess.IO, engine: engine, opts: executor.Options{Report: view.Progress(sess.IO, len(pods))}}
+	return d.delete(ctx, pods, stopsAtOnce)
+}
+
+// deleter deletes several pods concurrently: most of it is waiting for their containers to end.
+type deleter struct {
+	io     *terminal.IO
+	engine *runtime.Engine
+	opts   executor.Options
+}
+
+func (d *deleter) delete(ctx context.Context, pods []model.PodRef, limit int) error {
+	return exit.Join(ctx, selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })...)
+}
+
+func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
+	outcome, err := d.engine.Pods.Delete(ctx, ref, d.opts)
+	if err != nil {
+		return withSkipped(outcome, err)
+	}
+	if err := outcome.Err(); err != nil {
+		return err
+	}
+	if len(outcome.Plan.Steps) == 0 {
+		d.io.Print("pod %s not found", ref)
+		return nil
+	}
+	d.io.Print("pod %s deleted", ref)
+	return nil
+}

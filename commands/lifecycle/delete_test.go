@@ -1,0 +1,78 @@
+package lifecycle_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+const (
+	quickly = "  containers: [{name: a, image: 'i:1'}]\n"
+	slowly  = "  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"
+)
+
+// TestPodsAreDeletedSideBySide: a pod that takes its time to end keeps no other waiting,
+// and lines name the pod they are about.
+func TestPodsAreDeletedSideBySide(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("slow", slowly), l.Write("quick", quickly))
+	stdout, stderr := l.Must("delete", "slow", "quick")
+	if stdout != "pod default/quick deleted\npod default/slow deleted\n" {
+		t.Errorf("deleted one after the other:\n%s", stdout)
+	}
+	if !strings.Contains(stderr, "✓ default/slow  stop    a") {
+		t.Errorf("nobody knows whose step it is:\n%s", stderr)
+	}
+	l.Must("apply", l.Write("slow", slowly), l.Write("quick", quickly))
+	if stdout, _ = l.Must("delete", "--parallel", "1", "slow", "quick"); !strings.HasPrefix(stdout, "pod default/slow") {
+		t.Errorf("deleted side by side with --parallel 1:\n%s", stdout)
+	}
+}
+
+// TestDeleteGoesOnWithoutWhatIsNotThere: as in kubectl.
+func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("here", quickly))
+	code, stdout, stderr := l.Call("delete", "absent", "here", "gone", "--dry-run")
+	if code != exit.Error || !strings.Contains(stdout, "Plan: 2 to remove") {
+		t.Errorf("dry run: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = l.Call("delete", "absent", "here", "gone")
+	if code != exit.Error || stdout != "pod default/here deleted\n" ||
+		!strings.Contains(stderr, "no pod default/absent") || !strings.Contains(stderr, "no pod default/gone") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	path := l.Write("here", quickly)
+	l.Must("apply", path)
+	if code, stdout, stderr = l.Call("-n", "other", "delete", path); code == exit.OK || stdout != "" {
+		t.Errorf("a pod of another namespace is deleted: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	l.Must("delete", "here")
+}
+
+// TestNoCgroupIsLeft: an edit of its resources gives a pod another cgroup, and both go with it.
+func TestNoCgroupIsLeft(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1', resources: {requests: {memory: 32Mi}}}]\n"))
+	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
+	pattern := "/sys/fs/cgroup/cpu/" + l.CgroupRoot + "/kubepods/*/pod*"
+	if before, err := filepath.Glob(pattern); err != nil || len(before) == 0 {
+		t.Skip("podctl cannot make cgroups on this machine, or they are of version 2")
+	}
+	l.Must("delete", "web")
+	if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// TestDeletionHasNoDocument: an output format is not ignored while the pod goes.
+func TestDeletionHasNoDocument(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("web", quickly))
+	if code, _, stderr := l.Call("delete", "-o", "json", "web"); code != exit.Error || !strings.Contains(stderr, "--dry-run") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	l.Must("delete", "web")
+}

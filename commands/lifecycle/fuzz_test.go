@@ -1,0 +1,57 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// FuzzSavedPlan: whatever is read as a saved plan, it is refused, or what comes of it is
+// steps that are made here and now.
+func FuzzSavedPlan(f *testing.F) {
+	m, err := podspec.Loader{}.Load(f.Context(), "../../docs/examples/hello.yaml")
+	if err != nil || m.Err() != nil {
+		f.Fatal(err, m.Err())
+	}
+	d := m.Pods[0]
+	in := &plan.Input{Pod: model.RefOf(d.Pod), Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
+	made := plan.Make(in)
+	kept := *in
+	kept.Options.KeepBasis = true
+	for _, doc := range []any{PlanDocument([]*plan.Plan{plan.Make(&kept)}), PlanDocument([]*plan.Plan{plan.Make(&kept), made})} {
+		text, err := json.Marshal(doc)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"apiVersion":"podctl.io/v1alpha1","kind":"PlanList","items":[null]}`))
+	f.Add([]byte(`{"apiVersion":"podctl.io/v1alpha1","kind":"Plan","pod":{"namespace":"default","name":"hello","uid":"` + string(d.Pod.UID) + `"},"basis":{"desired":{"objects":{"secrets":{"a":null}}}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		saved, err := parseSaved(text)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error of two lines: %q", err)
+			}
+			return
+		}
+		one, err := saved.of(d)
+		if err != nil {
+			return
+		}
+		p, err := plan.MakeSaved(in, one)
+		if err != nil {
+			return
+		}
+		got, gotErr := json.Marshal(p.Steps)
+		want, wantErr := json.Marshal(made.Steps)
+		if string(got) != string(want) || gotErr != nil || wantErr != nil {
+			t.Errorf("a file made other steps:\n%s\n%s", got, want)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/commandstest"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// lab is a runtime in memory and the directories of one podctl.
+type lab struct{ *commandstest.Lab }
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	return &lab{commandstest.NewLab(t, commands.Main)}
+}
+
+// soon is how long what a runtime does takes in a test.
+const soon = time.Millisecond
+
+func TestMain(m *testing.M) { runtimetest.Main(m) }

@@ -1,0 +1,190 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+type planOptions struct {
+	selection.Selection
+	output    string
+	exitCode  bool
+	unchanged bool
+	pull      string
+	ignore    bool
+	probe     bool
+	save      string
+	pin       bool
+}
+
+// NewPlan is `podctl plan`.
+func NewPlan(sess *session.Session) *cobra.Command {
+	o := &planOptions{}
+	cmd := &cobra.Command{
+		Use:   "plan [flags] [MANIFEST|POD...]",
+		Short: "Show what the next sync pass would do, and why",
+		Long: "Show what the next sync pass would do to pods, and why. Nothing is changed.\n" +
+			"Without arguments: all pods that podctl applied in the namespace." +
+			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there are steps", "3 --exit-code: no steps, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
+		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
+			"  podctl plan --pin pod.yaml > pinned.yaml",
+		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	flags.Files(cmd, &o.Files)
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
+	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if there are steps, with 3 if something is held or pending")
+	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
+	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
+	f.StringVar(&o.save, "save", "", "Save the plan to a file, for apply --plan")
+	f.StringVar(&o.Snapshot, "snapshot", "", "Plan for a snapshot file instead of a runtime")
+	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
+	f.BoolVar(&o.pin, "pin", false, "Print the manifest with the digests of the runtime's images instead of tags; Secrets are left out")
+	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe"} {
+		cmd.MarkFlagsMutuallyExclusive("pin", other)
+	}
+	return cmd
+}
+
+func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
+	o.Strict = true
+	if o.pin {
+		return pin(ctx, sess, slices.Concat(o.Files, args))
+	}
+	if o.probe && o.Snapshot != "" {
+		return exit.Usagef("--probe cannot be used with --snapshot")
+	}
+	if o.Snapshot == "" {
+		sess.Prefetch(ctx)
+	}
+	observed, err := o.Observe(ctx, sess, args)
+	if err != nil {
+		return err
+	}
+	return exit.WithUnreadable(ctx, o.plan(ctx, sess, observed), observed.Unreadable)
+}
+
+// plan makes the plans of pods, and shows them.
+func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed *selection.Observed) error {
+	var probed error
+	if o.probe {
+		probed = selection.ProbeFirst(ctx, observed.Engine, observed.Pods...)
+	}
+	if o.save != "" && observed.Engine != nil {
+		// The plan is compared with one that another process makes.
+		if err := observed.Engine.Digests.Keep(); err != nil {
+			return err
+		}
+	}
+	plans := make([]*plan.Plan, 0, len(observed.Pods))
+	planned := selection.OneByOne(ctx, observed.Pods, func(d *podspec.Desired) error {
+		p, err := observed.Observer.Plan(ctx, d, o.planning())
+		if err == nil {
+			plans = append(plans, p)
+		}
+		return err
+	})
+	if err := exit.Join(ctx, probed, planned); err != nil {
+		return showSome(ctx, sess, o, plans, err)
+	}
+	if o.save != "" {
+		if err := savePlans(o.save, plans); err != nil {
+			return err
+		}
+	}
+	if err := showPlans(sess, o, plans); err != nil || !o.exitCode {
+		return err
+	}
+	return exit.With(planCode(plans))
+}
+
+// showSome prints the plans that could be made, where others could not. They are saved
+// nowhere: who executes the file would take it for all.
+func showSome(ctx context.Context, sess *session.Session, o *planOptions, plans []*plan.Plan, failure error) error {
+	outcomes := []error{failure}
+	if o.save != "" {
+		outcomes = append(outcomes, errors.New("the plan is not saved, because it is not complete"))
+	}
+	if len(plans) > 0 {
+		outcomes = append(outcomes, showPlans(sess, o, plans))
+	}
+	return exit.Join(ctx, outcomes...)
+}
+
+// showPlans prints plans in the output format. The basis they were made from is only for the
+// saved file.
+func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error {
+	for _, p := range plans {
+		p.Basis = nil
+	}
+	if terminal.IsDocument(o.output) {
+		return terminal.WriteDocument(sess.IO.Out, o.output, PlanDocument(plans))
+	}
+	if len(plans) == 0 {
+		sess.IO.Note("No pods in namespace %s.", sess.Flags.Namespace)
+	}
+	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
+		}
+		if err := text.Write(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PlanDocument is one plan as it is, several as a list.
+func PlanDocument(plans []*plan.Plan) any {
+	if len(plans) == 1 {
+		return plans[0]
+	}
+	return view.List("PlanList", plans)
+}
+
+// planCode is of each plan 2 when it has steps, 3 when it has none and is held or waits,
+// else 0; of several the worst.
+func planCode(plans []*plan.Plan) int {
+	code := exit.OK
+	for _, p := range plans {
+		switch {
+		case p.Pending():
+			code = exit.Worst(code, exit.Pending)
+		case !p.Complete:
+			code = exit.Worst(code, exit.NotYet)
+		}
+	}
+	return code
+}
+
+// planning turns flags into the planner's words.
+func (o *planOptions) planning() plan.Options {
+	opts := plan.Options{IgnoreBackoff: o.ignore, KeepBasis: o.save != ""}
+	switch o.pull {
+	case "always":
+		opts.PullPolicy = "Always"
+	case "missing":
+		opts.PullPolicy = "IfNotPresent"
+	case "never":
+		opts.PullPolicy = "Never"
+	}
+	return opts
+}

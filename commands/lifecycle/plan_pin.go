@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec"
+)
+
+// pin prints manifests as they were written, with the digests of the images that
+// the runtime has instead of tags.
+func pin(ctx context.Context, sess *session.Session, manifests []string) error {
+	for _, one := range manifests {
+		if !podspec.IsManifest(one) {
+			return exit.Usagef("--pin takes manifests, and %s is a pod: `podctl export %s` prints its manifest", one, one)
+		}
+	}
+	if len(manifests) == 0 {
+		return exit.Usagef("--pin needs a manifest")
+	}
+	m, err := podspec.Loader{Stdin: sess.IO.In}.Load(ctx, manifests...)
+	if err != nil {
+		return err
+	}
+	if err = m.Err(); err != nil {
+		return err
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	pins, err := engine.Images.Pin(ctx, m.Pods)
+	if err != nil {
+		return err
+	}
+	text, left, err := m.Pin(pins)
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		sess.IO.Note("note: %s is left out: its values are not printed; keep it beside the printed manifest", name)
+	}
+	_, err = sess.IO.Out.Write(text)
+	return err
+}

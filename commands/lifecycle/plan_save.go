@@ -1,0 +1,77 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// savePlans writes plans for `apply --plan`. Only its owner may read the file, as it says what
+// runs here and how.
+func savePlans(path string, plans []*plan.Plan) error {
+	var text bytes.Buffer
+	if err := terminal.WriteDocument(&text, "json", PlanDocument(plans)); err != nil {
+		return err
+	}
+	if err := safefs.WriteFile(path, text.Bytes()); err != nil {
+		return fmt.Errorf("saving the plan: %w", err)
+	}
+	return nil
+}
+
+// savedPlans are the plans of a file, to be executed.
+type savedPlans []*plan.Plan
+
+// readSaved reads what savePlans wrote.
+func readSaved(ctx context.Context, sess *session.Session, path string) (savedPlans, error) {
+	text, err := sess.IO.ReadFile(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the saved plan: %w", err)
+	}
+	saved, err := parseSaved(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the saved plan %s: %w", path, err)
+	}
+	return saved, nil
+}
+
+func parseSaved(text []byte) (savedPlans, error) {
+	var doc struct {
+		plan.Plan
+		Items []*plan.Plan `json:"items"`
+	}
+	if err := model.DecodeDocument(text, &doc); err != nil {
+		return nil, err
+	}
+	switch {
+	case doc.APIVersion != model.APIVersion:
+		return nil, fmt.Errorf("apiVersion is %q, not %s", doc.APIVersion, model.APIVersion)
+	case doc.Kind == "Plan":
+		return savedPlans{&doc.Plan}, nil
+	case doc.Kind != "PlanList":
+		return nil, fmt.Errorf("kind is %q, not Plan", doc.Kind)
+	}
+	if i := slices.Index(doc.Items, nil); i >= 0 {
+		return nil, fmt.Errorf("items[%d] is no plan", i)
+	}
+	return doc.Items, nil
+}
+
+// of finds the plan of a pod.
+func (s savedPlans) of(d *podspec.Desired) (*plan.Plan, error) {
+	ref := model.RefOf(d.Pod)
+	for _, p := range s {
+		if p.Pod == ref {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("pod %s (uid %s) is not in the saved plan", ref, ref.UID)
+}

@@ -1,0 +1,32 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+func TestPlanCode(t *testing.T) {
+	pending := &plan.Plan{Steps: []plan.Step{{}}}
+	held := &plan.Plan{Holds: []plan.Hold{{}}}
+	both := &plan.Plan{Steps: []plan.Step{{}}, Holds: []plan.Hold{{}}}
+	complete := &plan.Plan{Complete: true}
+	for name, c := range map[string]struct {
+		plans []*plan.Plan
+		want  int
+	}{
+		"none":                    {nil, exit.OK},
+		"complete":                {[]*plan.Plan{complete}, exit.OK},
+		"steps":                   {[]*plan.Plan{pending}, exit.Pending},
+		"steps and holds":         {[]*plan.Plan{both}, exit.Pending},
+		"held":                    {[]*plan.Plan{complete, held}, exit.NotYet},
+		"one pending, one held":   {[]*plan.Plan{pending, held}, exit.NotYet},
+		"one held, one pending":   {[]*plan.Plan{held, complete, pending}, exit.NotYet},
+		"one pending, one is not": {[]*plan.Plan{pending, complete}, exit.Pending},
+	} {
+		if got := planCode(c.plans); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	runtimesession "github.com/podctl/podctl/runtime/session"
+	"github.com/podctl/podctl/runtime/syncpod"
+	"github.com/podctl/podctl/runtime/wait"
+)
+
+type runOptions struct {
+	applyOptions
+	remove bool
+}
+
+// NewRun is `podctl run`.
+func NewRun(sess *session.Session) *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Annotations: exit.OwnFailure(exit.RunFailed),
+		Use:         "run [flags] MANIFEST",
+		Short:       "Run a pod to completion and exit with its exit code",
+		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with the exit code of the regular\n" +
+			"container that failed first, or with 0." +
+			flags.ExitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run the pod, or an init container failed", "130 interrupted; the pod keeps running unless --rm is given", "141 the output was closed (podctl run | head); as for 130"),
+		Example:           "  podctl run --rm job.yaml",
+		ValidArgsFunction: completion.Manifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
+	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, also if interrupted")
+	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
+	return cmd
+}
+
+func runRun(ctx context.Context, sess *session.Session, o *runOptions, args []string) error {
+	if n := len(args) + len(o.Files); n != 1 {
+		return &exit.CodeError{Code: exit.RunFailed, Err: exit.Usagef("podctl run takes one manifest, not %d", n)}
+	}
+	pods, err := o.Pods(ctx, sess, args...)
+	switch {
+	case err != nil:
+		return &exit.CodeError{Code: exit.RunFailed, Err: err}
+	case len(pods) != 1:
+		return fmt.Errorf("run takes a manifest of one pod, not of %d", len(pods))
+	}
+	engine, err := sess.Engine()
+	if err == nil && !o.kubelet {
+		// Before the pass, which asks for it too: --rm must not follow a refusal.
+		err = engine.Host.CheckKubelet()
+	}
+	if err != nil {
+		return err
+	}
+	defer terminal.KeepSIGPIPE()()
+	r := &runner{io: sess.IO, engine: engine, pod: pods[0]}
+	code, begun, err := r.runWhileRead(ctx, executor.Options{Options: o.planning(), AllowKubelet: o.kubelet})
+	if superseded := (*syncpod.SupersededError)(nil); o.remove && begun && !errors.As(err, &superseded) {
+		err = errors.Join(err, r.remove(ctx))
+	}
+	if err != nil {
+		return err
+	}
+	return exit.With(code)
+}
+
+// runner runs one pod.
+type runner struct {
+	io     *terminal.IO
+	engine *runtime.Engine
+	pod    *podspec.Desired
+}
+
+// runWhileRead runs the pod until it ends, or until the output is closed.
+func (r *runner) runWhileRead(ctx context.Context, opts executor.Options) (code int, begun bool, err error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r.io.EndOnBrokenPipe(end)
+	begun, err = r.run(ctx, opts)
+	if err == nil {
+		code, err = r.exitCode(ctx)
+	}
+	if superseded := (*syncpod.SupersededError)(nil); errors.Is(context.Cause(ctx), terminal.ErrBrokenPipe) && !errors.As(err, &superseded) {
+		return exit.BrokenPipe, begun, nil
+	}
+	return code, begun, err
+}
+
+// run makes the passes and follows the logs, at the same time. Until a pass has begun the pod
+// is none of this process's.
+func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, err error) {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	var logs sync.WaitGroup
+	var once sync.Once
+	follow := func() { once.Do(func() { logs.Go(func() { r.follow(following) }) }) }
+	opts.Planned = func(p *plan.Plan) {
+		begun = true
+		for _, text := range view.Remarks(p) {
+			r.io.NoteOnce("%s", text)
+		}
+		if len(p.Keeps) > 0 {
+			// It was begun before.
+			follow()
+		}
+	}
+	opts.Report = func(ev executor.Event) {
+		switch {
+		case ev.Kind == executor.StepFailed:
+			// It is tried again, and until then there would be nothing to see.
+			r.io.NoteOnce("%v", ev.Err)
+		case ev.Kind == executor.StepDone && ev.Step.Kind == plan.StartContainer:
+			follow()
+		}
+	}
+	_, err = r.engine.Waiter.Wait(ctx, r.pod, wait.Completed, opts)
+	if err == nil {
+		// The followers end by themselves, once all is shown.
+		logs.Wait()
+	}
+	stop()
+	logs.Wait()
+	return begun, err
+}
+
+// exitCode is that of the pod, which has ended.
+func (r *runner) exitCode(ctx context.Context) (int, error) {
+	pods, err := r.engine.Lister.List(ctx, []*podspec.Desired{r.pod})
+	if err != nil {
+		return exit.RunFailed, err
+	}
+	return podCode(pods[0])
+}
+
+// follow shows the logs of all containers.
+func (r *runner) follow(ctx context.Context) {
+	opts := runtimesession.LogOptions{Options: logfile.Options{Follow: true}}
+	if len(podspec.Containers(r.pod.Pod)) > 1 {
+		opts.Prefix = view.LogPrefix(r.io.OutColors(), "")
+	}
+	if err := r.engine.Sessions.Logs(ctx, r.pod, opts, r.io.Out, r.io.Err); err != nil && ctx.Err() == nil {
+		r.io.Note("note: cannot follow the logs: %v", err)
+	}
+}
+
+// remove deletes the pod also when the user has interrupted the run, and leaves it alone when
+// another manifest was applied to it meanwhile.
+func (r *runner) remove(ctx context.Context) error {
+	stored := *r.pod
+	stored.Stored = true
+	outcome, err := r.engine.Pods.Delete(context.WithoutCancel(ctx), model.RefOf(r.pod.Pod), executor.Options{Only: &stored})
+	if superseded := (*syncpod.SupersededError)(nil); errors.As(err, &superseded) && superseded.Deleted {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return outcome.Err()
+}
+
+// podCode is the exit code of the regular container that failed first, or zero. A pod that
+// failed without one says why: its init containers have no code of their own here.
+func podCode(pod *v1.Pod) (int, error) {
+	var first *v1.ContainerStateTerminated
+	for i := range pod.Status.ContainerStatuses {
+		t := pod.Status.ContainerStatuses[i].State.Terminated
+		if t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&first.FinishedAt)) {
+			first = t
+		}
+	}
+	switch {
+	case first != nil:
+		return int(first.ExitCode), nil
+	case pod.Status.Phase == v1.PodSucceeded:
+		return exit.OK, nil
+	}
+	return exit.RunFailed, fmt.Errorf("pod %s %s", model.RefOf(pod), wait.Ending(&pod.Status))
+}

@@ -1,0 +1,149 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestRunSaysWhyAPodFailed: where no regular container has an exit code to pass on, an
+// error says how the pod ended.
+func TestRunSaysWhyAPodFailed(t *testing.T) {
+	l := newLab(t)
+	l.Behave("i", runtimetest.Behaviour{After: soon, ExitCode: 9})
+	job := l.Write("job", "  restartPolicy: Never\n  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	code, _, stderr := l.Call("run", job)
+	if code != exit.RunFailed || !strings.Contains(stderr, "podctl: pod default/job has ended as Failed: i exited 9\n") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	l.Behave("b", runtimetest.Behaviour{After: soon, ExitCode: 7})
+	job = l.Write("plain", "  restartPolicy: Never\n  containers: [{name: b, image: 'i:1'}]\n")
+	if code, _, stderr = l.Call("run", job); code != 7 || strings.Contains(stderr, "podctl: ") {
+		t.Errorf("a container's own code: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestRunBesideAKubelet: a refusal names a flag, which run has.
+func TestRunBesideAKubelet(t *testing.T) {
+	l := newLab(t)
+	l.besideKubelet()
+	l.Behave("a", runtimetest.Behaviour{After: soon})
+	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
+	code, _, stderr := l.Call("run", job)
+	if code != exit.RunFailed || !strings.Contains(stderr, "--allow-kubelet goes on all the same") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	l.Must("run", "--allow-kubelet", job)
+}
+
+// besideKubelet runs a process that is taken for a kubelet on the lab's runtime.
+func (l *lab) besideKubelet() {
+	l.T().Helper()
+	script := l.Path("kubelet")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
+		l.T().Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(l.T().Context()), script, "--container-runtime-endpoint="+l.Path("cri.sock")) //nolint:gosec // the test's own
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		l.T().Fatal(err)
+	}
+	l.T().Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(soon) {
+		// A process has its new name before its new arguments.
+		name, nameErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/comm")
+		args, argsErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cmdline")
+		if nameErr == nil && argsErr == nil && string(name) == "kubelet\n" && bytes.Contains(args, []byte(script)) {
+			return
+		}
+	}
+	l.T().Fatal("nobody takes the process for a kubelet")
+}
+
+// TestAFailedStartCompletes: under Never it is the end of its container like any other
+// exit code, and the pod completes once the others have ended.
+func TestAFailedStartCompletes(t *testing.T) {
+	for name, spec := range map[string]string{
+		"alone":  "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}]\n",
+		"beside": "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}, {name: good, image: 'i:1'}]\n",
+		"init":   "  restartPolicy: Never\n  initContainers: [{name: bad, image: 'i:1'}]\n  containers: [{name: good, image: 'i:1'}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for goal, want := range map[string]int{"completed": exit.OK, "ready": exit.NotYet, "started": exit.NotYet} {
+				l := newLab(t)
+				l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
+				l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
+				began := time.Now()
+				code, stdout, stderr := l.Call("apply", "--wait="+goal, l.Write("job", spec))
+				if code != want || !strings.Contains(stderr, "RunContainerError") || time.Since(began) > 5*time.Second {
+					t.Errorf("%s: exit code %d after %s\n%s%s", goal, code, time.Since(began), stdout, stderr)
+				}
+			}
+			l := newLab(t)
+			l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
+			l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
+			want := 128
+			if name == "init" {
+				want = exit.RunFailed
+			}
+			if code, _, stderr := l.Call("run", l.Write("job", spec)); code != want || !strings.Contains(stderr, "RunContainerError: no such file") {
+				t.Errorf("run: exit code %d\n%s", code, stderr)
+			}
+		})
+	}
+}
+
+// TestRunEndsUnread: a run whose output nobody reads ends as by SIGPIPE, without a word, and
+// --rm takes the pod away.
+func TestRunEndsUnread(t *testing.T) {
+	for _, remove := range []bool{true, false} {
+		l := newLab(t)
+		job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")
+		go l.talk("a")
+		var errs bytes.Buffer
+		env := &commands.Env{In: strings.NewReader(""), Out: unreadPipe{}, Err: &errs, Now: l.Clock.Now, Getenv: func(string) string { return "" }}
+		code := commands.Main(t.Context(), env, []string{
+			"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot,
+			"-r", "unix://" + l.Path("cri.sock"), "--timeout", "30s", "run", "--rm=" + strconv.FormatBool(remove), job,
+		})
+		if code != exit.BrokenPipe || errs.Len() > 0 {
+			t.Errorf("exit code %d\n%s", code, errs.String())
+		}
+		if stdout, _ := l.Must("get", "--no-headers"); (stdout == "") != remove {
+			t.Errorf("--rm=%v leaves %q", remove, stdout)
+		}
+	}
+}
+
+// talk writes a line into the log of a container, once it has one.
+func (l *lab) talk(container string) {
+	for l.T().Context().Err() == nil {
+		time.Sleep(soon)
+		logs, err := filepath.Glob(l.Path("logs/*/" + container + "/0.log"))
+		if err != nil || len(logs) == 0 {
+			continue
+		}
+		if err := os.WriteFile(logs[0], []byte("2026-05-04T12:00:00Z stdout F words\n"), 0o600); err != nil {
+			l.T().Error(err)
+		}
+		return
+	}
+}
+
+type unreadPipe struct{}
+
+func (unreadPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }

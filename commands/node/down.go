@@ -1,0 +1,75 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/lifecycle"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime/node"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// downTimeout is the default timeout for taking a node down.
+const downTimeout = 5 * time.Minute
+
+func newDown(sess *session.Session) *cobra.Command {
+	var containerd string
+	cmd := &cobra.Command{
+		Use:   "down [flags]",
+		Short: "Remove the private containerd and its pods",
+		Long: "Delete the pods of the private containerd, stop it, and remove its mounts, network and files. Without --timeout, the\n" +
+			"command gives up after five minutes." +
+			flags.ExitCodes("0 removed", "1 error"),
+		Example: "  podctl node down",
+		Args:    flags.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := within(sess, cmd, downTimeout)
+			defer cancel()
+			o := options(sess, containerd)
+			if err := deletePods(ctx, sess, o); err != nil {
+				sess.IO.Note("note: %v; the node removes its pods itself", err)
+			}
+			if err := node.Down(ctx, o); err != nil {
+				return err
+			}
+			sess.IO.Print("node is down")
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&containerd, "containerd", "", "Path of containerd, if it has to be started for the clean-up")
+	return cmd
+}
+
+// deletePods deletes the pods that podctl applied to the node, so that hooks
+// run and nothing of them is left in the state directory. A node that died is
+// started again for it.
+func deletePods(ctx context.Context, sess *session.Session, o node.Options) error {
+	socket := node.Socket(o.Dir)
+	applied, unreadable, err := state.Applied(sess.Flags.Layout())
+	if err != nil {
+		return err
+	}
+	for _, one := range unreadable {
+		sess.IO.Note("note: %v; if the pod is this node's, it is removed without hooks, and its files stay in the state directory", one)
+	}
+	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool { return p.Checkpoint.Endpoint != "unix://"+socket })
+	if len(applied) == 0 {
+		return nil
+	}
+	if _, err = node.Up(ctx, o); err != nil {
+		return err
+	}
+	sess = sess.At(socket, "podctl node")
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	return errors.Join(lifecycle.DeletePods(ctx, sess, engine, selection.Refs(selection.DesiredOf(applied))), sess.Close())
+}

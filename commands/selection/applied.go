@@ -1,0 +1,101 @@
+package selection
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Applied lists the pods that podctl applied, in all namespaces, and notes the checkpoints that
+// cannot be read.
+func Applied(sess *session.Session) ([]*podspec.Desired, error) {
+	pods, unreadable, err := podsApplied(sess)
+	for _, one := range unreadable {
+		sess.IO.NoteOnce("note: %v", one)
+	}
+	return pods, err
+}
+
+func podsApplied(sess *session.Session) ([]*podspec.Desired, []error, error) {
+	applied, unreadable, err := state.Applied(sess.Flags.Layout())
+	if err != nil {
+		return nil, nil, err
+	}
+	return DesiredOf(applied), unreadable, nil
+}
+
+// DesiredOf are applied pods without their checkpoints.
+func DesiredOf(applied []state.AppliedPod) []*podspec.Desired {
+	pods := make([]*podspec.Desired, 0, len(applied))
+	for _, p := range applied {
+		pods = append(pods, p.Desired)
+	}
+	return pods
+}
+
+// Named finds an applied pod by its name. The error says where else the pod may be.
+func Named(sess *session.Session, applied []*podspec.Desired, name string) (*podspec.Desired, error) {
+	d, err := state.FindPod(applied, sess.Flags.Namespace, name)
+	return d, maybeElsewhere(sess, name, err)
+}
+
+// One finds the one pod that a command works on.
+func One(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
+	pods, err := Selection{Quiet: true}.Pods(ctx, sess, arg)
+	if err != nil {
+		return nil, err
+	}
+	if len(pods) != 1 {
+		return nil, exit.Usagef("%s holds %d pods; name one", arg, len(pods))
+	}
+	return pods[0], nil
+}
+
+// Running finds one pod with the debug containers that were added to it.
+func Running(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, *runtime.Engine, error) {
+	d, err := One(ctx, sess, arg)
+	if err != nil {
+		return nil, nil, err
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err = engine.Sessions.WithDebug(ctx, d)
+	return d, engine, err
+}
+
+// Refs names pods; a pod is found by its checkpoint also when its manifest is gone.
+func Refs(pods []*podspec.Desired) []model.PodRef {
+	out := make([]model.PodRef, 0, len(pods))
+	for _, d := range pods {
+		out = append(out, model.RefOf(d.Pod))
+	}
+	return out
+}
+
+// UIDs are the uids of pods.
+func UIDs(pods []*podspec.Desired) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, d := range pods {
+		uids[d.Pod.UID] = true
+	}
+	return uids
+}
+
+// ContainerNames lists a pod's containers for people.
+func ContainerNames(d *podspec.Desired) string {
+	var names []string
+	for _, ref := range podspec.Containers(d.Pod) {
+		names = append(names, ref.Name)
+	}
+	return strings.Join(names, ", ")
+}

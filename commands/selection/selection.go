@@ -1,0 +1,270 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+)
+
+// Selection is what a command line names: manifests, pods, or neither.
+type Selection struct {
+	Files []string
+	// AllNamespaces lifts the restriction to one namespace when nothing is named.
+	AllNamespaces bool
+	// Labels is a label selector; empty lets every pod through.
+	Labels string
+	// Quiet leaves out the notes on fields without effect.
+	Quiet bool
+	// Strict is for what has to reach every pod: checkpoints that cannot be read are
+	// returned instead of noted.
+	Strict bool
+	// Snapshot is the file that stands for the runtime.
+	Snapshot string
+}
+
+// Found is what a selection finds.
+type Found struct {
+	Pods []*podspec.Desired
+	// Unreadable are the checkpoints that kept pods from a strict selection. The command
+	// does the rest, and ends with them.
+	Unreadable error
+}
+
+// Observer is where plans and status come from: a runtime, or a recording.
+type Observer interface {
+	Plan(ctx context.Context, d *podspec.Desired, opts plan.Options) (*plan.Plan, error)
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// Observed is what a selection finds, and where it is observed.
+type Observed struct {
+	Found
+	Observer Observer
+	// Engine is the runtime; nil for a snapshot.
+	Engine *runtime.Engine
+}
+
+// Observe finds pods, and where they are observed.
+func (s Selection) Observe(ctx context.Context, sess *session.Session, args []string) (*Observed, error) {
+	if s.Snapshot == "" {
+		found, err := s.Find(ctx, sess, args)
+		if err != nil {
+			return nil, err
+		}
+		engine, err := sess.Engine()
+		return &Observed{Found: found, Observer: engine, Engine: engine}, err
+	}
+	recording, err := readRecording(ctx, sess, s.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{Selection: s, sess: sess, recording: recording}
+	found, err := f.find(ctx, args)
+	return &Observed{Found: found, Observer: recording}, err
+}
+
+func readRecording(ctx context.Context, sess *session.Session, path string) (snapshot.Recording, error) {
+	text, err := sess.IO.ReadFile(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the snapshot: %w", err)
+	}
+	recording, err := snapshot.Read(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the snapshot %s: %w", path, err)
+	}
+	return recording, nil
+}
+
+// Find finds what the arguments name. Without any it is every pod that podctl applied in the
+// namespace. With an error there are no pods, except where of several names only some are not
+// there.
+func (s Selection) Find(ctx context.Context, sess *session.Session, args []string) (Found, error) {
+	return (&finder{Selection: s, sess: sess}).find(ctx, args)
+}
+
+// Pods is Find for a selection that is not strict.
+func (s Selection) Pods(ctx context.Context, sess *session.Session, args ...string) ([]*podspec.Desired, error) {
+	found, err := s.Find(ctx, sess, args)
+	return found.Pods, err
+}
+
+// Applied lists what podctl applied and the selection lets through.
+func (s Selection) Applied(sess *session.Session) (Found, error) {
+	return (&finder{Selection: s, sess: sess}).all()
+}
+
+// Load reads manifests, refuses what is wrong, and notes what has no effect.
+func (s Selection) Load(ctx context.Context, sess *session.Session, manifests []string) ([]*podspec.Desired, error) {
+	return (&finder{Selection: s, sess: sess}).load(ctx, manifests)
+}
+
+// Filter leaves the pods of the namespace whose labels match.
+func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec.Desired, error) {
+	selector, err := labels.Parse(s.Labels)
+	if err != nil {
+		return nil, exit.Usagef("--selector: %v", err)
+	}
+	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
+		return (!s.AllNamespaces && d.Pod.Namespace != namespace) || !selector.Matches(labels.Set(d.Pod.Labels))
+	}), nil
+}
+
+// Where says where a selection looked.
+func (s Selection) Where(namespace string) string {
+	text := "in namespace " + namespace
+	if s.AllNamespaces {
+		text = "in any namespace"
+	}
+	if s.Labels != "" {
+		text += " with labels " + s.Labels
+	}
+	return text
+}
+
+// finder is one search.
+type finder struct {
+	Selection
+	sess *session.Session
+	// recording stands for the runtime and its checkpoints when a snapshot is given.
+	recording snapshot.Recording
+}
+
+func (f *finder) find(ctx context.Context, args []string) (Found, error) {
+	manifests := slices.Clone(f.Files)
+	var names []string
+	for _, arg := range args {
+		if podspec.IsManifest(arg) {
+			manifests = append(manifests, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	if len(manifests) == 0 && len(names) == 0 {
+		return f.all()
+	}
+	loaded, err := f.load(ctx, manifests)
+	if err != nil || len(names) == 0 {
+		return Found{Pods: loaded}, err
+	}
+	named, err := f.named(ctx, names)
+	if len(named) == 0 {
+		return Found{}, err
+	}
+	return Found{Pods: append(loaded, named...)}, err
+}
+
+// named finds pods by what they were applied with. Those that there are it returns also when
+// there are others that it does not find.
+func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired, error) {
+	applied, err := f.applied()
+	if err != nil {
+		return nil, err
+	}
+	var pods []*podspec.Desired
+	var errs []error
+	for _, name := range names {
+		d, err := Named(f.sess, applied, name)
+		if err == nil {
+			pods = append(pods, d)
+			continue
+		}
+		if f.recording == nil {
+			err = maybeLost(ctx, f.sess, err)
+		}
+		errs = append(errs, err)
+	}
+	return pods, errors.Join(errs...)
+}
+
+// all lists what podctl applied and the selection lets through. The namespace of a pod whose
+// checkpoint cannot be read is not known, so each of them counts.
+func (f *finder) all() (Found, error) {
+	var found Found
+	var applied []*podspec.Desired
+	var err error
+	if f.Strict && f.recording == nil {
+		var unreadable []error
+		applied, unreadable, err = podsApplied(f.sess)
+		found.Unreadable = errors.Join(unreadable...)
+	} else {
+		applied, err = f.applied()
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace)
+	return found, err
+}
+
+// applied lists what pods were applied with: by the checkpoints, or by a snapshot.
+func (f *finder) applied() ([]*podspec.Desired, error) {
+	if f.recording != nil {
+		return f.recording.Applied(), nil
+	}
+	return Applied(f.sess)
+}
+
+func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desired, error) {
+	if len(manifests) == 0 {
+		return nil, nil
+	}
+	m, err := podspec.Loader{Stdin: f.sess.IO.In}.Load(ctx, manifests...)
+	if err != nil {
+		return nil, err
+	}
+	f.sess.Loaded(m.Pods)
+	if err := m.Err(); err != nil {
+		return nil, err
+	}
+	if !f.Quiet {
+		for _, note := range m.NoEffect {
+			f.sess.IO.Note("note: %s", note)
+		}
+	}
+	if len(m.Pods) == 0 {
+		return nil, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
+	}
+	if err := f.checkNamespace(m.Pods); err != nil {
+		return nil, err
+	}
+	if f.recording != nil {
+		f.keyDigests(m.Pods)
+	}
+	return m.Pods, nil
+}
+
+// keyDigests lets pods be compared with what this machine has recorded. On another one,
+// or for a user who may not read the key, the values of Secrets are not compared.
+func (f *finder) keyDigests(pods []*podspec.Desired) {
+	key, err := f.sess.Flags.Layout().DigestKey().Stored()
+	if err != nil {
+		return
+	}
+	for _, d := range pods {
+		d.UseKey(key)
+	}
+}
+
+// checkNamespace refuses pods of another namespace than the command line says, as kubectl
+// does: the user means another pod.
+func (f *finder) checkNamespace(pods []*podspec.Desired) error {
+	for _, d := range pods {
+		if f.sess.Flags.NamespaceGiven && d.Pod.Namespace != f.sess.Flags.Namespace {
+			return exit.Usagef("pod %s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
+				model.RefOf(d.Pod), f.sess.Flags.Namespace)
+		}
+	}
+	return nil
+}

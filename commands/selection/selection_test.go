@@ -1,0 +1,110 @@
+package selection
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/commands/commandstest"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// newSession is a session in which commandstest.Pods have been applied, and what it says.
+func newSession(t *testing.T, stdin string) (*session.Session, *bytes.Buffer) {
+	t.Helper()
+	var said bytes.Buffer
+	sess := session.New(commandstest.Env(stdin, &bytes.Buffer{}, &said, time.Now))
+	sess.Flags.StateDir, sess.Flags.Namespace = commandstest.Applied(t, commandstest.Pods), "default"
+	sess.Flags.RuntimeEndpoint = "unix:///absent.sock"
+	return sess, &said
+}
+
+const podOfSystem = "{apiVersion: v1, kind: Pod, metadata: {name: new, namespace: system, labels: {app: a}}, spec: {containers: [{name: a, image: i}]}}"
+
+func TestFind(t *testing.T) {
+	for name, c := range map[string]struct {
+		selection Selection
+		args      []string
+		want      string
+	}{
+		"nothing is the namespace":   {Selection{}, nil, "default/hello default/help"},
+		"all namespaces":             {Selection{AllNamespaces: true}, nil, "default/hello default/help system/dns"},
+		"labels that nobody has":     {Selection{Labels: "app=a"}, nil, ""},
+		"a name":                     {Selection{}, []string{"help"}, "default/help"},
+		"a name of another":          {Selection{}, []string{"system/dns"}, "system/dns"},
+		"a manifest":                 {Selection{}, []string{"-"}, "system/new"},
+		"a file":                     {Selection{Files: []string{"-"}}, nil, "system/new"},
+		"manifests come before pods": {Selection{Files: []string{"-"}}, []string{"hello"}, "system/new default/hello"},
+	} {
+		sess, _ := newSession(t, podOfSystem)
+		found, err := c.selection.Find(t.Context(), sess, c.args)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for _, ref := range Refs(found.Pods) {
+			got = append(got, ref.String())
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestFindSome: of several names those that there are come with the error about the others.
+func TestFindSome(t *testing.T) {
+	sess, _ := newSession(t, "")
+	found, err := Selection{}.Find(t.Context(), sess, []string{"hello", "absent"})
+	if absent := (*state.NotFoundError)(nil); len(found.Pods) != 1 || !errors.As(err, &absent) || absent.Name != "default/absent" {
+		t.Errorf("%v %v", found.Pods, err)
+	}
+}
+
+// TestNamespaceGiven: a manifest of another namespace than the one on the command line is a
+// mistake.
+func TestNamespaceGiven(t *testing.T) {
+	sess, _ := newSession(t, podOfSystem)
+	sess.Flags.NamespaceGiven = true
+	_, err := Selection{}.Find(t.Context(), sess, []string{"-"})
+	if usage := (*exit.UsageError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), "system/new") {
+		t.Error(err)
+	}
+}
+
+// TestChoose: a container is the one that is named, the pod's default one, or the first.
+func TestChoose(t *testing.T) {
+	sess, said := newSession(t, "")
+	d, err := One(t.Context(), sess, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	choose := func(c Container) string {
+		t.Helper()
+		name, err := c.Choose(sess.IO, d)
+		if err != nil {
+			return err.Error()
+		}
+		return name
+	}
+	if got := choose(Container{}); got != "web" || said.String() != "Defaulted container \"web\" out of: fetch, web, worker\n" {
+		t.Errorf("%s %q", got, said)
+	}
+	said.Reset()
+	if got := choose(Container{Quiet: true}); got != "web" || said.Len() > 0 {
+		t.Errorf("quiet: %s %q", got, said)
+	}
+	if got := choose(Container{Name: "absent"}); got != `pod default/hello has no container "absent"; it has fetch, web, worker` {
+		t.Error(got)
+	}
+	d.Pod.Annotations = map[string]string{defaultContainer: "worker"}
+	if got := choose(Container{}); got != "worker" || said.Len() > 0 {
+		t.Errorf("the pod's default one: %s %q", got, said)
+	}
+}

@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/commands/config"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/observe"
+)
+
+// Session is one call of podctl.
+type Session struct {
+	Flags *config.Flags
+	IO    *terminal.IO
+
+	client *cri.Client
+	engine *runtime.Engine
+
+	// loaded are the pods of manifests that were read; redactor knows their Secrets and
+	// those of all checkpoints.
+	mu       sync.Mutex
+	loaded   []*podspec.Desired
+	redactor *redaction.Redactor
+}
+
+// New returns the session of an environment. Its flags are filled later, before a command runs.
+func New(env *terminal.Env) *Session {
+	return &Session{Flags: &config.Flags{}, IO: terminal.NewIO(env)}
+}
+
+// Engine finds the runtime and prepares the connection, once.
+func (s *Session) Engine() (*runtime.Engine, error) {
+	if s.engine != nil {
+		return s.engine, nil
+	}
+	endpoint, err := cri.Discover(s.Flags.EndpointSources(s.IO.Getenv))
+	if err != nil {
+		return nil, err
+	}
+	client, err := cri.Connect(endpoint, s.Flags.ImageEndpoint, s.Flags.RequestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	client.Log = s.logger()
+	s.client = client
+	s.engine = runtime.NewEngine(client, runtime.Settings{
+		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
+		LockTimeout: s.Flags.LockTimeout, Waiting: func(text string) { s.IO.NoteOnce("%s", text) },
+	})
+	return s.engine, nil
+}
+
+// Client is the connection of the engine, for what concerns the runtime itself. With an error
+// it is nil.
+func (s *Session) Client() (*cri.Client, error) {
+	_, err := s.Engine()
+	return s.client, err
+}
+
+// Prefetch connects to the runtime while the manifests are read. What is wrong with the
+// runtime is said after what is wrong with them: there is no engine then.
+func (s *Session) Prefetch(ctx context.Context) *runtime.Engine {
+	engine, err := s.Engine()
+	if err != nil {
+		return nil
+	}
+	go engine.Host.Prefetch(ctx)
+	return engine
+}
+
+// At is a session of its own with another runtime. It has to be closed.
+func (s *Session) At(endpoint, origin string) *Session {
+	flags := *s.Flags
+	flags.RuntimeEndpoint = endpoint
+	flags.Settings = map[string]config.Setting{config.EndpointFlag: {Origin: origin}}
+	return &Session{Flags: &flags, IO: s.IO}
+}
+
+// Close ends the connection.
+func (s *Session) Close() error {
+	if s.client == nil {
+		return nil
+	}
+	return s.client.Close()
+}
+
+// logger is where calls to the runtime are noted; nil unless -v asks for it.
+func (s *Session) logger() *slog.Logger {
+	if !s.Flags.Verbose {
+		return nil
+	}
+	options := &slog.HandlerOptions{Level: slog.LevelDebug}
+	if s.Flags.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(s.IO.Err, options))
+	}
+	return slog.New(slog.NewTextHandler(s.IO.Err, options))
+}
+
+// WithTimeout bounds a command; its cause tells the end of the time from an interrupt.
+func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s (--timeout)", timeout))
+}
+
+// WatchEnded is the result of a command that goes on until its timeout or an interrupt.
+func WatchEnded(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return exit.With(exit.Interrupted)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/commands/commandstest"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
+)
+
+func newSession(t *testing.T) *Session {
+	t.Helper()
+	s := New(commandstest.Env("", &bytes.Buffer{}, &bytes.Buffer{}, time.Now))
+	s.Flags.StateDir = t.TempDir()
+	return s
+}
+
+// TestAt: another runtime is a session of its own, and leaves the first as it is.
+func TestAt(t *testing.T) {
+	s := newSession(t)
+	s.Flags.RuntimeEndpoint = "unix:///first.sock"
+	other := s.At("/second.sock", "podctl node")
+	if _, err := other.Engine(); err == nil || !strings.Contains(err.Error(), "/second.sock (podctl node)") {
+		t.Error(err)
+	}
+	if _, err := s.Engine(); err == nil || !strings.Contains(err.Error(), "/first.sock (--runtime-endpoint)") {
+		t.Error(err)
+	}
+	if err := errors.Join(s.Close(), other.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestErrorText: errors have no values of Secrets that were read before.
+func TestErrorText(t *testing.T) {
+	s := newSession(t)
+	manifest := "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2-and-more}}\n---\n" +
+		"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i, envFrom: [{secretRef: {name: s}}]}]}}"
+	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	failure := errors.New("pod default/web: hunter2-and-more is wrong")
+	if text := s.ErrorText(failure); text != failure.Error() {
+		t.Errorf("before it is known: %q", text)
+	}
+	s.Loaded(m.Pods)
+	s.ForgetRedactor()
+	if text := s.ErrorText(failure); strings.Contains(text, "hunter2") || !strings.Contains(text, "default/web") {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestTimeout: the cause of the end says what it was, and a watch ends well with it.
+func TestTimeout(t *testing.T) {
+	ctx, cancel := WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	<-ctx.Done()
+	if code := exit.Code(ctx, WatchEnded(ctx)); code != exit.OK {
+		t.Errorf("after a timeout: %d", code)
+	}
+	ctx, cancel = WithTimeout(t.Context(), 0)
+	cancel()
+	if code := exit.Code(ctx, WatchEnded(ctx)); code != exit.Interrupted {
+		t.Errorf("interrupted: %d", code)
+	}
+}

@@ -1,0 +1,30 @@
+package terminal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/klog/v2"
+)
+
+// TestLibrariesAreQuiet: what a library logs as an error reaches no terminal.
+func TestLibrariesAreQuiet(t *testing.T) {
+	quietLibraries()
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr //nolint:forbidigo // libraries write to it
+	os.Stderr = file    //nolint:forbidigo // as above
+	klog.ErrorS(errors.New("EOF"), "Copying stdin failed")
+	klog.Flush()
+	os.Stderr = stderr //nolint:forbidigo // as above
+	if text, err := os.ReadFile(file.Name()); err != nil || len(text) > 0 {
+		t.Errorf("%q %v", text, err)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,38 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDevicesAreNotReplaced: a file is replaced as a whole, a device is written to.
+func TestDevicesAreNotReplaced(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		text, err := os.ReadFile(pipe)
+		read <- fmt.Sprint(string(text), err)
+	}()
+	s := NewIO(&Env{})
+	write := func(w io.Writer) error {
+		_, err := io.WriteString(w, "plan")
+		return err
+	}
+	if err := s.Into(pipe, write); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-read; text != "plan<nil>" {
+		t.Errorf("through the pipe came %q", text)
+	}
+	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is a %v now: %v", info.Mode(), err)
+	}
+}

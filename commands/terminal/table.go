@@ -1,0 +1,57 @@
+package terminal
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// NoValue stands where there is nothing to tell, as in kubectl.
+const NoValue = "<none>"
+
+// Table prints rows under upper-case headers: no borders, left aligned, three
+// blanks between columns, as kubectl and nerdctl do.
+func Table(w io.Writer, header []string, rows [][]string) error {
+	var b bytes.Buffer
+	t := tablewriter.NewTable(&b,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders:  tw.BorderNone,
+			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.LinesNone},
+		})),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAlignment(tw.AlignLeft),
+		tablewriter.WithRowAlignment(tw.AlignLeft),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithPadding(tw.Padding{Left: "", Right: "   ", Overwrite: true}),
+	)
+	if header != nil {
+		t.Header(header)
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i] = Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(row[i]))
+		}
+		if err := t.Append(row); err != nil {
+			return err
+		}
+	}
+	if err := t.Render(); err != nil {
+		return err
+	}
+	return WriteTrimmed(w, b.String())
+}
+
+// WriteTrimmed writes lines without the blanks at their ends.
+func WriteTrimmed(w io.Writer, text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

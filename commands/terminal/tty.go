@@ -1,0 +1,79 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// TTY is the user's terminal.
+type TTY struct{ fd int }
+
+// Terminal is the one that the standard input comes from; nil when that is none.
+func (e *Env) Terminal() *TTY {
+	file, ok := e.In.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	return &TTY{fd: int(file.Fd())}
+}
+
+// Raw runs a function while the terminal passes every key on, control keys
+// included, and gives it the terminal's sizes.
+func (t *TTY) Raw(ctx context.Context, run func(context.Context, *SizeQueue) error) error {
+	before, err := term.MakeRaw(t.fd)
+	if err != nil {
+		return fmt.Errorf("cannot use the terminal: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	sizes := t.watchSize(ctx)
+	err = run(ctx, sizes)
+	return errors.Join(err, term.Restore(t.fd, before))
+}
+
+// SizeQueue yields the terminal's size, now and whenever it changes.
+type SizeQueue struct {
+	ctx   context.Context //nolint:containedctx // the interface it serves has none
+	sizes chan remotecommand.TerminalSize
+}
+
+// Next waits for the next size; nil ends the queue.
+func (q *SizeQueue) Next() *remotecommand.TerminalSize {
+	select {
+	case <-q.ctx.Done():
+		return nil
+	case size := <-q.sizes:
+		return &size
+	}
+}
+
+func (t *TTY) watchSize(ctx context.Context) *SizeQueue {
+	q := &SizeQueue{ctx: ctx, sizes: make(chan remotecommand.TerminalSize, 1)}
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, unix.SIGWINCH)
+	go func() {
+		defer signal.Stop(changed)
+		for {
+			if width, height, err := term.GetSize(t.fd); err == nil {
+				select {
+				case q.sizes <- remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}: //nolint:gosec // no screen is that large
+				case <-ctx.Done():
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return q
+}

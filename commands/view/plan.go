@@ -1,0 +1,157 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// The symbols of a plan.
+const (
+	symbolCreate  = "+"
+	symbolStop    = "-"
+	symbolReplace = "-/+"
+	symbolUpdate  = "~"
+	symbolHold    = "…"
+	symbolKeep    = "="
+)
+
+// Plan writes plans for people.
+type Plan struct {
+	Out    io.Writer
+	Colors terminal.Colors
+	// Unchanged shows what stays also in a plan that changes nothing.
+	Unchanged bool
+}
+
+// planRow is one object of a plan: its symbol, what happens to it and why, and
+// the steps behind it.
+type planRow struct {
+	symbol, name, action, comment string
+	details                       []planDetail
+}
+
+type planDetail struct{ text, comment string }
+
+// Write prints one plan.
+func (v *Plan) Write(p *plan.Plan) error {
+	var b strings.Builder
+	b.WriteString(v.header(p) + "\n")
+	rows := v.rows(p)
+	if len(p.Steps) == 0 && len(p.Holds) == 0 && !v.Unchanged {
+		rows = nil
+	}
+	if len(rows) > 0 {
+		b.WriteString("\n")
+		v.writeRows(&b, rows)
+	}
+	v.writeLines(&b, p)
+	b.WriteString("\n" + v.Colors.Bold(summaryLine(p)) + "\n")
+	return terminal.WriteTrimmed(v.Out, b.String())
+}
+
+func (v *Plan) header(p *plan.Plan) string {
+	parts := []string{"Pod " + p.Pod.String(), strings.TrimSpace(p.Runtime.Name + " " + strings.TrimPrefix(p.Runtime.Version, "v"))}
+	if p.SandboxID != "" && !p.CreateSandbox {
+		parts = append(parts, "sandbox "+model.ShortID(p.SandboxID)+sandboxIPs(p))
+	}
+	return v.Colors.Bold(terminal.PrintableLine(strings.Join(parts, " · ")))
+}
+
+// sandboxIPs are the addresses that the plan's kept sandbox has.
+func sandboxIPs(p *plan.Plan) string {
+	for i := range p.Keeps {
+		if k := &p.Keeps[i]; k.Container == "" && k.Message != "" {
+			return ", " + k.Message
+		}
+	}
+	return ""
+}
+
+func (v *Plan) writeRows(b *strings.Builder, rows []planRow) {
+	nameWidth, actionWidth := 8, 8
+	for _, r := range rows {
+		nameWidth = max(nameWidth, len([]rune(r.name)))
+		actionWidth = max(actionWidth, len([]rune(r.action)))
+	}
+	for _, r := range rows {
+		r = r.clean()
+		line := fmt.Sprintf("%3s %s  %s", r.symbol, padded(r.name, nameWidth), padded(r.action, actionWidth))
+		b.WriteString(paintSymbol(v.Colors, r.symbol, strings.TrimRight(line, " ")))
+		if r.comment != "" {
+			b.WriteString(strings.Repeat(" ", max(len([]rune(line))-len([]rune(strings.TrimRight(line, " "))), 0)))
+			b.WriteString(v.Colors.Dim("  # " + r.comment))
+		}
+		b.WriteString("\n")
+		for _, d := range r.details {
+			b.WriteString("      " + d.text)
+			if d.comment != "" {
+				b.WriteString(v.Colors.Dim("  # " + d.comment))
+			}
+			b.WriteString("\n")
+		}
+	}
+}
+
+// clean makes what comes from manifests and runtimes safe to print.
+func (r planRow) clean() planRow {
+	r.name, r.action, r.comment = terminal.PrintableLine(r.name), terminal.PrintableLine(r.action), terminal.PrintableLine(r.comment)
+	details := make([]planDetail, 0, len(r.details))
+	for _, d := range r.details {
+		details = append(details, planDetail{text: terminal.PrintableLine(d.text), comment: terminal.PrintableLine(d.comment)})
+	}
+	r.details = details
+	return r
+}
+
+func padded(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-len([]rune(text)), 0))
+}
+
+func (v *Plan) writeLines(b *strings.Builder, p *plan.Plan) {
+	var lines []string
+	for _, text := range p.Later {
+		lines = append(lines, v.Colors.Dim("later: "+terminal.PrintableLine(text)))
+	}
+	for _, text := range p.WaitingFor {
+		lines = append(lines, "waiting for "+terminal.PrintableLine(text))
+	}
+	for _, text := range Remarks(p) {
+		lines = append(lines, terminal.PrintableLine(text))
+	}
+	if len(lines) > 0 {
+		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")
+	}
+}
+
+// Remarks are what a plan says and makes no step of.
+func Remarks(p *plan.Plan) []string {
+	var lines []string
+	for _, text := range p.Drift {
+		lines = append(lines, "drift: "+text)
+	}
+	for _, text := range p.Notes {
+		lines = append(lines, "note: "+text)
+	}
+	return lines
+}
+
+// paintSymbol colours a plan's symbol as terraform does: green for what comes, red for what
+// goes, yellow for what changes.
+func paintSymbol(p terminal.Colors, symbol, text string) string {
+	switch symbol {
+	case symbolCreate:
+		return p.Green(text)
+	case symbolStop:
+		return p.Red(text)
+	case symbolReplace, symbolUpdate:
+		return p.Yellow(text)
+	case symbolHold:
+		return p.Cyan(text)
+	}
+	return p.Dim(text)
+}

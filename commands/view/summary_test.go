@@ -1,0 +1,27 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// TestSummaries: what a plan would do and what was done are the same counts in two tenses.
+func TestSummaries(t *testing.T) {
+	all := plan.Summary{Start: 1, Stop: 2, Replace: 3, Update: 4, Remove: 5, Keep: 6, Hold: 7}
+	steps := []plan.Step{{Kind: plan.StartContainer}}
+	for name, c := range map[string]struct{ got, want string }{
+		"planned":   {summaryLine(&plan.Plan{Steps: steps, Summary: all}), "Plan: 3 to replace, 1 to start, 2 to stop, 4 to update, 5 to remove, 7 held, 6 unchanged."},
+		"done":      {Outcome(&plan.Plan{Steps: steps, Summary: all}), "applied: 3 replaced, 1 started, 2 stopped, 4 updated, 5 removed, 7 held, 6 unchanged"},
+		"and later": {Outcome(&plan.Plan{Steps: steps, Summary: plan.Summary{Start: 1}, Later: []string{"b"}}), "applied: 1 started; later b"},
+		"unchanged": {Outcome(&plan.Plan{Complete: true}), "unchanged"},
+		"waits":     {Outcome(&plan.Plan{WaitingFor: []string{"a", "b"}}), "waits for a, b"},
+		"held":      {Outcome(&plan.Plan{Holds: []plan.Hold{{Container: "a", Reason: "R", Message: "m"}}}), "held: a held (R: m)"},
+		"next":      {NextApply(&all), "1 to start, 2 to stop, 3 to replace, 4 to update, 5 to remove, 7 held (see podctl plan)"},
+		"next none": {NextApply(&plan.Summary{Keep: 3}), "nothing to do"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %q, want %q", name, c.got, c.want)
+		}
+	}
+}

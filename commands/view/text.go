@@ -1,0 +1,72 @@
+package view
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	units "github.com/docker/go-units"
+	"github.com/fatih/color"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Size is a size in the units of docker and crictl.
+func Size(bytes int64) string { return units.HumanSize(float64(bytes)) }
+
+// Count is a number with its noun.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// LastSeen is when an event happened, and how often (kubectl: printEvent).
+func LastSeen(now time.Time, e *state.PodEvent) string {
+	last := duration.HumanDuration(now.Sub(e.Last))
+	if e.Count == 1 {
+		return last
+	}
+	return fmt.Sprintf("%s (x%d over %s)", last, e.Count, duration.HumanDuration(now.Sub(e.First)))
+}
+
+// LogPrefix names a container before each line of its log, after what names its pod, each in a
+// colour of its own.
+func LogPrefix(colors terminal.Colors, pod string) func(string) string {
+	palette := []color.Attribute{color.FgCyan, color.FgGreen, color.FgMagenta, color.FgYellow, color.FgBlue, color.FgHiCyan, color.FgHiGreen, color.FgHiMagenta}
+	return func(container string) string {
+		name := pod + container
+		sum := fnv.New32a()
+		sum.Write([]byte(name))
+		return colors.With(fmt.Sprintf("[%s]", name), palette[int(sum.Sum32())%len(palette)]) + " "
+	}
+}
+
+// List is a versioned list, as a document.
+func List[T any](kind string, items []T) any {
+	if items == nil {
+		items = []T{}
+	}
+	return struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []T    `json:"items"`
+	}{model.APIVersion, kind, items}
+}
+
+// PodList is pods as a v1.List, as kubectl prints them.
+func PodList(pods []*v1.Pod) any {
+	if pods == nil {
+		pods = []*v1.Pod{}
+	}
+	return struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []*v1.Pod `json:"items"`
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, pods}
+}
