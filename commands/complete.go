@@ -173,7 +173,7 @@ func (g *globals) completionPods(cmd *cobra.Command, args []string) []*podspec.D
 		switch {
 		case strings.Contains(arg, "://"):
 		case podspec.IsManifest(arg):
-			if m, err := (podspec.Loader{Stdin: strings.NewReader("")}).Load(cmd.Context(), arg); err == nil {
+			if m, err := podspec.Load(cmd.Context(), podspec.Reader{Stdin: strings.NewReader("")}, arg); err == nil {
 				pods = append(pods, m.Pods...)
 			}
 		default:

@@ -21,7 +21,7 @@ import (
 // applied makes a state directory in which pods have been applied.
 func applied(t *testing.T, manifest string) string {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(manifest)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

@@ -17,7 +17,7 @@ import (
 // FuzzSavedPlan: whatever is read as a saved plan, it is refused, or what comes of it is
 // steps that are made here and now.
 func FuzzSavedPlan(f *testing.F) {
-	m, err := podspec.Loader{}.Load(f.Context(), "../docs/examples/hello.yaml")
+	m, err := podspec.Load(f.Context(), podspec.Reader{}, "../docs/examples/hello.yaml")
 	if err != nil || m.Err() != nil {
 		f.Fatal(err, m.Err())
 	}

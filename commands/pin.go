@@ -17,7 +17,7 @@ func (g *globals) pin(ctx context.Context, manifests []string) error {
 	if len(manifests) == 0 {
 		return usagef("--pin needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, manifests...)
+	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, manifests...)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func runRender(ctx context.Context, g *globals, o *renderOptions, args []string)
 	if len(sources) == 0 {
 		return usagef("render needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, sources...)
+	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, sources...)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func TestRunLeavesWhatItNeverHad(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
 	defer l.close()
 	l.must("apply", "MANIFEST")
-	m, err := podspec.Loader{Stdin: strings.NewReader(job)}.Load(t.Context(), "-")
+	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(job)}, "-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (s *sources) file(ctx context.Context, path string) *sourceFile {
 	}
 	file := &sourceFile{}
 	s.read[path] = file
-	m, err := podspec.Loader{}.Load(ctx, path)
+	m, err := podspec.Load(ctx, podspec.Reader{}, path)
 	if file.err = err; err == nil {
 		file.pods, file.err = m.Pods, m.Err()
 	}

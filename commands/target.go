@@ -201,7 +201,7 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 	if len(manifests) == 0 {
 		return nil, nil
 	}
-	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, manifests...)
+	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, manifests...)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func runValidate(ctx context.Context, g *globals, o *validateOptions, args []str
 	if len(sources) == 0 {
 		return usagef("validate needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: g.env.In}.Load(ctx, sources...)
+	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, sources...)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,16 @@ import (
 // assembly collects the objects of all sources and makes pods of them.
 type assembly struct {
 	documents []*document
-	objects   []*decoded
+	objects   []*object
 	// problems are those of whole sources, and of documents that cannot be parsed; those of
 	// others are found in them. sources are the sources in their order.
 	problems []Problem
-	judged   []*document
+	reports  []*report
 	sources  []string
 	notes    []Note
 
 	// names finds an object by kind and name.
-	names map[string]*decoded
+	names map[string]*object
 	// counted and values are how much has been read; full tells that it is too much.
 	counted int
 	values  int64
@@ -32,25 +32,10 @@ type assembly struct {
 	made int64
 }
 
-func (a *assembly) addSource(s source) {
-	a.sources = append(a.sources, s.name)
-	var err error
-	if s.text, err = inUTF8(s.text); err != nil {
-		a.refuse(s.name, 1, err.Error())
-		return
-	}
-	if hidden, found := hiddenLineEnd(s); found {
-		a.problems = append(a.problems, hidden)
-		return
-	}
-	if line := crowdedLine(s.text, maxMarks); line > 0 {
-		a.refuse(s.name, line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
-		return
-	}
-	docs := splitDocuments(s)
-	if len(docs) == 0 {
-		a.refuse(s.name, 1, "holds no Kubernetes object")
-	}
+func (a *assembly) addSource(s Source) {
+	a.sources = append(a.sources, s.Name)
+	docs, problems := Split(s)
+	a.problems = append(a.problems, problems...)
 	for _, d := range docs {
 		if a.full {
 			return
@@ -64,13 +49,8 @@ func (a *assembly) addSource(s source) {
 			return
 		}
 		a.documents = append(a.documents, d)
-		a.addDocument(d)
+		a.addDocument(&report{document: d})
 	}
-}
-
-// refuse notes a problem of a source as a whole.
-func (a *assembly) refuse(file string, line int, detail string) {
-	a.problems = append(a.problems, Problem{Class: ClassInvalid, File: file, Line: line, Column: 1, Detail: detail})
 }
 
 // count adds a document to what has been read; false when that is too much, which is
@@ -78,54 +58,56 @@ func (a *assembly) refuse(file string, line int, detail string) {
 func (a *assembly) count(d *document, values int64) bool {
 	a.counted++
 	a.values += values
+	detail := ""
 	switch {
 	case a.full:
 		return false
 	case a.values > maxValues:
-		a.refuse(d.file, d.line+1, fmt.Sprintf("brings what is read to more than %d values: apply fewer at once", maxValues))
+		detail = fmt.Sprintf("brings what is read to more than %d values: apply fewer at once", maxValues)
 	case a.counted > maxDocuments:
-		a.refuse(d.file, d.line+1, fmt.Sprintf("is one of more than %d documents: apply fewer at once", maxDocuments))
+		detail = fmt.Sprintf("is one of more than %d documents: apply fewer at once", maxDocuments)
 	default:
 		return true
 	}
 	a.full = true
+	a.problems = append(a.problems, d.Whole(detail))
 	return false
 }
 
-func (a *assembly) addDocument(d *document) {
-	a.judged = append(a.judged, d)
-	meta := d.typeMeta()
-	d.kind = meta.Kind
+func (a *assembly) addDocument(r *report) {
+	a.reports = append(a.reports, r)
+	meta := r.typeMeta()
+	r.kind = meta.Kind
 	if meta.Kind == "" || meta.APIVersion == "" {
-		if !d.isAside("kind") && !d.isAside("apiVersion") {
-			d.refuse(ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod")
+		if !r.isUndecoded("kind") && !r.isUndecoded("apiVersion") {
+			r.refuse(ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod")
 		}
 		return
 	}
-	o := &decoded{doc: d}
+	o := &object{report: r}
 	switch meta.APIVersion + "/" + meta.Kind {
 	case "v1/Pod":
 		o.pod = &v1.Pod{}
-		d.decodeInto(o.pod)
+		r.decodeInto(o.pod)
 	case "v1/ConfigMap":
 		o.configMap = &v1.ConfigMap{}
-		d.decodeInto(o.configMap)
-		checkConfigMap(d, o.configMap)
+		r.decodeInto(o.configMap)
+		checkConfigMap(r, o.configMap)
 	case "v1/Secret":
 		o.secret = &v1.Secret{}
-		d.decodeInto(o.secret)
-		checkSecret(d, o.secret)
+		r.decodeInto(o.secret)
+		checkSecret(r, o.secret)
 		mergeStringData(o.secret)
 	case "v1/PersistentVolumeClaim":
 		o.claim = &v1.PersistentVolumeClaim{}
-		d.decodeInto(o.claim)
-		checkClaim(d, o.claim)
+		r.decodeInto(o.claim)
+		checkClaim(r, o.claim)
 	case "v1/List", "v1/PodList":
-		d.decodeInto(&v1.List{})
-		a.addItems(d, meta.Items)
+		r.decodeInto(&v1.List{})
+		a.addItems(r, meta.Items)
 		return
 	default:
-		d.refuse(ClassUnsupported, "kind",
+		r.refuse(ClassUnsupported, "kind",
 			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind))
 		return
 	}
@@ -133,44 +115,44 @@ func (a *assembly) addDocument(d *document) {
 }
 
 // typeMeta reads what kind of object a document is.
-func (d *document) typeMeta() typeMeta {
+func (r *report) typeMeta() typeMeta {
 	var meta typeMeta
-	if json.Unmarshal(d.json, &meta) == nil {
+	if json.Unmarshal(r.json, &meta) == nil {
 		return meta
 	}
 	meta = typeMeta{}
-	if err := json.Unmarshal(d.dropMistyped(reflect.TypeOf(meta)), &meta); err != nil {
-		d.setAside("", "cannot be read as a Kubernetes object")
+	if err := json.Unmarshal(r.dropMistyped(reflect.TypeOf(meta)), &meta); err != nil {
+		r.refuseValue("", "cannot be read as a Kubernetes object")
 	}
 	return meta
 }
 
-func (a *assembly) addItems(d *document, items []json.RawMessage) {
+func (a *assembly) addItems(r *report, items []json.RawMessage) {
 	for i, item := range items {
-		one := d.item(i, item)
+		one := r.item(i, item)
 		if !a.count(one, 0) {
 			return
 		}
-		a.addDocument(one)
+		a.addDocument(&report{document: one})
 	}
 }
 
 // add takes an object under its name. One that was not decoded as a whole is taken too,
 // so that what refers to it is not told that it is missing.
-func (a *assembly) add(o *decoded) {
-	o.damaged = len(o.doc.faults.aside) > 0
-	o.written = identity{namespace: o.meta().Namespace, uid: o.meta().UID}
+func (a *assembly) add(o *object) {
+	o.damaged = len(o.report.undecoded) > 0
+	o.written = Identity{Namespace: o.meta().Namespace, UID: o.meta().UID}
 	if meta := o.meta(); meta.Namespace == "" {
 		meta.Namespace = v1.NamespaceDefault
 	}
 	a.objects = append(a.objects, o)
-	if o.doc.isAside("metadata.name") || o.doc.isAside("metadata.namespace") {
+	if o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
 		return
 	}
 	if o.meta().Name == "" {
 		// A pod is told so by the API server's rules.
 		if o.pod == nil {
-			o.doc.refuse(ClassInvalid, "metadata.name", "is required")
+			o.report.refuse(ClassInvalid, "metadata.name", "is required")
 		}
 		return
 	}
@@ -178,19 +160,19 @@ func (a *assembly) add(o *decoded) {
 		checkObject(o)
 	}
 	if other := a.names[o.kind()+" "+o.key()]; other != nil {
-		line, _ := other.doc.position("metadata.name")
-		o.doc.refuse(ClassInvalid, "metadata.name",
-			fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.doc.file, line))
+		line, _ := other.report.position("metadata.name")
+		o.report.refuse(ClassInvalid, "metadata.name",
+			fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.report.file, line))
 		o.damaged = true
 		return
 	}
 	if a.names == nil {
-		a.names = map[string]*decoded{}
+		a.names = map[string]*object{}
 	}
 	a.names[o.kind()+" "+o.key()] = o
 }
 
-func (o *decoded) meta() *metav1.ObjectMeta {
+func (o *object) meta() *metav1.ObjectMeta {
 	switch {
 	case o.pod != nil:
 		return &o.pod.ObjectMeta
@@ -202,7 +184,7 @@ func (o *decoded) meta() *metav1.ObjectMeta {
 	return &o.secret.ObjectMeta
 }
 
-func (o *decoded) kind() string {
+func (o *object) kind() string {
 	switch {
 	case o.pod != nil:
 		return "Pod"
@@ -214,13 +196,13 @@ func (o *decoded) kind() string {
 	return kindSecret
 }
 
-func (o *decoded) key() string { return o.meta().Namespace + "/" + o.meta().Name }
+func (o *object) key() string { return o.meta().Namespace + "/" + o.meta().Name }
 
 // manifest makes a desired pod of every Pod document, with the objects it refers
 // to.
 func (a *assembly) manifest() *Manifest {
 	m := &Manifest{}
-	used := map[*decoded]bool{}
+	used := map[*object]bool{}
 	for _, o := range a.objects {
 		if o.pod != nil {
 			a.addPod(m, o, used)
@@ -228,9 +210,9 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		if o.pod == nil && !used[o] && !o.damaged {
-			line, column := o.doc.position("metadata.name")
+			line, column := o.report.position("metadata.name")
 			a.notes = append(a.notes, Note{
-				File: o.doc.file, Line: line, Column: column, Path: "metadata.name",
+				File: o.report.file, Line: line, Column: column, Path: "metadata.name",
 				Detail: fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key()),
 			})
 		}
@@ -242,7 +224,7 @@ func (a *assembly) manifest() *Manifest {
 // allProblems are the problems of all sources, each in the order of its lines.
 func (a *assembly) allProblems() []Problem {
 	all := a.problems
-	for _, d := range a.judged {
+	for _, d := range a.reports {
 		all = append(all, d.problems()...)
 	}
 	rank := map[string]int{}
@@ -253,19 +235,19 @@ func (a *assembly) allProblems() []Problem {
 	return all
 }
 
-func (a *assembly) addPod(m *Manifest, o *decoded, used map[*decoded]bool) {
+func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	a.notes = append(a.notes, dropInjectedToken(o)...)
 	written, notes := classifyWritten(o)
-	o.doc.add(written)
-	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n Note) bool { return o.doc.isAside(n.Path) })...)
+	o.report.add(written)
+	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n Note) bool { return o.report.isUndecoded(n.Path) })...)
 	setDefaults(o.pod)
-	validate(o.doc, o.pod)
+	validate(o.report, o.pod)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
-	desired := &Desired{Pod: o.pod, Source: o.doc.file, written: o.written, memo: newMemo()}
+	desired := New(o.pod, o.report.file, o.written)
 	a.collect(desired, used)
 	a.checkMade(o, desired)
-	o.doc.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
+	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
 	if !o.damaged {
 		m.Pods = append(m.Pods, desired)
@@ -287,7 +269,7 @@ func (a *assembly) notDamaged(d *Desired, missing []Problem) []Problem {
 }
 
 // collect gives a pod the objects it refers to.
-func (a *assembly) collect(d *Desired, used map[*decoded]bool) {
+func (a *assembly) collect(d *Desired, used map[*object]bool) {
 	wanted := referredObjects(d.Pod)
 	for _, o := range a.objects {
 		if o.pod != nil || o.meta().Namespace != d.Pod.Namespace || !slices.Contains(wanted, objectName{o.kind(), o.meta().Name}) {
@@ -295,9 +277,9 @@ func (a *assembly) collect(d *Desired, used map[*decoded]bool) {
 		}
 		used[o] = true
 		if o.claim != nil {
-			line, column := o.doc.position("spec")
+			line, column := o.report.position("spec")
 			a.notes = append(a.notes, Note{
-				Pod: d.Pod.Namespace + "/" + d.Pod.Name, File: o.doc.file, Line: line, Column: column, Path: "spec",
+				Pod: d.Pod.Namespace + "/" + d.Pod.Name, File: o.report.file, Line: line, Column: column, Path: "spec",
 				Detail: "A claim is a directory of podctl's own: its size, class and access modes have no effect.",
 			})
 			continue

@@ -102,12 +102,12 @@ func TestAKeyForgesNoLine(t *testing.T) {
 }
 
 // served is a server whose answers the test writes, and podctl's way of asking it.
-func served(t *testing.T, start func(*httptest.Server), answer http.HandlerFunc) (Loader, string) {
+func served(t *testing.T, start func(*httptest.Server), answer http.HandlerFunc) (Reader, string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(answer)
 	start(server)
 	t.Cleanup(server.Close)
-	return Loader{HTTP: server.Client()}, server.URL
+	return Reader{HTTP: server.Client()}, server.URL
 }
 
 func sendTo(place *string) http.HandlerFunc {
@@ -136,7 +136,7 @@ func TestRedirectsStayTrusted(t *testing.T) {
 	} {
 		place := c.place
 		loader, from := served(t, map[bool]func(*httptest.Server){true: (*httptest.Server).StartTLS, false: (*httptest.Server).Start}[c.tls], sendTo(&place))
-		m, err := loader.Load(t.Context(), from)
+		m, err := Load(t.Context(), loader, from)
 		if c.want == "" && (err != nil || len(m.Pods) != 1) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -147,7 +147,7 @@ func TestRedirectsStayTrusted(t *testing.T) {
 	here := ""
 	loader, from := served(t, (*httptest.Server).Start, sendTo(&here))
 	here = from
-	if _, err := loader.Load(t.Context(), from); err == nil || !strings.Contains(err.Error(), "more than 5 times") {
+	if _, err := Load(t.Context(), loader, from); err == nil || !strings.Contains(err.Error(), "more than 5 times") {
 		t.Errorf("a circle: %v", err)
 	}
 }
@@ -167,7 +167,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 		got["first"] = r.Header
 		sendTo(&other)(w, r)
 	})
-	m, err := loader.Load(t.Context(), strings.Replace(first, "http://", "http://me:hunter2@", 1)+"/pod.yaml")
+	m, err := Load(t.Context(), loader, strings.Replace(first, "http://", "http://me:hunter2@", 1)+"/pod.yaml")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
@@ -190,7 +190,7 @@ func TestPasswordsInURLsAreNotTold(t *testing.T) {
 		"https://me:hunter2@a b/pod.yaml", "https://me:hunter2@127.0.0.1:1/pod.yaml", "http://me:hunter2@192.0.2.1/",
 		"https://me:hunter2@[::1/pod.yaml", "https://me:hunter2@host:port/x", "https://me:hunter2%zz@host/", "https://me:hunter2\x7f@host/",
 	} {
-		_, err := Loader{}.Load(t.Context(), name)
+		_, err := Load(t.Context(), Reader{}, name)
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -207,7 +207,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 			}
 		}
 	})
-	if _, err := loader.Load(t.Context(), endless); err == nil || !strings.Contains(err.Error(), "larger than 10485760 bytes") {
+	if _, err := Load(t.Context(), loader, endless); err == nil || !strings.Contains(err.Error(), "larger than 10485760 bytes") {
 		t.Errorf("an endless answer: %v", err)
 	}
 	loader, dripping := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
@@ -218,7 +218,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 		}
 	})
 	loader.Timeout = 100 * time.Millisecond
-	if _, err := loader.Load(t.Context(), dripping); err == nil || !strings.Contains(err.Error(), "it took longer than 100ms") {
+	if _, err := Load(t.Context(), loader, dripping); err == nil || !strings.Contains(err.Error(), "it took longer than 100ms") {
 		t.Errorf("an answer that never ends: %v", err)
 	}
 }

@@ -5,8 +5,8 @@ import (
 )
 
 // checkClaim refuses what a directory cannot be.
-func checkClaim(d *document, claim *v1.PersistentVolumeClaim) {
+func checkClaim(r *report, claim *v1.PersistentVolumeClaim) {
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
-		d.refuse(ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
+		r.refuse(ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
 	}
 }

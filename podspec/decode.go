@@ -21,17 +21,17 @@ type typeMeta struct {
 // decodeInto decodes a document strictly: every field must exist, be given once
 // and have the right type. What has not is told, all at once, and set aside; the rest is
 // decoded.
-func (d *document) decodeInto(into any) {
-	strict, err := strictly(d.json, into)
+func (r *report) decodeInto(into any) {
+	strict, err := strictly(r.json, into)
 	if err != nil {
 		v := reflect.ValueOf(into).Elem()
 		v.SetZero()
-		if strict, err = strictly(d.dropMistyped(v.Type()), into); err != nil {
-			d.setAside("", "cannot be read as a "+v.Type().Name())
+		if strict, err = strictly(r.dropMistyped(v.Type()), into); err != nil {
+			r.refuseValue("", "cannot be read as a "+v.Type().Name())
 		}
 	}
 	for _, one := range strict {
-		d.strictProblem(one, into)
+		r.strictProblem(one, into)
 	}
 }
 
@@ -41,31 +41,31 @@ func strictly(text []byte, into any) (strict []error, err error) {
 
 // strictProblem puts an unknown or repeated field at its place. The field that was
 // probably meant is not missed as well.
-func (d *document) strictProblem(err error, into any) {
+func (r *report) strictProblem(err error, into any) {
 	path := ""
 	if field := kjson.FieldError(nil); errors.As(err, &field) {
 		path = field.FieldPath()
 	}
 	if strings.HasPrefix(err.Error(), "duplicate field") {
-		d.setAside(path, "is given twice")
+		r.refuseValue(path, "is given twice")
 		return
 	}
 	near := nearestField(into, path)
 	if near == "" {
-		d.setAside(path, "unknown field")
+		r.refuseValue(path, "unknown field")
 		return
 	}
-	d.setAside(path, fmt.Sprintf("unknown field; did you mean %s?", near))
+	r.refuseValue(path, fmt.Sprintf("unknown field; did you mean %s?", near))
 	meant := splitPath(joinPath(parent(path), near))
-	if valueAt(d.root, meant...).Kind == 0 {
-		d.missNothing(meant)
+	if !r.Defines(meant...) {
+		r.ignore(meant)
 	}
 }
 
-// decoded is one object of a manifest and the document it came from.
-type decoded struct {
-	written identity
-	doc     *document
+// object is one object of a manifest and the document it came from.
+type object struct {
+	written Identity
+	report  *report
 	// damaged tells that some of it could not be decoded, or that its name is another's.
 	damaged   bool
 	pod       *v1.Pod

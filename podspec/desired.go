@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.
@@ -31,8 +32,8 @@ type Desired struct {
 	// Secrets are not known.
 	Rebuilt bool `json:"-"`
 
-	// written is the metadata's identity as the manifest has it.
-	written identity
+	// Written is the identity that the manifest itself gives, without what podctl adds.
+	Written Identity `json:"-"`
 	// key is that of the digests which stand for values of Secrets; nil when nobody has
 	// set one.
 	key *DigestKey
@@ -40,17 +41,22 @@ type Desired struct {
 	memo *memo
 }
 
-// identity is what ties a manifest to its pod beside the name.
-type identity struct {
-	namespace string
-	uid       types.UID
+// Identity is what ties a manifest to its pod beside the name.
+type Identity struct {
+	Namespace string
+	UID       types.UID
+}
+
+// New returns a pod that nobody changes any more: its hashes are computed once.
+func New(pod *v1.Pod, source string, written Identity) *Desired {
+	return &Desired{Pod: pod, Source: source, Written: written, memo: newMemo()}
 }
 
 // AsWritten is the pod with its defaults, and without the namespace and uid that
 // the manifest leaves to podctl.
 func (d *Desired) AsWritten() *v1.Pod {
 	pod := d.Pod.DeepCopy()
-	pod.Namespace, pod.UID = d.written.namespace, d.written.uid
+	pod.Namespace, pod.UID = d.Written.Namespace, d.Written.UID
 	return pod
 }
 
@@ -165,7 +171,7 @@ func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
 }
 
 func initType(c *v1.Container) ContainerType {
-	if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+	if ptr.Deref(c.RestartPolicy, "") == v1.ContainerRestartPolicyAlways {
 		return Sidecar
 	}
 	return Init
@@ -193,9 +199,4 @@ func ImageNames(pod *v1.Pod) []string {
 
 // RuntimeHandler is the runtime's handler that a pod asks for; empty for the default one.
 // A RuntimeClass is an object of a cluster; here its name is the handler's.
-func RuntimeHandler(pod *v1.Pod) string {
-	if name := pod.Spec.RuntimeClassName; name != nil {
-		return *name
-	}
-	return ""
-}
+func RuntimeHandler(pod *v1.Pod) string { return ptr.Deref(pod.Spec.RuntimeClassName, "") }

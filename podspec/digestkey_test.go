@@ -42,7 +42,7 @@ func pinned(t *testing.T, pin string, key *DigestKey) *Desired {
 // digestsOf are all digests of a pod, in text.
 func digestsOf(t *testing.T, d *Desired) []string {
 	t.Helper()
-	spec, err := json.Marshal(d.ContainerProjection(&d.Pod.Spec.Containers[0]))
+	spec, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func digestsOf(t *testing.T, d *Desired) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{d.ContainerSpecHash(&d.Pod.Spec.Containers[0]), d.Digest(), string(spec), string(without), d.Seal("sha256:open", []byte("271828"))}
+	return []string{ContainerSpecHash(d, &d.Pod.Spec.Containers[0]), d.Digest(), string(spec), string(without), d.Seal("sha256:open", []byte("271828"))}
 }
 
 // TestDigestsTakeTheKey: whoever lacks the key has no digest to try values against. A
@@ -78,7 +78,7 @@ func TestACopyWithoutSecretsHasTheSameDigests(t *testing.T) {
 	without := d.WithoutSecrets()
 	without.UseKey(otherKey) // It is read on another machine.
 	c := &d.Pod.Spec.Containers[0]
-	if got, want := without.ContainerSpecHash(c), d.ContainerSpecHash(c); got != want {
+	if got, want := ContainerSpecHash(without, c), ContainerSpecHash(d, c); got != want {
 		t.Errorf("spec hash %s, want %s", got, want)
 	}
 	if got, want := without.Digest(), d.Digest(); got != want {
@@ -99,7 +99,7 @@ func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
 		if edit[0] == "" {
 			d = desired(t, withPIN)
 		}
-		spec, err := json.Marshal(d.ContainerProjection(&d.Pod.Spec.Containers[0]))
+		spec, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestOldDigestsAreUpgraded(t *testing.T) {
 	d := pinned(t, "271828", testKey)
 	c := &d.Pod.Spec.Containers[0]
 	hash, spec := UpgradeSpec("app", oldHash, oldSpec, nil, d)
-	if hash != d.ContainerSpecHash(c) || strings.Contains(spec, "ded787fd3ddc") || !strings.Contains(spec, SecretDigestPrefix) {
+	if hash != ContainerSpecHash(d, c) || strings.Contains(spec, "ded787fd3ddc") || !strings.Contains(spec, SecretDigestPrefix) {
 		t.Errorf("upgraded to %s %s", hash, spec)
 	}
 	if got := UpgradeDigest(oldDigest, d); got != d.Digest() {
@@ -152,7 +152,7 @@ func TestOldDigestsAreUpgraded(t *testing.T) {
 	}
 	edited := pinned(t, "314159", testKey)
 	hash, spec = UpgradeSpec("app", oldHash, oldSpec, edited)
-	if Compare(hash, edited.ContainerSpecHash(c)) != Different || strings.Contains(hash+spec, "3f7d764f") || strings.Contains(spec, "ded787fd3ddc") {
+	if Compare(hash, ContainerSpecHash(edited, c)) != Different || strings.Contains(hash+spec, "3f7d764f") || strings.Contains(spec, "ded787fd3ddc") {
 		t.Errorf("with another value: %s %s", hash, spec)
 	}
 	if got := UpgradeDigest(oldDigest, edited); Compare(got, edited.Digest()) != Different || got == oldDigest {
@@ -173,11 +173,11 @@ func TestOldDigestsAreUpgraded(t *testing.T) {
 		{"app", d, Same}, {"app", edited, Different}, {"app", plain, Different}, {"gone", d, Different},
 	} {
 		got := UpgradeKey(c.container, oldHash, c.applied)
-		if Compare(got, c.applied.ContainerSpecHash(&c.applied.Pod.Spec.Containers[0])) != c.want || got == oldHash {
+		if Compare(got, ContainerSpecHash(c.applied, &c.applied.Pod.Spec.Containers[0])) != c.want || got == oldHash {
 			t.Errorf("the key of a delay of %s became %s", c.container, got)
 		}
 	}
-	if hash, spec = UpgradeSpec("app", oldHash, oldSpec); Compare(hash, d.ContainerSpecHash(c)) != Different || strings.Contains(spec, "ded787fd3ddc") {
+	if hash, spec = UpgradeSpec("app", oldHash, oldSpec); Compare(hash, ContainerSpecHash(d, c)) != Different || strings.Contains(spec, "ded787fd3ddc") {
 		t.Errorf("of nothing known: %s %s", hash, spec)
 	}
 	const own = "v1:0123"

@@ -24,12 +24,8 @@ type document struct {
 	top *yamlv3.Node
 	// values counts what the document holds, aliases replaced.
 	values int64
-	// prefix is the path inside the document that this part of it has: the item
-	// of a List.
-	prefix string
 	// kind is the kind of object that the document was found to be; empty until then.
-	kind   string
-	faults faults
+	kind string
 }
 
 // parse turns the document into JSON and into a tree of positions. A document
@@ -44,7 +40,7 @@ func (d *document) parse() []Problem {
 		return []Problem{d.syntaxProblem(err)}
 	}
 	if len(root.Content) == 0 || root.Content[0].Kind != yamlv3.MappingNode {
-		return []Problem{{Class: ClassInvalid, File: d.file, Line: d.line + 1, Column: 1, Detail: "is not a Kubernetes object: apiVersion and kind are expected"}}
+		return []Problem{d.Whole("is not a Kubernetes object: apiVersion and kind are expected")}
 	}
 	d.top, d.root = &root, root.Content[0]
 	var problems []Problem
@@ -118,6 +114,11 @@ func (d *document) problem(n *yamlv3.Node, path, detail string) Problem {
 	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail}
 }
 
+// Whole builds a problem of the document as a whole.
+func (d *document) Whole(detail string) Problem {
+	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + 1, Column: 1, Detail: detail}
+}
+
 // at builds a problem at a field path.
 func (d *document) at(class Class, path, detail string) Problem {
 	p := Problem{Class: class, File: d.file, Path: d.shown(path), Detail: detail}
@@ -128,5 +129,5 @@ func (d *document) at(class Class, path, detail string) Problem {
 // item is one entry of a List, with the positions it has in the list.
 func (d *document) item(i int, json []byte) *document {
 	node := find(d.root, splitPath(indexed("items", i)))
-	return &document{file: d.file, line: d.line, json: json, root: node, prefix: indexed("items", i)}
+	return &document{file: d.file, line: d.line, json: json, root: node}
 }

@@ -28,7 +28,7 @@ type EnvVar struct {
 // sets them: envFrom entries, each by key, then env (kubelet:
 // makeEnvironmentVariables). A later variable replaces an earlier one of the
 // same name. What is missing and not optional is returned beside them.
-func (d *Desired) ResolveEnv(c *v1.Container) ([]EnvVar, []Reference) {
+func ResolveEnv(d *Desired, c *v1.Container) ([]EnvVar, []Reference) {
 	ref := ContainerRef{Container: c, Path: c.Name}
 	if found, ok := FindContainer(d.Pod, c.Name); ok {
 		ref.Path = found.Path
@@ -39,10 +39,10 @@ func (d *Desired) ResolveEnv(c *v1.Container) ([]EnvVar, []Reference) {
 	}
 	var env []EnvVar
 	for i := range c.EnvFrom {
-		env = append(env, d.envFrom(&c.EnvFrom[i])...)
+		env = append(env, envFrom(d, &c.EnvFrom[i])...)
 	}
 	for i := range c.Env {
-		if one, ok := d.envVar(&c.Env[i]); ok {
+		if one, ok := envVar(d, &c.Env[i]); ok {
 			env = append(env, one)
 		}
 	}
@@ -51,7 +51,7 @@ func (d *Desired) ResolveEnv(c *v1.Container) ([]EnvVar, []Reference) {
 
 // envFrom takes every key of an object; a ConfigMap's binary data is no
 // environment.
-func (d *Desired) envFrom(from *v1.EnvFromSource) []EnvVar {
+func envFrom(d *Desired, from *v1.EnvFromSource) []EnvVar {
 	var env []EnvVar
 	switch {
 	case from.ConfigMapRef != nil:
@@ -71,7 +71,7 @@ func (d *Desired) envFrom(from *v1.EnvFromSource) []EnvVar {
 }
 
 // envVar resolves one entry of env; false when it is optional and missing.
-func (d *Desired) envVar(e *v1.EnvVar) (EnvVar, bool) {
+func envVar(d *Desired, e *v1.EnvVar) (EnvVar, bool) {
 	switch from := e.ValueFrom; {
 	case from == nil:
 		return EnvVar{Name: e.Name, Value: e.Value, Expand: true}, true

@@ -163,11 +163,11 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 // Environment is a container's environment. from answers for what only the node or the
 // runtime knows, and false where that is optional and absent. The error names the variable,
 // or what the manifest lacks, and never more is built than Linux can hand to a process.
-func (d *Desired) Environment(c ContainerRef, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
-	if d.environmentSize(c.Container) > maxArguments {
+func EnvironmentOf(d *Desired, c ContainerRef, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
+	if environmentSize(d, c.Container) > maxArguments {
 		return nil, &argumentError{c.Path + ".envFrom", errTooManyVariables}
 	}
-	resolved, missing := d.ResolveEnv(c.Container)
+	resolved, missing := ResolveEnv(d, c.Container)
 	if len(missing) > 0 && from != nil {
 		return nil, fmt.Errorf("%s: %s", missing[0].Path, missing[0].Detail)
 	}
@@ -210,7 +210,7 @@ func envField(c *v1.Container, name string) string {
 // environmentSize is how many bytes the variables of a container have before anything is
 // expanded or replaced by a later one of its name. It stops counting when they are too many:
 // a few references to one ConfigMap can stand for gigabytes.
-func (d *Desired) environmentSize(c *v1.Container) int {
+func environmentSize(d *Desired, c *v1.Container) int {
 	size := 0
 	for i := range c.EnvFrom {
 		if from := c.EnvFrom[i]; from.ConfigMapRef != nil && d.Objects.ConfigMaps[from.ConfigMapRef.Name] != nil {
@@ -220,7 +220,7 @@ func (d *Desired) environmentSize(c *v1.Container) int {
 		}
 	}
 	for i := range c.Env {
-		v, _ := d.envVar(&c.Env[i])
+		v, _ := envVar(d, &c.Env[i])
 		size = min(size+len(v.Name)+len("=")+len(v.Value)+perArgument, maxArguments+1)
 	}
 	return size

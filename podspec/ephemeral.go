@@ -1,7 +1,6 @@
 package podspec
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,7 +13,7 @@ import (
 
 // WithEphemeral is what is desired with one more ephemeral container, with all
 // defaults and validated as a whole.
-func (d *Desired) WithEphemeral(ctx context.Context, c *v1.EphemeralContainer) (*Desired, error) {
+func WithEphemeral(d *Desired, c *v1.EphemeralContainer) (*Desired, error) {
 	pod := d.Pod.DeepCopy()
 	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, *c)
@@ -22,15 +21,12 @@ func (d *Desired) WithEphemeral(ctx context.Context, c *v1.EphemeralContainer) (
 	if err != nil {
 		return nil, fmt.Errorf("adding container %s: %w", c.Name, err)
 	}
-	m, err := Loader{Stdin: strings.NewReader(forYAML(string(text)))}.Load(ctx, "-")
-	if err == nil {
-		err = m.Err()
-	}
-	if err != nil {
+	m := Parse(Source{Name: "-", Text: []byte(forYAML(string(text)))})
+	if err = m.Err(); err != nil {
 		return nil, fmt.Errorf("adding container %s: %w", c.Name, err)
 	}
 	with := m.Pods[0]
-	with.Objects, with.Source, with.written = d.Objects, d.Source, d.written
+	with.Objects, with.Source, with.Written = d.Objects, d.Source, d.Written
 	return with, nil
 }
 

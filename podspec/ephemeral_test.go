@@ -12,7 +12,7 @@ import (
 func TestWithEphemeralKeepsEveryCharacter(t *testing.T) {
 	d := load(t, minimal).Pods[0]
 	d.Pod.Annotations = map[string]string{"a": "\u0085\u2028\u2029\r\n\x7f\u009b\uFEFF\uFFFE\t\"\\é\U0001F600"}
-	with, err := d.WithEphemeral(t.Context(), &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i"}})
+	with, err := WithEphemeral(d, &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i"}})
 	if err != nil {
 		t.Fatal(err)
 	}

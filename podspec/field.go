@@ -124,22 +124,22 @@ func withoutIndices(parts []string) []string {
 
 // classifyWritten looks at every field that the user wrote: what is refused is a
 // problem, what has no effect is noted, each once.
-func classifyWritten(o *decoded) ([]Problem, []Note) {
+func classifyWritten(o *object) ([]Problem, []Note) {
 	var written any
-	if err := json.Unmarshal(o.doc.json, &written); err != nil {
-		return []Problem{o.doc.at(ClassInvalid, "", err.Error())}, nil
+	if err := json.Unmarshal(o.report.json, &written); err != nil {
+		return []Problem{o.report.at(ClassInvalid, "", err.Error())}, nil
 	}
 	c := &classifier{o: o, table: newFieldTable(), seen: map[string]bool{}}
 	walkLeaves(written, "", c.visit)
 	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
-		c.problems = append(c.problems, o.doc.at(ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
+		c.problems = append(c.problems, o.report.at(ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
 	}
 	slices.SortStableFunc(c.notes, func(a, b Note) int { return byPlace(a.problem(), b.problem()) })
 	return c.problems, c.notes
 }
 
 type classifier struct {
-	o        *decoded
+	o        *object
 	table    *fieldTable
 	seen     map[string]bool
 	problems []Problem
@@ -148,7 +148,7 @@ type classifier struct {
 
 func (c *classifier) visit(path string, value any) {
 	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
-		c.problems = append(c.problems, c.o.doc.at(ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
+		c.problems = append(c.problems, c.o.report.at(ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
 	}
 	f, ok := c.table.classify(path)
 	if ok && f.Path == sizeLimit && !c.inMemory(path) {
@@ -163,11 +163,11 @@ func (c *classifier) visit(path string, value any) {
 	}
 	c.seen[at] = true
 	if f.Support == Refused {
-		c.problems = append(c.problems, c.o.doc.at(ClassUnsupported, at, f.Note))
+		c.problems = append(c.problems, c.o.report.at(ClassUnsupported, at, f.Note))
 		return
 	}
-	line, column := c.o.doc.position(at)
-	c.notes = append(c.notes, Note{Pod: c.o.key(), File: c.o.doc.file, Line: line, Column: column, Path: at, Detail: f.Note})
+	line, column := c.o.report.position(at)
+	c.notes = append(c.notes, Note{Pod: c.o.key(), File: c.o.report.file, Line: line, Column: column, Path: at, Detail: f.Note})
 }
 
 // droppedToken tells that a path lies in a volume that was left out.
@@ -176,7 +176,7 @@ func (c *classifier) droppedToken(path string) bool {
 	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
 		return false
 	}
-	return c.o.tokens[scalarAt(c.o.doc.root, "spec", "volumes", strconv.Itoa(i), "name")]
+	return c.o.tokens[c.o.report.Scalar("spec", "volumes", strconv.Itoa(i), "name")]
 }
 
 // reportedPath cuts a leaf's path to the field that the table names, and below a
@@ -233,7 +233,7 @@ func injectedTokens(volumes []v1.Volume) map[string]bool {
 
 // dropInjectedToken leaves out the service account token that a cluster mounts
 // into every pod: an exported pod loads, and nothing here could issue one.
-func dropInjectedToken(o *decoded) []Note {
+func dropInjectedToken(o *object) []Note {
 	o.tokens = injectedTokens(o.pod.Spec.Volumes)
 	var notes []Note
 	kept := o.pod.Spec.Volumes[:0]
@@ -244,9 +244,9 @@ func dropInjectedToken(o *decoded) []Note {
 			continue
 		}
 		path := indexed("spec.volumes", i)
-		line, column := o.doc.position(path)
+		line, column := o.report.position(path)
 		notes = append(notes, Note{
-			Pod: o.key(), File: o.doc.file, Line: line, Column: column, Path: path,
+			Pod: o.key(), File: o.report.file, Line: line, Column: column, Path: path,
 			Detail: "the service account token that the cluster injected is left out, with its mounts",
 		})
 	}

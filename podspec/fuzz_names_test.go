@@ -65,7 +65,7 @@ func FuzzNames(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a.addSource(source{name: "fuzz", text: []byte(forYAML(string(text)))})
+			a.addSource(Source{Name: "fuzz", Text: []byte(forYAML(string(text)))})
 		}
 		m := a.manifest()
 		for _, p := range m.Problems {

@@ -20,9 +20,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		a := &assembly{}
-		a.addSource(source{name: "fuzz", text: text})
-		m := a.manifest()
+		m := Parse(Source{Name: "fuzz", Text: text})
 		for _, p := range m.Problems {
 			if p.Detail == "" || p.File != "fuzz" || p.Line < 1 || strings.Contains(p.String(), "\n") {
 				t.Errorf("a problem without a place or words, or of two lines: %+v", p)

@@ -53,13 +53,13 @@ func KnownSpecHash(hash string) bool {
 // ContainerSpecHash is podctl's hash of everything in a container's definition
 // that only a new container can bring into force. Writing out an API default
 // does not change it. Compare tells whether two of them mean the same.
-func (d *Desired) ContainerSpecHash(c *v1.Container) string {
-	return d.memo.get("container "+c.Name, func() string { return d.containerSpecHash(c) })
+func ContainerSpecHash(d *Desired, c *v1.Container) string {
+	return d.Once("container "+c.Name, func() string { return containerSpecHash(d, c) })
 }
 
-func (d *Desired) containerSpecHash(c *v1.Container) string {
+func containerSpecHash(d *Desired, c *v1.Container) string {
 	var digests []namedDigest
-	tree := d.containerProjection(c, func(e EnvVar) string {
+	tree := containerProjection(d, c, func(e EnvVar) string {
 		digests = append(digests, namedDigest{name: e.Name, digest: d.secretDigest(e.secret, []byte(e.Value))})
 		return secretStandIn
 	})
@@ -71,8 +71,8 @@ func (d *Desired) containerSpecHash(c *v1.Container) string {
 
 // SandboxSpecHash is podctl's hash of everything in a pod's definition that only
 // a new sandbox can bring into force.
-func (d *Desired) SandboxSpecHash() string {
-	return d.memo.get("sandbox", func() string { return specHashVersion + hashTree(d.SandboxProjection()) })
+func SandboxSpecHash(d *Desired) string {
+	return d.Once("sandbox", func() string { return specHashVersion + hashTree(SandboxProjection(d)) })
 }
 
 // Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
@@ -82,7 +82,7 @@ func (d *Desired) Digest() string {
 	if d == nil {
 		return ""
 	}
-	return d.memo.get("digest", func() string {
+	return d.Once("digest", func() string {
 		open := d.text(func(secretRef, []byte) string { return "" })
 		sum := sha256.Sum256([]byte(open))
 		return sealDigests("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
@@ -100,6 +100,10 @@ func (d *Desired) secretDigests() []namedDigest {
 	}
 	return digests
 }
+
+// Once returns a value that is computed of the pod under a key. Of a pod that nobody changes
+// any more it is computed once.
+func (d *Desired) Once(key string, compute func() string) string { return d.memo.get(key, compute) }
 
 // memo remembers what was computed of something that does not change any more.
 type memo struct {

@@ -53,7 +53,7 @@ spec:
 // TestSpecHash: what an edit does to the two hashes.
 func TestSpecHash(t *testing.T) {
 	base := desired(t, withEnv)
-	container, sandbox := base.ContainerSpecHash(&base.Pod.Spec.Containers[0]), base.SandboxSpecHash()
+	container, sandbox := ContainerSpecHash(base, &base.Pod.Spec.Containers[0]), SandboxSpecHash(base)
 	cases := map[string]struct {
 		before, after      string
 		container, sandbox bool
@@ -80,10 +80,10 @@ func TestSpecHash(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := desired(t, strings.Replace(withEnv, c.before, c.after, 1))
-			if got := d.ContainerSpecHash(&d.Pod.Spec.Containers[0]) != container; got != c.container {
+			if got := ContainerSpecHash(d, &d.Pod.Spec.Containers[0]) != container; got != c.container {
 				t.Errorf("the container's hash changed: %t", got)
 			}
-			if got := d.SandboxSpecHash() != sandbox; got != c.sandbox {
+			if got := SandboxSpecHash(d) != sandbox; got != c.sandbox {
 				t.Errorf("the sandbox's hash changed: %t", got)
 			}
 		})
@@ -94,17 +94,17 @@ func TestSpecHash(t *testing.T) {
 func TestSpecHashIsFrozen(t *testing.T) {
 	d := desired(t, withEnv)
 	c := &d.Pod.Spec.Containers[0]
-	if got, want := d.legacySpecHash(c), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
+	if got, want := legacySpecHash(d, c), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
 		t.Errorf("container as an older podctl hashed it: %s, frozen as %s", got, want)
 	}
-	if got, want := d.ContainerSpecHash(c), "v2:877f2a0264f3562e390451fa916d242b:a386e194:bc4d7e51b0ffb0d859387956db2bcfbe"; got != want {
+	if got, want := ContainerSpecHash(d, c), "v2:877f2a0264f3562e390451fa916d242b:a386e194:bc4d7e51b0ffb0d859387956db2bcfbe"; got != want {
 		t.Errorf("container: %s, frozen as %s", got, want)
 	}
 	plain := desired(t, minimal)
-	if got, want := plain.ContainerSpecHash(&plain.Pod.Spec.Containers[0]), "v1:ce0f0925c13dd7193cdc77a3e4cf4d5b"; got != want {
+	if got, want := ContainerSpecHash(plain, &plain.Pod.Spec.Containers[0]), "v1:ce0f0925c13dd7193cdc77a3e4cf4d5b"; got != want {
 		t.Errorf("a container without Secrets: %s, frozen as %s", got, want)
 	}
-	if got, want := d.SandboxSpecHash(), "v1:bdd67f6b36493702cb366653819cc3da"; got != want {
+	if got, want := SandboxSpecHash(d), "v1:bdd67f6b36493702cb366653819cc3da"; got != want {
 		t.Errorf("sandbox: %s, frozen as %s", got, want)
 	}
 }
@@ -114,7 +114,7 @@ func TestSpecHashIsFrozen(t *testing.T) {
 func TestSpecHashOfVolumes(t *testing.T) {
 	hash := func(source string) string {
 		d := desired(t, strings.Replace(withEnv, "emptyDir: {}", source, 1))
-		return d.legacySpecHash(&d.Pod.Spec.Containers[0])
+		return legacySpecHash(d, &d.Pod.Spec.Containers[0])
 	}
 	const claim, file = "persistentVolumeClaim: {claimName: c}", "hostPath: {path: /a, type: File}"
 	if got, want := hash(claim), "v1:9f75c298e7cb939fb6b371f27b960f74"; got != want {
@@ -133,7 +133,7 @@ func TestSpecHashOfVolumes(t *testing.T) {
 
 func TestProjectionHidesSecrets(t *testing.T) {
 	d := desired(t, withEnv)
-	text, err := json.Marshal(d.ContainerProjection(&d.Pod.Spec.Containers[0]))
+	text, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
 	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), SecretDigestPrefix) {
 		t.Errorf("%s %v", text, err)
 	}
@@ -141,7 +141,7 @@ func TestProjectionHidesSecrets(t *testing.T) {
 
 func TestResolveEnv(t *testing.T) {
 	d := desired(t, strings.Replace(withEnv, "    env:\n", "    envFrom: [{configMapRef: {name: settings}, prefix: P_}, {secretRef: {name: absent, optional: true}}]\n    env:\n", 1))
-	env, missing := d.ResolveEnv(&d.Pod.Spec.Containers[0])
+	env, missing := ResolveEnv(d, &d.Pod.Spec.Containers[0])
 	var got []string
 	for _, e := range env {
 		got = append(got, e.Name+"="+e.Value)

@@ -38,16 +38,16 @@ func legacySecretDigest(_ secretRef, value []byte) string {
 
 // legacySpecHash is the spec hash that an older podctl wrote for a container; empty where
 // it cannot be computed, or is what it is today.
-func (d *Desired) legacySpecHash(c *v1.Container) string {
-	if d.Redacted || !d.hasSecretEnv(c) {
+func legacySpecHash(d *Desired, c *v1.Container) string {
+	if d.Redacted || !hasSecretEnv(d, c) {
 		return ""
 	}
-	return specHashVersion + hashTree(d.containerProjection(c, func(e EnvVar) string { return legacySecretDigest(e.secret, []byte(e.Value)) }))
+	return specHashVersion + hashTree(containerProjection(d, c, func(e EnvVar) string { return legacySecretDigest(e.secret, []byte(e.Value)) }))
 }
 
 // hasSecretEnv reports whether a value of a Secret is in the container's environment.
-func (d *Desired) hasSecretEnv(c *v1.Container) bool {
-	env, _ := d.ResolveEnv(c)
+func hasSecretEnv(d *Desired, c *v1.Container) bool {
+	env, _ := ResolveEnv(d, c)
 	for i := range env {
 		if env[i].Sensitive {
 			return true
@@ -70,12 +70,12 @@ func UpgradeSpec(container, hash, spec string, known ...*Desired) (newHash, newS
 			continue
 		}
 		ref, ok := FindContainer(d.Pod, container)
-		if !ok || !d.hasSecretEnv(ref.Container) {
+		if !ok || !hasSecretEnv(d, ref.Container) {
 			continue
 		}
 		tells = true
-		if d.legacySpecHash(ref.Container) == hash {
-			return d.ContainerSpecHash(ref.Container), d.upgradedSpec(ref.Container, spec)
+		if legacySpecHash(d, ref.Container) == hash {
+			return ContainerSpecHash(d, ref.Container), upgradedSpec(d, ref.Container, spec)
 		}
 	}
 	if !tells {
@@ -85,11 +85,11 @@ func UpgradeSpec(container, hash, spec string, known ...*Desired) (newHash, newS
 }
 
 // upgradedSpec is the projection as it is written today, if there was one.
-func (d *Desired) upgradedSpec(c *v1.Container, spec string) string {
+func upgradedSpec(d *Desired, c *v1.Container, spec string) string {
 	if spec == "" {
 		return ""
 	}
-	text, err := json.Marshal(d.ContainerProjection(c))
+	text, err := json.Marshal(ContainerProjection(d, c))
 	if err != nil {
 		return ""
 	}
@@ -108,8 +108,8 @@ func UpgradeKey(container, hash string, applied *Desired) string {
 	if !ok {
 		return specHashVersion
 	}
-	now := applied.ContainerSpecHash(ref.Container)
-	if hash == now || applied.legacySpecHash(ref.Container) == hash {
+	now := ContainerSpecHash(applied, ref.Container)
+	if hash == now || legacySpecHash(applied, ref.Container) == hash {
 		return now
 	}
 	return specHashVersion

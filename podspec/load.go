@@ -24,8 +24,8 @@ const DefaultMaxBytes = 10 << 20
 // urlTimeout bounds the download of a manifest.
 const urlTimeout = 30 * time.Second
 
-// Loader reads manifests from their sources.
-type Loader struct {
+// Reader reads the texts of manifests.
+type Reader struct {
 	// Stdin is read for the source "-".
 	Stdin io.Reader
 	// HTTP fetches URLs; nil means a client of its own.
@@ -36,13 +36,14 @@ type Loader struct {
 	Timeout time.Duration
 }
 
-// source is the text of one source and the name it is known by.
-type source struct {
-	name string
-	text []byte
+// Source is the text of one source, and the name it is known by: an absolute path, a URL
+// without its password, or "-".
+type Source struct {
+	Name string
+	Text []byte
 }
 
-// IsManifest tells whether a command's argument names a manifest and not a pod:
+// IsManifest reports whether a command's argument names a manifest and not a pod:
 // "-", an http(s) URL, a path beginning with ./, ../ or / or ending in /, or a name ending
 // in .yaml, .yml or .json.
 func IsManifest(arg string) bool {
@@ -65,31 +66,25 @@ func isManifestFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// Load reads every source and everything in it. The error says that a source
-// could not be read; what is wrong with its content is in the manifest's
-// problems.
-func (l Loader) Load(ctx context.Context, sources ...string) (*Manifest, error) {
-	var read []source
-	for _, name := range sources {
-		found, err := l.read(ctx, name)
+// Read reads files, directories, URLs, and standard input ("-").
+func (r Reader) Read(ctx context.Context, names ...string) ([]Source, error) {
+	var all []Source
+	for _, name := range names {
+		found, err := r.read(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		read = append(read, found...)
+		all = append(all, found...)
 	}
-	a := &assembly{}
-	for _, s := range read {
-		a.addSource(s)
-	}
-	return a.manifest(), nil
+	return all, nil
 }
 
-func (l Loader) read(ctx context.Context, name string) ([]source, error) {
+func (r Reader) read(ctx context.Context, name string) ([]Source, error) {
 	switch {
 	case name == "-":
-		return l.readStdin(ctx)
+		return r.readStdin(ctx)
 	case isURL(name):
-		return l.readURL(ctx, name)
+		return r.readURL(ctx, name)
 	}
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -100,37 +95,37 @@ func (l Loader) read(ctx context.Context, name string) ([]source, error) {
 		return nil, fmt.Errorf("reading manifest: %w", err)
 	}
 	if info.IsDir() {
-		return l.readDir(ctx, path)
+		return r.readDir(ctx, path)
 	}
-	return l.readFile(ctx, path)
+	return r.readFile(ctx, path)
 }
 
-func (l Loader) readStdin(ctx context.Context) ([]source, error) {
-	if l.Stdin == nil {
+func (r Reader) readStdin(ctx context.Context) ([]Source, error) {
+	if r.Stdin == nil {
 		return nil, errors.New("reading manifest from standard input: there is none")
 	}
-	text, err := l.readAll(ctx, "standard input", func(limit int64) ([]byte, error) { return ReadAtMost(l.Stdin, limit) })
-	return []source{{name: "-", text: text}}, err
+	text, err := r.readAll(ctx, "standard input", func(limit int64) ([]byte, error) { return ReadAtMost(r.Stdin, limit) })
+	return []Source{{Name: "-", Text: text}}, err
 }
 
-func (l Loader) readFile(ctx context.Context, path string) ([]source, error) {
-	text, err := l.readAll(ctx, path, func(limit int64) ([]byte, error) { return ReadFileAtMost(path, limit) })
-	return []source{{name: path, text: text}}, err
+func (r Reader) readFile(ctx context.Context, path string) ([]Source, error) {
+	text, err := r.readAll(ctx, path, func(limit int64) ([]byte, error) { return ReadFileAtMost(path, limit) })
+	return []Source{{Name: path, Text: text}}, err
 }
 
 // readDir reads the manifests that lie directly in a directory, by name. Backup
 // files and hidden ones are left alone.
-func (l Loader) readDir(ctx context.Context, dir string) ([]source, error) {
+func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
-	var found []source
+	var found []Source
 	for _, entry := range entries {
 		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !isManifestFile(entry.Name()) {
 			continue
 		}
-		read, err := l.readFile(ctx, filepath.Join(dir, entry.Name()))
+		read, err := r.readFile(ctx, filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +139,7 @@ func (l Loader) readDir(ctx context.Context, dir string) ([]source, error) {
 
 // readURL fetches a manifest. Plain http is only taken from this machine: what
 // runs as root is not read from a connection anyone can change.
-func (l Loader) readURL(ctx context.Context, name string) ([]source, error) {
+func (r Reader) readURL(ctx context.Context, name string) ([]Source, error) {
 	u, err := url.Parse(name)
 	if whole := (*url.Error)(nil); errors.As(err, &whole) {
 		// The whole quotes the URL, with the password that may be in it.
@@ -156,27 +151,27 @@ func (l Loader) readURL(ctx context.Context, name string) ([]source, error) {
 	if !isTrusted(u) {
 		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", u.Redacted())
 	}
-	limit := cmp.Or(l.Timeout, urlTimeout)
+	limit := cmp.Or(r.Timeout, urlTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
-	text, err := l.fetch(ctx, u)
+	text, err := r.fetch(ctx, u)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", u.Redacted(), err)
 	}
-	return []source{{name: u.Redacted(), text: text}}, nil
+	return []Source{{Name: u.Redacted(), Text: text}}, nil
 }
 
-func (l Loader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
+func (r Reader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	client := http.Client{}
-	if l.HTTP != nil {
-		client = *l.HTTP
+	if r.HTTP != nil {
+		client = *r.HTTP
 	}
 	client.CheckRedirect = checkRedirect
 	reply, err := client.Do(req)
@@ -194,7 +189,7 @@ func (l Loader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
 	if reply.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the server answered %s", reply.Status)
 	}
-	return ReadAtMost(reply.Body, cmp.Or(l.MaxBytes, DefaultMaxBytes))
+	return ReadAtMost(reply.Body, cmp.Or(r.MaxBytes, DefaultMaxBytes))
 }
 
 // maxRedirects is how often a server may send podctl on to another place.
@@ -213,7 +208,7 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// isTrusted tells that nobody on the way can change what comes from there.
+// isTrusted reports whether nobody on the way can change what comes from a URL.
 func isTrusted(u *url.URL) bool {
 	return u.Scheme == "https" || (u.Scheme == "http" && isLoopback(u.Hostname()))
 }
@@ -224,8 +219,8 @@ func isLoopback(host string) bool {
 }
 
 // readAll reads beside the context: what is named may be a pipe.
-func (l Loader) readAll(ctx context.Context, name string, read func(limit int64) ([]byte, error)) ([]byte, error) {
-	text, err := ReadUntil(ctx, func() ([]byte, error) { return read(cmp.Or(l.MaxBytes, DefaultMaxBytes)) })
+func (r Reader) readAll(ctx context.Context, name string, read func(limit int64) ([]byte, error)) ([]byte, error) {
+	text, err := ReadUntil(ctx, func() ([]byte, error) { return read(cmp.Or(r.MaxBytes, DefaultMaxBytes)) })
 	if named := (*fs.PathError)(nil); errors.As(err, &named) {
 		// It has the name in it.
 		return nil, fmt.Errorf("reading manifest: %w", err)

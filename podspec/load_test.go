@@ -30,7 +30,7 @@ spec:
 
 func load(t *testing.T, text string) *Manifest {
 	t.Helper()
-	m, err := Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := Load(t.Context(), Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestValuesAreQuotedNotTheirAddresses(t *testing.T) {
 }
 
 func TestMissingFileIsAnError(t *testing.T) {
-	_, err := Loader{}.Load(t.Context(), "/absent/pod.yaml")
+	_, err := Load(t.Context(), Reader{}, "/absent/pod.yaml")
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/absent/pod.yaml") {
 		t.Errorf("error %v", err)
 	}
@@ -193,14 +193,14 @@ func TestDirectoryTakesManifestsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m, err := Loader{}.Load(t.Context(), dir)
+	m, err := Load(t.Context(), Reader{}, dir)
 	if err != nil || m.Err() != nil || len(m.Pods) != 2 || m.Pods[0].Pod.Name != "web" || m.Pods[1].Pod.Name != "b" {
 		t.Errorf("%v %v: pods %d", err, m.Err(), len(m.Pods))
 	}
 }
 
 func TestSourcesAreBounded(t *testing.T) {
-	_, err := Loader{Stdin: strings.NewReader(strings.Repeat("# filler\n", 100)), MaxBytes: 100}.Load(t.Context(), "-")
+	_, err := Load(t.Context(), Reader{Stdin: strings.NewReader(strings.Repeat("# filler\n", 100)), MaxBytes: 100}, "-")
 	if err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") {
 		t.Errorf("error %v", err)
 	}
@@ -218,7 +218,7 @@ func TestSilentSources(t *testing.T) {
 	late := errors.New("it took too long")
 	for _, name := range []string{pipe, dir, "-"} {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
-		_, err := Loader{Stdin: stdin}.Load(ctx, name)
+		_, err := Load(ctx, Reader{Stdin: stdin}, name)
 		cancel()
 		if !errors.Is(err, late) || !strings.HasPrefix(err.Error(), "reading manifest ") {
 			t.Errorf("%s: %v", name, err)
@@ -228,7 +228,7 @@ func TestSilentSources(t *testing.T) {
 	// What was given up still waits for a writer.
 	writeTo(t, pipe, "")
 	time.AfterFunc(10*time.Millisecond, func() { writeTo(t, other, minimal) })
-	if m, err := (Loader{}).Load(t.Context(), other); err != nil || len(m.Pods) != 1 {
+	if m, err := Load(t.Context(), Reader{}, other); err != nil || len(m.Pods) != 1 {
 		t.Errorf("what came late was not read: %v", err)
 	}
 }
@@ -248,14 +248,14 @@ func TestURL(t *testing.T) {
 		_, _ = w.Write([]byte(minimal))
 	}))
 	defer server.Close()
-	m, err := Loader{}.Load(t.Context(), server.URL+"/pod.yaml")
+	m, err := Load(t.Context(), Reader{}, server.URL+"/pod.yaml")
 	if err != nil || len(m.Pods) != 1 || m.Pods[0].Source != server.URL+"/pod.yaml" {
 		t.Errorf("%v", err)
 	}
-	if _, err := (Loader{}).Load(t.Context(), server.URL+"/absent.yaml"); err == nil || !strings.Contains(err.Error(), "404") {
+	if _, err := Load(t.Context(), Reader{}, server.URL+"/absent.yaml"); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("a missing URL: %v", err)
 	}
-	if _, err := (Loader{}).Load(context.Background(), "http://192.0.2.1/pod.yaml"); err == nil || !strings.Contains(err.Error(), "https") {
+	if _, err := Load(context.Background(), Reader{}, "http://192.0.2.1/pod.yaml"); err == nil || !strings.Contains(err.Error(), "https") {
 		t.Errorf("plain http from elsewhere: %v", err)
 	}
 }
@@ -275,7 +275,7 @@ func TestIsManifest(t *testing.T) {
 // TestExportedPodLoads: what a cluster prints can be applied here; what belongs
 // to the cluster is noted.
 func TestExportedPodLoads(t *testing.T) {
-	m, err := Loader{}.Load(t.Context(), "testdata/valid-exported.yaml")
+	m, err := Load(t.Context(), Reader{}, "testdata/valid-exported.yaml")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

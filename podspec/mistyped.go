@@ -18,11 +18,11 @@ import (
 // dropMistyped is the document's JSON without the values that cannot be decoded into a
 // type, each of which is told. The decoder itself only tells the first, not always where
 // it is, and none of the unknown fields beside it.
-func (d *document) dropMistyped(t reflect.Type) []byte {
-	decoder := json.NewDecoder(bytes.NewReader(d.json))
+func (r *report) dropMistyped(t reflect.Type) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(r.json))
 	decoder.UseNumber()
 	var root any
-	if decoder.Decode(&root) != nil || !d.fits("", root, t) {
+	if decoder.Decode(&root) != nil || !r.fits("", root, t) {
 		return nil
 	}
 	left, err := json.Marshal(root)
@@ -33,23 +33,23 @@ func (d *document) dropMistyped(t reflect.Type) []byte {
 }
 
 // fits tells that a value can be decoded into a type, once what cannot is taken out of it.
-func (d *document) fits(path string, value any, t reflect.Type) bool {
+func (r *report) fits(path string, value any, t reflect.Type) bool {
 	t = deref(t)
 	switch value := value.(type) {
 	case nil:
 		return true
 	case map[string]any:
 		if t.Kind() == reflect.Struct && !decodesItself(t) {
-			d.dropFields(path, value, t)
+			r.dropFields(path, value, t)
 			return true
 		}
 		if t.Kind() == reflect.Map {
-			d.dropKeys(path, value, t.Elem())
+			r.dropKeys(path, value, t.Elem())
 			return true
 		}
 	case []any:
 		if t.Kind() == reflect.Slice && !decodesItself(t) {
-			d.dropItems(path, value, t.Elem())
+			r.dropItems(path, value, t.Elem())
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func (d *document) fits(path string, value any, t reflect.Type) bool {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(text, reflect.New(t).Interface())
 	}
 	if err != nil {
-		d.setAside(path, d.mistyped(value, t))
+		r.refuseValue(path, r.mistyped(value, t))
 	}
 	return err == nil
 }
@@ -67,26 +67,26 @@ func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-func (d *document) dropFields(path string, fields map[string]any, t reflect.Type) {
+func (r *report) dropFields(path string, fields map[string]any, t reflect.Type) {
 	for _, f := range jsonFields(t) {
-		if value, ok := fields[f.name]; ok && !d.fits(joinPath(path, f.name), value, f.typ) {
+		if value, ok := fields[f.name]; ok && !r.fits(joinPath(path, f.name), value, f.typ) {
 			delete(fields, f.name)
 		}
 	}
 }
 
-func (d *document) dropKeys(path string, values map[string]any, t reflect.Type) {
+func (r *report) dropKeys(path string, values map[string]any, t reflect.Type) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if !d.fits(keyPath(path, key), values[key], t) {
+		if !r.fits(keyPath(path, key), values[key], t) {
 			delete(values, key)
 		}
 	}
 }
 
 // dropItems empties items, since those after them keep their places.
-func (d *document) dropItems(path string, items []any, t reflect.Type) {
+func (r *report) dropItems(path string, items []any, t reflect.Type) {
 	for i, item := range items {
-		if !d.fits(indexed(path, i), item, t) {
+		if !r.fits(indexed(path, i), item, t) {
 			items[i] = nil
 		}
 	}
@@ -101,7 +101,7 @@ func keyPath(path, key string) string {
 }
 
 // mistyped says what a value is and what is expected. What may be a Secret's is not repeated.
-func (d *document) mistyped(value any, t reflect.Type) string {
+func (r *report) mistyped(value any, t reflect.Type) string {
 	_, isText := value.(string)
 	_, isBool := value.(bool)
 	_, isNumber := value.(json.Number)
@@ -111,7 +111,7 @@ func (d *document) mistyped(value any, t reflect.Type) string {
 		// It is told, as it may be one of the wrong size.
 		kind += " " + oneLine(fmt.Sprint(value))
 	}
-	if d.mayBeSecret() {
+	if r.mayBeSecret() {
 		said, kind = "the value", kindOf(value)
 	}
 	switch {

@@ -72,54 +72,49 @@ func hostPath(path string) []string {
 
 // checkName refuses a name that breaks its rule, unless something has been said of it
 // already. That a name is missing is the API server's to say, if it must be there.
-func (d *document) checkName(path, name string, rule func(string) []string) {
-	if name == "" || d.isTold(path) {
+func (r *report) checkName(path, name string, rule func(string) []string) {
+	if name == "" || r.hasProblem(path) {
 		return
 	}
 	if wrong := rule(name); len(wrong) > 0 {
 		err := field.Invalid(field.NewPath(path), name, strings.Join(wrong, "; "))
-		d.refuse(ClassInvalid, path, d.fieldDetail(err))
+		r.refuse(ClassInvalid, path, r.fieldDetail(err))
 	}
-}
-
-// isTold reports whether something has been said of a field.
-func (d *document) isTold(path string) bool {
-	return slices.ContainsFunc(d.faults.told, func(p Problem) bool { return p.Path == path })
 }
 
 // checkPodNames checks what a pod names.
-func checkPodNames(d *document, pod *v1.Pod) {
-	d.checkName("metadata.name", pod.Name, podName)
-	d.checkName("metadata.namespace", pod.Namespace, namespaceName)
-	d.checkName("metadata.uid", string(pod.UID), podUID)
-	checkLogDirectory(d, pod)
+func checkPodNames(r *report, pod *v1.Pod) {
+	r.checkName("metadata.name", pod.Name, podName)
+	r.checkName("metadata.namespace", pod.Namespace, namespaceName)
+	r.checkName("metadata.uid", string(pod.UID), podUID)
+	checkLogDirectory(r, pod)
 	for _, ref := range Containers(pod) {
-		d.checkName(ref.Path+".name", ref.Name, containerName)
-		for _, r := range envReferences(ref) {
-			d.checkName(strings.TrimSuffix(r.path, ".name")+".name", r.name, configName)
+		r.checkName(ref.Path+".name", ref.Name, containerName)
+		for _, mention := range envReferences(ref) {
+			r.checkName(strings.TrimSuffix(mention.path, ".name")+".name", mention.name, configName)
 		}
 		for i := range ref.Ports {
-			d.checkName(ref.Path+"."+indexed("ports", i)+".hostIP", ref.Ports[i].HostIP, hostIP)
+			r.checkName(ref.Path+"."+indexed("ports", i)+".hostIP", ref.Ports[i].HostIP, hostIP)
 		}
 	}
 	for i := range pod.Spec.Volumes {
-		checkVolumeNames(d, indexed("spec.volumes", i), &pod.Spec.Volumes[i])
+		checkVolumeNames(r, indexed("spec.volumes", i), &pod.Spec.Volumes[i])
 	}
 	for i, ref := range pod.Spec.ImagePullSecrets {
-		d.checkName(indexed("spec.imagePullSecrets", i)+".name", ref.Name, configName)
+		r.checkName(indexed("spec.imagePullSecrets", i)+".name", ref.Name, configName)
 	}
 }
 
-func checkVolumeNames(d *document, path string, vol *v1.Volume) {
-	d.checkName(path+".name", vol.Name, volumeName)
-	for _, r := range volumeReferences(vol, path) {
-		d.checkName(r.path, r.name, configName)
+func checkVolumeNames(r *report, path string, vol *v1.Volume) {
+	r.checkName(path+".name", vol.Name, volumeName)
+	for _, mention := range volumeReferences(vol, path) {
+		r.checkName(mention.path, mention.name, configName)
 	}
 	if claim := vol.PersistentVolumeClaim; claim != nil {
-		d.checkName(path+".persistentVolumeClaim.claimName", claim.ClaimName, claimName)
+		r.checkName(path+".persistentVolumeClaim.claimName", claim.ClaimName, claimName)
 	}
 	if source := vol.HostPath; source != nil {
-		d.checkName(path+".hostPath.path", source.Path, hostPath)
+		r.checkName(path+".hostPath.path", source.Path, hostPath)
 	}
 }
 
@@ -135,10 +130,10 @@ const (
 // or not be set aside when the pod is deleted. Whatever else is made of names is shorter: the
 // longest has a name of 253 bytes alone (a claim, a key), a uid of 64 with some thirty more (a
 // slice of systemd), or is cut (a link to a log).
-func checkLogDirectory(d *document, pod *v1.Pod) {
+func checkLogDirectory(r *report, pod *v1.Pod) {
 	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)
-	if bound := maxFileName - asideSuffix; length > bound && !d.isTold("metadata.name") {
-		d.refuse(ClassInvalid, "metadata.name", fmt.Sprintf(
+	if bound := maxFileName - asideSuffix; length > bound && !r.hasProblem("metadata.name") {
+		r.refuse(ClassInvalid, "metadata.name", fmt.Sprintf(
 			"has %d bytes, which makes the log directory's name NAMESPACE_NAME_UID one of %d bytes; it can have at most %d: give the pod a shorter name",
 			len(pod.Name), length, bound))
 	}
@@ -146,42 +141,42 @@ func checkLogDirectory(d *document, pod *v1.Pod) {
 
 // checkObject applies the API server's rules for the metadata of a ConfigMap, Secret or
 // claim. Its rules for sizes and for types of Secrets do not bind a machine of one's own.
-func checkObject(o *decoded) {
+func checkObject(o *object) {
 	rule := configName
 	if o.claim != nil {
 		rule = claimName
 	}
 	nameFn := func(name string, _ bool) []string { return rule(name) }
-	before := len(o.doc.faults.told)
+	before := len(o.report.kept)
 	for _, err := range apivalidation.ValidateObjectMeta(o.meta(), true, nameFn, field.NewPath("metadata")) {
-		o.doc.refuse(ClassInvalid, err.Field, o.doc.fieldDetail(err))
+		o.report.refuse(ClassInvalid, err.Field, o.report.fieldDetail(err))
 	}
 	// What cannot be named is not named in notes.
-	o.damaged = o.damaged || len(o.doc.faults.told) > before
+	o.damaged = o.damaged || len(o.report.kept) > before
 }
 
 // checkKeys refuses keys that no ConfigMap or Secret can have.
-func checkKeys[V any](d *document, path string, values map[string]V) {
+func checkKeys[V any](r *report, path string, values map[string]V) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if wrong := configKey(key); len(wrong) > 0 {
-			d.refuse(ClassInvalid, path+"["+key+"]", "is not a valid key: "+strings.Join(wrong, "; "))
+			r.refuse(ClassInvalid, path+"["+key+"]", "is not a valid key: "+strings.Join(wrong, "; "))
 		}
 	}
 }
 
 // checkConfigMap checks the keys of a ConfigMap, which may stand in one place only.
-func checkConfigMap(d *document, cm *v1.ConfigMap) {
-	checkKeys(d, "data", cm.Data)
-	checkKeys(d, "binaryData", cm.BinaryData)
+func checkConfigMap(r *report, cm *v1.ConfigMap) {
+	checkKeys(r, "data", cm.Data)
+	checkKeys(r, "binaryData", cm.BinaryData)
 	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
 		if _, twice := cm.Data[key]; twice {
-			d.refuse(ClassInvalid, keyPath("binaryData", key), "is in data, too")
+			r.refuse(ClassInvalid, keyPath("binaryData", key), "is in data, too")
 		}
 	}
 }
 
 // checkSecret checks the keys of a Secret.
-func checkSecret(d *document, s *v1.Secret) {
-	checkKeys(d, "data", s.Data)
-	checkKeys(d, "stringData", s.StringData)
+func checkSecret(r *report, s *v1.Secret) {
+	checkKeys(r, "data", s.Data)
+	checkKeys(r, "stringData", s.StringData)
 }

@@ -9,7 +9,7 @@ import (
 
 func loadText(t *testing.T, text string) *Manifest {
 	t.Helper()
-	m, err := Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := Load(t.Context(), Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil {
 		t.Fatal(err)
 	}

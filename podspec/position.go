@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -141,27 +139,11 @@ func valueAt(n *yamlv3.Node, keys ...string) *yamlv3.Node {
 
 func scalarAt(n *yamlv3.Node, keys ...string) string { return valueAt(n, keys...).Value }
 
-// walkLeaves calls visit for every value that has no parts of its own,
-// empty maps and lists included. It goes through what was decoded and not through the
-// tree of positions: merges and aliases have been replaced there as the decoder does it.
-func walkLeaves(value any, path string, visit func(path string, value any)) {
-	switch value := value.(type) {
-	case nil:
-		return
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			walkLeaves(value[key], joinPath(path, key), visit)
-		}
-		if len(value) > 0 {
-			return
-		}
-	case []any:
-		for i, item := range value {
-			walkLeaves(item, indexed(path, i), visit)
-		}
-		if len(value) > 0 {
-			return
-		}
-	}
-	visit(path, value)
-}
+// Scalar is the text at the end of some keys; empty when they do not lead anywhere.
+func (d *document) Scalar(keys ...string) string { return scalarAt(d.root, keys...) }
+
+// Defines reports whether some keys lead to a value.
+func (d *document) Defines(keys ...string) bool { return valueAt(d.root, keys...).Kind != 0 }
+
+// parent is a path without its last part, which is a field's name.
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }

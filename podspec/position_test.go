@@ -56,12 +56,13 @@ func TestTheTwoReadersAgree(t *testing.T) {
 		}
 		tried++
 		text := strings.Join(lines[:i], "") + strings.Repeat(" ", indent) + "zzz: 1\n" + strings.Join(lines[i:], "")
-		docs := splitDocuments(source{name: "-", text: []byte(text)})
+		docs := splitDocuments(Source{Name: "-", Text: []byte(text)})
 		if problems := docs[0].parse(); len(problems) > 0 {
 			t.Fatalf("line %d: %v", i+1, problems)
 		}
-		docs[0].decodeInto(&v1.Pod{})
-		problems := docs[0].problems()
+		found := &report{document: docs[0]}
+		found.decodeInto(&v1.Pod{})
+		problems := found.problems()
 		if len(problems) != 1 || problems[0].Line != i+1 || problems[0].Column != indent+1 {
 			t.Errorf("the field is in line %d, column %d, and is reported as %v", i+1, indent+1, problems)
 		}

@@ -31,13 +31,13 @@ func setDefaults(pod *v1.Pod) {
 
 // validate applies the API server's own rules for creating a pod, and the rules
 // for ephemeral containers, which a manifest may have here.
-func validate(d *document, pod *v1.Pod) {
+func validate(r *report, pod *v1.Pod) {
 	// Privileged containers are a matter of the manifest here and not of a
 	// cluster's policy, as for the kubelet's static pods.
 	capabilities.Setup(true, 0)
 	internal := &core.Pod{}
 	if err := corev1.Convert_v1_Pod_To_core_Pod(pod.DeepCopy(), internal, nil); err != nil {
-		d.refuse(ClassInvalid, "", err.Error())
+		r.refuse(ClassInvalid, "", err.Error())
 		return
 	}
 	ephemeral := internal.Spec.EphemeralContainers
@@ -48,11 +48,11 @@ func validate(d *document, pod *v1.Pod) {
 		errs = append(errs, validateEphemeral(internal, ephemeral, opts)...)
 	}
 	for _, err := range errs {
-		if !d.follows(err) {
-			d.refuse(ClassInvalid, err.Field, d.fieldDetail(err))
+		if !r.follows(err) {
+			r.refuse(ClassInvalid, err.Field, r.fieldDetail(err))
 		}
 	}
-	validateIdentity(d, pod)
+	validateIdentity(r, pod)
 }
 
 // validateEphemeral checks ephemeral containers as the API server does when they
@@ -68,18 +68,18 @@ func validateEphemeral(pod *core.Pod, ephemeral []core.EphemeralContainer, opts 
 
 // validateIdentity checks what only matters to a pod without an API server: its
 // name must be given, and what it names must be fit for paths.
-func validateIdentity(d *document, pod *v1.Pod) {
+func validateIdentity(r *report, pod *v1.Pod) {
 	if pod.Name == "" && pod.GenerateName != "" {
-		d.refuse(ClassInvalid, "metadata.generateName",
+		r.refuse(ClassInvalid, "metadata.generateName",
 			"a name is needed: there is no API server here to complete it")
 	}
-	checkPodNames(d, pod)
+	checkPodNames(r, pod)
 }
 
 // fieldDetail says what is wrong with a field and what is allowed. What may be a Secret's is
 // not repeated.
-func (d *document) fieldDetail(err *field.Error) string {
-	if d.mayBeSecret() {
+func (r *report) fieldDetail(err *field.Error) string {
+	if r.mayBeSecret() {
 		err.BadValue = nil
 	}
 	switch err.Type {

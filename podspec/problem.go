@@ -84,46 +84,6 @@ func (n Note) problem() Problem {
 	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}
 }
 
-// Manifest is what a set of sources says.
-type Manifest struct {
-	Pods     []*Desired
-	Problems []Problem
-	NoEffect []Note
-
-	documents []*document
-}
-
-// Err is a *RefusedError when the manifest holds something invalid or
-// unsupported, else nil. What is unresolved refuses nothing.
-func (m *Manifest) Err() error {
-	var refused []Problem
-	for _, p := range m.Problems {
-		if p.Class != ClassUnresolved {
-			refused = append(refused, p)
-		}
-	}
-	if len(refused) == 0 {
-		return nil
-	}
-	return &RefusedError{Problems: refused}
-}
-
-// RefusedError says that a manifest is not accepted, with all the reasons at
-// once.
-type RefusedError struct {
-	Problems []Problem
-}
-
-// Error lists every problem on a line of its own.
-func (e *RefusedError) Error() string {
-	lines := make([]string, 0, len(e.Problems)+1)
-	lines = append(lines, fmt.Sprintf("the manifest is refused: %s", counted(len(e.Problems), "problem")))
-	for _, p := range e.Problems {
-		lines = append(lines, "  "+p.String())
-	}
-	return strings.Join(lines, "\n")
-}
-
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

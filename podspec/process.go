@@ -17,35 +17,35 @@ const perFile = 256
 
 // checkMade refuses a pod for which more would be made than a process, or this machine, can
 // take. It counts before anything is made; what only the node knows counts as empty.
-func (a *assembly) checkMade(o *decoded, d *Desired) {
+func (a *assembly) checkMade(o *object, d *Desired) {
 	for _, ref := range Containers(d.Pod) {
-		if !a.makes(o, ref.Path, int64(d.environmentSize(ref.Container))) {
+		if !a.makes(o, ref.Path, int64(environmentSize(d, ref.Container))) {
 			return
 		}
-		checkProcesses(o.doc, d, ref)
+		checkProcesses(o.report, d, ref)
 	}
 	for i := range d.Pod.Spec.Volumes {
-		if !a.makes(o, indexed("spec.volumes", i), d.volumeSize(&d.Pod.Spec.Volumes[i])) {
+		if !a.makes(o, indexed("spec.volumes", i), volumeSize(d, &d.Pod.Spec.Volumes[i])) {
 			return
 		}
 	}
 }
 
 // makes counts what is made; false when that is too much, which is said once.
-func (a *assembly) makes(o *decoded, path string, size int64) bool {
+func (a *assembly) makes(o *object, path string, size int64) bool {
 	if a.made > maxMade {
 		return false
 	}
 	if a.made += size; a.made > maxMade {
-		o.doc.refuse(ClassInvalid, path, fmt.Sprintf(
+		o.report.refuse(ClassInvalid, path, fmt.Sprintf(
 			"brings what containers and volumes have of ConfigMaps, Secrets and metadata to more than %d bytes: apply fewer at once", maxMade))
 	}
 	return a.made <= maxMade
 }
 
 // checkProcesses checks whatever a container's processes are given.
-func checkProcesses(doc *document, d *Desired, ref ContainerRef) {
-	env, err := d.Environment(ref, nil)
+func checkProcesses(doc *report, d *Desired, ref ContainerRef) {
+	env, err := EnvironmentOf(d, ref, nil)
 	if err != nil {
 		refuseArgument(doc, "", err)
 		return
@@ -65,7 +65,7 @@ func checkProcesses(doc *document, d *Desired, ref ContainerRef) {
 	}
 }
 
-func refuseArgument(doc *document, path string, err error) {
+func refuseArgument(doc *report, path string, err error) {
 	if wrong := (*argumentError)(nil); errors.As(err, &wrong) {
 		doc.refuse(ClassInvalid, path+wrong.field, wrong.err.Error())
 	}
@@ -91,26 +91,26 @@ func execActions(c *v1.Container) map[string]*v1.ExecAction {
 }
 
 // volumeSize is how many bytes podctl writes into a volume.
-func (d *Desired) volumeSize(vol *v1.Volume) int64 {
+func volumeSize(d *Desired, vol *v1.Volume) int64 {
 	size := int64(0)
 	for _, r := range volumeReferences(vol, "") {
-		size += d.Objects.size(r)
+		size += objectSize(&d.Objects, r)
 	}
 	if vol.DownwardAPI != nil {
-		size += d.downwardSize(vol.DownwardAPI.Items)
+		size += downwardSize(d, vol.DownwardAPI.Items)
 	}
 	if vol.Projected != nil {
 		for i := range vol.Projected.Sources {
 			if source := vol.Projected.Sources[i].DownwardAPI; source != nil {
-				size += d.downwardSize(source.Items)
+				size += downwardSize(d, source.Items)
 			}
 		}
 	}
 	return size
 }
 
-// size is how many bytes the keys of an object have that a reference chooses, or all.
-func (o *Objects) size(r reference) int64 {
+// objectSize is how many bytes the keys of an object have that a reference chooses, or all.
+func objectSize(o *Objects, r reference) int64 {
 	if !o.has(r.kind, r.name) {
 		return 0
 	}
@@ -135,7 +135,7 @@ func chosenSize[V string | []byte](values map[string]V, keys []string) int64 {
 }
 
 // downwardSize counts each file that shows labels or annotations as if it showed all.
-func (d *Desired) downwardSize(items []v1.DownwardAPIVolumeFile) int64 {
+func downwardSize(d *Desired, items []v1.DownwardAPIVolumeFile) int64 {
 	all, size := int64(0), int64(0)
 	for _, list := range []map[string]string{d.Pod.Labels, d.Pod.Annotations} {
 		for key, value := range list {

@@ -6,35 +6,36 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // ContainerProjection is the part of a container's definition whose change asks
 // for a new container, as a JSON tree: the fields of class replace with API
 // defaults dropped, the environment with the values of ConfigMaps, and digests
 // in the place of secret values.
-func (d *Desired) ContainerProjection(c *v1.Container) map[string]any {
-	return d.containerProjection(c, func(e EnvVar) string { return d.secretDigest(e.secret, []byte(e.Value)) })
+func ContainerProjection(d *Desired, c *v1.Container) map[string]any {
+	return containerProjection(d, c, func(e EnvVar) string { return d.secretDigest(e.secret, []byte(e.Value)) })
 }
 
 // containerProjection is the projection with something of the caller's choice in the
 // place of secret values.
-func (d *Desired) containerProjection(c *v1.Container, standIn func(EnvVar) string) map[string]any {
+func containerProjection(d *Desired, c *v1.Container, standIn func(EnvVar) string) map[string]any {
 	tree := jsonTree(c)
-	newFieldTable().keep(tree, "container", Replace)
+	keepTree(newFieldTable(), tree, "container", Replace)
 	delete(tree, "name")
 	dropContainerDefaults(tree)
-	d.projectEnv(tree, c, standIn)
-	d.projectResources(tree, c)
-	d.projectVolumes(tree, c)
-	d.projectSecurity(tree, c)
+	projectEnv(d, tree, c, standIn)
+	projectResources(d, tree, c)
+	projectVolumes(d, tree, c)
+	projectSecurity(d, tree, c)
 	return pruned(tree)
 }
 
 // SandboxProjection is the part of a pod's definition whose change asks for a new
 // sandbox, as a JSON tree.
-func (d *Desired) SandboxProjection() map[string]any {
+func SandboxProjection(d *Desired) map[string]any {
 	tree := map[string]any{"spec": jsonTree(&d.Pod.Spec)}
-	newFieldTable().keep(tree, "", NewSandbox)
+	keepTree(newFieldTable(), tree, "", NewSandbox)
 	spec, _ := tree["spec"].(map[string]any)
 	if spec == nil {
 		spec = map[string]any{}
@@ -86,13 +87,13 @@ func jsonTree(value any) map[string]any {
 
 // keep removes from a tree every field that is not of the class. A field that the
 // table does not go into is judged as a whole.
-func (t *fieldTable) keep(tree map[string]any, path string, class ChangeClass) {
+func keepTree(t *fieldTable, tree map[string]any, path string, class ChangeClass) {
 	for key, value := range tree {
 		at := joinPath(path, key)
 		sub, isTree := value.(map[string]any)
 		switch f, ok := t.classify(at); {
 		case isTree && t.isDivided(at):
-			t.keep(sub, at, class)
+			keepTree(t, sub, at, class)
 		case !ok || f.Change != class:
 			delete(tree, key)
 		}
@@ -113,10 +114,10 @@ func dropContainerDefaults(tree map[string]any) {
 }
 
 // projectEnv replaces env and envFrom by the variables they come to.
-func (d *Desired) projectEnv(tree map[string]any, c *v1.Container, standIn func(EnvVar) string) {
+func projectEnv(d *Desired, tree map[string]any, c *v1.Container, standIn func(EnvVar) string) {
 	delete(tree, "envFrom")
 	delete(tree, "env")
-	env, missing := d.ResolveEnv(c)
+	env, missing := ResolveEnv(d, c)
 	last := map[string]int{}
 	var entries []any
 	for _, e := range env {
@@ -155,7 +156,7 @@ func projectVar(e EnvVar, standIn func(EnvVar) string) map[string]any {
 
 // projectResources adds the resources that cannot change in place: all but cpu
 // and memory.
-func (d *Desired) projectResources(tree map[string]any, c *v1.Container) {
+func projectResources(d *Desired, tree map[string]any, c *v1.Container) {
 	limits := map[string]any{}
 	for name, q := range c.Resources.Limits {
 		if name != v1.ResourceCPU && name != v1.ResourceMemory {
@@ -171,7 +172,7 @@ func (d *Desired) projectResources(tree map[string]any, c *v1.Container) {
 // projectVolumes adds what must be mounted anew when a volume that the container
 // mounts changes. The content of ConfigMaps, Secrets and the like does not
 // belong to it: it is updated in place.
-func (d *Desired) projectVolumes(tree map[string]any, c *v1.Container) {
+func projectVolumes(d *Desired, tree map[string]any, c *v1.Container) {
 	volumes := map[string]any{}
 	for i := range c.VolumeMounts {
 		if vol, _ := FindVolume(d.Pod, c.VolumeMounts[i].Name); vol != nil {
@@ -213,7 +214,7 @@ func projectClaim(source *v1.PersistentVolumeClaimVolumeSource) string {
 }
 
 // projectSecurity adds the profiles that a container inherits from its pod.
-func (d *Desired) projectSecurity(tree map[string]any, c *v1.Container) {
+func projectSecurity(d *Desired, tree map[string]any, c *v1.Container) {
 	pod := d.Pod.Spec.SecurityContext
 	if pod == nil {
 		return
@@ -233,7 +234,7 @@ func (d *Desired) projectSecurity(tree map[string]any, c *v1.Container) {
 	if pod.AppArmorProfile != nil {
 		inherit("appArmorProfile", jsonTree(pod.AppArmorProfile))
 	}
-	if isTrue(pod.RunAsNonRoot) {
+	if ptr.Deref(pod.RunAsNonRoot, false) {
 		inherit("runAsNonRoot", true)
 	}
 	if c.SecurityContext != nil && c.SecurityContext.ProcMount != nil && *c.SecurityContext.ProcMount == v1.DefaultProcMount {

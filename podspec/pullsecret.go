@@ -25,7 +25,7 @@ func PullSecretFault(s *v1.Secret) string {
 
 // pullSecretNotes tells of pull secrets that are there and of no use: a pull may fail for
 // them, or take what anybody may have.
-func pullSecretNotes(o *decoded, d *Desired) []Note {
+func pullSecretNotes(o *object, d *Desired) []Note {
 	var notes []Note
 	for i, ref := range d.Pod.Spec.ImagePullSecrets {
 		secret := d.Objects.Secrets[ref.Name]
@@ -33,9 +33,9 @@ func pullSecretNotes(o *decoded, d *Desired) []Note {
 			continue
 		}
 		path := indexed("spec.imagePullSecrets", i)
-		line, column := o.doc.position(path)
+		line, column := o.report.position(path)
 		notes = append(notes, Note{
-			Pod: o.key(), File: o.doc.file, Line: line, Column: column, Path: path,
+			Pod: o.key(), File: o.report.file, Line: line, Column: column, Path: path,
 			Detail: fmt.Sprintf("images are pulled without Secret %s/%s: %s", d.Pod.Namespace, ref.Name, PullSecretFault(secret)),
 		})
 	}

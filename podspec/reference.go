@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Reference is something a pod refers to that no document supplies and that is
@@ -61,10 +62,10 @@ func envReferences(ref ContainerRef) []reference {
 	for i, from := range ref.EnvFrom {
 		path := ref.Path + "." + indexed("envFrom", i)
 		if s := from.ConfigMapRef; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, nil, isTrue(s.Optional), path + ".configMapRef.name"})
+			refs = append(refs, reference{kindConfigMap, s.Name, nil, ptr.Deref(s.Optional, false), path + ".configMapRef.name"})
 		}
 		if s := from.SecretRef; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, nil, isTrue(s.Optional), path + ".secretRef.name"})
+			refs = append(refs, reference{kindSecret, s.Name, nil, ptr.Deref(s.Optional, false), path + ".secretRef.name"})
 		}
 	}
 	for i, env := range ref.Env {
@@ -73,10 +74,10 @@ func envReferences(ref ContainerRef) []reference {
 		}
 		path := ref.Path + "." + indexed("env", i) + ".valueFrom"
 		if s := env.ValueFrom.ConfigMapKeyRef; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, []string{s.Key}, isTrue(s.Optional), path + ".configMapKeyRef"})
+			refs = append(refs, reference{kindConfigMap, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".configMapKeyRef"})
 		}
 		if s := env.ValueFrom.SecretKeyRef; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, []string{s.Key}, isTrue(s.Optional), path + ".secretKeyRef"})
+			refs = append(refs, reference{kindSecret, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".secretKeyRef"})
 		}
 	}
 	return refs
@@ -85,10 +86,10 @@ func envReferences(ref ContainerRef) []reference {
 func volumeReferences(vol *v1.Volume, path string) []reference {
 	var refs []reference
 	if s := vol.ConfigMap; s != nil {
-		refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), isTrue(s.Optional), path + ".configMap.name"})
+		refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".configMap.name"})
 	}
 	if s := vol.Secret; s != nil {
-		refs = append(refs, reference{kindSecret, s.SecretName, itemKeys(s.Items), isTrue(s.Optional), path + ".secret.secretName"})
+		refs = append(refs, reference{kindSecret, s.SecretName, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".secret.secretName"})
 	}
 	if vol.Projected == nil {
 		return refs
@@ -96,10 +97,10 @@ func volumeReferences(vol *v1.Volume, path string) []reference {
 	for i, source := range vol.Projected.Sources {
 		at := path + ".projected." + indexed("sources", i)
 		if s := source.ConfigMap; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), isTrue(s.Optional), at + ".configMap.name"})
+			refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".configMap.name"})
 		}
 		if s := source.Secret; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, itemKeys(s.Items), isTrue(s.Optional), at + ".secret.name"})
+			refs = append(refs, reference{kindSecret, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".secret.name"})
 		}
 	}
 	return refs
@@ -112,8 +113,6 @@ func itemKeys(items []v1.KeyToPath) []string {
 	}
 	return keys
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 // Unresolved lists what the pod refers to and nobody supplies: by its containers'
 // environment, and by the volumes that some container mounts.
@@ -189,14 +188,14 @@ func (o *Objects) hasBinary(r Reference) bool {
 
 // unresolvedProblems reports what is unresolved at its place in the manifest,
 // and pull secrets that are missing, which only matter to a private registry.
-func unresolvedProblems(o *decoded, d *Desired) []Problem {
+func unresolvedProblems(o *object, d *Desired) []Problem {
 	var problems []Problem
 	for _, r := range d.Unresolved() {
-		problems = append(problems, o.doc.at(ClassUnresolved, r.Path, r.Detail))
+		problems = append(problems, o.report.at(ClassUnresolved, r.Path, r.Detail))
 	}
 	for i, ref := range d.Pod.Spec.ImagePullSecrets {
 		if d.Objects.Secrets[ref.Name] == nil {
-			problems = append(problems, o.doc.at(ClassUnresolved, indexed("spec.imagePullSecrets", i),
+			problems = append(problems, o.report.at(ClassUnresolved, indexed("spec.imagePullSecrets", i),
 				fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, ref.Name)))
 		}
 	}

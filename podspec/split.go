@@ -16,22 +16,44 @@ const byteOrderMark = "\uFEFF"
 // blanks are what YAML takes for space between words and for the end of a line.
 const blanks = " \t\r\n"
 
+// Split cuts a source into its documents. A source that cannot be read as a whole has none.
+func Split(s Source) ([]*document, []Problem) {
+	refuse := func(line int, detail string) []Problem {
+		return []Problem{{Class: ClassInvalid, File: s.Name, Line: line, Column: 1, Detail: detail}}
+	}
+	var err error
+	if s.Text, err = inUTF8(s.Text); err != nil {
+		return nil, refuse(1, err.Error())
+	}
+	if hidden, found := hiddenLineEnd(s); found {
+		return nil, []Problem{hidden}
+	}
+	if line := crowdedLine(s.Text, maxMarks); line > 0 {
+		return nil, refuse(line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
+	}
+	docs := splitDocuments(s)
+	if len(docs) == 0 {
+		return nil, refuse(1, "holds no Kubernetes object")
+	}
+	return docs, nil
+}
+
 // splitDocuments cuts a source at the markers that YAML has for it: a line that begins with
 // "---" begins a document, to which the rest of the line belongs, and one that begins with
 // "..." ends one. Documents that hold only comments and blanks are left out. It stops once
 // there are more than anybody reads.
-func splitDocuments(s source) []*document {
+func splitDocuments(s Source) []*document {
 	var docs []*document
 	var current bytes.Buffer
 	start, line := 0, 0
 	flush := func(next int) {
 		if hasContent(current.Bytes()) {
-			docs = append(docs, &document{file: s.name, line: start, text: bytes.Clone(current.Bytes())})
+			docs = append(docs, &document{file: s.Name, line: start, text: bytes.Clone(current.Bytes())})
 		}
 		current.Reset()
 		start = next
 	}
-	for text := range bytes.Lines(s.text) {
+	for text := range bytes.Lines(s.Text) {
 		line++
 		if current.Len() == 0 {
 			// The YAML library takes every document for a source of its own and skips the mark.
@@ -79,7 +101,7 @@ func hasContent(text []byte) bool {
 func (d *document) unsplit() []Problem {
 	line := d.line
 	if bytes.HasPrefix(d.text, []byte{0xFF, 0xFE}) || bytes.HasPrefix(d.text, []byte{0xFE, 0xFF}) {
-		return []Problem{{Class: ClassInvalid, File: d.file, Line: line + 1, Column: 1, Detail: "is not valid UTF-8: save the whole file as UTF-8"}}
+		return []Problem{d.Whole("is not valid UTF-8: save the whole file as UTF-8")}
 	}
 	for text := range bytes.Lines(d.text) {
 		line++
@@ -101,18 +123,18 @@ func (d *document) unsplit() []Problem {
 
 // hiddenLineEnd finds the first character of a source that YAML takes for the end of a line
 // and most editors do not show as one: text after a comment would be alive and look dead.
-func hiddenLineEnd(s source) (Problem, bool) {
-	at, found := len(s.text), ""
+func hiddenLineEnd(s Source) (Problem, bool) {
+	at, found := len(s.Text), ""
 	for _, end := range []string{"\r", "\u0085", "\u2028", "\u2029"} {
-		if i := indexOfEnd(s.text[:at], end, s.text); i >= 0 {
+		if i := indexOfEnd(s.Text[:at], end, s.Text); i >= 0 {
 			at, found = i, end
 		}
 	}
 	if found == "" {
 		return Problem{}, false
 	}
-	line, column := placeIn(s.text, at)
-	return Problem{Class: ClassInvalid, File: s.name, Line: line, Column: column, Detail: lineEndDetail(found)}, true
+	line, column := placeIn(s.Text, at)
+	return Problem{Class: ClassInvalid, File: s.Name, Line: line, Column: column, Detail: lineEndDetail(found)}, true
 }
 
 // indexOfEnd finds a character in the part of a source. A carriage return before a line feed

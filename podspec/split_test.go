@@ -54,11 +54,11 @@ func TestDocumentsAreNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &assembly{}
-			a.addSource(source{name: "-", text: []byte(c.text)})
+			a.addSource(Source{Name: "-", Text: []byte(c.text)})
 			m := a.manifest()
 			var got []string
 			for _, o := range a.objects {
-				line, _ := o.doc.position("metadata.name")
+				line, _ := o.report.position("metadata.name")
 				if name == "a marker in a text" {
 					line -= 2
 				}

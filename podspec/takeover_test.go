@@ -30,7 +30,7 @@ spec:
 // TestObstaclesToATakeover: every field that a kubelet would refuse in a static pod,
 // or restart a container for, is named.
 func TestObstaclesToATakeover(t *testing.T) {
-	m, err := Loader{Stdin: strings.NewReader(takeoverPod)}.Load(t.Context(), "-")
+	m, err := Load(t.Context(), Reader{Stdin: strings.NewReader(takeoverPod)}, "-")
 	if err != nil || len(m.Pods) != 1 {
 		t.Fatal(err, m.Err())
 	}
@@ -59,7 +59,7 @@ func TestObstaclesToATakeover(t *testing.T) {
 }
 
 func TestPlainPodHasNoObstacles(t *testing.T) {
-	m, err := Loader{Stdin: strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: i}]}\n")}.Load(t.Context(), "-")
+	m, err := Load(t.Context(), Reader{Stdin: strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: i}]}\n")}, "-")
 	if err != nil {
 		t.Fatal(err)
 	}

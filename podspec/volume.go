@@ -2,6 +2,7 @@ package podspec
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // FindVolume returns the volume of that name and its field path; nil when the pod has
@@ -43,8 +44,8 @@ func mountedNames(pod *v1.Pod) map[string]bool {
 // HostPathType is what is asked of the path of a hostPath: nothing if it names no type, nor
 // for a volume of another kind, whose source is nil.
 func HostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
-	if source == nil || source.Type == nil {
+	if source == nil {
 		return v1.HostPathUnset
 	}
-	return *source.Type
+	return ptr.Deref(source.Type, v1.HostPathUnset)
 }

@@ -29,7 +29,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	with, err := desired.WithEphemeral(ctx, c)
+	with, err := podspec.WithEphemeral(desired, c)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 
 func (f *faultLab) load(text string) *podspec.Desired {
 	f.t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(f.t.Context(), "-")
+	m, err := podspec.Load(f.t.Context(), podspec.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		f.t.Fatalf("%v %v\n%s", err, m.Err(), text)
 	}

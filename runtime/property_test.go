@@ -107,7 +107,7 @@ func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	m, err := podspec.Loader{Stdin: strings.NewReader(string(text))}.Load(l.t.Context(), "-")
+	m, err := podspec.Load(l.t.Context(), podspec.Reader{Stdin: strings.NewReader(string(text))}, "-")
 	if err != nil || m.Err() != nil {
 		l.t.Fatalf("%v %v\n%s", err, m.Err(), text)
 	}
@@ -418,7 +418,7 @@ func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 		}
 	}
 	return newest != nil && newest.State == model.Exited && !newest.StartedAt.IsZero() &&
-		newest.SpecHash == in.Desired.ContainerSpecHash(ref.Container)
+		newest.SpecHash == podspec.ContainerSpecHash(in.Desired, ref.Container)
 }
 
 // settle makes passes until there is nothing to do, and lets time pass when only

@@ -183,7 +183,7 @@ func (x *execution) noteTry(ref podspec.ContainerRef) {
 	if x.journal.Backoffs == nil {
 		x.journal.Backoffs = map[string]model.Backoff{}
 	}
-	key := x.desired.ContainerSpecHash(ref.Container)
+	key := podspec.ContainerSpecHash(x.desired, ref.Container)
 	b := x.journal.Backoffs[ref.Name]
 	if podspec.Compare(b.Key, key) == podspec.Different {
 		b = model.Backoff{}

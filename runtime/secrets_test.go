@@ -103,7 +103,7 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 
 func loadText(t *testing.T, text string) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

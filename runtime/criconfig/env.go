@@ -18,7 +18,7 @@ import (
 // environment computes the container's variables (kubelet:
 // makeEnvironmentVariables). There are no Services here, so none are announced.
 func environment(in *ContainerInput) (*podspec.Environment, error) {
-	return in.Desired.Environment(in.Container, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
+	return podspec.EnvironmentOf(in.Desired, in.Container, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
 }
 
 // variables are an environment as the runtime is told it.

@@ -22,7 +22,7 @@ func TestEveryFieldThatIsValidHasAValue(t *testing.T) {
 		"status.podIP": "10.0.0.2", "status.podIPs": "10.0.0.2,fd00::2",
 	} {
 		t.Run(path, func(t *testing.T) {
-			m, err := podspec.Loader{Stdin: strings.NewReader(`apiVersion: v1
+			m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(`apiVersion: v1
 kind: Pod
 metadata: {name: web, uid: u-1, labels: {tier: front}, annotations: {a/b: c}}
 spec:
@@ -31,7 +31,7 @@ spec:
   - name: app
     image: i:1
     env: [{name: F, valueFrom: {fieldRef: {fieldPath: "` + path + `"}}}]
-`)}.Load(t.Context(), "-")
+`)}, "-")
 			if err != nil || m.Err() != nil {
 				t.Fatal(err, m.Err())
 			}

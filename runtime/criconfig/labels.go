@@ -56,8 +56,8 @@ func sandboxLabels(pod *v1.Pod) map[string]string {
 func sandboxAnnotations(d *podspec.Desired) map[string]string {
 	annotations := map[string]string{}
 	maps.Copy(annotations, d.Pod.Annotations)
-	annotations[AnnotationSandboxSpecHash] = d.SandboxSpecHash()
-	addSpec(annotations, AnnotationSandboxSpec, d.SandboxProjection())
+	annotations[AnnotationSandboxSpecHash] = podspec.SandboxSpecHash(d)
+	addSpec(annotations, AnnotationSandboxSpec, podspec.SandboxProjection(d))
 	return annotations
 }
 
@@ -77,9 +77,9 @@ func containerAnnotations(d *podspec.Desired, c *v1.Container, attempt uint32) m
 		AnnotationRestartCount:             strconv.FormatUint(uint64(attempt), 10),
 		AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
-		AnnotationContainerSpecHash:        d.ContainerSpecHash(c),
+		AnnotationContainerSpecHash:        podspec.ContainerSpecHash(d, c),
 	}
-	addSpec(a, AnnotationContainerSpec, d.ContainerProjection(c))
+	addSpec(a, AnnotationContainerSpec, podspec.ContainerProjection(d, c))
 	if s := pod.DeletionGracePeriodSeconds; s != nil {
 		a[AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*s, 10)
 	}

@@ -28,7 +28,7 @@ spec:
 // five is a pod of five containers that runs as wanted, beside other records.
 func five(tb testing.TB, others int) *Input {
 	tb.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(fivePod)}.Load(tb.Context(), "-")
+	m, err := podspec.Load(tb.Context(), podspec.Reader{Stdin: strings.NewReader(fivePod)}, "-")
 	if err != nil || m.Err() != nil {
 		tb.Fatal(err, m.Err())
 	}

@@ -31,7 +31,7 @@ func (v *view) definitionChanged(spec *v1.Container, c *model.Container) (bool, 
 	if !podspec.KnownSpecHash(c.SpecHash) {
 		return v.kubeletHashChanged(spec, c)
 	}
-	if podspec.Compare(c.SpecHash, v.desired.ContainerSpecHash(spec)) != podspec.Different {
+	if podspec.Compare(c.SpecHash, podspec.ContainerSpecHash(v.desired, spec)) != podspec.Different {
 		return false, difference{}
 	}
 	return true, v.containerChanges(spec, c)
@@ -50,7 +50,7 @@ func (v *view) kubeletHashChanged(spec *v1.Container, c *model.Container) (bool,
 // containerChanges compares what the container was made from with what is
 // wanted: its own record of the definition, or the manifest applied last.
 func (v *view) containerChanges(spec *v1.Container, c *model.Container) difference {
-	after := v.desired.ContainerProjection(spec)
+	after := podspec.ContainerProjection(v.desired, spec)
 	if before, ok := decodeTree(c.Spec); ok {
 		return compareTrees(before, after)
 	}
@@ -59,18 +59,18 @@ func (v *view) containerChanges(spec *v1.Container, c *model.Container) differen
 		return difference{}
 	}
 	if ref, ok := podspec.FindContainer(applied.Pod, spec.Name); ok {
-		return compareTrees(applied.ContainerProjection(ref.Container), after)
+		return compareTrees(podspec.ContainerProjection(applied, ref.Container), after)
 	}
 	return difference{}
 }
 
 func (v *view) sandboxChanges(s *model.Sandbox) difference {
-	after := v.desired.SandboxProjection()
+	after := podspec.SandboxProjection(v.desired)
 	if before, ok := decodeTree(s.Spec); ok {
 		return compareTrees(before, after)
 	}
 	if applied := v.obs.Memory.Applied; applied != nil && applied.Pod != nil {
-		return compareTrees(applied.SandboxProjection(), after)
+		return compareTrees(podspec.SandboxProjection(applied), after)
 	}
 	return difference{}
 }

@@ -58,7 +58,7 @@ func (b *builder) effect(path string, class podspec.ChangeClass) podspec.ChangeC
 	case podspec.Live, podspec.NewPod, podspec.NoChange:
 		return class
 	case podspec.NewSandbox:
-		if applied.SandboxSpecHash() == b.v.desired.SandboxSpecHash() {
+		if podspec.SandboxSpecHash(applied) == podspec.SandboxSpecHash(b.v.desired) {
 			return podspec.NoChange
 		}
 		return class
@@ -101,7 +101,7 @@ func (b *builder) redefines(path string) bool {
 			continue
 		}
 		before, ok := podspec.FindContainer(applied.Pod, ref.Name)
-		if !ok || podspec.Compare(applied.ContainerSpecHash(before.Container), b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
+		if !ok || podspec.Compare(podspec.ContainerSpecHash(applied, before.Container), podspec.ContainerSpecHash(b.v.desired, ref.Container)) == podspec.Different {
 			return true
 		}
 	}

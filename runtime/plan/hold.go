@@ -87,7 +87,7 @@ func (v *view) backoff(ref podspec.ContainerRef, exited *model.Container) (model
 		return v.estimateBackoff(ref.Name, exited), true
 	}
 	b := v.obs.Memory.Backoffs[ref.Name]
-	if b.Key != "" && podspec.Compare(b.Key, v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
+	if b.Key != "" && podspec.Compare(b.Key, podspec.ContainerSpecHash(v.desired, ref.Container)) == podspec.Different {
 		return model.Backoff{}, false
 	}
 	return b, false

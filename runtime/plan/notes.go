@@ -68,7 +68,7 @@ func (b *builder) noteUnknownSecrets(ref podspec.ContainerRef) {
 	if c == nil || c.State != model.Running || b.stopsContainer(c.ID) {
 		return
 	}
-	if podspec.Compare(c.SpecHash, b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Unknown {
+	if podspec.Compare(c.SpecHash, podspec.ContainerSpecHash(b.v.desired, ref.Container)) == podspec.Unknown {
 		b.note(fmt.Sprintf("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
 			ref.Name, b.v.pod.Name, ref.Name))
 	}

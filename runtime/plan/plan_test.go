@@ -20,7 +20,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // load reads a pod's manifest.
 func load(t *testing.T, text string) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
@@ -62,7 +62,7 @@ func newWorld(d *podspec.Desired) *world {
 
 func (w *world) sandbox(id string, attempt uint32, state model.SandboxState) *world {
 	w.Sandboxes = append(w.Sandboxes, model.Sandbox{
-		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: w.d.SandboxSpecHash(),
+		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: podspec.SandboxSpecHash(w.d),
 	})
 	return w
 }
@@ -74,7 +74,7 @@ func (w *world) container(sandbox, name string, attempt uint32, state model.Cont
 		State: state, CreatedAt: noon.Add(-time.Minute + time.Duration(attempt)*time.Second), StartedAt: noon.Add(-time.Minute),
 	}
 	if ref, ok := podspec.FindContainer(w.d.Pod, name); ok {
-		c.SpecHash, c.Hash = w.d.ContainerSpecHash(ref.Container), podspec.ContainerHash(ref.Container)
+		c.SpecHash, c.Hash = podspec.ContainerSpecHash(w.d, ref.Container), podspec.ContainerHash(ref.Container)
 	}
 	if state == model.Exited {
 		c.FinishedAt = noon.Add(-30 * time.Second)

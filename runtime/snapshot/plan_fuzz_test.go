@@ -28,7 +28,7 @@ func FuzzPlan(f *testing.F) {
 		f.Add(string(text), fuzzSnapshot)
 	}
 	f.Fuzz(func(t *testing.T, manifest, observed string) {
-		m, err := podspec.Loader{Stdin: bytes.NewReader([]byte(manifest))}.Load(t.Context(), "-")
+		m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: bytes.NewReader([]byte(manifest))}, "-")
 		if err != nil {
 			return
 		}

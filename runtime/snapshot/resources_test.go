@@ -46,7 +46,7 @@ const shownSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","tak
 // shown is the status that a manifest has in a snapshot.
 func shown(t *testing.T, manifest, observed string) *v1.PodStatus {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(manifest)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
