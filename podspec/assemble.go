@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // assembly collects the objects of all sources and makes pods of them.
@@ -114,19 +112,6 @@ func (a *assembly) addDocument(r *report) {
 	a.add(o)
 }
 
-// typeMeta reads what kind of object a document is.
-func (r *report) typeMeta() typeMeta {
-	var meta typeMeta
-	if json.Unmarshal(r.json, &meta) == nil {
-		return meta
-	}
-	meta = typeMeta{}
-	if err := json.Unmarshal(r.dropMistyped(reflect.TypeOf(meta)), &meta); err != nil {
-		r.refuseValue("", "cannot be read as a Kubernetes object")
-	}
-	return meta
-}
-
 func (a *assembly) addItems(r *report, items []json.RawMessage) {
 	for i, item := range items {
 		one := r.item(i, item)
@@ -172,32 +157,6 @@ func (a *assembly) add(o *object) {
 	a.names[o.kind()+" "+o.key()] = o
 }
 
-func (o *object) meta() *metav1.ObjectMeta {
-	switch {
-	case o.pod != nil:
-		return &o.pod.ObjectMeta
-	case o.configMap != nil:
-		return &o.configMap.ObjectMeta
-	case o.claim != nil:
-		return &o.claim.ObjectMeta
-	}
-	return &o.secret.ObjectMeta
-}
-
-func (o *object) kind() string {
-	switch {
-	case o.pod != nil:
-		return "Pod"
-	case o.configMap != nil:
-		return kindConfigMap
-	case o.claim != nil:
-		return kindClaim
-	}
-	return kindSecret
-}
-
-func (o *object) key() string { return o.meta().Namespace + "/" + o.meta().Name }
-
 // manifest makes a desired pod of every Pod document, with the objects it refers
 // to.
 func (a *assembly) manifest() *Manifest {
@@ -210,11 +169,7 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		if o.pod == nil && !used[o] && !o.damaged {
-			line, column := o.report.position("metadata.name")
-			a.notes = append(a.notes, Note{
-				File: o.report.file, Line: line, Column: column, Path: "metadata.name",
-				Detail: fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key()),
-			})
+			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key())))
 		}
 	}
 	m.Problems, m.NoEffect, m.documents = a.allProblems(), a.notes, a.documents
@@ -266,34 +221,4 @@ func (a *assembly) notDamaged(d *Desired, missing []Problem) []Problem {
 		damaged[r.Path] = o != nil && o.damaged || len(configName(r.Name)) > 0
 	}
 	return slices.DeleteFunc(missing, func(p Problem) bool { return damaged[p.Path] })
-}
-
-// collect gives a pod the objects it refers to.
-func (a *assembly) collect(d *Desired, used map[*object]bool) {
-	wanted := referredObjects(d.Pod)
-	for _, o := range a.objects {
-		if o.pod != nil || o.meta().Namespace != d.Pod.Namespace || !slices.Contains(wanted, objectName{o.kind(), o.meta().Name}) {
-			continue
-		}
-		used[o] = true
-		if o.claim != nil {
-			line, column := o.report.position("spec")
-			a.notes = append(a.notes, Note{
-				Pod: d.Pod.Namespace + "/" + d.Pod.Name, File: o.report.file, Line: line, Column: column, Path: "spec",
-				Detail: "A claim is a directory of podctl's own: its size, class and access modes have no effect.",
-			})
-			continue
-		}
-		if o.configMap != nil {
-			if d.Objects.ConfigMaps == nil {
-				d.Objects.ConfigMaps = map[string]*v1.ConfigMap{}
-			}
-			d.Objects.ConfigMaps[o.configMap.Name] = o.configMap
-			continue
-		}
-		if d.Objects.Secrets == nil {
-			d.Objects.Secrets = map[string]*v1.Secret{}
-		}
-		d.Objects.Secrets[o.secret.Name] = o.secret
-	}
 }

@@ -3,23 +3,11 @@ package podspec
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 const configMapHead = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-
-func repeat(n int, line func(int) string) string {
-	var b strings.Builder
-	for i := range n {
-		b.WriteString(line(i))
-	}
-	return b.String()
-}
 
 // TestInputsThatGrowAreRefused: what would cost gigabytes or minutes is refused with
 // its place and the limit. Before there were limits, each of these did.
@@ -98,127 +86,5 @@ func TestAKeyForgesNoLine(t *testing.T) {
 	}
 	if len(m.Problems) == 0 {
 		t.Error("the unknown field is accepted")
-	}
-}
-
-// served is a server whose answers the test writes, and podctl's way of asking it.
-func served(t *testing.T, start func(*httptest.Server), answer http.HandlerFunc) (Reader, string) {
-	t.Helper()
-	server := httptest.NewUnstartedServer(answer)
-	start(server)
-	t.Cleanup(server.Close)
-	return Reader{HTTP: server.Client()}, server.URL
-}
-
-func sendTo(place *string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Location", *place)
-		w.WriteHeader(http.StatusFound)
-	}
-}
-
-// TestRedirectsStayTrusted: a server sends podctl nowhere that a user could not have
-// named.
-func TestRedirectsStayTrusted(t *testing.T) {
-	plain := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(minimal)) }
-	_, target := served(t, (*httptest.Server).Start, plain)
-	for name, c := range map[string]struct {
-		tls         bool
-		place, want string
-	}{
-		"to plain http":                      {true, "http://192.0.2.1/pod.yaml", "which is neither https nor on this machine"},
-		"to plain http on this machine":      {true, target, "which is neither https nor on this machine"},
-		"from this machine to plain http":    {false, "http://192.0.2.1/pod.yaml", "which is neither https nor on this machine"},
-		"to a file":                          {true, "file:///etc/shadow", "which is neither https nor on this machine"},
-		"to a password":                      {true, "http://me:hunter2@192.0.2.1/", "http://me:xxxxx@192.0.2.1/, which is neither"},
-		"from this machine to this machine":  {false, target, ""},
-		"to something that cannot be parsed": {true, "https://me:hunter2@a b/", "redirects to something that is no URL"},
-	} {
-		place := c.place
-		loader, from := served(t, map[bool]func(*httptest.Server){true: (*httptest.Server).StartTLS, false: (*httptest.Server).Start}[c.tls], sendTo(&place))
-		m, err := Load(t.Context(), loader, from)
-		if c.want == "" && (err != nil || len(m.Pods) != 1) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
-	here := ""
-	loader, from := served(t, (*httptest.Server).Start, sendTo(&here))
-	here = from
-	if _, err := Load(t.Context(), loader, from); err == nil || !strings.Contains(err.Error(), "more than 5 times") {
-		t.Errorf("a circle: %v", err)
-	}
-}
-
-// TestCredentialsStayWithTheirServer: what a URL holds to prove who asks is sent to
-// the server it names, and to no other; nobody's files are looked at for more.
-func TestCredentialsStayWithTheirServer(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
-	got := map[string]http.Header{}
-	_, other := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
-		got["other"] = r.Header
-		_, _ = w.Write([]byte(minimal))
-	})
-	// Another name for the same machine is another server.
-	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
-	loader, first := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
-		got["first"] = r.Header
-		sendTo(&other)(w, r)
-	})
-	m, err := Load(t.Context(), loader, strings.Replace(first, "http://", "http://me:hunter2@", 1)+"/pod.yaml")
-	if err != nil || m.Err() != nil {
-		t.Fatal(err, m.Err())
-	}
-	if got["first"].Get("Authorization") == "" {
-		t.Error("the server that is named got no credentials")
-	}
-	for name, values := range got["other"] {
-		if name == "Authorization" || name == "Cookie" || strings.Contains(strings.Join(values, ""), "hunter2") {
-			t.Errorf("the other server got %s: %v", name, values)
-		}
-	}
-	if strings.Contains(m.Pods[0].Source, "hunter2") {
-		t.Errorf("the source is kept as %s", m.Pods[0].Source)
-	}
-}
-
-// TestPasswordsInURLsAreNotTold, whatever goes wrong.
-func TestPasswordsInURLsAreNotTold(t *testing.T) {
-	for _, name := range []string{
-		"https://me:hunter2@a b/pod.yaml", "https://me:hunter2@127.0.0.1:1/pod.yaml", "http://me:hunter2@192.0.2.1/",
-		"https://me:hunter2@[::1/pod.yaml", "https://me:hunter2@host:port/x", "https://me:hunter2%zz@host/", "https://me:hunter2\x7f@host/",
-	} {
-		_, err := Load(t.Context(), Reader{}, name)
-		if err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
-}
-
-// TestDownloadsAreBounded in size, also of what is compressed, and in time.
-func TestDownloadsAreBounded(t *testing.T) {
-	loader, endless := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
-		line := []byte(strings.Repeat("# filler\n", 1000))
-		for r.Context().Err() == nil {
-			if _, err := w.Write(line); err != nil {
-				return
-			}
-		}
-	})
-	if _, err := Load(t.Context(), loader, endless); err == nil || !strings.Contains(err.Error(), "larger than 10485760 bytes") {
-		t.Errorf("an endless answer: %v", err)
-	}
-	loader, dripping := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
-			_, _ = io.WriteString(w, "#")
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's own
-			time.Sleep(10 * time.Millisecond)
-		}
-	})
-	loader.Timeout = 100 * time.Millisecond
-	if _, err := Load(t.Context(), loader, dripping); err == nil || !strings.Contains(err.Error(), "it took longer than 100ms") {
-		t.Errorf("an answer that never ends: %v", err)
 	}
 }

@@ -1,22 +1,13 @@
 package podspec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 )
-
-// typeMeta is what tells documents apart.
-type typeMeta struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Items      []json.RawMessage `json:"items"`
-}
 
 // decodeInto decodes a document strictly: every field must exist, be given once
 // and have the right type. What has not is told, all at once, and set aside; the rest is
@@ -60,18 +51,4 @@ func (r *report) strictProblem(err error, into any) {
 	if !r.Defines(meant...) {
 		r.ignore(meant)
 	}
-}
-
-// object is one object of a manifest and the document it came from.
-type object struct {
-	written Identity
-	report  *report
-	// damaged tells that some of it could not be decoded, or that its name is another's.
-	damaged   bool
-	pod       *v1.Pod
-	configMap *v1.ConfigMap
-	secret    *v1.Secret
-	claim     *v1.PersistentVolumeClaim
-	// tokens are the names of a pod's volumes that were left out.
-	tokens map[string]bool
 }

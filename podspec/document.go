@@ -103,13 +103,6 @@ func (d *document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 	return found
 }
 
-func joinPath(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
-
 func (d *document) problem(n *yamlv3.Node, path, detail string) Problem {
 	return Problem{Class: ClassInvalid, File: d.file, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail}
 }
@@ -124,6 +117,12 @@ func (d *document) at(class Class, path, detail string) Problem {
 	p := Problem{Class: class, File: d.file, Path: d.shown(path), Detail: detail}
 	p.Line, p.Column = d.position(path)
 	return p
+}
+
+// Note builds a note at a field path, about a pod or about none.
+func (d *document) Note(pod, path, detail string) Note {
+	line, column := d.position(path)
+	return Note{Pod: pod, File: d.file, Line: line, Column: column, Path: path, Detail: detail}
 }
 
 // item is one entry of a List, with the positions it has in the list.

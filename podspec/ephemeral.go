@@ -3,7 +3,6 @@ package podspec
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -42,14 +41,4 @@ func forYAML(json string) string {
 		}
 	}
 	return b.String()
-}
-
-// AlsoRunning is what is desired together with ephemeral containers that run beside
-// it; it is for looking at a pod, not for applying it.
-func (d *Desired) AlsoRunning(added []v1.EphemeralContainer) *Desired {
-	with := *d
-	with.memo = nil
-	with.Pod = d.Pod.DeepCopy()
-	with.Pod.Spec.EphemeralContainers = slices.Concat(with.Pod.Spec.EphemeralContainers, added)
-	return &with
 }

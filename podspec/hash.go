@@ -6,14 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 )
 
 // ContainerHash is the kubelet's hash of a container (kubelet: HashContainer
@@ -75,57 +71,6 @@ func SandboxSpecHash(d *Desired) string {
 	return d.Once("sandbox", func() string { return specHashVersion + hashTree(SandboxProjection(d)) })
 }
 
-// Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
-// and Secrets it uses. Two manifests with the same digest ask for the same pod; Compare
-// tells whether they do where keys differ. It is empty when nothing is wanted.
-func (d *Desired) Digest() string {
-	if d == nil {
-		return ""
-	}
-	return d.Once("digest", func() string {
-		open := d.text(func(secretRef, []byte) string { return "" })
-		sum := sha256.Sum256([]byte(open))
-		return sealDigests("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
-	})
-}
-
-// secretDigests are the digests of all secret values, by the names of Secret and key.
-func (d *Desired) secretDigests() []namedDigest {
-	var digests []namedDigest
-	for _, name := range slices.Sorted(maps.Keys(d.Objects.Secrets)) {
-		data := d.Objects.Secrets[name].Data
-		for _, key := range slices.Sorted(maps.Keys(data)) {
-			digests = append(digests, namedDigest{name: name + "/" + key, digest: d.secretDigest(secretRef{name, key}, data[key])})
-		}
-	}
-	return digests
-}
-
-// Once returns a value that is computed of the pod under a key. Of a pod that nobody changes
-// any more it is computed once.
-func (d *Desired) Once(key string, compute func() string) string { return d.memo.get(key, compute) }
-
-// memo remembers what was computed of something that does not change any more.
-type memo struct {
-	lock   sync.Mutex
-	values map[string]string
-}
-
-func newMemo() *memo { return &memo{values: map[string]string{}} }
-
-// get computes a value once; without a memo, each time.
-func (m *memo) get(key string, compute func() string) string {
-	if m == nil {
-		return compute()
-	}
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if _, ok := m.values[key]; !ok {
-		m.values[key] = compute()
-	}
-	return m.values[key]
-}
-
 func hashTree(tree map[string]any) string {
 	text, err := json.Marshal(tree)
 	if err != nil {
@@ -134,6 +79,3 @@ func hashTree(tree map[string]any) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
-
-// QOSClass is the pod's quality of service class (kubelet: qos.GetPodQOS).
-func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qos.ComputePodQOS(pod) }

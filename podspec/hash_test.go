@@ -6,23 +6,6 @@ import (
 	"testing"
 )
 
-// desired loads one pod.
-func desired(t *testing.T, text string) *Desired {
-	t.Helper()
-	m := load(t, text)
-	if m.Err() != nil {
-		t.Fatal(m.Err())
-	}
-	m.Pods[0].UseKey(testKey)
-	return m.Pods[0]
-}
-
-// testKey is the key of one machine, otherKey that of another.
-var (
-	testKey  = NewDigestKey([]byte("0123456789abcdef0123456789abcdef"))
-	otherKey = NewDigestKey([]byte("another key, of another machine."))
-)
-
 const withEnv = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
@@ -136,57 +119,5 @@ func TestProjectionHidesSecrets(t *testing.T) {
 	text, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
 	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), SecretDigestPrefix) {
 		t.Errorf("%s %v", text, err)
-	}
-}
-
-func TestResolveEnv(t *testing.T) {
-	d := desired(t, strings.Replace(withEnv, "    env:\n", "    envFrom: [{configMapRef: {name: settings}, prefix: P_}, {secretRef: {name: absent, optional: true}}]\n    env:\n", 1))
-	env, missing := ResolveEnv(d, &d.Pod.Spec.Containers[0])
-	var got []string
-	for _, e := range env {
-		got = append(got, e.Name+"="+e.Value)
-	}
-	if want := "P_level=3 P_mode=fast A=plain MODE=fast PASSWORD=hunter2"; strings.Join(got, " ") != want || len(missing) > 0 {
-		t.Errorf("%v, want %s; missing %v", got, want, missing)
-	}
-}
-
-func TestUnresolved(t *testing.T) {
-	m := load(t, strings.NewReplacer("name: settings, key: mode", "name: settings, key: absent", "name: login, key", "name: nobody, key").Replace(withEnv))
-	if m.Err() != nil {
-		t.Fatalf("what is unresolved refuses nothing: %v", m.Err())
-	}
-	var details []string
-	for _, r := range m.Pods[0].Unresolved() {
-		details = append(details, r.Container+": "+r.Detail)
-	}
-	want := `app: ConfigMap default/settings has no key "absent"; app: Secret default/nobody is not in the manifest; add it as a document`
-	if got := strings.Join(details, "; "); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if len(m.Problems) != 2 || m.Problems[0].Class != ClassUnresolved || m.Problems[0].Line == 0 {
-		t.Errorf("problems %v", m.Problems)
-	}
-}
-
-// TestBinaryDataIsNoEnvironment: a key that is in binaryData alone can be a file, and no
-// variable.
-func TestBinaryDataIsNoEnvironment(t *testing.T) {
-	const text = minimal + `    env:
-    - {name: A, valueFrom: {configMapKeyRef: {name: c, key: blob}}}
-    - {name: B, valueFrom: {configMapKeyRef: {name: c, key: blob, optional: true}}}
-    volumeMounts: [{name: v, mountPath: /v}]
-  volumes:
-  - {name: v, configMap: {name: c, items: [{key: blob, path: blob}]}}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: c}
-binaryData: {blob: aGVsbG8=}
-`
-	missing := desired(t, text).Unresolved()
-	want := `ConfigMap default/c has no key "blob" in its data; binaryData is for volumes only`
-	if len(missing) != 1 || missing[0].Container != "app" || missing[0].Detail != want {
-		t.Errorf("missing %+v, want the first variable: %s", missing, want)
 	}
 }

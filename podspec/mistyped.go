@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,14 +89,6 @@ func (r *report) dropItems(path string, items []any, t reflect.Type) {
 			items[i] = nil
 		}
 	}
-}
-
-// keyPath is the path of a key of a map, which may hold dots.
-func keyPath(path, key string) string {
-	if strings.ContainsAny(key, ".[") {
-		return path + "[" + key + "]"
-	}
-	return joinPath(path, key)
 }
 
 // mistyped says what a value is and what is expected. What may be a Secret's is not repeated.

@@ -50,14 +50,6 @@ func TestNamesThatArePathsAreRefused(t *testing.T) {
 	}
 }
 
-func problemsOf(m *Manifest) string {
-	var lines []string
-	for _, p := range m.Problems {
-		lines = append(lines, p.String())
-	}
-	return strings.Join(lines, "\n")
-}
-
 // TestKeysThatArePathsAreRefused: files are made of the keys of ConfigMaps and Secrets.
 func TestKeysThatArePathsAreRefused(t *testing.T) {
 	for _, place := range []string{"ConfigMap data", "ConfigMap binaryData", "Secret data", "Secret stringData"} {

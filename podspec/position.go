@@ -2,7 +2,6 @@ package podspec
 
 import (
 	"strconv"
-	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 )
@@ -15,38 +14,6 @@ func (d *document) position(path string) (line, column int) {
 	}
 	n := find(d.root, splitPath(path))
 	return d.line + n.Line, n.Column
-}
-
-// splitPath cuts a field path as the API machinery writes it into its parts:
-// spec.containers[0].resources.limits[cpu] has the parts spec, containers, 0,
-// resources, limits, cpu. A bracket may hold dots.
-func splitPath(path string) []string {
-	var parts []string
-	for path != "" {
-		switch i := strings.IndexAny(path, ".["); {
-		case i < 0:
-			return append(parts, path)
-		case path[i] == '.':
-			parts = appendPart(parts, path[:i])
-			path = path[i+1:]
-		default:
-			parts = appendPart(parts, path[:i])
-			end := strings.IndexByte(path[i:], ']')
-			if end < 0 {
-				return append(parts, path[i+1:])
-			}
-			parts = append(parts, path[i+1:i+end])
-			path = strings.TrimPrefix(path[i+end+1:], ".")
-		}
-	}
-	return parts
-}
-
-func appendPart(parts []string, part string) []string {
-	if part == "" {
-		return parts
-	}
-	return append(parts, part)
 }
 
 // find follows the parts of a path down the tree, as far as the tree goes. For a
@@ -144,6 +111,3 @@ func (d *document) Scalar(keys ...string) string { return scalarAt(d.root, keys.
 
 // Defines reports whether some keys lead to a value.
 func (d *document) Defines(keys ...string) bool { return valueAt(d.root, keys...).Kind != 0 }
-
-// parent is a path without its last part, which is a field's name.
-func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }

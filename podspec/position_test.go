@@ -56,7 +56,7 @@ func TestTheTwoReadersAgree(t *testing.T) {
 		}
 		tried++
 		text := strings.Join(lines[:i], "") + strings.Repeat(" ", indent) + "zzz: 1\n" + strings.Join(lines[i:], "")
-		docs := splitDocuments(Source{Name: "-", Text: []byte(text)})
+		docs, _ := Split(Source{Name: "-", Text: []byte(text)})
 		if problems := docs[0].parse(); len(problems) > 0 {
 			t.Fatalf("line %d: %v", i+1, problems)
 		}
@@ -69,20 +69,5 @@ func TestTheTwoReadersAgree(t *testing.T) {
 	}
 	if tried < 15 {
 		t.Errorf("only %d places were tried", tried)
-	}
-}
-
-func TestSplitPath(t *testing.T) {
-	for path, want := range map[string]string{
-		"spec.containers[0].image":                         "spec|containers|0|image",
-		"spec.containers[0].resources.limits[cpu]":         "spec|containers|0|resources|limits|cpu",
-		"metadata.annotations[a.b/c].x":                    "metadata|annotations|a.b/c|x",
-		"metadata.labels":                                  "metadata|labels",
-		"spec.initContainers[1].env[2].valueFrom.fieldRef": "spec|initContainers|1|env|2|valueFrom|fieldRef",
-		"": "",
-	} {
-		if got := strings.Join(splitPath(path), "|"); got != want {
-			t.Errorf("%s: %s", path, got)
-		}
 	}
 }

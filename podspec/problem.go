@@ -78,10 +78,8 @@ type Note struct {
 }
 
 // String writes a note as a problem is written.
-func (n Note) String() string { return n.problem().String() }
-
-func (n Note) problem() Problem {
-	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}
+func (n Note) String() string {
+	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
 }
 
 func counted(n int, noun string) string {

@@ -3,7 +3,6 @@ package podspec
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -11,9 +10,6 @@ import (
 // maxMade bounds what all containers and volumes of a manifest have of ConfigMaps, Secrets
 // and the pod's metadata, in bytes: a reference of a few bytes can stand for megabytes.
 const maxMade = 256 << 20
-
-// perFile is what a file of a volume counts for beside its content.
-const perFile = 256
 
 // checkMade refuses a pod for which more would be made than a process, or this machine, can
 // take. It counts before anything is made; what only the node knows counts as empty.
@@ -88,65 +84,4 @@ func execActions(c *v1.Container) map[string]*v1.ExecAction {
 		}
 	}
 	return actions
-}
-
-// volumeSize is how many bytes podctl writes into a volume.
-func volumeSize(d *Desired, vol *v1.Volume) int64 {
-	size := int64(0)
-	for _, r := range volumeReferences(vol, "") {
-		size += objectSize(&d.Objects, r)
-	}
-	if vol.DownwardAPI != nil {
-		size += downwardSize(d, vol.DownwardAPI.Items)
-	}
-	if vol.Projected != nil {
-		for i := range vol.Projected.Sources {
-			if source := vol.Projected.Sources[i].DownwardAPI; source != nil {
-				size += downwardSize(d, source.Items)
-			}
-		}
-	}
-	return size
-}
-
-// objectSize is how many bytes the keys of an object have that a reference chooses, or all.
-func objectSize(o *Objects, r reference) int64 {
-	if !o.has(r.kind, r.name) {
-		return 0
-	}
-	if r.kind == kindSecret {
-		return chosenSize(o.Secrets[r.name].Data, r.keys)
-	}
-	return chosenSize(o.ConfigMaps[r.name].Data, r.keys) + chosenSize(o.ConfigMaps[r.name].BinaryData, r.keys)
-}
-
-func chosenSize[V string | []byte](values map[string]V, keys []string) int64 {
-	size := int64(0)
-	for _, key := range keys {
-		size += int64(len(values[key])) + perFile
-	}
-	if len(keys) > 0 {
-		return size
-	}
-	for _, value := range values {
-		size += int64(len(value)) + perFile
-	}
-	return size
-}
-
-// downwardSize counts each file that shows labels or annotations as if it showed all.
-func downwardSize(d *Desired, items []v1.DownwardAPIVolumeFile) int64 {
-	all, size := int64(0), int64(0)
-	for _, list := range []map[string]string{d.Pod.Labels, d.Pod.Annotations} {
-		for key, value := range list {
-			all += int64(len(key) + len(value))
-		}
-	}
-	for i := range items {
-		size += perFile
-		if ref := items[i].FieldRef; ref != nil && (strings.HasPrefix(ref.FieldPath, "metadata.annotations") || strings.HasPrefix(ref.FieldPath, "metadata.labels")) {
-			size += all
-		}
-	}
-	return size
 }

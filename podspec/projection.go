@@ -21,7 +21,7 @@ func ContainerProjection(d *Desired, c *v1.Container) map[string]any {
 // place of secret values.
 func containerProjection(d *Desired, c *v1.Container, standIn func(EnvVar) string) map[string]any {
 	tree := jsonTree(c)
-	keepTree(newFieldTable(), tree, "container", Replace)
+	newFieldTable().keep(tree, "container", Replace)
 	delete(tree, "name")
 	dropContainerDefaults(tree)
 	projectEnv(d, tree, c, standIn)
@@ -35,7 +35,7 @@ func containerProjection(d *Desired, c *v1.Container, standIn func(EnvVar) strin
 // sandbox, as a JSON tree.
 func SandboxProjection(d *Desired) map[string]any {
 	tree := map[string]any{"spec": jsonTree(&d.Pod.Spec)}
-	keepTree(newFieldTable(), tree, "", NewSandbox)
+	newFieldTable().keep(tree, "", NewSandbox)
 	spec, _ := tree["spec"].(map[string]any)
 	if spec == nil {
 		spec = map[string]any{}
@@ -83,21 +83,6 @@ func jsonTree(value any) map[string]any {
 		return map[string]any{}
 	}
 	return tree
-}
-
-// keep removes from a tree every field that is not of the class. A field that the
-// table does not go into is judged as a whole.
-func keepTree(t *fieldTable, tree map[string]any, path string, class ChangeClass) {
-	for key, value := range tree {
-		at := joinPath(path, key)
-		sub, isTree := value.(map[string]any)
-		switch f, ok := t.classify(at); {
-		case isTree && t.isDivided(at):
-			keepTree(t, sub, at, class)
-		case !ok || f.Change != class:
-			delete(tree, key)
-		}
-	}
 }
 
 // dropContainerDefaults removes values which the API server would have filled

@@ -17,37 +17,12 @@ type Reference struct {
 	Path, Detail      string
 }
 
-// objectName names an object of the pod's namespace.
-type objectName struct{ kind, name string }
-
 // The kinds of object a pod refers to.
 const (
 	kindConfigMap = "ConfigMap"
 	kindSecret    = "Secret"
 	kindClaim     = "PersistentVolumeClaim"
 )
-
-// referredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere.
-func referredObjects(pod *v1.Pod) []objectName {
-	var names []objectName
-	for _, ref := range pod.Spec.ImagePullSecrets {
-		names = append(names, objectName{kindSecret, ref.Name})
-	}
-	for _, ref := range Containers(pod) {
-		for _, r := range envReferences(ref) {
-			names = append(names, objectName{r.kind, r.name})
-		}
-	}
-	for i := range pod.Spec.Volumes {
-		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			names = append(names, objectName{kindClaim, claim.ClaimName})
-		}
-		for _, r := range volumeReferences(&pod.Spec.Volumes[i], "") {
-			names = append(names, objectName{r.kind, r.name})
-		}
-	}
-	return names
-}
 
 // reference is one mention of an object, or of keys in it.
 type reference struct {
@@ -184,20 +159,4 @@ func (o *Objects) hasBinary(r Reference) bool {
 	}
 	_, ok := o.ConfigMaps[r.Name].BinaryData[r.Key]
 	return ok
-}
-
-// unresolvedProblems reports what is unresolved at its place in the manifest,
-// and pull secrets that are missing, which only matter to a private registry.
-func unresolvedProblems(o *object, d *Desired) []Problem {
-	var problems []Problem
-	for _, r := range d.Unresolved() {
-		problems = append(problems, o.report.at(ClassUnresolved, r.Path, r.Detail))
-	}
-	for i, ref := range d.Pod.Spec.ImagePullSecrets {
-		if d.Objects.Secrets[ref.Name] == nil {
-			problems = append(problems, o.report.at(ClassUnresolved, indexed("spec.imagePullSecrets", i),
-				fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, ref.Name)))
-		}
-	}
-	return problems
 }

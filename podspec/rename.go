@@ -41,8 +41,8 @@ type renaming struct {
 // document renames the images of one object, or those of a List; false when it is left out.
 func (p *renaming) document(n *yamlv3.Node) (*yamlv3.Node, bool) {
 	switch scalarAt(n, "kind") {
-	case kindSecret:
-		p.left = append(p.left, fmt.Sprintf("%s %s", kindSecret, scalarAt(n, "metadata", "name")))
+	case "Secret":
+		p.left = append(p.left, "Secret "+scalarAt(n, "metadata", "name"))
 		return nil, false
 	case "Pod":
 		p.pod(n)

@@ -3,6 +3,7 @@ package podspec
 import (
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 )
 
 // Limits totals the limits of a pod and tells for cpu and memory whether the pod or every
@@ -21,3 +22,6 @@ func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
 	}
 	return limits, cpu, memory
 }
+
+// QOSClass is the pod's quality of service class (kubelet: qos.GetPodQOS).
+func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qos.ComputePodQOS(pod) }

@@ -2,9 +2,13 @@ package podspec
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec/redaction"
 )
 
 // WithoutSecrets is a copy of what is desired that may leave the machine: digests
@@ -50,22 +54,6 @@ func (d *Desired) secretDigest(ref secretRef, value []byte) string {
 // id tells pods apart in digests.
 func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 
-// Seal makes a digest of something that holds secret values with the pod's key: open is
-// the version and digest of all that is not secret.
-func (d *Desired) Seal(open string, secrets []byte) string { return d.key.seal(open, d.id(), secrets) }
-
-// UseKey sets the key of the digests that stand for values of Secrets. Digests made
-// with another key cannot be compared with them.
-func (d *Desired) UseKey(key *DigestKey) {
-	if d == nil || d.key == key {
-		return
-	}
-	d.key = key
-	if d.memo != nil {
-		d.memo = newMemo()
-	}
-}
-
 // SameAs reports whether two manifests ask for the same pod with the same objects, the
 // values of Secrets included. Neither may be a copy without secrets.
 func (d *Desired) SameAs(other *Desired) bool {
@@ -99,4 +87,41 @@ func UsesSecret(vol *v1.Volume) bool {
 		}
 	}
 	return false
+}
+
+// NewRedactor returns a redactor of the Secrets of pods; a pod that is nil has none.
+func NewRedactor(pods ...*Desired) *redaction.Redactor {
+	var values [][]byte
+	for _, d := range pods {
+		if d != nil {
+			values = append(values, d.Objects.SecretValues()...)
+		}
+	}
+	return redaction.New(values...)
+}
+
+// SecretValues lists the values of the Secrets, in the order of their names and keys.
+// Digests that stand for values are left out.
+func (o Objects) SecretValues() [][]byte {
+	var values [][]byte
+	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
+		values = append(values, valuesOf(o.Secrets[name])...)
+	}
+	return values
+}
+
+func valuesOf(s *v1.Secret) [][]byte {
+	if s == nil {
+		return nil
+	}
+	var values [][]byte
+	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
+		if !isSecretDigest(string(s.Data[key])) {
+			values = append(values, s.Data[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.StringData)) {
+		values = append(values, []byte(s.StringData[key]))
+	}
+	return values
 }

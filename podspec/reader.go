@@ -17,10 +17,6 @@ import (
 	"time"
 )
 
-// DefaultMaxBytes bounds the size of one source, as the kubelet bounds a static
-// pod's file.
-const DefaultMaxBytes = 10 << 20
-
 // urlTimeout bounds the download of a manifest.
 const urlTimeout = 30 * time.Second
 

@@ -1,41 +1,13 @@
 package podspec
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
-
-const minimal = `apiVersion: v1
-kind: Pod
-metadata:
-  name: web
-spec:
-  containers:
-  - name: app
-    image: registry.local/app:1
-`
-
-func load(t *testing.T, text string) *Manifest {
-	t.Helper()
-	m, err := Load(t.Context(), Reader{Stdin: strings.NewReader(text)}, "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
 
 // TestProblems: each manifest is refused at the place and in the words given.
 func TestProblems(t *testing.T) {
@@ -177,101 +149,6 @@ func TestValuesAreQuotedNotTheirAddresses(t *testing.T) {
 	}
 }
 
-func TestMissingFileIsAnError(t *testing.T) {
-	_, err := Load(t.Context(), Reader{}, "/absent/pod.yaml")
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/absent/pod.yaml") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestDirectoryTakesManifestsOnly(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"b.yaml": strings.Replace(minimal, "name: web", "name: b", 1), "a.yml": minimal, "c.yaml.bak": "garbage", ".hidden.yaml": "garbage", "notes.txt": "garbage",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m, err := Load(t.Context(), Reader{}, dir)
-	if err != nil || m.Err() != nil || len(m.Pods) != 2 || m.Pods[0].Pod.Name != "web" || m.Pods[1].Pod.Name != "b" {
-		t.Errorf("%v %v: pods %d", err, m.Err(), len(m.Pods))
-	}
-}
-
-func TestSourcesAreBounded(t *testing.T) {
-	_, err := Load(t.Context(), Reader{Stdin: strings.NewReader(strings.Repeat("# filler\n", 100)), MaxBytes: 100}, "-")
-	if err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// TestSilentSources: a pipe that nobody writes to is waited for as long as the caller waits,
-// however it is named, and what comes late is read.
-func TestSilentSources(t *testing.T) {
-	dir := t.TempDir()
-	pipe, other := filepath.Join(dir, "pod.yaml"), filepath.Join(t.TempDir(), "pod.yaml")
-	if err := errors.Join(unix.Mkfifo(pipe, 0o600), unix.Mkfifo(other, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	stdin, ended := io.Pipe()
-	late := errors.New("it took too long")
-	for _, name := range []string{pipe, dir, "-"} {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
-		_, err := Load(ctx, Reader{Stdin: stdin}, name)
-		cancel()
-		if !errors.Is(err, late) || !strings.HasPrefix(err.Error(), "reading manifest ") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	_ = ended.Close()
-	// What was given up still waits for a writer.
-	writeTo(t, pipe, "")
-	time.AfterFunc(10*time.Millisecond, func() { writeTo(t, other, minimal) })
-	if m, err := Load(t.Context(), Reader{}, other); err != nil || len(m.Pods) != 1 {
-		t.Errorf("what came late was not read: %v", err)
-	}
-}
-
-func writeTo(t *testing.T, path, text string) {
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestURL(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/pod.yaml" {
-			http.NotFound(w, r)
-			return
-		}
-		_, _ = w.Write([]byte(minimal))
-	}))
-	defer server.Close()
-	m, err := Load(t.Context(), Reader{}, server.URL+"/pod.yaml")
-	if err != nil || len(m.Pods) != 1 || m.Pods[0].Source != server.URL+"/pod.yaml" {
-		t.Errorf("%v", err)
-	}
-	if _, err := Load(t.Context(), Reader{}, server.URL+"/absent.yaml"); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("a missing URL: %v", err)
-	}
-	if _, err := Load(context.Background(), Reader{}, "http://192.0.2.1/pod.yaml"); err == nil || !strings.Contains(err.Error(), "https") {
-		t.Errorf("plain http from elsewhere: %v", err)
-	}
-}
-
-func TestIsManifest(t *testing.T) {
-	for arg, want := range map[string]bool{
-		"-": true, "pod.yaml": true, "pod.yml": true, "pod.json": true, "./dir": true, "../dir": true, "/dir": true,
-		"https://x/y": true, "http://x/y": true, ".": true, "dir/": true,
-		"web": false, "default/web": false, "pod.txt": false, "91f3cae3": false,
-	} {
-		if got := IsManifest(arg); got != want {
-			t.Errorf("%s: %t", arg, got)
-		}
-	}
-}
-
 // TestExportedPodLoads: what a cluster prints can be applied here; what belongs
 // to the cluster is noted.
 func TestExportedPodLoads(t *testing.T) {
@@ -328,11 +205,5 @@ func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
 				t.Errorf("mounts %+v, notes %v", pod.Spec.Containers[0].VolumeMounts, m.NoEffect)
 			}
 		})
-	}
-}
-
-func TestUIDIsStable(t *testing.T) {
-	if got := UID("default", "hello"); got != "91f3cae3-9cbf-5b3b-95f4-1dd3c4beb6d1" {
-		t.Errorf("the uid of default/hello changed to %s: every pod would be a new one", got)
 	}
 }
