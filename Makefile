@@ -218,9 +218,9 @@ test-crash: setup-runtime build images ## Kill podctl at every point: all in mem
 FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
-FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
+FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
 	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/node:FuzzFullName \
-	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec:FuzzNames \
+	runtime/node:FuzzArchiveName commands:FuzzSavedPlan commands:FuzzConfig commands:FuzzPrintable podspec/load:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz

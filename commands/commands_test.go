@@ -22,6 +22,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -165,7 +167,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"nothing":    {nil, 0},
 		"an error":   {errors.New("x"), 1},
-		"refused":    {fmt.Errorf("x: %w", &podspec.RefusedError{}), 5},
+		"refused":    {fmt.Errorf("x: %w", &load.RefusedError{}), 5},
 		"blocked":    {&runtime.BlockedError{}, 3},
 		"timed out":  {&runtime.TimeoutError{}, 3},
 		"superseded": {&runtime.SupersededError{}, 3},
@@ -331,7 +333,7 @@ spec:
 	for _, e := range doc.Containers[0].Envs {
 		env[e.Key] = string(e.Value)
 	}
-	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !strings.HasPrefix(env["S"], podspec.SecretDigestPrefix) {
+	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !strings.HasPrefix(env["S"], digest.SecretPrefix) {
 		t.Errorf("environment %v", env)
 	}
 	if doc.Kind != "CRIMessages" || doc.Containers[0].Image.Image != "$IMAGE_ID" || doc.Sandbox["metadata"] == nil {

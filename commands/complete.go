@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -172,8 +174,8 @@ func (g *globals) completionPods(cmd *cobra.Command, args []string) []*podspec.D
 	for _, arg := range args {
 		switch {
 		case strings.Contains(arg, "://"):
-		case podspec.IsManifest(arg):
-			if m, err := podspec.Load(cmd.Context(), podspec.Reader{Stdin: strings.NewReader("")}, arg); err == nil {
+		case input.IsManifest(arg):
+			if m, err := load.Load(cmd.Context(), input.Reader{Stdin: strings.NewReader("")}, arg); err == nil {
 				pods = append(pods, m.Pods...)
 			}
 		default:

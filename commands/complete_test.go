@@ -14,14 +14,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // applied makes a state directory in which pods have been applied.
 func applied(t *testing.T, manifest string) string {
 	t.Helper()
-	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(manifest)}, "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(manifest)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

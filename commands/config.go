@@ -13,7 +13,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/ownfile"
 )
 
@@ -101,7 +101,7 @@ func readConfigFile(file string, open func(string) (*os.File, error)) ([]byte, e
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
-	text, err := podspec.ReadAtMost(f, configMax)
+	text, err := input.ReadAtMost(f, configMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

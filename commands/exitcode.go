@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 )
 
@@ -54,7 +54,7 @@ func withCode(code int) error {
 func exitCode(ctx context.Context, err error) int {
 	var (
 		coded      *codeError
-		refused    *podspec.RefusedError
+		refused    *load.RefusedError
 		blocked    *runtime.BlockedError
 		timeout    *runtime.TimeoutError
 		superseded *runtime.SupersededError

@@ -42,7 +42,7 @@ func (g *globals) export(pod *v1.Pod, output string) error {
 	if err := writeDocument(g.env.Out, output, pod); err != nil {
 		return err
 	}
-	obstacles := podspec.Obstacles(pod)
+	obstacles := podspec.TakeoverProblems(pod)
 	for _, o := range obstacles {
 		g.note("note: %s", o)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/image"
 )
@@ -100,7 +100,7 @@ func (g *globals) imageRequests(ctx context.Context, files, args []string) ([]im
 	var requests []image.Request
 	manifests := slices.Clone(files)
 	for _, arg := range args {
-		if podspec.IsManifest(arg) {
+		if input.IsManifest(arg) {
 			manifests = append(manifests, arg)
 			continue
 		}

@@ -3,21 +3,22 @@ package commands
 import (
 	"context"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 )
 
 // pin prints manifests as they were written, with the digests of the images that
 // the runtime has in the place of their tags.
 func (g *globals) pin(ctx context.Context, manifests []string) error {
 	for _, one := range manifests {
-		if !podspec.IsManifest(one) {
+		if !input.IsManifest(one) {
 			return usagef("--pin takes manifests, and %s is a pod: `podctl export %s` prints its manifest", one, one)
 		}
 	}
 	if len(manifests) == 0 {
 		return usagef("--pin needs a manifest")
 	}
-	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, manifests...)
+	m, err := load.Load(ctx, input.Reader{Stdin: g.env.In}, manifests...)
 	if err != nil {
 		return err
 	}

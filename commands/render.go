@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -44,11 +47,11 @@ func runRender(ctx context.Context, g *globals, o *renderOptions, args []string)
 	if len(sources) == 0 {
 		return usagef("render needs a manifest")
 	}
-	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, sources...)
+	m, err := load.Load(ctx, input.Reader{Stdin: g.env.In}, sources...)
 	if err != nil {
 		return err
 	}
-	m.Problems = slices.DeleteFunc(m.Problems, func(p podspec.Problem) bool { return p.Class == podspec.ClassUnsupported })
+	m.Problems = slices.DeleteFunc(m.Problems, func(p document.Problem) bool { return p.Class == document.ClassUnsupported })
 	if err := m.Err(); err != nil {
 		return err
 	}

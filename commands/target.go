@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -80,7 +82,7 @@ func (g *globals) desired(ctx context.Context, s selection, args []string) ([]*p
 	manifests := slices.Clone(s.files)
 	var names []string
 	for _, arg := range args {
-		if podspec.IsManifest(arg) {
+		if input.IsManifest(arg) {
 			manifests = append(manifests, arg)
 		} else {
 			names = append(names, arg)
@@ -201,7 +203,7 @@ func (g *globals) load(ctx context.Context, manifests []string, s selection) ([]
 	if len(manifests) == 0 {
 		return nil, nil
 	}
-	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, manifests...)
+	m, err := load.Load(ctx, input.Reader{Stdin: g.env.In}, manifests...)
 	if err != nil {
 		return nil, err
 	}

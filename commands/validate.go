@@ -5,7 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -36,7 +38,7 @@ func runValidate(ctx context.Context, g *globals, o *validateOptions, args []str
 	if len(sources) == 0 {
 		return usagef("validate needs a manifest")
 	}
-	m, err := podspec.Load(ctx, podspec.Reader{Stdin: g.env.In}, sources...)
+	m, err := load.Load(ctx, input.Reader{Stdin: g.env.In}, sources...)
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func runValidate(ctx context.Context, g *globals, o *validateOptions, args []str
 	return err
 }
 
-func (g *globals) showProblems(m *podspec.Manifest) {
+func (g *globals) showProblems(m *load.Manifest) {
 	for _, p := range m.Problems {
 		g.print("%s: %s", p.Class, p)
 	}
@@ -69,18 +71,18 @@ func (g *globals) showProblems(m *podspec.Manifest) {
 	}
 }
 
-func problemsDocument(m *podspec.Manifest) any {
+func problemsDocument(m *load.Manifest) any {
 	doc := struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Problems   []podspec.Problem `json:"problems"`
-		NoEffect   []podspec.Note    `json:"noEffect"`
+		APIVersion string             `json:"apiVersion"`
+		Kind       string             `json:"kind"`
+		Problems   []document.Problem `json:"problems"`
+		NoEffect   []document.Note    `json:"noEffect"`
 	}{model.APIVersion, "Problems", m.Problems, m.NoEffect}
 	if doc.Problems == nil {
-		doc.Problems = []podspec.Problem{}
+		doc.Problems = []document.Problem{}
 	}
 	if doc.NoEffect == nil {
-		doc.NoEffect = []podspec.Note{}
+		doc.NoEffect = []document.Note{}
 	}
 	return doc
 }

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
 // ContainerType says in which list of the pod a container stands and how it
@@ -44,7 +46,7 @@ func InitContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.InitContainers))
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		refs = append(refs, ContainerRef{Container: c, Type: initType(c), Index: i, Path: indexed("spec.initContainers", i)})
+		refs = append(refs, ContainerRef{Container: c, Type: initType(c), Index: i, Path: fieldpath.Index("spec.initContainers", i)})
 	}
 	return refs
 }
@@ -53,7 +55,7 @@ func InitContainers(pod *v1.Pod) []ContainerRef {
 func RegularContainers(pod *v1.Pod) []ContainerRef {
 	refs := make([]ContainerRef, 0, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
-		refs = append(refs, ContainerRef{Container: &pod.Spec.Containers[i], Type: Regular, Index: i, Path: indexed("spec.containers", i)})
+		refs = append(refs, ContainerRef{Container: &pod.Spec.Containers[i], Type: Regular, Index: i, Path: fieldpath.Index("spec.containers", i)})
 	}
 	return refs
 }
@@ -67,7 +69,7 @@ func EphemeralContainers(pod *v1.Pod) []ContainerRef {
 			Container: (*v1.Container)(&e.EphemeralContainerCommon),
 			Type:      Ephemeral,
 			Index:     i,
-			Path:      indexed("spec.ephemeralContainers", i),
+			Path:      fieldpath.Index("spec.ephemeralContainers", i),
 			Target:    e.TargetContainerName,
 		})
 	}

@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec/digest"
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.
@@ -34,7 +36,7 @@ type Desired struct {
 	Written Identity `json:"-"`
 	// key is that of the digests which stand for values of Secrets; nil when nobody has
 	// set one.
-	key *DigestKey
+	key *digest.Key
 	// memo holds hashes of what was loaded, which nobody changes.
 	memo *memo
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/podctl/podctl/podspec/digest"
 )
 
 // Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
@@ -16,19 +18,19 @@ func (d *Desired) Digest() string {
 		return ""
 	}
 	return d.Once("digest", func() string {
-		open := d.text(func(secretRef, []byte) string { return "" })
+		open := d.text(func(digest.SecretRef, []byte) string { return "" })
 		sum := sha256.Sum256([]byte(open))
-		return sealDigests("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
+		return digest.SealAll("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
 	})
 }
 
 // secretDigests are the digests of all secret values, by the names of Secret and key.
-func (d *Desired) secretDigests() []namedDigest {
-	var digests []namedDigest
+func (d *Desired) secretDigests() []digest.Named {
+	var digests []digest.Named
 	for _, name := range slices.Sorted(maps.Keys(d.Objects.Secrets)) {
 		data := d.Objects.Secrets[name].Data
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			digests = append(digests, namedDigest{name: name + "/" + key, digest: d.secretDigest(secretRef{name, key}, data[key])})
+			digests = append(digests, digest.Named{Name: name + "/" + key, Digest: d.SecretDigest(digest.SecretRef{Name: name, Key: key}, data[key])})
 		}
 	}
 	return digests
@@ -67,7 +69,7 @@ const otherDigest = "sha256:other"
 // nothing.
 func UpgradeDigest(hash string, applied *Desired) string {
 	switch {
-	case hash == "" || IsKeyed(hash) || applied == nil || applied.Redacted || hash == applied.Digest():
+	case hash == "" || digest.IsKeyed(hash) || applied == nil || applied.Redacted || hash == applied.Digest():
 		return hash
 	case applied.legacyDigest() == hash:
 		return applied.Digest()
@@ -77,17 +79,17 @@ func UpgradeDigest(hash string, applied *Desired) string {
 
 // legacyDigest is the digest that an older podctl made of what was desired.
 func (d *Desired) legacyDigest() string {
-	sum := sha256.Sum256([]byte(d.text(func(_ secretRef, value []byte) string { return UnkeyedSecret(value) })))
+	sum := sha256.Sum256([]byte(d.text(func(_ digest.SecretRef, value []byte) string { return digest.UnkeyedSecret(value) })))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Seal makes a digest of something that holds secret values with the pod's key: open is
 // the version and digest of all that is not secret.
-func (d *Desired) Seal(open string, secrets []byte) string { return d.key.seal(open, d.id(), secrets) }
+func (d *Desired) Seal(open string, secrets []byte) string { return d.key.Seal(open, d.id(), secrets) }
 
 // UseKey sets the key of the digests that stand for values of Secrets. Digests made
 // with another key cannot be compared with them.
-func (d *Desired) UseKey(key *DigestKey) {
+func (d *Desired) UseKey(key *digest.Key) {
 	if d == nil || d.key == key {
 		return
 	}

@@ -5,11 +5,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
 // Reference is something a pod refers to that no document supplies and that is
 // not optional.
-type Reference struct {
+type MissingReference struct {
 	// Kind is ConfigMap or Secret; Key is empty when the whole object is missing.
 	Kind, Name, Key string
 	// Container needs it for its environment, or Volume for its content.
@@ -19,63 +21,63 @@ type Reference struct {
 
 // The kinds of object a pod refers to.
 const (
-	kindConfigMap = "ConfigMap"
-	kindSecret    = "Secret"
-	kindClaim     = "PersistentVolumeClaim"
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+	KindClaim     = "PersistentVolumeClaim"
 )
 
 // reference is one mention of an object, or of keys in it.
-type reference struct {
-	kind, name string
-	keys       []string
-	optional   bool
-	path       string
+type Reference struct {
+	Kind, Name string
+	Keys       []string
+	Optional   bool
+	Path       string
 }
 
-func envReferences(ref ContainerRef) []reference {
-	var refs []reference
+func EnvReferences(ref ContainerRef) []Reference {
+	var refs []Reference
 	for i, from := range ref.EnvFrom {
-		path := ref.Path + "." + indexed("envFrom", i)
+		path := ref.Path + "." + fieldpath.Index("envFrom", i)
 		if s := from.ConfigMapRef; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, nil, ptr.Deref(s.Optional, false), path + ".configMapRef.name"})
+			refs = append(refs, Reference{KindConfigMap, s.Name, nil, ptr.Deref(s.Optional, false), path + ".configMapRef.name"})
 		}
 		if s := from.SecretRef; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, nil, ptr.Deref(s.Optional, false), path + ".secretRef.name"})
+			refs = append(refs, Reference{KindSecret, s.Name, nil, ptr.Deref(s.Optional, false), path + ".secretRef.name"})
 		}
 	}
 	for i, env := range ref.Env {
 		if env.ValueFrom == nil {
 			continue
 		}
-		path := ref.Path + "." + indexed("env", i) + ".valueFrom"
+		path := ref.Path + "." + fieldpath.Index("env", i) + ".valueFrom"
 		if s := env.ValueFrom.ConfigMapKeyRef; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".configMapKeyRef"})
+			refs = append(refs, Reference{KindConfigMap, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".configMapKeyRef"})
 		}
 		if s := env.ValueFrom.SecretKeyRef; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".secretKeyRef"})
+			refs = append(refs, Reference{KindSecret, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".secretKeyRef"})
 		}
 	}
 	return refs
 }
 
-func volumeReferences(vol *v1.Volume, path string) []reference {
-	var refs []reference
+func VolumeReferences(vol *v1.Volume, path string) []Reference {
+	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
-		refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".configMap.name"})
+		refs = append(refs, Reference{KindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".configMap.name"})
 	}
 	if s := vol.Secret; s != nil {
-		refs = append(refs, reference{kindSecret, s.SecretName, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".secret.secretName"})
+		refs = append(refs, Reference{KindSecret, s.SecretName, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".secret.secretName"})
 	}
 	if vol.Projected == nil {
 		return refs
 	}
 	for i, source := range vol.Projected.Sources {
-		at := path + ".projected." + indexed("sources", i)
+		at := path + ".projected." + fieldpath.Index("sources", i)
 		if s := source.ConfigMap; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".configMap.name"})
+			refs = append(refs, Reference{KindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".configMap.name"})
 		}
 		if s := source.Secret; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".secret.name"})
+			refs = append(refs, Reference{KindSecret, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".secret.name"})
 		}
 	}
 	return refs
@@ -91,11 +93,11 @@ func itemKeys(items []v1.KeyToPath) []string {
 
 // Unresolved lists what the pod refers to and nobody supplies: by its containers'
 // environment, and by the volumes that some container mounts.
-func (d *Desired) Unresolved() []Reference {
-	var missing []Reference
+func (d *Desired) Unresolved() []MissingReference {
+	var missing []MissingReference
 	for _, ref := range Containers(d.Pod) {
-		for _, r := range envReferences(ref) {
-			missing = append(missing, d.missing(r, ref.Name, "")...)
+		for _, r := range EnvReferences(ref) {
+			missing = append(missing, d.Missing(r, ref.Name, "")...)
 		}
 	}
 	mounted := mountedNames(d.Pod)
@@ -104,29 +106,29 @@ func (d *Desired) Unresolved() []Reference {
 		if !mounted[vol.Name] {
 			continue
 		}
-		for _, r := range volumeReferences(vol, indexed("spec.volumes", i)) {
-			missing = append(missing, d.missing(r, "", vol.Name)...)
+		for _, r := range VolumeReferences(vol, fieldpath.Index("spec.volumes", i)) {
+			missing = append(missing, d.Missing(r, "", vol.Name)...)
 		}
 	}
 	return missing
 }
 
-func (d *Desired) missing(r reference, container, volume string) []Reference {
-	if r.optional {
+func (d *Desired) Missing(r Reference, container, volume string) []MissingReference {
+	if r.Optional {
 		return nil
 	}
-	out := Reference{Kind: r.kind, Name: r.name, Container: container, Volume: volume, Path: r.path}
-	if !d.Objects.has(r.kind, r.name) {
-		out.Detail = fmt.Sprintf("%s %s/%s is not in the manifest; add it as a document", r.kind, d.Pod.Namespace, r.name)
-		return []Reference{out}
+	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
+	if !d.Objects.Has(r.Kind, r.Name) {
+		out.Detail = fmt.Sprintf("%s %s/%s is not in the manifest; add it as a document", r.Kind, d.Pod.Namespace, r.Name)
+		return []MissingReference{out}
 	}
-	var missing []Reference
-	for _, key := range r.keys {
+	var missing []MissingReference
+	for _, key := range r.Keys {
 		out.Key = key
 		if d.Objects.hasKey(out) {
 			continue
 		}
-		out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.kind, d.Pod.Namespace, r.name, key)
+		out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.Kind, d.Pod.Namespace, r.Name, key)
 		if d.Objects.hasBinary(out) {
 			out.Detail += " in its data; binaryData is for volumes only"
 		}
@@ -135,8 +137,8 @@ func (d *Desired) missing(r reference, container, volume string) []Reference {
 	return missing
 }
 
-func (o *Objects) has(kind, name string) bool {
-	if kind == kindSecret {
+func (o *Objects) Has(kind, name string) bool {
+	if kind == KindSecret {
 		return o.Secrets[name] != nil
 	}
 	return o.ConfigMaps[name] != nil
@@ -144,8 +146,8 @@ func (o *Objects) has(kind, name string) bool {
 
 // hasKey tells whether a key is there for whoever refers to it: binary data is no
 // environment (kubelet: makeEnvironmentVariables).
-func (o *Objects) hasKey(r Reference) bool {
-	if r.Kind == kindSecret {
+func (o *Objects) hasKey(r MissingReference) bool {
+	if r.Kind == KindSecret {
 		_, ok := o.Secrets[r.Name].Data[r.Key]
 		return ok
 	}
@@ -153,8 +155,8 @@ func (o *Objects) hasKey(r Reference) bool {
 	return text || (r.Volume != "" && o.hasBinary(r))
 }
 
-func (o *Objects) hasBinary(r Reference) bool {
-	if r.Kind != kindConfigMap {
+func (o *Objects) hasBinary(r MissingReference) bool {
+	if r.Kind != KindConfigMap {
 		return false
 	}
 	_, ok := o.ConfigMaps[r.Name].BinaryData[r.Key]

@@ -1,12 +1,18 @@
-package podspec
+package podspec_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
 func TestUnresolved(t *testing.T) {
-	m := load(t, strings.NewReplacer("name: settings, key: mode", "name: settings, key: absent", "name: login, key", "name: nobody, key").Replace(withEnv))
+	m := load.Parse(input.Source{Name: "-", Text: []byte(strings.NewReplacer(
+		"name: settings, key: mode", "name: settings, key: absent", "name: login, key", "name: nobody, key").Replace(podspectest.WithEnv))})
 	if m.Err() != nil {
 		t.Fatalf("what is unresolved refuses nothing: %v", m.Err())
 	}
@@ -18,7 +24,7 @@ func TestUnresolved(t *testing.T) {
 	if got := strings.Join(details, "; "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if len(m.Problems) != 2 || m.Problems[0].Class != ClassUnresolved || m.Problems[0].Line == 0 {
+	if len(m.Problems) != 2 || m.Problems[0].Class != document.ClassUnresolved || m.Problems[0].Line == 0 {
 		t.Errorf("problems %v", m.Problems)
 	}
 }
@@ -26,7 +32,7 @@ func TestUnresolved(t *testing.T) {
 // TestBinaryDataIsNoEnvironment: a key that is in binaryData alone can be a file, and no
 // variable.
 func TestBinaryDataIsNoEnvironment(t *testing.T) {
-	const text = minimal + `    env:
+	const text = podspectest.Minimal + `    env:
     - {name: A, valueFrom: {configMapKeyRef: {name: c, key: blob}}}
     - {name: B, valueFrom: {configMapKeyRef: {name: c, key: blob, optional: true}}}
     volumeMounts: [{name: v, mountPath: /v}]
@@ -38,7 +44,7 @@ kind: ConfigMap
 metadata: {name: c}
 binaryData: {blob: aGVsbG8=}
 `
-	missing := desired(t, text).Unresolved()
+	missing := podspectest.Desired(t, text).Unresolved()
 	want := `ConfigMap default/c has no key "blob" in its data; binaryData is for volumes only`
 	if len(missing) != 1 || missing[0].Container != "app" || missing[0].Detail != want {
 		t.Errorf("missing %+v, want the first variable: %s", missing, want)

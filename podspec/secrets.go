@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/redaction"
 )
 
@@ -17,18 +18,18 @@ import (
 func (d *Desired) WithoutSecrets() *Desired {
 	without := *d
 	without.Redacted = true
-	without.Objects = d.objectsWith(d.secretDigest)
+	without.Objects = d.objectsWith(d.SecretDigest)
 	return &without
 }
 
 // objectsWith are the objects with something else in the place of secret values.
-func (d *Desired) objectsWith(standIn func(ref secretRef, value []byte) string) Objects {
+func (d *Desired) objectsWith(standIn func(ref digest.SecretRef, value []byte) string) Objects {
 	without := Objects{ConfigMaps: d.Objects.ConfigMaps}
 	for name, s := range d.Objects.Secrets {
 		hidden := s.DeepCopy()
 		hidden.StringData, hidden.Annotations = nil, nil
 		for key, value := range s.Data {
-			hidden.Data[key] = []byte(standIn(secretRef{name, key}, value))
+			hidden.Data[key] = []byte(standIn(digest.SecretRef{Name: name, Key: key}, value))
 		}
 		if without.Secrets == nil {
 			without.Secrets = map[string]*v1.Secret{}
@@ -40,15 +41,15 @@ func (d *Desired) objectsWith(standIn func(ref secretRef, value []byte) string) 
 
 // secretDigest stands for a secret value. Of a copy without secrets it is what stands
 // there already.
-func (d *Desired) secretDigest(ref secretRef, value []byte) string {
+func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	switch {
 	case !d.Redacted:
-		return d.key.secretDigest(d.id(), ref, value)
-	case strings.HasPrefix(string(value), SecretDigestPrefix):
+		return d.key.Secret(d.id(), ref, value)
+	case strings.HasPrefix(string(value), digest.SecretPrefix):
 		return string(value)
 	}
 	// It was written by an older podctl, or by hand.
-	return (*DigestKey)(nil).secretDigest("", secretRef{}, nil)
+	return (*digest.Key)(nil).Secret("", digest.SecretRef{}, nil)
 }
 
 // id tells pods apart in digests.
@@ -57,12 +58,12 @@ func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 // SameAs reports whether two manifests ask for the same pod with the same objects, the
 // values of Secrets included. Neither may be a copy without secrets.
 func (d *Desired) SameAs(other *Desired) bool {
-	plain := func(_ secretRef, value []byte) string { return string(value) }
+	plain := func(_ digest.SecretRef, value []byte) string { return string(value) }
 	return d.text(plain) == other.text(plain)
 }
 
 // text is what is desired as JSON, with something in the place of secret values.
-func (d *Desired) text(standIn func(ref secretRef, value []byte) string) string {
+func (d *Desired) text(standIn func(ref digest.SecretRef, value []byte) string) string {
 	text, err := json.Marshal(struct {
 		Pod     *v1.Pod
 		Objects Objects
@@ -116,7 +117,7 @@ func valuesOf(s *v1.Secret) [][]byte {
 	}
 	var values [][]byte
 	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
-		if !isSecretDigest(string(s.Data[key])) {
+		if !digest.IsSecret(string(s.Data[key])) {
 			values = append(values, s.Data[key])
 		}
 	}

@@ -3,6 +3,8 @@ package podspec
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
 // FindVolume returns the volume of that name and its field path; nil when the pod has
@@ -10,7 +12,7 @@ import (
 func FindVolume(pod *v1.Pod, name string) (vol *v1.Volume, path string) {
 	for i := range pod.Spec.Volumes {
 		if vol = &pod.Spec.Volumes[i]; vol.Name == name {
-			return vol, indexed("spec.volumes", i)
+			return vol, fieldpath.Index("spec.volumes", i)
 		}
 	}
 	return nil, ""

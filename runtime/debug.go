@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -29,7 +30,7 @@ func (e *Engine) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	with, err := podspec.WithEphemeral(desired, c)
+	with, err := load.WithEphemeral(desired, c)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/image"
@@ -36,7 +37,7 @@ type Engine struct {
 	factsLock sync.Mutex
 	facts     *runtimeFacts
 	keyLock   sync.Mutex
-	key       *podspec.DigestKey
+	key       *digest.Key
 	// kubelet tells whether a kubelet uses the same runtime.
 	kubelet func() error
 }
@@ -168,7 +169,7 @@ func (e *Engine) KeepDigests() error {
 }
 
 // digestKey is the machine's key of digests, or where it has none one for this process.
-func (e *Engine) digestKey() (key *podspec.DigestKey, err error) {
+func (e *Engine) digestKey() (key *digest.Key, err error) {
 	e.keyLock.Lock()
 	defer e.keyLock.Unlock()
 	if e.key == nil {

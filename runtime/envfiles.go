@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
@@ -63,7 +64,7 @@ func (x *execution) envFile(ref *v1.FileKeySelector) (text []byte, err error) {
 	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
 	}
-	text, err = podspec.ReadAtMost(f, envFileMax)
+	text, err = input.ReadAtMost(f, envFileMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
 	}

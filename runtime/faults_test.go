@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -82,11 +83,7 @@ func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 
 func (f *faultLab) load(text string) *podspec.Desired {
 	f.t.Helper()
-	m, err := podspec.Load(f.t.Context(), podspec.Reader{Stdin: strings.NewReader(text)}, "-")
-	if err != nil || m.Err() != nil {
-		f.t.Fatalf("%v %v\n%s", err, m.Err(), text)
-	}
-	return m.Pods[0]
+	return podspectest.Desired(f.t, text)
 }
 
 // once does what is done once: a pass, or the deletion.

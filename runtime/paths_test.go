@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/volume"
@@ -28,7 +29,7 @@ spec:
 // subPath, and a proof that comes before the volume is there does without it.
 func TestSubPathFromAFile(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := loadText(t, pathFromFile)
+	d := podspectest.Desired(t, pathFromFile)
 	x := &execution{e: l.engine, desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}}
 	x.yield.images = map[string]model.Image{"i:1": {ID: "sha256:1"}}
 	ref, _ := podspec.FindContainer(d.Pod, "a")

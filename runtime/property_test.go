@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -107,11 +109,7 @@ func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	m, err := podspec.Load(l.t.Context(), podspec.Reader{Stdin: strings.NewReader(string(text))}, "-")
-	if err != nil || m.Err() != nil {
-		l.t.Fatalf("%v %v\n%s", err, m.Err(), text)
-	}
-	return m.Pods[0]
+	return podspectest.Desired(l.t, string(text))
 }
 
 // pass asks the probes that are due and makes one pass.
@@ -418,7 +416,7 @@ func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 		}
 	}
 	return newest != nil && newest.State == model.Exited && !newest.StartedAt.IsZero() &&
-		newest.SpecHash == podspec.ContainerSpecHash(in.Desired, ref.Container)
+		newest.SpecHash == spechash.Container(in.Desired, ref.Container)
 }
 
 // settle makes passes until there is nothing to do, and lets time pass when only

@@ -10,6 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -183,9 +185,9 @@ func (x *execution) noteTry(ref podspec.ContainerRef) {
 	if x.journal.Backoffs == nil {
 		x.journal.Backoffs = map[string]model.Backoff{}
 	}
-	key := podspec.ContainerSpecHash(x.desired, ref.Container)
+	key := spechash.Container(x.desired, ref.Container)
 	b := x.journal.Backoffs[ref.Name]
-	if podspec.Compare(b.Key, key) == podspec.Different {
+	if digest.Compare(b.Key, key) == digest.Different {
 		b = model.Backoff{}
 	}
 	b = b.Advance(exited.FinishedAt, x.e.now())

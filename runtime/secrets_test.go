@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -61,7 +61,7 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, "i:1")
-			first, second := loadText(t, strings.Replace(repeated, "SECRET", before, 1)), loadText(t, strings.Replace(repeated, "SECRET", after, 1))
+			first, second := podspectest.Desired(t, strings.Replace(repeated, "SECRET", before, 1)), podspectest.Desired(t, strings.Replace(repeated, "SECRET", after, 1))
 			if _, err := l.engine.Apply(t.Context(), first, Options{}); err != nil {
 				t.Fatal(err)
 			}
@@ -99,13 +99,4 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 			}
 		})
 	}
-}
-
-func loadText(t *testing.T, text string) *podspec.Desired {
-	t.Helper()
-	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(text)}, "-")
-	if err != nil || m.Err() != nil {
-		t.Fatal(err, m.Err())
-	}
-	return m.Pods[0]
 }

@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -53,7 +53,7 @@ func (v *view) sandboxFault(latest *model.Sandbox) (Reason, string) {
 		return NetworkModeChanged, fmt.Sprintf("hostNetwork: %t -> %t", latest.HostNetwork, v.pod.Spec.HostNetwork)
 	case !v.pod.Spec.HostNetwork && !latest.NoNetwork && len(latest.IPs) == 0:
 		return NoIP, "the sandbox has no address"
-	case latest.SpecHash != "" && latest.SpecHash != podspec.SandboxSpecHash(v.desired):
+	case latest.SpecHash != "" && latest.SpecHash != spechash.Sandbox(v.desired):
 		return SandboxConfigChanged, "the pod's sandbox settings changed"
 	}
 	return "", ""

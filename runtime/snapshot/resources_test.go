@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
 // shownPod is a pod of which a runs, b has ended and c was never started; the limits of a have
@@ -46,15 +47,11 @@ const shownSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","tak
 // shown is the status that a manifest has in a snapshot.
 func shown(t *testing.T, manifest, observed string) *v1.PodStatus {
 	t.Helper()
-	m, err := podspec.Load(t.Context(), podspec.Reader{Stdin: strings.NewReader(manifest)}, "-")
-	if err != nil || m.Err() != nil {
-		t.Fatal(err, m.Err())
-	}
 	recording, err := Read([]byte(observed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := recording.Pods(t.Context(), m.Pods)
+	pods, err := recording.Pods(t.Context(), []*podspec.Desired{podspectest.Desired(t, manifest)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/ownfile"
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -23,13 +23,13 @@ func (l Layout) DigestKeyFile() string { return filepath.Join(l.Root, "digest.ke
 
 // DigestKey reads the key of digests. Where none was made yet it is one that is good for
 // this process alone: nothing that is known of can have been digested with another.
-func (l Layout) DigestKey() (*podspec.DigestKey, error) {
+func (l Layout) DigestKey() (*digest.Key, error) {
 	key, err := l.StoredDigestKey()
 	if key != nil || err != nil {
 		return key, err
 	}
 	secret, err := newKey()
-	return podspec.NewDigestKey(secret), err
+	return digest.NewKey(secret), err
 }
 
 // MakeDigestKey makes the key of digests unless there is one.
@@ -44,7 +44,7 @@ func (l Layout) MakeDigestKey() error {
 }
 
 // StoredDigestKey reads the key of digests; nil without an error where none was made yet.
-func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
+func (l Layout) StoredDigestKey() (*digest.Key, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -64,12 +64,12 @@ func (l Layout) StoredDigestKey() (*podspec.DigestKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the key of digests %s: %w", l.DigestKeyFile(), cause(err))
 	}
-	return podspec.NewDigestKey(secret), nil
+	return digest.NewKey(secret), nil
 }
 
 // knownKey is the stored key; nil also where it cannot be used, which whoever makes digests
 // reports.
-func (l Layout) knownKey() *podspec.DigestKey {
+func (l Layout) knownKey() *digest.Key {
 	key, err := l.StoredDigestKey()
 	if err != nil {
 		return nil

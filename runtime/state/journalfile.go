@@ -13,7 +13,7 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -59,7 +59,7 @@ func (p Pod) ReadJournal() (*Journal, error) {
 
 // readJournal is ReadJournal where the state directory was looked at and its key read: once
 // for all journals, if many are read.
-func (p Pod) readJournal(key *podspec.DigestKey) (*Journal, error) {
+func (p Pod) readJournal(key *digest.Key) (*Journal, error) {
 	text, err := readRegular(p.JournalFile(), journalMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

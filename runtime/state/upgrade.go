@@ -2,6 +2,7 @@ package state
 
 import (
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/spechash"
 )
 
 // WithoutSecrets is a copy of a journal that may leave the machine: digests stand for
@@ -19,7 +20,7 @@ func (j *Journal) WithoutSecrets() *Journal {
 // such as tell secret values to whoever tries them.
 func (j *Journal) upgradeDigests() {
 	for name, b := range j.Backoffs {
-		b.Key = podspec.UpgradeKey(name, b.Key, j.Applied)
+		b.Key = spechash.UpgradeKey(name, b.Key, j.Applied)
 		j.Backoffs[name] = b
 	}
 	if j.Completion != nil {
