@@ -12,9 +12,9 @@ import (
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.
-// It is complete: whoever holds it needs no file, no API server and no clock to
-// know what is wanted. It marshals to JSON so that it can be kept and applied
-// again later. Nobody changes it once it was asked for a hash.
+// It is complete: no file, no API server and no clock is needed beside it. It marshals to
+// JSON so that it can be kept and applied again later. It is not changed any more once a hash
+// was computed of it.
 type Desired struct {
 	// Pod is the pod with all defaults filled in; its namespace and uid are set.
 	Pod *v1.Pod `json:"pod"`
@@ -23,21 +23,20 @@ type Desired struct {
 	Objects Objects `json:"objects"`
 	// Source names the document's origin: an absolute path, a URL, or "-".
 	Source string `json:"source"`
-	// Redacted tells that digests stand for the values of Secrets.
+	// Redacted is set when digests stand for the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
-	// Stored tells that this is what podctl remembers as applied last, and no
-	// manifest of the user's: it counts for as long as it is that.
+	// Stored is set when this is podctl's own copy of the manifest that was applied last. It is
+	// valid as long as no other manifest is applied.
 	Stored bool `json:"-"`
-	// Rebuilt tells that this was made of what a runtime has of a pod, and is no manifest: its
+	// Rebuilt is set when this was made of the records of a runtime and not of a manifest: the
 	// Secrets are not known.
 	Rebuilt bool `json:"-"`
 
 	// Written is the identity that the manifest itself gives, without what podctl adds.
 	Written Identity `json:"-"`
-	// key is that of the digests which stand for values of Secrets; nil when nobody has
-	// set one.
+	// key is that of the digests which stand for values of Secrets; nil until one is set.
 	key *digest.Key
-	// memo holds hashes of what was loaded, which nobody changes.
+	// memo keeps the hashes of a pod that does not change any more; nil for others.
 	memo *memo
 }
 
@@ -47,7 +46,7 @@ type Identity struct {
 	UID       types.UID
 }
 
-// New returns a pod that nobody changes any more: its hashes are computed once.
+// New returns a pod that does not change any more: its hashes are computed once.
 func New(pod *v1.Pod, source string, written Identity) *Desired {
 	return &Desired{Pod: pod, Source: source, Written: written, memo: newMemo()}
 }
@@ -60,8 +59,7 @@ func (d *Desired) AsWritten() *v1.Pod {
 	return pod
 }
 
-// Check finds what is missing in a pod that was read from a file, and that whoever is
-// given one relies on.
+// Check returns an error when a Desired that was read from a file lacks what others rely on.
 func (d *Desired) Check() error {
 	if d.Pod == nil {
 		return errors.New("it has no pod")
@@ -86,8 +84,8 @@ type Objects struct {
 	Secrets    map[string]*v1.Secret    `json:"secrets,omitempty"`
 }
 
-// AlsoRunning is what is desired together with ephemeral containers that run beside
-// it; it is for looking at a pod, not for applying it.
+// AlsoRunning returns a copy with ephemeral containers that run beside the manifest's. It is
+// for looking at a pod, not for applying it.
 func (d *Desired) AlsoRunning(added []v1.EphemeralContainer) *Desired {
 	with := *d
 	with.memo = nil

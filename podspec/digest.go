@@ -11,8 +11,8 @@ import (
 )
 
 // Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
-// and Secrets it uses. Two manifests with the same digest ask for the same pod; Compare
-// tells whether they do where keys differ. It is empty when nothing is wanted.
+// and Secrets it uses. Two manifests with the same digest ask for the same pod; digest.Compare
+// compares digests of different keys. The digest of no pod is empty.
 func (d *Desired) Digest() string {
 	if d == nil {
 		return ""
@@ -36,11 +36,11 @@ func (d *Desired) secretDigests() []digest.Named {
 	return digests
 }
 
-// Once returns a value that is computed of the pod under a key. Of a pod that nobody changes
-// any more it is computed once.
+// Once returns what a function computes of the pod, and keeps it under a key. Where the pod
+// may still change, it computes it each time.
 func (d *Desired) Once(key string, compute func() string) string { return d.memo.get(key, compute) }
 
-// memo remembers what was computed of something that does not change any more.
+// memo keeps what was computed of a pod that does not change any more.
 type memo struct {
 	lock   sync.Mutex
 	values map[string]string
@@ -61,7 +61,7 @@ func (m *memo) get(key string, compute func() string) string {
 	return m.values[key]
 }
 
-// otherDigest is that of a manifest of which no more is known than that it is another one.
+// otherDigest stands for a manifest that is not known, and differs from the one applied.
 const otherDigest = "sha256:other"
 
 // UpgradeDigest turns the digest of a manifest into what podctl would write today, if an older
@@ -77,7 +77,7 @@ func UpgradeDigest(hash string, applied *Desired) string {
 	return otherDigest
 }
 
-// legacyDigest is the digest that an older podctl made of what was desired.
+// legacyDigest is the digest that an older podctl made of the manifest.
 func (d *Desired) legacyDigest() string {
 	sum := sha256.Sum256([]byte(d.text(func(_ digest.SecretRef, value []byte) string { return digest.UnkeyedSecret(value) })))
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Reference is something a pod refers to that no document supplies and that is
+// MissingReference is something a pod refers to that no document supplies and that is
 // not optional.
 type MissingReference struct {
 	// Kind is ConfigMap or Secret; Key is empty when the whole object is missing.
@@ -26,7 +26,7 @@ const (
 	KindClaim     = "PersistentVolumeClaim"
 )
 
-// reference is one mention of an object, or of keys in it.
+// Reference is one place in which a pod refers to an object, or to keys of it.
 type Reference struct {
 	Kind, Name string
 	Keys       []string
@@ -34,6 +34,7 @@ type Reference struct {
 	Path       string
 }
 
+// EnvReferences lists the ConfigMaps and Secrets that a container takes variables from.
 func EnvReferences(ref ContainerRef) []Reference {
 	var refs []Reference
 	for i, from := range ref.EnvFrom {
@@ -60,6 +61,8 @@ func EnvReferences(ref ContainerRef) []Reference {
 	return refs
 }
 
+// VolumeReferences lists the ConfigMaps and Secrets that a volume takes files from. The path is
+// that of the volume.
 func VolumeReferences(vol *v1.Volume, path string) []Reference {
 	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
@@ -91,8 +94,8 @@ func itemKeys(items []v1.KeyToPath) []string {
 	return keys
 }
 
-// Unresolved lists what the pod refers to and nobody supplies: by its containers'
-// environment, and by the volumes that some container mounts.
+// Unresolved lists what the pod refers to and no document supplies: in the environment of
+// its containers, and in the volumes that some container mounts.
 func (d *Desired) Unresolved() []MissingReference {
 	var missing []MissingReference
 	for _, ref := range Containers(d.Pod) {
@@ -113,6 +116,8 @@ func (d *Desired) Unresolved() []MissingReference {
 	return missing
 }
 
+// Missing lists what a reference lacks: the object, or keys of it. Either a container or a
+// volume has the reference.
 func (d *Desired) Missing(r Reference, container, volume string) []MissingReference {
 	if r.Optional {
 		return nil
@@ -137,6 +142,7 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 	return missing
 }
 
+// Has reports whether there is a ConfigMap or Secret of that name.
 func (o *Objects) Has(kind, name string) bool {
 	if kind == KindSecret {
 		return o.Secrets[name] != nil
@@ -144,8 +150,8 @@ func (o *Objects) Has(kind, name string) bool {
 	return o.ConfigMaps[name] != nil
 }
 
-// hasKey tells whether a key is there for whoever refers to it: binary data is no
-// environment (kubelet: makeEnvironmentVariables).
+// hasKey reports whether the key of a reference is there: binary data can be a file, and no
+// variable (kubelet: makeEnvironmentVariables).
 func (o *Objects) hasKey(r MissingReference) bool {
 	if r.Kind == KindSecret {
 		_, ok := o.Secrets[r.Name].Data[r.Key]

@@ -6,8 +6,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 )
 
-// Limits totals the limits of a pod and tells for cpu and memory whether the pod or every
-// container of it has one: only then the whole pod is limited.
+// Limits returns the sum of a pod's limits, and whether it is limited in cpu and in memory: it
+// is when the pod itself has a limit, or every container of it (kubelet: ResourceConfigForPod).
 func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
 	cpu, memory = true, true
 	limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{

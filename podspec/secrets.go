@@ -9,12 +9,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec/digest"
-	"github.com/podctl/podctl/podspec/redaction"
 )
 
-// WithoutSecrets is a copy of what is desired that may leave the machine: digests
-// stand for the values of Secrets. Hashes and digests of the copy are those of
-// the original, so that the same plan is made of it; it cannot be applied.
+// WithoutSecrets returns a copy that may leave the machine: digests stand for the values of
+// Secrets. Hashes and digests of the copy are those of the original, so that the same plan is
+// made of it. It cannot be applied.
 func (d *Desired) WithoutSecrets() *Desired {
 	without := *d
 	without.Redacted = true
@@ -39,8 +38,8 @@ func (d *Desired) objectsWith(standIn func(ref digest.SecretRef, value []byte) s
 	return without
 }
 
-// secretDigest stands for a secret value. Of a copy without secrets it is what stands
-// there already.
+// SecretDigest returns the digest that stands for a secret value. In a copy without secrets
+// it is what stands there already.
 func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	switch {
 	case !d.Redacted:
@@ -52,7 +51,7 @@ func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	return (*digest.Key)(nil).Secret("", digest.SecretRef{}, nil)
 }
 
-// id tells pods apart in digests.
+// id names the pod in digests.
 func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 
 // SameAs reports whether two manifests ask for the same pod with the same objects, the
@@ -62,7 +61,7 @@ func (d *Desired) SameAs(other *Desired) bool {
 	return d.text(plain) == other.text(plain)
 }
 
-// text is what is desired as JSON, with something in the place of secret values.
+// text is the pod and its objects as JSON, with something in the place of secret values.
 func (d *Desired) text(standIn func(ref digest.SecretRef, value []byte) string) string {
 	text, err := json.Marshal(struct {
 		Pod     *v1.Pod
@@ -74,31 +73,9 @@ func (d *Desired) text(standIn func(ref digest.SecretRef, value []byte) string) 
 	return string(text)
 }
 
-// UsesSecret tells that a volume's content comes from a Secret.
+// UsesSecret reports whether a volume's content comes from a Secret.
 func UsesSecret(vol *v1.Volume) bool {
-	if vol.Secret != nil {
-		return true
-	}
-	if vol.Projected == nil {
-		return false
-	}
-	for i := range vol.Projected.Sources {
-		if vol.Projected.Sources[i].Secret != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// NewRedactor returns a redactor of the Secrets of pods; a pod that is nil has none.
-func NewRedactor(pods ...*Desired) *redaction.Redactor {
-	var values [][]byte
-	for _, d := range pods {
-		if d != nil {
-			values = append(values, d.Objects.SecretValues()...)
-		}
-	}
-	return redaction.New(values...)
+	return slices.ContainsFunc(VolumeReferences(vol, ""), func(r Reference) bool { return r.Kind == KindSecret })
 }
 
 // SecretValues lists the values of the Secrets, in the order of their names and keys.

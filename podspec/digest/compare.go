@@ -2,10 +2,10 @@ package digest
 
 import "strings"
 
-// Sameness is what comparing two digests tells.
+// Sameness is the outcome of comparing two digests.
 type Sameness int
 
-// The outcomes of a comparison.
+// The outcomes.
 const (
 	// Different digests stand for different things.
 	Different Sameness = iota

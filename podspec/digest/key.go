@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DigestKey keys the digests that stand for the values of Secrets, so that nobody
+// Key keys the digests that stand for the values of Secrets, so that nobody
 // without it can find a value by trying: a PIN of six digits has only a million.
 // It belongs to one machine and never leaves it. The nil key knows nothing: its
 // digests are all the same and can be compared with none.
@@ -26,14 +26,14 @@ const (
 // noKey stands for the id of a key where there is none.
 const noKey = "none"
 
-// NewDigestKey makes a key of random bytes, of which there should be 32.
+// NewKey makes a key of random bytes, of which there should be 32.
 func NewKey(secret []byte) *Key {
 	k := &Key{secret: secret}
 	k.id = hex.EncodeToString(k.sum(purpose("id"))[:keyIDBytes])
 	return k
 }
 
-// ID tells keys apart and says nothing about them.
+// ID differs between keys and says nothing else about them.
 func (k *Key) ID() string {
 	if k == nil {
 		return noKey
@@ -55,21 +55,21 @@ func (k *Key) digest(value []byte) string {
 	return hex.EncodeToString(k.sum(value)[:keyedDigestBytes])
 }
 
-// SecretDigestPrefix begins what stands for the value of a Secret: the id of the key
-// and the keyed digest follow.
+// SecretPrefix begins what stands for the value of a Secret: the id of the key and the
+// keyed digest follow.
 const SecretPrefix = "secret:hmac:"
 
-// secretRef is a value of a Secret, by the names of Secret and key.
+// SecretRef is a value of a Secret, by the names of Secret and key.
 type SecretRef struct{ Name, Key string }
 
-// secretDigest stands for a value of a Secret. It takes what has the value: two pods, or two
-// keys, with the same value have different digests, or whoever may add a pod could compare
-// his guesses with them.
+// Secret returns the digest that stands for a value of a Secret. Pod, Secret and key are part
+// of it: equal values have different digests in two places, so that nobody who may add a pod
+// can compare guesses with them.
 func (k *Key) Secret(pod string, ref SecretRef, value []byte) string {
 	return SecretPrefix + k.ID() + ":" + k.digest(purpose("secret", pod, ref.Name, ref.Key, string(value)))
 }
 
-// purpose joins what a digest is of, so that no two lists of parts come to the same.
+// purpose joins the parts of what is digested so that no two lists of parts give the same text.
 func purpose(parts ...string) []byte {
 	var text []byte
 	for _, part := range parts {
@@ -78,13 +78,13 @@ func purpose(parts ...string) []byte {
 	return text
 }
 
-// IsSecretDigest reports whether a text holds the digest of a secret value, of
-// whatever age.
+// ContainsSecret reports whether a text contains a digest of a secret value, with or without
+// a key.
 func ContainsSecret(text string) bool {
 	return strings.Contains(text, SecretPrefix) || strings.Contains(text, unkeyedPrefix)
 }
 
-// isSecretDigest reports whether a text is such a digest and nothing else.
+// IsSecret reports whether a text is such a digest and nothing else.
 func IsSecret(text string) bool {
 	return strings.HasPrefix(text, SecretPrefix) || strings.HasPrefix(text, unkeyedPrefix)
 }

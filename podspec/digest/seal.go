@@ -25,7 +25,7 @@ func (s sealed) String() string {
 	return s.open + ":" + s.key + ":" + s.secrets
 }
 
-// parseSealed reads a digest. What is no such digest is open as a whole.
+// parseSealed reads a digest. A digest without the two last parts is open as a whole.
 func parseSealed(text string) sealed {
 	parts := strings.Split(text, ":")
 	if len(parts) != 4 {
@@ -34,16 +34,16 @@ func parseSealed(text string) sealed {
 	return sealed{open: parts[0] + ":" + parts[1], key: parts[2], secrets: parts[3]}
 }
 
-// seal makes the digest of something of a pod's that is made of secrets: open is the
-// version and digest of all that is not secret, and secrets what is.
+// Seal makes the digest of something of a pod that holds values of Secrets: open is the
+// version and digest of everything else, secrets are the values.
 func (k *Key) Seal(open, pod string, secrets []byte) string {
 	return sealed{open: open, key: k.ID(), secrets: k.digest(purpose("content", pod, string(secrets)))}.String()
 }
 
-// namedDigest is the digest that stands for a secret value, with the name it bears.
+// Named is the digest that stands for a secret value, with its name.
 type Named struct{ Name, Digest string }
 
-// sealDigests makes the digest of something in which digests stand for secret values.
+// SealAll makes the digest of something in which digests stand for secret values.
 // Those are keyed, so no key is needed for their sum. Digests of several keys can be
 // compared with none.
 func SealAll(open string, digests []Named) string {

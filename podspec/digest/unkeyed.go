@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// An older podctl wrote digests of secret values without a key: on containers, in
-// journals, snapshots and saved plans. They can be guessed. What runs with them goes on
-// running: they are compared with what they were made of where that is known, and what
-// podctl writes from now on holds none of them.
+// An older podctl wrote digests of secret values without a key: on containers, in journals,
+// snapshots and saved plans. The values can be guessed from them. Containers that have them
+// go on running: the digests are compared with those of the manifest they were made of, where
+// it is known. Podctl writes none of them any more.
 
 // unkeyedPrefix began what stood for a secret value.
 const unkeyedPrefix = "secret:sha256:"
@@ -19,8 +19,8 @@ const unkeyedPrefix = "secret:sha256:"
 // unkeyedBytes is how much of a value's SHA-256 followed.
 const unkeyedBytes = 6
 
-// otherSecret stands for a secret value that was digested without a key, and of which
-// no more is known than that it is not one of those that are.
+// otherSecret stands for a secret value that was digested without a key, and that is none of
+// those of today's manifest.
 const otherSecret = unkeyedPrefix + "other"
 
 // unkeyedDigests finds digests without a key in a text.
@@ -37,5 +37,5 @@ func UnkeyedSecret(value []byte) string {
 // HasUnkeyed reports whether a text holds a digest without a key.
 func HasUnkeyed(text string) bool { return strings.Contains(text, unkeyedPrefix) }
 
-// HideUnkeyed returns a text without its digests without a key.
+// HideUnkeyed replaces all digests without a key in a text.
 func HideUnkeyed(text string) string { return unkeyedDigests().ReplaceAllString(text, otherSecret) }

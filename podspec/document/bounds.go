@@ -16,14 +16,14 @@ const (
 	// maxMarks bounds the lines, commas and brackets of one source before it is parsed:
 	// each can be a value, and a value costs some two hundred bytes.
 	maxMarks = 500_000
-	// maxValues bounds the values of all documents, aliases replaced: each may become a
+	// MaxValues bounds the values of all documents, aliases replaced: each may become a
 	// container of a kilobyte.
 	MaxValues = 100_000
-	// maxDocuments bounds the documents of all sources, items of Lists included.
+	// MaxDocuments bounds the documents of all sources, items of Lists included.
 	MaxDocuments = 1_000
 	// maxDepth bounds how deep values are nested. A Pod needs fifteen levels.
 	maxDepth = 100
-	// maxProblems bounds what is told of one document at once.
+	// MaxProblems bounds the problems of one document that are listed.
 	MaxProblems = 100
 )
 
@@ -51,7 +51,7 @@ func crowdedLine(text []byte, limit int) int {
 // extent is how much a tree of YAML stands for once its aliases are replaced.
 type extent struct {
 	values, bytes int64
-	// open tells that the node is being measured: it would contain itself.
+	// open is set while the node is being measured: a node found open would contain itself.
 	open bool
 }
 

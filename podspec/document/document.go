@@ -13,24 +13,24 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// document is one YAML or JSON document of a source.
+// Document is one YAML or JSON document of a source.
 type Document struct {
 	File string
 	// line is the number of lines before the document in its source.
 	line int
 	text []byte
-	// json is the document as JSON, root its tree of positions.
+	// JSON is the document as JSON, root its tree of positions.
 	JSON []byte
 	root *yamlv3.Node
 	// top is the whole document, with the comments before and after it.
 	top *yamlv3.Node
-	// values counts what the document holds, aliases replaced.
+	// Values counts what the document holds, aliases replaced.
 	Values int64
-	// kind is the kind of object that the document was found to be; empty until then.
+	// Kind is the kind of object that the document was found to be; empty until then.
 	Kind string
 }
 
-// parse turns the document into JSON and into a tree of positions. A document
+// Parse turns the document into JSON and into a tree of positions. A document
 // that is no YAML, is too large, or names a key twice, yields problems instead.
 func (d *Document) Parse() []Problem {
 	if problems := d.unsplit(); len(problems) > 0 {
@@ -114,7 +114,7 @@ func (d *Document) Whole(detail string) Problem {
 	return Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1, Detail: detail}
 }
 
-// at builds a problem at a field path.
+// At builds a problem at a field path.
 func (d *Document) At(class Class, path, detail string) Problem {
 	p := Problem{Class: class, File: d.File, Path: d.shown(path), Detail: detail}
 	p.Line, p.Column = d.Position(path)
@@ -127,7 +127,7 @@ func (d *Document) Note(pod, path, detail string) Note {
 	return Note{Pod: pod, File: d.File, Line: line, Column: column, Path: path, Detail: detail}
 }
 
-// item is one entry of a List, with the positions it has in the list.
+// Item is one entry of a List, with the positions it has in the list.
 func (d *Document) Item(i int, json []byte) *Document {
 	node := find(d.root, fieldpath.Split(fieldpath.Index("items", i)))
 	return &Document{File: d.File, line: d.line, JSON: json, root: node}

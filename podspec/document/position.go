@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// position is the line and column of a field, or of its nearest parent that the
+// Position is the line and column of a field, or of its nearest parent that the
 // document has. A field that is missing is reported where it should be.
 func (d *Document) Position(path string) (line, column int) {
 	if d.root == nil {
@@ -72,7 +72,7 @@ func entry(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// isMerge tells the key whose value is merged into its mapping from a text "<<".
+// isMerge reports whether the value of a key is merged into its mapping; a text "<<" is none.
 func isMerge(key *yamlv3.Node) bool {
 	return key.Kind == yamlv3.ScalarNode && key.Value == "<<" && key.ShortTag() == "!!merge"
 }

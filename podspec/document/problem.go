@@ -58,6 +58,7 @@ func first(problems []Problem) []Problem {
 	return append(problems[:MaxProblems:MaxProblems], rest)
 }
 
+// AndMore says how many problems there are besides.
 func AndMore(n int) string { return fmt.Sprintf("and %s more", Counted(n, "problem")) }
 
 func place(file string, line, column int) string {
@@ -84,6 +85,7 @@ func (n Note) String() string {
 	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
 }
 
+// Counted is a number of things with their noun, in the plural where it has to be.
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

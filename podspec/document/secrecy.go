@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// mayBeSecret reports whether the document may be a Secret: what stands in it is not
-// repeated in a problem. Only a document that says to be something else is not.
+// MayBeSecret reports whether the document may be a Secret: its text is not repeated in a
+// problem. Only a document that says it is something else may not.
 func (d *Document) MayBeSecret() bool {
 	kinds := d.kinds()
 	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool {
@@ -40,9 +40,9 @@ func (d *Document) kinds() []string {
 	return kinds
 }
 
-// shown is as much of a path as may be told. In what may be a Secret, what stands in the
-// place of a key can be a piece of a value: a name is told if it is a field's, or could be a
-// key's.
+// shown is as much of a path as may be repeated. In what may be a Secret, a piece of a value can
+// stand in the place of a key: a part is shown if it is the name of a field, or could be that
+// of a key.
 func (d *Document) shown(path string) string {
 	if path == "" || !d.MayBeSecret() {
 		return path
@@ -53,7 +53,7 @@ func (d *Document) shown(path string) string {
 	}
 	for _, part := range fieldpath.Split(path) {
 		next := fieldpath.Step(t, part)
-		if next == nil || !isTellable(fieldpath.Deref(t), part) {
+		if next == nil || !isShowable(fieldpath.Deref(t), part) {
 			return told
 		}
 		if t = fieldpath.Deref(t); t.Kind() == reflect.Slice {
@@ -66,8 +66,8 @@ func (d *Document) shown(path string) string {
 	return told
 }
 
-// isTellable reports whether a part of a path has the form of what it names.
-func isTellable(t reflect.Type, part string) bool {
+// isShowable reports whether a part of a path has the form of what it names.
+func isShowable(t reflect.Type, part string) bool {
 	if t.Kind() == reflect.Slice {
 		_, err := strconv.Atoi(part)
 		return err == nil
@@ -75,7 +75,7 @@ func isTellable(t reflect.Type, part string) bool {
 	return t.Kind() != reflect.Map || len(validation.IsConfigMapKey(part)) == 0 || len(validation.IsQualifiedName(part)) == 0
 }
 
-// shownKey is the path of a key that is wrong itself, which in a Secret is not told.
+// shownKey is the path of a key that is wrong itself; in a Secret it is left out.
 func (d *Document) shownKey(path, key string) string {
 	if d.MayBeSecret() {
 		return path

@@ -169,7 +169,7 @@ func lineEndDetail(end string) string {
 }
 
 // inUTF8 is a source in UTF-8: YAML may also be written in UTF-16, which begins with a mark
-// that tells the order of its bytes.
+// that gives the order of its bytes.
 func inUTF8(text []byte) ([]byte, error) {
 	var order binary.ByteOrder
 	switch {

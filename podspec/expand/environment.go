@@ -129,7 +129,7 @@ func (e *Environment) Command(command, args []string) (outCommand, outArgs []str
 	return outCommand, outArgs, nil
 }
 
-// argumentError is what is wrong with a field of a container.
+// ArgumentError is what is wrong with a field of a container.
 type ArgumentError struct {
 	Field string
 	Err   error
@@ -149,8 +149,8 @@ func StaticCommand(c *v1.Container, command []string) ([]string, error) {
 	return out, err
 }
 
-// SubPath replaces $(NAME) in a subPathExpr. A variable that is missing or empty is told: it
-// would make it another path than the one meant.
+// SubPath replaces $(NAME) in a subPathExpr. It returns the variables that are missing or
+// empty: without them it would be another path than the one meant.
 func (e *Environment) SubPath(text string) (path string, missing []string, err error) {
 	path, err = expand(text, func(name string) string {
 		if e.values[name] == "" {
@@ -164,7 +164,7 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 	return path, missing, nil
 }
 
-// Environment is a container's environment. from answers for what only the node or the
+// EnvironmentOf returns a container's environment. from answers for what only the node or the
 // runtime knows, and false where that is optional and absent. The error names the variable,
 // or what the manifest lacks, and never more is built than Linux can hand to a process.
 func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
@@ -211,7 +211,7 @@ func envField(c *v1.Container, name string) string {
 	return "envFrom"
 }
 
-// environmentSize is how many bytes the variables of a container have before anything is
+// EnvironmentSize is how many bytes the variables of a container have before anything is
 // expanded or replaced by a later one of its name. It stops counting when they are too many:
 // a few references to one ConfigMap can stand for gigabytes.
 func EnvironmentSize(d *podspec.Desired, c *v1.Container) int {

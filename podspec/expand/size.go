@@ -11,7 +11,7 @@ import (
 // perFile is what a file of a volume counts for beside its content.
 const perFile = 256
 
-// volumeSize is how many bytes podctl writes into a volume.
+// VolumeSize is how many bytes podctl writes into a volume.
 func VolumeSize(d *podspec.Desired, vol *v1.Volume) int64 {
 	size := int64(0)
 	for _, r := range podspec.VolumeReferences(vol, "") {

@@ -10,24 +10,24 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 )
 
-// EnvVar is one variable of a container, with what ConfigMaps and Secrets supply
+// Variable is one variable of a container, with what ConfigMaps and Secrets supply
 // already in place.
 type Variable struct {
 	Name  string
 	Value string
-	// Expand tells that $(VAR) in Value refers to other variables: only values
+	// Expand is set when $(VAR) in Value refers to other variables: only values
 	// that the manifest writes out are expanded.
 	Expand bool
 	// From is a source that only the node or the runtime can answer: fieldRef,
 	// resourceFieldRef or fileKeyRef. Value is empty then.
 	From *v1.EnvVarSource
-	// Sensitive tells that the value comes from a Secret.
+	// Sensitive is set when the value comes from a Secret.
 	Sensitive bool
-	// secret is where it comes from.
+	// Secret is where a sensitive value comes from.
 	Secret digest.SecretRef
 }
 
-// ResolveEnv lists a container's variables in the order in which the kubelet
+// Resolve lists a container's variables in the order in which the kubelet
 // sets them: envFrom entries, each by key, then env (kubelet:
 // makeEnvironmentVariables). A later variable replaces an earlier one of the
 // same name. What is missing and not optional is returned beside them.

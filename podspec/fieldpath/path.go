@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// splitPath cuts a field path as the API machinery writes it into its parts:
+// Split cuts a field path as the API machinery writes it into its parts:
 // spec.containers[0].resources.limits[cpu] has the parts spec, containers, 0,
 // resources, limits, cpu. A bracket may hold dots.
 func Split(path string) []string {
@@ -37,9 +37,10 @@ func appendPart(parts []string, part string) []string {
 	return append(parts, part)
 }
 
-// parent is a path without its last part, which is a field's name.
+// Parent is a path without its last part, which is a field's name.
 func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
 
+// Join adds the name of a field to a path.
 func Join(path, name string) string {
 	if path == "" {
 		return name
@@ -47,7 +48,7 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// keyPath is the path of a key of a map, which may hold dots.
+// Key adds the key of a map to a path. A key may hold dots.
 func Key(path, key string) string {
 	if strings.ContainsAny(key, ".[") {
 		return path + "[" + key + "]"
@@ -55,6 +56,7 @@ func Key(path, key string) string {
 	return Join(path, key)
 }
 
+// Index adds the index of a list's item to a path.
 func Index(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nearestField suggests the field that was probably meant: the one of the same
-// struct whose name differs least.
+// Nearest suggests the field that was probably meant: the one of the same struct with the
+// most similar name; empty when none is similar.
 func Nearest(into any, path string) string {
 	parts := Split(path)
 	if len(parts) == 0 {
@@ -28,6 +28,7 @@ func Nearest(into any, path string) string {
 	return best
 }
 
+// Deref goes from a type of pointers to the type they point to.
 func Deref(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -35,7 +36,7 @@ func Deref(t reflect.Type) reflect.Type {
 	return t
 }
 
-// step goes from a type to the type of one of its parts; nil when it has no such
+// Step goes from a type to the type of one of its parts; nil when it has no such
 // part.
 func Step(t reflect.Type, part string) reflect.Type {
 	t = Deref(t)
@@ -50,13 +51,13 @@ func Step(t reflect.Type, part string) reflect.Type {
 	return nil
 }
 
-// jsonField is a field of a struct under its JSON name.
+// Field is a field of a struct under its JSON name.
 type Field struct {
 	Name string
 	Type reflect.Type
 }
 
-// jsonFields lists the fields of a struct under their JSON names; embedded
+// Fields lists the fields of a struct under their JSON names; embedded
 // structs are flattened. Another type has none.
 func Fields(t reflect.Type) []Field {
 	if t.Kind() != reflect.Struct {

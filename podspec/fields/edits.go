@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Edits tells what an edit of a pod's fields does while the pod runs.
+// Edits says what an edit of a field does to one pod that runs.
 type Edits struct {
 	table *Table
 	pod   *v1.Pod
@@ -32,8 +32,8 @@ func (e Edits) Class(path string) ChangeClass {
 	return f.Change
 }
 
-// Divides tells that the fields below a path are of more than one class. An entry of a list
-// comes and goes as a whole.
+// Divides reports whether the fields below a path are of more than one class. An entry of a
+// list comes and goes as a whole.
 func (e Edits) Divides(path string) bool {
 	return !strings.HasSuffix(path, "]") && e.table.isDivided(unbracketed(path))
 }

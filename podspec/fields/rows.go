@@ -2,7 +2,7 @@ package fields
 
 import "slices"
 
-// Fields is the table of all fields of v1.Pod. A test walks the API types and
+// All is the table of all fields of v1.Pod. A test walks the API types and
 // fails on a field without a row; docs/fields.md is generated from it.
 func All() []Field {
 	return slices.Concat(metadataFields(), placementFields(), podFields(), containerFields(), volumeFields())

@@ -52,13 +52,14 @@ type Field struct {
 	Needs string
 }
 
-// fieldTable finds rows by their path.
+// Table finds rows by their path.
 type Table struct {
 	rows map[string]Field
 	// divided are the paths that have rows below them.
 	divided map[string]bool
 }
 
+// NewTable returns the table of All.
 func NewTable() *Table {
 	fields := All()
 	t := &Table{rows: make(map[string]Field, len(fields)), divided: make(map[string]bool, len(fields))}
@@ -73,7 +74,7 @@ func NewTable() *Table {
 	return t
 }
 
-// classify returns the row with the longest path that path, with or without indices,
+// Classify returns the row with the longest path that path, with or without indices,
 // begins with; false for a path that the table does not know.
 func (t *Table) Classify(path string) (Field, bool) {
 	for prefix := strings.Join(generalised(path), "."); ; {
@@ -88,7 +89,7 @@ func (t *Table) Classify(path string) (Field, bool) {
 	}
 }
 
-// isDivided tells that the table has rows below a path.
+// isDivided reports whether the table has rows below a path.
 func (t *Table) isDivided(path string) bool {
 	return t.divided[strings.Join(generalised(path), ".")]
 }
@@ -118,10 +119,10 @@ func withoutIndices(parts []string) []string {
 	return names
 }
 
-// sizeLimit is the field that is honoured of some volumes only.
+// SizeLimit is the field that is honoured only for volumes in memory.
 const SizeLimit = "volume.emptyDir.sizeLimit"
 
-// keep removes from a tree every field that is not of the class. A field that the
+// Keep removes from a tree every field that is not of the class. A field that the
 // table does not go into is judged as a whole.
 func (t *Table) Keep(tree map[string]any, path string, class ChangeClass) {
 	for key, value := range tree {

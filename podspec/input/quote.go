@@ -11,8 +11,8 @@ import (
 // maxQuote bounds what a problem repeats of one value, in bytes.
 const maxQuote = 200
 
-// quote writes a text of the manifest so that it stays in its line, and not more of it than
-// helps to find it.
+// Quote writes a text of a manifest so that it stays in its line, and no more of it than helps
+// to find it.
 func Quote(text string) string {
 	if len(text) <= maxQuote {
 		return strconv.Quote(text)
@@ -20,7 +20,7 @@ func Quote(text string) string {
 	return strconv.Quote(text[:maxQuote]) + "…"
 }
 
-// oneLine writes what a terminal would obey, and not show, as Go writes it in a text.
+// OneLine escapes the characters that a terminal would obey and not show.
 func OneLine(text string) string {
 	var b strings.Builder
 	for i, r := range text {

@@ -15,18 +15,19 @@ import (
 
 // assembly collects the objects of all sources and makes pods of them.
 type assembly struct {
+	// sources are the names of the sources, documents all that could be parsed.
+	sources   []string
 	documents []*document.Document
 	objects   []*object
-	// problems are those of whole sources, and of documents that cannot be parsed; those of
-	// others are found in them. sources are the sources in their order.
+	// problems are those of whole sources, and of documents that cannot be parsed; reports have
+	// those of the others.
 	problems []document.Problem
 	reports  []*report
-	sources  []string
 	notes    []document.Note
 
 	// names finds an object by kind and name.
 	names map[string]*object
-	// counted and values are how much has been read; full tells that it is too much.
+	// counted and values are how much has been read; full is set once it is too much.
 	counted int
 	values  int64
 	full    bool
@@ -34,6 +35,7 @@ type assembly struct {
 	made int64
 }
 
+// addSource adds all documents of a source.
 func (a *assembly) addSource(s input.Source) {
 	a.sources = append(a.sources, s.Name)
 	docs, problems := document.Split(s)
@@ -55,8 +57,8 @@ func (a *assembly) addSource(s input.Source) {
 	}
 }
 
-// count adds a document to what has been read; false when that is too much, which is
-// said once.
+// count adds a document to what has been read; false when that is too much, which is reported
+// once.
 func (a *assembly) count(d *document.Document, values int64) bool {
 	a.counted++
 	a.values += values
@@ -76,6 +78,7 @@ func (a *assembly) count(d *document.Document, values int64) bool {
 	return false
 }
 
+// addDocument adds the object that a document has, or those of a List.
 func (a *assembly) addDocument(r *report) {
 	a.reports = append(a.reports, r)
 	meta := r.typeMeta()
@@ -86,34 +89,16 @@ func (a *assembly) addDocument(r *report) {
 		}
 		return
 	}
-	o := &object{report: r}
-	switch meta.APIVersion + "/" + meta.Kind {
-	case "v1/Pod":
-		o.pod = &v1.Pod{}
-		r.decodeInto(o.pod)
-	case "v1/ConfigMap":
-		o.configMap = &v1.ConfigMap{}
-		r.decodeInto(o.configMap)
-		checkConfigMap(r, o.configMap)
-	case "v1/Secret":
-		o.secret = &v1.Secret{}
-		r.decodeInto(o.secret)
-		checkSecret(r, o.secret)
-		mergeStringData(o.secret)
-	case "v1/PersistentVolumeClaim":
-		o.claim = &v1.PersistentVolumeClaim{}
-		r.decodeInto(o.claim)
-		checkClaim(r, o.claim)
-	case "v1/List", "v1/PodList":
+	switch o := newObject(r, meta.APIVersion); {
+	case o != nil:
+		a.add(o)
+	case meta.APIVersion == "v1" && (meta.Kind == "List" || meta.Kind == "PodList"):
 		r.decodeInto(&v1.List{})
 		a.addItems(r, meta.Items)
-		return
 	default:
 		r.refuse(document.ClassUnsupported, "kind",
 			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind))
-		return
 	}
-	a.add(o)
 }
 
 func (a *assembly) addItems(r *report, items []json.RawMessage) {
@@ -126,20 +111,18 @@ func (a *assembly) addItems(r *report, items []json.RawMessage) {
 	}
 }
 
-// add takes an object under its name. One that was not decoded as a whole is taken too,
-// so that what refers to it is not told that it is missing.
+// add takes an object under its name. One that was not decoded as a whole is taken too, so
+// that it does not count as missing.
 func (a *assembly) add(o *object) {
 	o.damaged = len(o.report.undecoded) > 0
-	o.written = podspec.Identity{Namespace: o.meta().Namespace, UID: o.meta().UID}
-	if meta := o.meta(); meta.Namespace == "" {
-		meta.Namespace = v1.NamespaceDefault
-	}
+	o.written = podspec.Identity{Namespace: o.meta.Namespace, UID: o.meta.UID}
+	o.meta.Namespace = cmp.Or(o.meta.Namespace, v1.NamespaceDefault)
 	a.objects = append(a.objects, o)
 	if o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
 		return
 	}
-	if o.meta().Name == "" {
-		// A pod is told so by the API server's rules.
+	if o.meta.Name == "" {
+		// The API server's rules say it of a pod.
 		if o.pod == nil {
 			o.report.refuse(document.ClassInvalid, "metadata.name", "is required")
 		}
@@ -148,21 +131,19 @@ func (a *assembly) add(o *object) {
 	if o.pod == nil {
 		checkObject(o)
 	}
-	if other := a.names[o.kind()+" "+o.key()]; other != nil {
+	if other := a.names[o.String()]; other != nil {
 		line, _ := other.report.Position("metadata.name")
-		o.report.refuse(document.ClassInvalid, "metadata.name",
-			fmt.Sprintf("%s %s is given twice, first in %s:%d", o.kind(), o.key(), other.report.File, line))
+		o.report.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf("%s is given twice, first in %s:%d", o, other.report.File, line))
 		o.damaged = true
 		return
 	}
 	if a.names == nil {
 		a.names = map[string]*object{}
 	}
-	a.names[o.kind()+" "+o.key()] = o
+	a.names[o.String()] = o
 }
 
-// manifest makes a desired pod of every Pod document, with the objects it refers
-// to.
+// manifest makes a pod of every Pod document, with the objects it refers to.
 func (a *assembly) manifest() *Manifest {
 	m := &Manifest{}
 	used := map[*object]bool{}
@@ -173,7 +154,7 @@ func (a *assembly) manifest() *Manifest {
 	}
 	for _, o := range a.objects {
 		if o.pod == nil && !used[o] && !o.damaged {
-			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s %s is used by no pod of the manifest", o.kind(), o.key())))
+			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
 		}
 	}
 	m.Problems, m.NoEffect, m.documents = a.allProblems(), a.notes, a.documents
@@ -194,6 +175,7 @@ func (a *assembly) allProblems() []document.Problem {
 	return all
 }
 
+// addPod completes and checks one pod.
 func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	a.notes = append(a.notes, dropInjectedToken(o)...)
 	written, notes := classifyWritten(o)
@@ -213,8 +195,8 @@ func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	}
 }
 
-// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole,
-// and those that cannot be there by their names.
+// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole, or
+// whose names no object can have: there is a problem of these already.
 func (a *assembly) notDamaged(d *podspec.Desired, missing []document.Problem) []document.Problem {
 	if len(missing) == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/podctl/podctl/podspec/fields"
 )
 
-// classifyWritten looks at every field that the user wrote: what is refused is a
-// problem, what has no effect is noted, each once.
+// classifyWritten looks at every field that the user wrote. A refused field is a problem, and
+// one without effect a note, each once.
 func classifyWritten(o *object) ([]document.Problem, []document.Note) {
 	var written any
 	if err := json.Unmarshal(o.report.JSON, &written); err != nil {
@@ -34,6 +34,7 @@ func classifyWritten(o *object) ([]document.Problem, []document.Note) {
 	return c.problems, c.notes
 }
 
+// classifier goes through the fields of one pod.
 type classifier struct {
 	o        *object
 	table    *fields.Table
@@ -65,7 +66,7 @@ func (c *classifier) visit(path string, value any) {
 	c.notes = append(c.notes, c.o.report.Note(c.o.key(), at, f.Note))
 }
 
-// droppedToken tells that a path lies in a volume that was left out.
+// droppedToken reports whether a path lies in a volume that was left out.
 func (c *classifier) droppedToken(path string) bool {
 	i := 0
 	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
@@ -99,14 +100,14 @@ func reportedPath(path string, f fields.Field) string {
 	return path
 }
 
-// inMemory tells that the emptyDir which a field belongs to lies in memory.
+// inMemory reports whether the emptyDir of a field lies in memory.
 func (c *classifier) inMemory(path string) bool {
 	medium := fieldpath.Split(fieldpath.Join(fieldpath.Parent(path), "medium"))
 	return c.o.report.Scalar(medium...) == string(v1.StorageMediumMemory)
 }
 
-// asksNothing tells that a value without parts is an empty list or map. Of a volume even
-// an empty one says something: its kind.
+// asksNothing reports whether a value is an empty list or map. In a volume even an empty map
+// says something: the kind of volume.
 func asksNothing(value any, f fields.Field) bool {
 	switch value.(type) {
 	case map[string]any, []any:

@@ -37,7 +37,7 @@ func referredObjects(pod *v1.Pod) []objectName {
 func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) {
 	wanted := referredObjects(d.Pod)
 	for _, o := range a.objects {
-		if o.pod != nil || o.meta().Namespace != d.Pod.Namespace || !slices.Contains(wanted, objectName{o.kind(), o.meta().Name}) {
+		if o.pod != nil || o.meta.Namespace != d.Pod.Namespace || !slices.Contains(wanted, objectName{o.report.Kind, o.meta.Name}) {
 			continue
 		}
 		used[o] = true

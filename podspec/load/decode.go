@@ -11,9 +11,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// decodeInto decodes a document strictly: every field must exist, be given once
-// and have the right type. What has not is told, all at once, and set aside; the rest is
-// decoded.
+// decodeInto decodes a document strictly: every field must exist, be given once and have the
+// right type. It reports all that do not, and decodes the rest.
 func (r *report) decodeInto(into any) {
 	strict, err := strictly(r.JSON, into)
 	if err != nil {
@@ -32,8 +31,8 @@ func strictly(text []byte, into any) (strict []error, err error) {
 	return kjson.UnmarshalStrict(text, into, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
 }
 
-// strictProblem puts an unknown or repeated field at its place. The field that was
-// probably meant is not missed as well.
+// strictProblem reports an unknown or repeated field. The field that was probably meant is not
+// reported as missing.
 func (r *report) strictProblem(err error, into any) {
 	path := ""
 	if field := kjson.FieldError(nil); errors.As(err, &field) {

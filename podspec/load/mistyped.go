@@ -17,9 +17,9 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// dropMistyped is the document's JSON without the values that cannot be decoded into a
-// type, each of which is told. The decoder itself only tells the first, not always where
-// it is, and none of the unknown fields beside it.
+// dropMistyped returns the document's JSON without the values that cannot be decoded into a
+// type, and reports each of them. The decoder itself only names the first, not always with its
+// place, and none of the unknown fields beside it.
 func (r *report) dropMistyped(t reflect.Type) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.JSON))
 	decoder.UseNumber()
@@ -34,7 +34,7 @@ func (r *report) dropMistyped(t reflect.Type) []byte {
 	return left
 }
 
-// fits tells that a value can be decoded into a type, once what cannot is taken out of it.
+// fits reports whether a value can be decoded into a type. It takes parts out of it that cannot.
 func (r *report) fits(path string, value any, t reflect.Type) bool {
 	t = fieldpath.Deref(t)
 	switch value := value.(type) {
@@ -102,7 +102,7 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	isList := t.Kind() == reflect.Slice
 	said, kind := input.Quote(fmt.Sprint(value)), kindOf(value)
 	if isNumber {
-		// It is told, as it may be one of the wrong size.
+		// It may be a number of the wrong size.
 		kind += " " + input.OneLine(fmt.Sprint(value))
 	}
 	if r.MayBeSecret() {

@@ -74,8 +74,8 @@ func hostPath(path string) []string {
 	return nil
 }
 
-// checkName refuses a name that breaks its rule, unless something has been said of it
-// already. That a name is missing is the API server's to say, if it must be there.
+// checkName refuses a name that breaks its rule, unless there is a problem of it already. The
+// API server's rules say whether a name must be given.
 func (r *report) checkName(path, name string, rule func(string) []string) {
 	if name == "" || r.hasProblem(path) {
 		return
@@ -152,10 +152,10 @@ func checkObject(o *object) {
 	}
 	nameFn := func(name string, _ bool) []string { return rule(name) }
 	before := len(o.report.kept)
-	for _, err := range apivalidation.ValidateObjectMeta(o.meta(), true, nameFn, field.NewPath("metadata")) {
+	for _, err := range apivalidation.ValidateObjectMeta(o.meta, true, nameFn, field.NewPath("metadata")) {
 		o.report.refuse(document.ClassInvalid, err.Field, o.report.fieldDetail(err))
 	}
-	// What cannot be named is not named in notes.
+	// A note would repeat the name.
 	o.damaged = o.damaged || len(o.report.kept) > before
 }
 
@@ -183,4 +183,11 @@ func checkConfigMap(r *report, cm *v1.ConfigMap) {
 func checkSecret(r *report, s *v1.Secret) {
 	checkKeys(r, "data", s.Data)
 	checkKeys(r, "stringData", s.StringData)
+}
+
+// checkClaim refuses what a directory cannot be.
+func checkClaim(r *report, claim *v1.PersistentVolumeClaim) {
+	if mode := claim.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
+		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
+	}
 }

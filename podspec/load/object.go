@@ -10,18 +10,21 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// typeMeta is what tells documents apart.
+// typeMeta is what every object begins with.
 type typeMeta struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
 	Items      []json.RawMessage `json:"items"`
 }
 
-// object is one object of a manifest and the document it came from.
+// object is one object of a manifest and the report on its document. One of pod, configMap,
+// secret and claim is set, and meta is its metadata.
 type object struct {
+	report *report
+	meta   *metav1.ObjectMeta
+	// written is the identity that the document gives.
 	written podspec.Identity
-	report  *report
-	// damaged tells that some of it could not be decoded, or that its name is another's.
+	// damaged is set when some of it could not be decoded, or another object has its name.
 	damaged   bool
 	pod       *v1.Pod
 	configMap *v1.ConfigMap
@@ -31,31 +34,41 @@ type object struct {
 	tokens map[string]bool
 }
 
-func (o *object) meta() *metav1.ObjectMeta {
-	switch {
-	case o.pod != nil:
-		return &o.pod.ObjectMeta
-	case o.configMap != nil:
-		return &o.configMap.ObjectMeta
-	case o.claim != nil:
-		return &o.claim.ObjectMeta
+// newObject decodes a document of a kind that podctl takes; nil for another kind.
+func newObject(r *report, version string) *object {
+	o := &object{report: r}
+	switch version + "/" + r.Kind {
+	case "v1/Pod":
+		o.pod = &v1.Pod{}
+		o.meta = &o.pod.ObjectMeta
+		r.decodeInto(o.pod)
+	case "v1/ConfigMap":
+		o.configMap = &v1.ConfigMap{}
+		o.meta = &o.configMap.ObjectMeta
+		r.decodeInto(o.configMap)
+		checkConfigMap(r, o.configMap)
+	case "v1/Secret":
+		o.secret = &v1.Secret{}
+		o.meta = &o.secret.ObjectMeta
+		r.decodeInto(o.secret)
+		checkSecret(r, o.secret)
+		mergeStringData(o.secret)
+	case "v1/PersistentVolumeClaim":
+		o.claim = &v1.PersistentVolumeClaim{}
+		o.meta = &o.claim.ObjectMeta
+		r.decodeInto(o.claim)
+		checkClaim(r, o.claim)
+	default:
+		return nil
 	}
-	return &o.secret.ObjectMeta
+	return o
 }
 
-func (o *object) kind() string {
-	switch {
-	case o.pod != nil:
-		return "Pod"
-	case o.configMap != nil:
-		return podspec.KindConfigMap
-	case o.claim != nil:
-		return podspec.KindClaim
-	}
-	return podspec.KindSecret
-}
+// key is the name of an object with its namespace.
+func (o *object) key() string { return o.meta.Namespace + "/" + o.meta.Name }
 
-func (o *object) key() string { return o.meta().Namespace + "/" + o.meta().Name }
+// String is the name of an object with its kind.
+func (o *object) String() string { return o.report.Kind + " " + o.key() }
 
 // typeMeta reads what kind of object a document is.
 func (r *report) typeMeta() typeMeta {

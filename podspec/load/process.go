@@ -16,8 +16,9 @@ import (
 // and the pod's metadata, in bytes: a reference of a few bytes can stand for megabytes.
 const maxMade = 256 << 20
 
-// checkMade refuses a pod for which more would be made than a process, or this machine, can
-// take. It counts before anything is made; what only the node knows counts as empty.
+// checkMade refuses a pod whose variables, arguments and files are more than a process, or this
+// machine, can take. It counts before anything is made; what only the node knows counts as
+// empty.
 func (a *assembly) checkMade(o *object, d *podspec.Desired) {
 	for _, ref := range podspec.Containers(d.Pod) {
 		if !a.makes(o, ref.Path, int64(expand.EnvironmentSize(d, ref.Container))) {
@@ -32,7 +33,7 @@ func (a *assembly) checkMade(o *object, d *podspec.Desired) {
 	}
 }
 
-// makes counts what is made; false when that is too much, which is said once.
+// makes adds to what is made; false when that is too much, which is reported once.
 func (a *assembly) makes(o *object, path string, size int64) bool {
 	if a.made > maxMade {
 		return false
@@ -44,31 +45,31 @@ func (a *assembly) makes(o *object, path string, size int64) bool {
 	return a.made <= maxMade
 }
 
-// checkProcesses checks whatever a container's processes are given.
-func checkProcesses(doc *report, d *podspec.Desired, ref podspec.ContainerRef) {
+// checkProcesses checks the variables and arguments of a container's processes.
+func checkProcesses(r *report, d *podspec.Desired, ref podspec.ContainerRef) {
 	env, err := expand.EnvironmentOf(d, ref, nil)
 	if err != nil {
-		refuseArgument(doc, "", err)
+		refuseArgument(r, "", err)
 		return
 	}
 	if _, _, err = env.Command(ref.Command, ref.Args); err != nil {
-		refuseArgument(doc, ref.Path+".", err)
+		refuseArgument(r, ref.Path+".", err)
 	}
 	for path, action := range execActions(ref.Container) {
 		if _, err = expand.StaticCommand(ref.Container, action.Command); err != nil {
-			refuseArgument(doc, ref.Path+"."+path+".exec.", err)
+			refuseArgument(r, ref.Path+"."+path+".exec.", err)
 		}
 	}
 	for i := range ref.VolumeMounts {
 		if _, _, err = env.SubPath(ref.VolumeMounts[i].SubPathExpr); err != nil {
-			doc.refuse(document.ClassInvalid, ref.Path+"."+fieldpath.Index("volumeMounts", i)+".subPathExpr", err.Error())
+			r.refuse(document.ClassInvalid, ref.Path+"."+fieldpath.Index("volumeMounts", i)+".subPathExpr", err.Error())
 		}
 	}
 }
 
-func refuseArgument(doc *report, path string, err error) {
+func refuseArgument(r *report, path string, err error) {
 	if wrong := (*expand.ArgumentError)(nil); errors.As(err, &wrong) {
-		doc.refuse(document.ClassInvalid, path+wrong.Field, wrong.Err.Error())
+		r.refuse(document.ClassInvalid, path+wrong.Field, wrong.Err.Error())
 	}
 }
 

@@ -64,7 +64,7 @@ func TestDocumentsAreNotLost(t *testing.T) {
 				if name == "a marker in a text" {
 					line -= 2
 				}
-				got = append(got, fmt.Sprintf("%d %s", line, o.meta().Name))
+				got = append(got, fmt.Sprintf("%d %s", line, o.meta.Name))
 			}
 			if strings.Join(got, ", ") != c.want {
 				t.Errorf("%v, want %s", got, c.want)

@@ -15,14 +15,14 @@ import (
 // admission adds to every pod.
 const tokenPrefix = "kube-api-access-"
 
-// isInjectedToken tells what admission adds from what a user gave such a name.
+// isInjectedToken reports whether admission added a volume: a user may give such a name, too.
 func isInjectedToken(vol *v1.Volume) bool {
 	return strings.HasPrefix(vol.Name, tokenPrefix) && vol.Projected != nil &&
 		slices.ContainsFunc(vol.Projected.Sources, func(s v1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
 }
 
-// injectedTokens are the names of the volumes that admission added. One that another
-// volume has as well is none: whose the mounts are nobody could say.
+// injectedTokens are the names of the volumes that admission added. A name that another volume
+// has as well is none of them: its mounts could be of either.
 func injectedTokens(volumes []v1.Volume) map[string]bool {
 	tokens := map[string]bool{}
 	for i := range volumes {

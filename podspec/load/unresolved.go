@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// unresolvedProblems reports what is unresolved at its place in the manifest,
-// and pull secrets that are missing, which only matter to a private registry.
+// unresolvedProblems lists what is unresolved at its place in the manifest, and the pull secrets
+// that are missing, which only matter to a private registry.
 func unresolvedProblems(o *object, d *podspec.Desired) []document.Problem {
 	var problems []document.Problem
 	for _, r := range d.Unresolved() {
@@ -24,8 +24,8 @@ func unresolvedProblems(o *object, d *podspec.Desired) []document.Problem {
 	return problems
 }
 
-// pullSecretNotes tells of pull secrets that are there and of no use: a pull may fail for
-// them, or take what anybody may have.
+// pullSecretNotes lists pull secrets that are there and hold no credentials: pulls go on
+// without them.
 func pullSecretNotes(o *object, d *podspec.Desired) []document.Note {
 	var notes []document.Note
 	for i, ref := range d.Pod.Spec.ImagePullSecrets {

@@ -130,7 +130,7 @@ func quoted(value any) string {
 	return "the value"
 }
 
-// isPlain tells that a value of that type is written the same each time, in a few words.
+// isPlain reports whether values of a type are printed the same each time, and are short.
 func isPlain(t reflect.Type) bool {
 	kind := t.Kind()
 	if kind == reflect.Slice || kind == reflect.Array {

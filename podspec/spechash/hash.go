@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/expand"
 )
 
-// ContainerHash is the kubelet's hash of a container (kubelet: HashContainer
+// Kubelet is the kubelet's hash of a container (kubelet: HashContainer
 // since 1.31): only name and image count. It is written on every container, so
 // that a kubelet which takes the pod over finds it unchanged.
 func Kubelet(c *v1.Container) string {
@@ -35,7 +35,7 @@ func Kubelet(c *v1.Container) string {
 
 // The versions of spec hashes. A change of the projection needs another one. The second
 // has the values of Secrets apart, keyed; the hash of a container whose environment has
-// none is the first, as ever.
+// none keeps the first.
 const (
 	specHashVersion   = "v1:"
 	sealedHashVersion = "v2:"
@@ -44,20 +44,20 @@ const (
 // secretStandIn is in the place of secret values in what the open part of a hash covers.
 const secretStandIn = "(secret)"
 
-// KnownSpecHash reports whether a spec hash is of a version that can be compared. What
-// another version says is not known, and not knowing is no reason to kill.
+// Known reports whether a spec hash is of a version that can be compared. Another
+// version says nothing, and what is not known restarts no container.
 func Known(hash string) bool {
 	return strings.HasPrefix(hash, specHashVersion) || strings.HasPrefix(hash, sealedHashVersion)
 }
 
-// ContainerSpecHash is podctl's hash of everything in a container's definition
-// that only a new container can bring into force. Writing out an API default
-// does not change it. Compare tells whether two of them mean the same.
+// Container is podctl's hash of everything in a container's definition that only a new
+// container can bring into force. Writing out an API default does not change it. digest.Compare
+// compares two of them.
 func Container(d *podspec.Desired, c *v1.Container) string {
-	return d.Once("container "+c.Name, func() string { return containerSpecHash(d, c) })
+	return d.Once("container "+c.Name, func() string { return containerHash(d, c) })
 }
 
-func containerSpecHash(d *podspec.Desired, c *v1.Container) string {
+func containerHash(d *podspec.Desired, c *v1.Container) string {
 	var digests []digest.Named
 	tree := containerProjection(d, c, func(e expand.Variable) string {
 		digests = append(digests, digest.Named{Name: e.Name, Digest: d.SecretDigest(e.Secret, []byte(e.Value))})
@@ -69,8 +69,8 @@ func containerSpecHash(d *podspec.Desired, c *v1.Container) string {
 	return digest.SealAll(sealedHashVersion+hashTree(tree), digests)
 }
 
-// SandboxSpecHash is podctl's hash of everything in a pod's definition that only
-// a new sandbox can bring into force.
+// Sandbox is podctl's hash of everything in a pod's definition that only a new sandbox can
+// bring into force.
 func Sandbox(d *podspec.Desired) string {
 	return d.Once("sandbox", func() string { return specHashVersion + hashTree(SandboxProjection(d)) })
 }

@@ -66,6 +66,17 @@ func TestSpecHashIsFrozen(t *testing.T) {
 	if got, want := Sandbox(d), "v1:bdd67f6b36493702cb366653819cc3da"; got != want {
 		t.Errorf("sandbox: %s, frozen as %s", got, want)
 	}
+	published := podspectest.Desired(t, `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: a, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1}, {containerPort: 81}, {containerPort: 53, hostPort: 53, protocol: UDP}]}
+  - {name: b, image: i, ports: [{containerPort: 90, hostPort: 9090}]}
+`)
+	if got, want := Sandbox(published), "v1:c028af8ffe83a696afbacb3b0ba1e6fb"; got != want {
+		t.Errorf("sandbox with published ports: %s, frozen as %s", got, want)
+	}
 }
 
 // TestSpecHashOfVolumes: what an edit of a mounted volume does to the hash, which stays as it

@@ -29,7 +29,7 @@ func containerProjection(d *podspec.Desired, c *v1.Container, standIn func(expan
 	delete(tree, "name")
 	dropContainerDefaults(tree)
 	projectEnv(d, tree, c, standIn)
-	projectResources(d, tree, c)
+	projectResources(tree, c)
 	projectVolumes(d, tree, c)
 	projectSecurity(d, tree, c)
 	return pruned(tree)
@@ -51,30 +51,22 @@ func SandboxProjection(d *podspec.Desired) map[string]any {
 		delete(spec, list)
 	}
 	spec["qosClass"] = string(podspec.QOSClass(d.Pod))
-	if ports := publishedPorts(d.Pod); len(ports) > 0 {
+	if ports := projectPorts(podspec.PublishedPorts(d.Pod)); len(ports) > 0 {
 		spec["hostPorts"] = ports
 	}
 	return pruned(spec)
 }
 
-// publishedPorts are the ports that the sandbox publishes on the node. With the
-// node's own network nothing is published.
-func publishedPorts(pod *v1.Pod) []any {
-	var ports []any
-	if pod.Spec.HostNetwork {
-		return nil
+// projectPorts is in the form in which ports are part of the hash of a sandbox.
+func projectPorts(ports []podspec.Port) []any {
+	var list []any
+	for _, p := range ports {
+		list = append(list, map[string]any{
+			"name":      fmt.Sprintf("%s:%d", p.HostIP, p.Number),
+			"container": fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol),
+		})
 	}
-	for _, ref := range podspec.RegularContainers(pod) {
-		for _, p := range ref.Ports {
-			if p.HostPort != 0 {
-				ports = append(ports, map[string]any{
-					"name":      fmt.Sprintf("%s:%d", p.HostIP, p.HostPort),
-					"container": fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol),
-				})
-			}
-		}
-	}
-	return ports
+	return list
 }
 
 func jsonTree(value any) map[string]any {
@@ -145,7 +137,7 @@ func projectVar(e expand.Variable, standIn func(expand.Variable) string) map[str
 
 // projectResources adds the resources that cannot change in place: all but cpu
 // and memory.
-func projectResources(d *podspec.Desired, tree map[string]any, c *v1.Container) {
+func projectResources(tree map[string]any, c *v1.Container) {
 	limits := map[string]any{}
 	for name, q := range c.Resources.Limits {
 		if name != v1.ResourceCPU && name != v1.ResourceMemory {

@@ -31,15 +31,15 @@ func hasSecretEnv(d *podspec.Desired, c *v1.Container) bool {
 	return false
 }
 
-// UpgradeSpec turns the spec hash and the projection of a container into what podctl
-// would write today, if an older one wrote them and they tell of secret values. Known are
-// the manifests that the container may have been made of. A hash that belongs to none of
-// them becomes one that matches nothing.
+// Upgrade turns the spec hash and the projection of a container into what podctl would write
+// today, if an older one wrote them and they hold digests without a key. Known are the
+// manifests that the container may have been made of. A hash that belongs to none of them
+// becomes one that matches nothing.
 func Upgrade(container, hash, spec string, known ...*podspec.Desired) (newHash, newSpec string) {
 	if !strings.HasPrefix(hash, specHashVersion) {
 		return hash, spec
 	}
-	tells := digest.HasUnkeyed(spec)
+	unkeyed := digest.HasUnkeyed(spec)
 	for _, d := range known {
 		if d == nil || d.Pod == nil {
 			continue
@@ -48,12 +48,12 @@ func Upgrade(container, hash, spec string, known ...*podspec.Desired) (newHash, 
 		if !ok || !hasSecretEnv(d, ref.Container) {
 			continue
 		}
-		tells = true
+		unkeyed = true
 		if legacySpecHash(d, ref.Container) == hash {
 			return Container(d, ref.Container), upgradedSpec(d, ref.Container, spec)
 		}
 	}
-	if !tells {
+	if !unkeyed {
 		return hash, spec
 	}
 	return specHashVersion, digest.HideUnkeyed(spec)
@@ -71,10 +71,9 @@ func upgradedSpec(d *podspec.Desired, c *v1.Container, spec string) string {
 	return string(text)
 }
 
-// UpgradeKey turns a spec hash that stands alone, such as that of a restart delay, into
-// what podctl would write today for a container of the manifest. One that belongs to no
-// container of it may tell of secret values, whatever it was made of, and becomes one that
-// matches nothing.
+// UpgradeKey turns a spec hash that stands alone, such as that of a restart delay, into what
+// podctl would write today for a container of the manifest. A hash that belongs to no container
+// of it may have been made of secret values without a key, and becomes one that matches nothing.
 func UpgradeKey(container, hash string, applied *podspec.Desired) string {
 	if !strings.HasPrefix(hash, specHashVersion) || applied == nil || applied.Pod == nil {
 		return hash

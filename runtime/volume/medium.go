@@ -8,7 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // volumeMode is the mode of a volume's directory: open to every user a container
@@ -59,7 +60,7 @@ func (c Context) makeDir(path string) error {
 // what the node has to give, the pod's memory limit and the volume's own
 // sizeLimit; 0 when none of them is known (kubelet: calculateEmptyDirMemorySize).
 func (c Context) memorySize(vol *v1.Volume) int64 {
-	sizes := []int64{c.Allocatable.Memory().Value(), podMemoryLimit(c.Desired.Pod)}
+	sizes := []int64{c.Allocatable.Memory().Value(), memoryLimit(c.Desired.Pod)}
 	if vol.EmptyDir != nil && vol.EmptyDir.SizeLimit != nil {
 		sizes = append(sizes, vol.EmptyDir.SizeLimit.Value())
 	}
@@ -72,19 +73,10 @@ func (c Context) memorySize(vol *v1.Volume) int64 {
 	return least
 }
 
-// podMemoryLimit is the memory limit of the pod's cgroup, in bytes: there is one
-// when every container has one, or the pod itself (kubelet: ResourceConfigForPod).
-func podMemoryLimit(pod *v1.Pod) int64 {
-	every := true
-	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
-		ContainerFn: func(limits v1.ResourceList, _ resourcehelper.ContainerType) {
-			every = every && !limits.Memory().IsZero()
-		},
-	})
-	if r := pod.Spec.Resources; r != nil && !r.Limits.Memory().IsZero() {
-		every = true
-	}
-	if !every {
+// memoryLimit is the memory limit of the pod's cgroup, in bytes; 0 when it has none.
+func memoryLimit(pod *v1.Pod) int64 {
+	limits, _, limited := podspec.Limits(pod)
+	if !limited {
 		return 0
 	}
 	return limits.Memory().Value()
