@@ -24,11 +24,12 @@ func TestLimits(t *testing.T) {
 		cpu, memory bool
 		total       string
 	}{
-		"nothing":           {[]v1.ResourceRequirements{limited("", "")}, nil, false, false, "0"},
-		"every container":   {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("500m", "1Gi")}, nil, true, true, "2Gi"},
-		"one container":     {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("1", "")}, nil, true, false, "1Gi"},
-		"the pod":           {[]v1.ResourceRequirements{limited("", "")}, new(limited("", "3Gi")), false, true, "3Gi"},
-		"the pod, and some": {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("", "")}, new(limited("2", "3Gi")), true, true, "3Gi"},
+		"nothing":            {[]v1.ResourceRequirements{limited("", "")}, nil, false, false, "0"},
+		"every container":    {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("500m", "1Gi")}, nil, true, true, "2Gi"},
+		"one container":      {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("1", "")}, nil, true, false, "1Gi"},
+		"the last container": {[]v1.ResourceRequirements{limited("", ""), limited("1", "1Gi")}, nil, false, false, "1Gi"},
+		"the pod":            {[]v1.ResourceRequirements{limited("", "")}, new(limited("", "3Gi")), false, true, "3Gi"},
+		"the pod, and some":  {[]v1.ResourceRequirements{limited("1", "1Gi"), limited("", "")}, new(limited("2", "3Gi")), true, true, "3Gi"},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Resources: c.pod}}
 		for _, r := range c.containers {

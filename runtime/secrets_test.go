@@ -33,10 +33,10 @@ spec:
     lifecycle: {postStart: {exec: {command: [hook]}}, preStop: {exec: {command: [hook]}}}
 `
 
-// TestWhatOthersRepeatIsScrubbed: no error, no event, no plan and no report of a probe
+// TestWhatOthersRepeatIsRedacted: no error, no event, no plan and no report of a probe
 // has the value of a Secret that a runtime, a hook or a probe repeated, also not of the
 // Secret that the container was started with when the manifest has another by now.
-func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
+func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 	// Long, so that a cut would go through one, and with blanks that a table takes out.
 	const before, after = "hunter2  hunter2-hunter2-hunter2-hunter2-hunter2-before", "swordfish-after"
 	says := "it knows " + before + " and " + after + strings.Repeat(" "+before, 20)
