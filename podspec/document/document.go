@@ -63,8 +63,8 @@ func (d *Document) Parse() []Problem {
 	return nil
 }
 
-// second refuses what follows an object without a marker before it, as one JSON object does
-// another: it would not be read.
+// second refuses an object that follows another one without a marker between them, such as a
+// second JSON object: it would not be read.
 func (d *Document) second(decoder *yamlv3.Decoder) []Problem {
 	const detail = `begins a second object: put a line with "---" before it`
 	var next yamlv3.Node

@@ -43,11 +43,11 @@ func (p Problem) String() string {
 		b.WriteString(p.Path + ": ")
 	}
 	b.WriteString(p.Detail)
-	// A key of the manifest may hold lines that look like podctl's own.
+	// A key of the manifest may look like a message of podctl.
 	return input.OneLine(b.String())
 }
 
-// first are the first of many problems, and how many there are besides.
+// first are the first of many problems, and how many more there are.
 func first(problems []Problem) []Problem {
 	left := len(problems) - MaxProblems
 	if left <= 0 {
@@ -58,7 +58,7 @@ func first(problems []Problem) []Problem {
 	return append(problems[:MaxProblems:MaxProblems], rest)
 }
 
-// AndMore says how many problems there are besides.
+// AndMore says how many problems are not listed.
 func AndMore(n int) string { return fmt.Sprintf("and %s more", Counted(n, "problem")) }
 
 func place(file string, line, column int) string {

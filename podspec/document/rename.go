@@ -9,7 +9,7 @@ import (
 )
 
 // Rename returns documents as they were written, with their comments, and with other names
-// for images of pods. It leaves Secrets out, since they do not belong on a screen, and returns
+// for images of pods. It leaves Secrets out, so that they are not printed, and returns
 // their names.
 func Rename(documents []*Document, images map[string]string) (text []byte, left []string, err error) {
 	p := &renaming{images: images}

@@ -22,8 +22,7 @@ func (d *Document) MayBeSecret() bool {
 	})
 }
 
-// kinds are the kinds that the document says to be; several while nobody has looked yet
-// whether it gives a key twice.
+// kinds are the kinds that the document gives: several until duplicate keys are refused.
 func (d *Document) kinds() []string {
 	if d.Kind != "" {
 		return []string{d.Kind}

@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// syntaxProblem says why a document is no YAML, at its place. Nobody knows what stands in
-// such a document, so nothing of it is repeated.
+// syntaxProblem says why a document is not YAML, at its place. It may be a Secret, so nothing of
+// it is repeated.
 func (d *Document) syntaxProblem(err error) Problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	p := Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1}
@@ -59,7 +59,7 @@ func isAnchorLetter(r rune) bool {
 	return r == '_' || r == '-' || (r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)))
 }
 
-// yamlWords begin what the YAML library says without repeating what it has read.
+// yamlWords begin the messages of the YAML library that do not repeat what it has read.
 func yamlWords() []string {
 	return []string{
 		"did not find expected", "could not find expected", "found ", "mapping values are not allowed", "block sequence entries are not allowed",
@@ -76,8 +76,8 @@ func generalWords(text string) string {
 	return "it cannot be read"
 }
 
-// conversionProblem says why a document that is YAML cannot be made JSON. The library quotes
-// what it cannot convert, and not always says where that is.
+// conversionProblem says why YAML cannot be converted to JSON. The library's own message quotes
+// the value, and does not always have its place.
 func (d *Document) conversionProblem(err error) Problem {
 	if n, path, why := unconvertible(d.root, ""); n != nil {
 		return d.problem(n, path, why)
@@ -95,7 +95,7 @@ func (d *Document) conversionProblem(err error) Problem {
 	return p
 }
 
-// unconvertible finds the first value that no JSON can have, with its path and what is wrong
+// unconvertible finds the first value that cannot be JSON, with its path and what is wrong
 // with it.
 func unconvertible(n *yamlv3.Node, path string) (at *yamlv3.Node, where, why string) {
 	switch n.Kind {

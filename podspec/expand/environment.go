@@ -20,8 +20,8 @@ const (
 	// maxArguments is how many bytes arguments and variables may have together, with a NUL
 	// and a pointer for each. Linux gives them a quarter of the stack's limit (RLIMIT_STACK),
 	// and never more than three quarters of 8 MiB, however large the stack may become
-	// (fs/exec.c: bprm_stack_limits). The limit of a container is the runtime's affair, so
-	// only what none can take is refused.
+	// (fs/exec.c: bprm_stack_limits). The runtime sets the limit of a container, so only
+	// what no container can take is refused.
 	maxArguments = 6 << 20
 	// perArgument is the NUL at the end of each, and the pointer to it.
 	perArgument = 1 + 8
@@ -37,7 +37,7 @@ type Environment struct {
 	size   int
 }
 
-// NewEnvironment is an environment without variables.
+// newEnvironment is an environment without variables.
 func newEnvironment() *Environment { return &Environment{values: map[string]string{}} }
 
 // staticEnvironment has the variables whose values stand in the manifest as they are written,
@@ -184,7 +184,7 @@ func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, from func(*v1.Env
 	return env, nil
 }
 
-// add sets one variable. Without an answer for what is known later, that is empty.
+// add sets one variable. Without from, a value that is only known later is empty.
 func (e *Environment) add(v *Variable, from func(*v1.EnvVarSource) (string, bool, error)) error {
 	switch {
 	case v.From != nil && from == nil:

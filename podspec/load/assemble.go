@@ -67,7 +67,7 @@ func (a *assembly) count(d *document.Document, values int64) bool {
 	case a.full:
 		return false
 	case a.values > document.MaxValues:
-		detail = fmt.Sprintf("brings what is read to more than %d values: apply fewer at once", document.MaxValues)
+		detail = fmt.Sprintf("has, with the documents before it, more than %d values: apply fewer at once", document.MaxValues)
 	case a.counted > document.MaxDocuments:
 		detail = fmt.Sprintf("is one of more than %d documents: apply fewer at once", document.MaxDocuments)
 	default:

@@ -38,7 +38,7 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 		"many keys twice":         {"a: {" + strings.Repeat("b: c, ", 200) + "}\n", "-:1:611: and 99 problems more"},
 		"many values in several": {repeat(3, func(i int) string {
 			return fmt.Sprintf("---\nkind: %d\na: [&a [%s]%s]\n", i, strings.Repeat("b,", 1000), strings.Repeat(", *a", 39))
-		}), "-:8:1: brings what is read to more than 100000 values"},
+		}), "-:8:1: has, with the documents before it, more than 100000 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := parsed(t, c.text)

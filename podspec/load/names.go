@@ -54,7 +54,7 @@ func podUID(uid string) []string {
 	if uidForm.MatchString(uid) {
 		return nil
 	}
-	return []string{"a uid has 1 to 64 letters, digits and hyphens, and begins with none of the latter: it becomes part of the names of directories and cgroups"}
+	return []string{"a uid has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen: it becomes part of the names of directories and cgroups"}
 }
 
 // hostIP is the rule for the address of a port, which is handed to CNI plugins.

@@ -9,8 +9,8 @@ import (
 )
 
 // Pin is the manifest as it was written, with its comments and without defaults,
-// and with other names for its images. Secrets do not belong on a screen: they
-// are left out, and named.
+// and with other names for its images. Secrets are left out,
+// so that they are not printed, and named.
 func (m *Manifest) Pin(pins map[string]string) (text []byte, left []string, err error) {
 	if text, left, err = document.Rename(m.documents, pins); err != nil {
 		return nil, nil, err
@@ -18,16 +18,15 @@ func (m *Manifest) Pin(pins map[string]string) (text []byte, left []string, err 
 	return text, left, checkPinned(text, pins)
 }
 
-// checkPinned reads what was made: an image that a YAML merge brings in has not been
-// renamed, and nobody may believe that it was; and an alias may have lost what it
-// stands for with a Secret.
+// checkPinned loads the pinned manifest. An image that a YAML merge brings in is not renamed, and
+// an alias may have lost its anchor with a Secret that was left out.
 func checkPinned(text []byte, pins map[string]string) error {
 	if len(text) == 0 {
 		return nil
 	}
 	m := Parse(input.Source{Name: "-", Text: text})
 	if err := m.Err(); err != nil {
-		return fmt.Errorf("what pinning makes of it is refused, write out what it has by aliases (*) and pin again: %w", err)
+		return fmt.Errorf("the manifest is not valid once its images are pinned; write out what it has by aliases (*) and pin again: %w", err)
 	}
 	for _, d := range m.Pods {
 		for _, name := range podspec.ImageNames(d.Pod) {

@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// maxMade bounds what all containers and volumes of a manifest have of ConfigMaps, Secrets
-// and the pod's metadata, in bytes: a reference of a few bytes can stand for megabytes.
+// maxMade bounds the bytes that all containers and volumes of a manifest take from ConfigMaps,
+// Secrets and the pod's metadata: a reference of a few bytes can stand for megabytes.
 const maxMade = 256 << 20
 
 // checkMade refuses a pod whose variables, arguments and files are more than a process, or this
@@ -40,7 +40,7 @@ func (a *assembly) makes(o *object, path string, size int64) bool {
 	}
 	if a.made += size; a.made > maxMade {
 		o.report.refuse(document.ClassInvalid, path, fmt.Sprintf(
-			"brings what containers and volumes have of ConfigMaps, Secrets and metadata to more than %d bytes: apply fewer at once", maxMade))
+			"takes, with the containers and volumes before it, more than %d bytes from ConfigMaps, Secrets and metadata: apply fewer pods at once", maxMade))
 	}
 	return a.made <= maxMade
 }

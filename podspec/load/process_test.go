@@ -29,7 +29,7 @@ func TestVariablesThatGrowAreRefused(t *testing.T) {
 		"a probe":                         {"    env: [{name: A, value: " + long + "}]\n    livenessProbe: {exec: {command: [$(A)$(A)]}}\n", "spec.containers[0].livenessProbe.exec.command[0]: is too long"},
 		"a hook":                          {"    env: [{name: A, value: " + long + "}]\n    lifecycle: {preStop: {exec: {command: [$(A)$(A)]}}}\n", "spec.containers[0].lifecycle.preStop.exec.command[0]: is too long"},
 		"a subPathExpr":                   {doubling(10) + "    volumeMounts: [{name: v, mountPath: /v, subPathExpr: $(A10)}]\n  volumes: [{name: v, emptyDir: {}}]\n", "spec.containers[0].volumeMounts[0].subPathExpr: is longer than 4095 bytes"},
-		"files of one ConfigMap, often":   {"    volumeMounts: [{name: v, mountPath: /v}]\n  volumes:\n  - name: v\n    projected:\n      sources:\n" + repeat(300, func(i int) string { return "      - {configMap: {name: big}}\n" }), "-:11:5: spec.volumes[0]: brings what containers and volumes have of ConfigMaps"},
+		"files of one ConfigMap, often":   {"    volumeMounts: [{name: v, mountPath: /v}]\n  volumes:\n  - name: v\n    projected:\n      sources:\n" + repeat(300, func(i int) string { return "      - {configMap: {name: big}}\n" }), "-:11:5: spec.volumes[0]: takes, with the containers and volumes before it, more than 268435456 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told string
