@@ -223,9 +223,9 @@ test-crash: setup-runtime build images ## Kill podctl at every point: all in mem
 FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
-FUZZ := podspec:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
+FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
 	runtime/state:FuzzDecodeJournal runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/containerd:FuzzFullName \
-	runtime/containerd:FuzzArchiveName commands/lifecycle:FuzzSavedPlan commands/config:FuzzConfig commands/terminal:FuzzPrintable podspec:FuzzNames \
+	runtime/containerd:FuzzArchiveName commands/lifecycle:FuzzSavedPlan commands/config:FuzzConfig commands/terminal:FuzzPrintable podspec/load:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths
 
 .PHONY: fuzz

@@ -19,7 +19,7 @@ import (
 	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 )
 
 // TestEveryCommandHasHelp: help is printed without a runtime; it says in a line
@@ -182,7 +182,7 @@ spec:
 	for _, e := range doc.Containers[0].Envs {
 		env[e.Key] = string(e.Value)
 	}
-	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !strings.HasPrefix(env["S"], podspec.SecretDigestPrefix) {
+	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !digest.IsSecret(env["S"]) {
 		t.Errorf("environment %v", env)
 	}
 	if doc.Kind != "CRIMessages" || doc.Containers[0].Image.Image != "$IMAGE_ID" || doc.Sandbox["metadata"] == nil {

@@ -47,7 +47,7 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 	if err := terminal.WriteDocument(sess.IO.Out, output, pod); err != nil {
 		return err
 	}
-	obstacles := podspec.Obstacles(pod)
+	obstacles := podspec.TakeoverProblems(pod)
 	for _, o := range obstacles {
 		sess.IO.Note("note: %s", o)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/commands/exit"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 )
 
 // TestRenderPrintsTheAPIServersDefaults compares `render` with recorded pods.
@@ -73,13 +73,13 @@ func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, errs := call(t, r.Manifest, "validate", "-o", "json", "-")
-		var doc struct{ Problems []podspec.Problem }
+		var doc struct{ Problems []document.Problem }
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatalf("%s: %v %s", r.ID, err, errs)
 		}
 		var got, want []string
 		for _, p := range doc.Problems {
-			if p.Class == podspec.ClassInvalid {
+			if p.Class == document.ClassInvalid {
 				got = append(got, p.Path)
 			}
 			if p.Line == 0 || p.Detail == "" {

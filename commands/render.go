@@ -14,6 +14,9 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/render"
 )
@@ -49,11 +52,11 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if len(sources) == 0 {
 		return exit.Usagef("render needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: sess.IO.In}.Load(ctx, sources...)
+	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, sources...)
 	if err != nil {
 		return err
 	}
-	m.Problems = slices.DeleteFunc(m.Problems, func(p podspec.Problem) bool { return p.Class == podspec.ClassUnsupported })
+	m.Problems = slices.DeleteFunc(m.Problems, func(p document.Problem) bool { return p.Class == document.ClassUnsupported })
 	if err := m.Err(); err != nil {
 		return err
 	}

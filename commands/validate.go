@@ -10,7 +10,9 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -41,7 +43,7 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 	if len(sources) == 0 {
 		return exit.Usagef("validate needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: sess.IO.In}.Load(ctx, sources...)
+	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, sources...)
 	if err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 	return err
 }
 
-func showProblems(sess *session.Session, m *podspec.Manifest) {
+func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, p := range m.Problems {
 		sess.IO.Print("%s: %s", p.Class, p)
 	}
@@ -74,18 +76,18 @@ func showProblems(sess *session.Session, m *podspec.Manifest) {
 	}
 }
 
-func problemsDocument(m *podspec.Manifest) any {
+func problemsDocument(m *load.Manifest) any {
 	doc := struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Problems   []podspec.Problem `json:"problems"`
-		NoEffect   []podspec.Note    `json:"noEffect"`
+		APIVersion string             `json:"apiVersion"`
+		Kind       string             `json:"kind"`
+		Problems   []document.Problem `json:"problems"`
+		NoEffect   []document.Note    `json:"noEffect"`
 	}{model.APIVersion, "Problems", m.Problems, m.NoEffect}
 	if doc.Problems == nil {
-		doc.Problems = []podspec.Problem{}
+		doc.Problems = []document.Problem{}
 	}
 	if doc.NoEffect == nil {
-		doc.NoEffect = []podspec.Note{}
+		doc.NoEffect = []document.Note{}
 	}
 	return doc
 }

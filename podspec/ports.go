@@ -2,9 +2,10 @@ package podspec
 
 import (
 	"fmt"
-	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
 // Port is a port of the node that a pod publishes.
@@ -12,6 +13,8 @@ type Port struct {
 	Protocol v1.Protocol
 	Number   int32
 	HostIP   string
+	// ContainerPort is the port of the container that it leads to.
+	ContainerPort int32
 	// Path is the field that asks for it.
 	Path string
 }
@@ -25,28 +28,28 @@ func (p Port) String() string {
 	return text
 }
 
-// Collides tells that two ports cannot both be published: on one address, or on all of them.
+// Collides reports whether two ports cannot both be published: they share an address.
 func (p Port) Collides(other Port) bool {
 	return p.Number == other.Number && p.Protocol == other.Protocol &&
 		(p.Everywhere() || other.Everywhere() || p.HostIP == other.HostIP)
 }
 
-// Everywhere tells that a port is published on all addresses of the node.
+// Everywhere reports whether a port is published on all addresses of the node.
 func (p Port) Everywhere() bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" || p.HostIP == "::" }
 
 // PublishedPorts are the ports of the node that a pod's sandbox publishes; none
 // with the node's own network, where the containers listen themselves.
 func PublishedPorts(pod *v1.Pod) []Port {
-	var ports []Port
 	if pod.Spec.HostNetwork {
 		return nil
 	}
+	var ports []Port
 	for _, ref := range RegularContainers(pod) {
 		for i, p := range ref.Ports {
 			if p.HostPort != 0 {
 				ports = append(ports, Port{
-					Protocol: p.Protocol, Number: p.HostPort, HostIP: p.HostIP,
-					Path: ref.Path + ".ports[" + strconv.Itoa(i) + "]",
+					Protocol: p.Protocol, Number: p.HostPort, HostIP: p.HostIP, ContainerPort: p.ContainerPort,
+					Path: ref.Path + "." + fieldpath.Index("ports", i),
 				})
 			}
 		}

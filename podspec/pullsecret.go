@@ -22,22 +22,3 @@ func PullSecretFault(s *v1.Secret) string {
 	}
 	return ""
 }
-
-// pullSecretNotes tells of pull secrets that are there and of no use: a pull may fail for
-// them, or take what anybody may have.
-func pullSecretNotes(o *decoded, d *Desired) []Note {
-	var notes []Note
-	for i, ref := range d.Pod.Spec.ImagePullSecrets {
-		secret := d.Objects.Secrets[ref.Name]
-		if secret == nil || PullSecretFault(secret) == "" {
-			continue
-		}
-		path := indexed("spec.imagePullSecrets", i)
-		line, column := o.doc.position(path)
-		notes = append(notes, Note{
-			Pod: o.key(), File: o.doc.file, Line: line, Column: column, Path: path,
-			Detail: fmt.Sprintf("images are pulled without Secret %s/%s: %s", d.Pod.Namespace, ref.Name, PullSecretFault(secret)),
-		})
-	}
-	return notes
-}

@@ -4,11 +4,14 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// Reference is something a pod refers to that no document supplies and that is
+// MissingReference is something a pod refers to that no document supplies and that is
 // not optional.
-type Reference struct {
+type MissingReference struct {
 	// Kind is ConfigMap or Secret; Key is empty when the whole object is missing.
 	Kind, Name, Key string
 	// Container needs it for its environment, or Volume for its content.
@@ -16,90 +19,68 @@ type Reference struct {
 	Path, Detail      string
 }
 
-// objectName names an object of the pod's namespace.
-type objectName struct{ kind, name string }
-
 // The kinds of object a pod refers to.
 const (
-	kindConfigMap = "ConfigMap"
-	kindSecret    = "Secret"
-	kindClaim     = "PersistentVolumeClaim"
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+	KindClaim     = "PersistentVolumeClaim"
 )
 
-// referredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere.
-func referredObjects(pod *v1.Pod) []objectName {
-	var names []objectName
-	for _, ref := range pod.Spec.ImagePullSecrets {
-		names = append(names, objectName{kindSecret, ref.Name})
-	}
-	for _, ref := range Containers(pod) {
-		for _, r := range envReferences(ref) {
-			names = append(names, objectName{r.kind, r.name})
-		}
-	}
-	for i := range pod.Spec.Volumes {
-		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			names = append(names, objectName{kindClaim, claim.ClaimName})
-		}
-		for _, r := range volumeReferences(&pod.Spec.Volumes[i], "") {
-			names = append(names, objectName{r.kind, r.name})
-		}
-	}
-	return names
+// Reference is one place in which a pod refers to an object, or to keys of it.
+type Reference struct {
+	Kind, Name string
+	Keys       []string
+	Optional   bool
+	Path       string
 }
 
-// reference is one mention of an object, or of keys in it.
-type reference struct {
-	kind, name string
-	keys       []string
-	optional   bool
-	path       string
-}
-
-func envReferences(ref ContainerRef) []reference {
-	var refs []reference
+// EnvReferences lists the ConfigMaps and Secrets that a container takes variables from.
+func EnvReferences(ref ContainerRef) []Reference {
+	var refs []Reference
 	for i, from := range ref.EnvFrom {
-		path := ref.Path + "." + indexed("envFrom", i)
+		path := ref.Path + "." + fieldpath.Index("envFrom", i)
 		if s := from.ConfigMapRef; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, nil, isTrue(s.Optional), path + ".configMapRef.name"})
+			refs = append(refs, Reference{KindConfigMap, s.Name, nil, ptr.Deref(s.Optional, false), path + ".configMapRef.name"})
 		}
 		if s := from.SecretRef; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, nil, isTrue(s.Optional), path + ".secretRef.name"})
+			refs = append(refs, Reference{KindSecret, s.Name, nil, ptr.Deref(s.Optional, false), path + ".secretRef.name"})
 		}
 	}
 	for i, env := range ref.Env {
 		if env.ValueFrom == nil {
 			continue
 		}
-		path := ref.Path + "." + indexed("env", i) + ".valueFrom"
+		path := ref.Path + "." + fieldpath.Index("env", i) + ".valueFrom"
 		if s := env.ValueFrom.ConfigMapKeyRef; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, []string{s.Key}, isTrue(s.Optional), path + ".configMapKeyRef"})
+			refs = append(refs, Reference{KindConfigMap, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".configMapKeyRef"})
 		}
 		if s := env.ValueFrom.SecretKeyRef; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, []string{s.Key}, isTrue(s.Optional), path + ".secretKeyRef"})
+			refs = append(refs, Reference{KindSecret, s.Name, []string{s.Key}, ptr.Deref(s.Optional, false), path + ".secretKeyRef"})
 		}
 	}
 	return refs
 }
 
-func volumeReferences(vol *v1.Volume, path string) []reference {
-	var refs []reference
+// VolumeReferences lists the ConfigMaps and Secrets that a volume takes files from. The path is
+// that of the volume.
+func VolumeReferences(vol *v1.Volume, path string) []Reference {
+	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
-		refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), isTrue(s.Optional), path + ".configMap.name"})
+		refs = append(refs, Reference{KindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".configMap.name"})
 	}
 	if s := vol.Secret; s != nil {
-		refs = append(refs, reference{kindSecret, s.SecretName, itemKeys(s.Items), isTrue(s.Optional), path + ".secret.secretName"})
+		refs = append(refs, Reference{KindSecret, s.SecretName, itemKeys(s.Items), ptr.Deref(s.Optional, false), path + ".secret.secretName"})
 	}
 	if vol.Projected == nil {
 		return refs
 	}
 	for i, source := range vol.Projected.Sources {
-		at := path + ".projected." + indexed("sources", i)
+		at := path + ".projected." + fieldpath.Index("sources", i)
 		if s := source.ConfigMap; s != nil {
-			refs = append(refs, reference{kindConfigMap, s.Name, itemKeys(s.Items), isTrue(s.Optional), at + ".configMap.name"})
+			refs = append(refs, Reference{KindConfigMap, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".configMap.name"})
 		}
 		if s := source.Secret; s != nil {
-			refs = append(refs, reference{kindSecret, s.Name, itemKeys(s.Items), isTrue(s.Optional), at + ".secret.name"})
+			refs = append(refs, Reference{KindSecret, s.Name, itemKeys(s.Items), ptr.Deref(s.Optional, false), at + ".secret.name"})
 		}
 	}
 	return refs
@@ -113,15 +94,13 @@ func itemKeys(items []v1.KeyToPath) []string {
 	return keys
 }
 
-func isTrue(b *bool) bool { return b != nil && *b }
-
-// Unresolved lists what the pod refers to and nobody supplies: by its containers'
-// environment, and by the volumes that some container mounts.
-func (d *Desired) Unresolved() []Reference {
-	var missing []Reference
+// Unresolved lists what the pod refers to and no document supplies: in the environment of
+// its containers, and in the volumes that some container mounts.
+func (d *Desired) Unresolved() []MissingReference {
+	var missing []MissingReference
 	for _, ref := range Containers(d.Pod) {
-		for _, r := range envReferences(ref) {
-			missing = append(missing, d.missing(r, ref.Name, "")...)
+		for _, r := range EnvReferences(ref) {
+			missing = append(missing, d.Missing(r, ref.Name, "")...)
 		}
 	}
 	mounted := mountedNames(d.Pod)
@@ -130,29 +109,31 @@ func (d *Desired) Unresolved() []Reference {
 		if !mounted[vol.Name] {
 			continue
 		}
-		for _, r := range volumeReferences(vol, indexed("spec.volumes", i)) {
-			missing = append(missing, d.missing(r, "", vol.Name)...)
+		for _, r := range VolumeReferences(vol, fieldpath.Index("spec.volumes", i)) {
+			missing = append(missing, d.Missing(r, "", vol.Name)...)
 		}
 	}
 	return missing
 }
 
-func (d *Desired) missing(r reference, container, volume string) []Reference {
-	if r.optional {
+// Missing lists what a reference lacks: the object, or keys of it. Either a container or a
+// volume has the reference.
+func (d *Desired) Missing(r Reference, container, volume string) []MissingReference {
+	if r.Optional {
 		return nil
 	}
-	out := Reference{Kind: r.kind, Name: r.name, Container: container, Volume: volume, Path: r.path}
-	if !d.Objects.has(r.kind, r.name) {
-		out.Detail = fmt.Sprintf("%s %s/%s is not in the manifest; add it as a document", r.kind, d.Pod.Namespace, r.name)
-		return []Reference{out}
+	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
+	if !d.Objects.Has(r.Kind, r.Name) {
+		out.Detail = fmt.Sprintf("%s %s/%s is not in the manifest; add it as a document", r.Kind, d.Pod.Namespace, r.Name)
+		return []MissingReference{out}
 	}
-	var missing []Reference
-	for _, key := range r.keys {
+	var missing []MissingReference
+	for _, key := range r.Keys {
 		out.Key = key
 		if d.Objects.hasKey(out) {
 			continue
 		}
-		out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.kind, d.Pod.Namespace, r.name, key)
+		out.Detail = fmt.Sprintf("%s %s/%s has no key %q", r.Kind, d.Pod.Namespace, r.Name, key)
 		if d.Objects.hasBinary(out) {
 			out.Detail += " in its data; binaryData is for volumes only"
 		}
@@ -161,17 +142,18 @@ func (d *Desired) missing(r reference, container, volume string) []Reference {
 	return missing
 }
 
-func (o *Objects) has(kind, name string) bool {
-	if kind == kindSecret {
+// Has reports whether there is a ConfigMap or Secret of that name.
+func (o *Objects) Has(kind, name string) bool {
+	if kind == KindSecret {
 		return o.Secrets[name] != nil
 	}
 	return o.ConfigMaps[name] != nil
 }
 
-// hasKey tells whether a key is there for whoever refers to it: binary data is no
-// environment (kubelet: makeEnvironmentVariables).
-func (o *Objects) hasKey(r Reference) bool {
-	if r.Kind == kindSecret {
+// hasKey reports whether the key of a reference is there: binary data can be a file, and no
+// variable (kubelet: makeEnvironmentVariables).
+func (o *Objects) hasKey(r MissingReference) bool {
+	if r.Kind == KindSecret {
 		_, ok := o.Secrets[r.Name].Data[r.Key]
 		return ok
 	}
@@ -179,26 +161,10 @@ func (o *Objects) hasKey(r Reference) bool {
 	return text || (r.Volume != "" && o.hasBinary(r))
 }
 
-func (o *Objects) hasBinary(r Reference) bool {
-	if r.Kind != kindConfigMap {
+func (o *Objects) hasBinary(r MissingReference) bool {
+	if r.Kind != KindConfigMap {
 		return false
 	}
 	_, ok := o.ConfigMaps[r.Name].BinaryData[r.Key]
 	return ok
-}
-
-// unresolvedProblems reports what is unresolved at its place in the manifest,
-// and pull secrets that are missing, which only matter to a private registry.
-func unresolvedProblems(o *decoded, d *Desired) []Problem {
-	var problems []Problem
-	for _, r := range d.Unresolved() {
-		problems = append(problems, o.doc.at(ClassUnresolved, r.Path, r.Detail))
-	}
-	for i, ref := range d.Pod.Spec.ImagePullSecrets {
-		if d.Objects.Secrets[ref.Name] == nil {
-			problems = append(problems, o.doc.at(ClassUnresolved, indexed("spec.imagePullSecrets", i),
-				fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, ref.Name)))
-		}
-	}
-	return problems
 }

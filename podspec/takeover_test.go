@@ -1,9 +1,11 @@
-package podspec
+package podspec_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
 const takeoverPod = `apiVersion: v1
@@ -27,15 +29,11 @@ spec:
   - {name: p, projected: {sources: [{configMap: {name: a}}]}}
 `
 
-// TestObstaclesToATakeover: every field that a kubelet would refuse in a static pod,
+// TestTakeoverProblems: every field that a kubelet would refuse in a static pod,
 // or restart a container for, is named.
-func TestObstaclesToATakeover(t *testing.T) {
-	m, err := Loader{Stdin: strings.NewReader(takeoverPod)}.Load(t.Context(), "-")
-	if err != nil || len(m.Pods) != 1 {
-		t.Fatal(err, m.Err())
-	}
+func TestTakeoverProblems(t *testing.T) {
 	var refused, restarts []string
-	for _, o := range Obstacles(m.Pods[0].Pod) {
+	for _, o := range podspec.TakeoverProblems(podspectest.Desired(t, takeoverPod).Pod) {
 		if o.Refused {
 			refused = append(refused, o.Path)
 		} else {
@@ -58,12 +56,8 @@ func TestObstaclesToATakeover(t *testing.T) {
 	}
 }
 
-func TestPlainPodHasNoObstacles(t *testing.T) {
-	m, err := Loader{Stdin: strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: i}]}\n")}.Load(t.Context(), "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := Obstacles(m.Pods[0].Pod); len(got) > 0 {
-		t.Errorf("obstacles %v", got)
+func TestPlainPodCanBeTakenOver(t *testing.T) {
+	if got := podspec.TakeoverProblems(podspectest.Desired(t, podspectest.Minimal).Pod); len(got) > 0 {
+		t.Errorf("problems %v", got)
 	}
 }

@@ -2,6 +2,9 @@ package podspec
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
 // FindVolume returns the volume of that name and its field path; nil when the pod has
@@ -9,7 +12,7 @@ import (
 func FindVolume(pod *v1.Pod, name string) (vol *v1.Volume, path string) {
 	for i := range pod.Spec.Volumes {
 		if vol = &pod.Spec.Volumes[i]; vol.Name == name {
-			return vol, indexed("spec.volumes", i)
+			return vol, fieldpath.Index("spec.volumes", i)
 		}
 	}
 	return nil, ""
@@ -43,8 +46,8 @@ func mountedNames(pod *v1.Pod) map[string]bool {
 // HostPathType is what is asked of the path of a hostPath: nothing if it names no type, nor
 // for a volume of another kind, whose source is nil.
 func HostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
-	if source == nil || source.Type == nil {
+	if source == nil {
 		return v1.HostPathUnset
 	}
-	return *source.Type
+	return ptr.Deref(source.Type, v1.HostPathUnset)
 }

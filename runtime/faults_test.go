@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -84,7 +86,7 @@ func newFaultLab(t *testing.T, shape faultShape) *faultLab {
 
 func (f *faultLab) load(text string) *podspec.Desired {
 	f.t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(f.t.Context(), "-")
+	m, err := load.Load(f.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		f.t.Fatalf("%v %v\n%s", err, m.Err(), text)
 	}

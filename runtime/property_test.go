@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
@@ -116,11 +118,7 @@ func (l *lab) manifest(pod *v1.Pod) *podspec.Desired {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	m, err := podspec.Loader{Stdin: strings.NewReader(string(text))}.Load(l.t.Context(), "-")
-	if err != nil || m.Err() != nil {
-		l.t.Fatalf("%v %v\n%s", err, m.Err(), text)
-	}
-	return m.Pods[0]
+	return podspectest.Desired(l.t, string(text))
 }
 
 // pass asks the probes that are due and makes one pass.
@@ -427,7 +425,7 @@ func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 		}
 	}
 	return newest != nil && newest.State == model.Exited && !newest.StartedAt.IsZero() &&
-		newest.SpecHash == in.Desired.ContainerSpecHash(ref.Container)
+		newest.SpecHash == spechash.Container(in.Desired, ref.Container)
 }
 
 // settle makes passes until there is nothing to do, and lets time pass when only

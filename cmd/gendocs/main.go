@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/fields"
 )
 
 func main() {
@@ -134,9 +134,9 @@ func fieldsPage() string {
 		"*sandbox* recreates the sandbox, *in place* changes the running container, *live* takes effect without touching\n" +
 		"what runs, *next start* when a container starts next, and *new pod* once the pod has been deleted and applied again.\n\n" +
 		"| field | support | change | needs | why |\n|---|---|---|---|---|\n")
-	fields := podspec.Fields()
-	slices.SortFunc(fields, func(a, b podspec.Field) int { return strings.Compare(a.Path, b.Path) })
-	for _, f := range fields {
+	rows := fields.All()
+	slices.SortFunc(rows, func(a, b fields.Field) int { return strings.Compare(a.Path, b.Path) })
+	for _, f := range rows {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Path, f.Support, f.Change, f.Needs, f.Note)
 	}
 	return b.String()

@@ -15,7 +15,8 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/terminal"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -124,7 +125,7 @@ const Pods = `{apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {initCo
 // Applied makes a state directory in which pods have been applied.
 func Applied(t *testing.T, manifest string) string {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(manifest)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

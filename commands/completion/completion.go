@@ -12,6 +12,8 @@ import (
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -168,8 +170,8 @@ func (c Completion) completionPods(cmd *cobra.Command, args []string) []*podspec
 	for _, arg := range args {
 		switch {
 		case strings.Contains(arg, "://"):
-		case podspec.IsManifest(arg):
-			if m, err := (podspec.Loader{Stdin: strings.NewReader("")}).Load(cmd.Context(), arg); err == nil {
+		case input.IsManifest(arg):
+			if m, err := load.Load(cmd.Context(), input.Reader{Stdin: strings.NewReader("")}, arg); err == nil {
 				pods = append(pods, m.Pods...)
 			}
 		default:

@@ -8,7 +8,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 )
 
 // fileMax is how many bytes a configuration file may have: it is a few lines.
@@ -30,7 +30,7 @@ func readFile(file string, open func(string) (*os.File, error)) ([]byte, error) 
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
-	text, err := podspec.ReadAtMost(f, fileMax)
+	text, err := input.ReadAtMost(f, fileMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/commands"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -84,7 +85,7 @@ func TestRunLeavesWhatItNeverHad(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
 	defer l.close()
 	l.must("apply", "MANIFEST")
-	m, err := podspec.Loader{Stdin: strings.NewReader(job)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(job)}, "-")
 	if err != nil {
 		t.Fatal(err)
 	}

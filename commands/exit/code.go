@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/syncpod"
 	"github.com/podctl/podctl/runtime/wait"
 )
@@ -69,7 +69,7 @@ func With(code int) error {
 func Code(ctx context.Context, err error) int {
 	var (
 		coded      *CodeError
-		refused    *podspec.RefusedError
+		refused    *load.RefusedError
 		blocked    *wait.BlockedError
 		timeout    *wait.TimeoutError
 		superseded *syncpod.SupersededError

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/syncpod"
 	"github.com/podctl/podctl/runtime/wait"
 )
@@ -18,7 +18,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"nothing":    {nil, 0},
 		"an error":   {errors.New("x"), 1},
-		"refused":    {fmt.Errorf("x: %w", &podspec.RefusedError{}), 5},
+		"refused":    {fmt.Errorf("x: %w", &load.RefusedError{}), 5},
 		"blocked":    {&wait.BlockedError{}, 3},
 		"timed out":  {&wait.TimeoutError{}, 3},
 		"superseded": {&syncpod.SupersededError{}, 3},

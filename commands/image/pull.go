@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/view"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/images"
 )
@@ -54,7 +54,7 @@ func requests(ctx context.Context, sess *session.Session, files, args []string) 
 	var requests []images.Request
 	manifests := slices.Clone(files)
 	for _, arg := range args {
-		if podspec.IsManifest(arg) {
+		if input.IsManifest(arg) {
 			manifests = append(manifests, arg)
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -45,7 +47,7 @@ func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
 		return ""
 	}
 	file := s.file(ctx, d.Source)
-	refused := (*podspec.RefusedError)(nil)
+	refused := (*load.RefusedError)(nil)
 	switch {
 	case errors.Is(file.err, fs.ErrNotExist):
 		return "is gone"
@@ -92,7 +94,7 @@ func (s *sources) file(ctx context.Context, path string) *sourceFile {
 	}
 	file := &sourceFile{}
 	s.read[path] = file
-	m, err := podspec.Loader{}.Load(ctx, path)
+	m, err := load.Load(ctx, input.Reader{}, path)
 	if file.err = err; err == nil {
 		file.pods, file.err = m.Pods, m.Err()
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -14,7 +15,7 @@ import (
 // FuzzSavedPlan: whatever is read as a saved plan, it is refused, or what comes of it is
 // steps that are made here and now.
 func FuzzSavedPlan(f *testing.F) {
-	m, err := podspec.Loader{}.Load(f.Context(), "../../docs/examples/hello.yaml")
+	m, err := load.Load(f.Context(), input.Reader{}, "../../docs/examples/hello.yaml")
 	if err != nil || m.Err() != nil {
 		f.Fatal(err, m.Err())
 	}

@@ -5,21 +5,22 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 )
 
 // pin prints manifests as they were written, with the digests of the images that
 // the runtime has instead of tags.
 func pin(ctx context.Context, sess *session.Session, manifests []string) error {
 	for _, one := range manifests {
-		if !podspec.IsManifest(one) {
+		if !input.IsManifest(one) {
 			return exit.Usagef("--pin takes manifests, and %s is a pod: `podctl export %s` prints its manifest", one, one)
 		}
 	}
 	if len(manifests) == 0 {
 		return exit.Usagef("--pin needs a manifest")
 	}
-	m, err := podspec.Loader{Stdin: sess.IO.In}.Load(ctx, manifests...)
+	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, manifests...)
 	if err != nil {
 		return err
 	}

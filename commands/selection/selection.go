@@ -12,6 +12,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -145,7 +147,7 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	manifests := slices.Clone(f.Files)
 	var names []string
 	for _, arg := range args {
-		if podspec.IsManifest(arg) {
+		if input.IsManifest(arg) {
 			manifests = append(manifests, arg)
 		} else {
 			names = append(names, arg)
@@ -220,7 +222,7 @@ func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desir
 	if len(manifests) == 0 {
 		return nil, nil
 	}
-	m, err := podspec.Loader{Stdin: f.sess.IO.In}.Load(ctx, manifests...)
+	m, err := load.Load(ctx, input.Reader{Stdin: f.sess.IO.In}, manifests...)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 )
 
 func newSession(t *testing.T) *Session {
@@ -40,7 +41,7 @@ func TestErrorText(t *testing.T) {
 	s := newSession(t)
 	manifest := "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hunter2-and-more}}\n---\n" +
 		"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i, envFrom: [{secretRef: {name: s}}]}]}}"
-	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(manifest)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 )
 
 // Env is what a command has of the world around it.
@@ -61,11 +61,11 @@ const documentMax = 32 << 20
 
 // ReadFile reads a document that a flag names; - is standard input.
 func (e *Env) ReadFile(ctx context.Context, path string) ([]byte, error) {
-	text, err := podspec.ReadUntil(ctx, func() ([]byte, error) {
+	text, err := input.ReadUntil(ctx, func() ([]byte, error) {
 		if path == "-" {
-			return podspec.ReadAtMost(e.In, documentMax)
+			return input.ReadAtMost(e.In, documentMax)
 		}
-		return podspec.ReadFileAtMost(path, documentMax)
+		return input.ReadFileAtMost(path, documentMax)
 	})
 	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {
 		return nil, fmt.Errorf("%s: %w", path, err)

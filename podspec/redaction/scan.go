@@ -13,7 +13,7 @@ const maxEncodings = 3
 // scan is one search in one text.
 type scan struct {
 	index *index
-	// hidden tells of every byte of the text whether it goes.
+	// hidden has for every byte of the text whether it is taken out.
 	hidden []bool
 	found  bool
 	// compared is how many values were compared with a part of the text.

@@ -228,7 +228,7 @@ func (v view) bare() view {
 	})
 }
 
-// terminalSequence tells how far a text is in a control sequence of ECMA-48: ESC, a bracket,
+// terminalSequence is how far a text is in a control sequence of ECMA-48: ESC, a bracket,
 // digits and marks, and one character that ends it.
 type terminalSequence int
 

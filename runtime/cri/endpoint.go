@@ -7,7 +7,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -119,7 +119,7 @@ func crictlEndpoint(path string) (string, error) {
 		return "", fmt.Errorf("reading crictl's configuration: %w; --runtime-endpoint goes before it", err)
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
-	text, err := podspec.ReadAtMost(f, crictlConfigMax)
+	text, err := input.ReadAtMost(f, crictlConfigMax)
 	if err != nil {
 		return "", fmt.Errorf("reading crictl's configuration %s: %w", path, err)
 	}

@@ -12,17 +12,17 @@ import (
 	podapi "k8s.io/kubernetes/pkg/apis/core/pods"
 	"k8s.io/kubernetes/pkg/fieldpath"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/expand"
 )
 
 // environment computes the container's variables (kubelet:
 // makeEnvironmentVariables). There are no Services here, so none are announced.
-func environment(in *ContainerInput) (*podspec.Environment, error) {
-	return in.Desired.Environment(in.Container, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
+func environment(in *ContainerInput) (*expand.Environment, error) {
+	return expand.EnvironmentOf(in.Desired, in.Container, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
 }
 
 // variables are an environment as the runtime is told it.
-func variables(env *podspec.Environment) []*runtimeapi.KeyValue {
+func variables(env *expand.Environment) []*runtimeapi.KeyValue {
 	list := []*runtimeapi.KeyValue{}
 	for name, value := range env.All() {
 		list = append(list, &runtimeapi.KeyValue{Key: name, Value: []byte(value)})

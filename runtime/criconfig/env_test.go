@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
 // TestEveryFieldThatIsValidHasAValue: what the loader accepts as a field of the pod can be
@@ -22,7 +23,7 @@ func TestEveryFieldThatIsValidHasAValue(t *testing.T) {
 		"status.podIP": "10.0.0.2", "status.podIPs": "10.0.0.2,fd00::2",
 	} {
 		t.Run(path, func(t *testing.T) {
-			m, err := podspec.Loader{Stdin: strings.NewReader(`apiVersion: v1
+			d := podspectest.Desired(t, `apiVersion: v1
 kind: Pod
 metadata: {name: web, uid: u-1, labels: {tier: front}, annotations: {a/b: c}}
 spec:
@@ -30,13 +31,10 @@ spec:
   containers:
   - name: app
     image: i:1
-    env: [{name: F, valueFrom: {fieldRef: {fieldPath: "` + path + `"}}}]
-`)}.Load(t.Context(), "-")
-			if err != nil || m.Err() != nil {
-				t.Fatal(err, m.Err())
-			}
+    env: [{name: F, valueFrom: {fieldRef: {fieldPath: "`+path+`"}}}]
+`)
 			in := &ContainerInput{
-				Desired: m.Pods[0], Container: podspec.RegularContainers(m.Pods[0].Pod)[0], PodIPs: []string{"fd00::2", "10.0.0.2"},
+				Desired: d, Container: podspec.RegularContainers(d.Pod)[0], PodIPs: []string{"fd00::2", "10.0.0.2"},
 				Node: Node{Name: "here", IPs: []string{"192.0.2.1", "2001:db8::1"}},
 			}
 			env, err := environment(in)

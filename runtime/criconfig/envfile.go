@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // fileValue reads one key of an environment file that an init container wrote
 // into an emptyDir; false when it is optional and absent.
 func fileValue(in *ContainerInput, ref *v1.FileKeySelector) (string, bool, error) {
-	optional := isTrue(ref.Optional)
+	optional := ptr.Deref(ref.Optional, false)
 	text, ok := in.Files[FileKey{Volume: ref.VolumeName, Path: ref.Path}]
 	if !ok {
 		if optional {

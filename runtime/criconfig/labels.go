@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/spechash"
 )
 
 // The kubelet's labels and annotations (kubelet: kuberuntime/labels.go).
@@ -56,8 +57,8 @@ func sandboxLabels(pod *v1.Pod) map[string]string {
 func sandboxAnnotations(d *podspec.Desired) map[string]string {
 	annotations := map[string]string{}
 	maps.Copy(annotations, d.Pod.Annotations)
-	annotations[AnnotationSandboxSpecHash] = d.SandboxSpecHash()
-	addSpec(annotations, AnnotationSandboxSpec, d.SandboxProjection())
+	annotations[AnnotationSandboxSpecHash] = spechash.Sandbox(d)
+	addSpec(annotations, AnnotationSandboxSpec, spechash.SandboxProjection(d))
 	return annotations
 }
 
@@ -73,13 +74,13 @@ func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
 func containerAnnotations(d *podspec.Desired, c *v1.Container, attempt uint32) map[string]string {
 	pod := d.Pod
 	a := map[string]string{
-		AnnotationContainerHash:            podspec.ContainerHash(c),
+		AnnotationContainerHash:            spechash.Kubelet(c),
 		AnnotationRestartCount:             strconv.FormatUint(uint64(attempt), 10),
 		AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
-		AnnotationContainerSpecHash:        d.ContainerSpecHash(c),
+		AnnotationContainerSpecHash:        spechash.Container(d, c),
 	}
-	addSpec(a, AnnotationContainerSpec, d.ContainerProjection(c))
+	addSpec(a, AnnotationContainerSpec, spechash.ContainerProjection(d, c))
 	if s := pod.DeletionGracePeriodSeconds; s != nil {
 		a[AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*s, 10)
 	}

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/expand"
 )
 
 // etcHosts is where the pod's hosts file is mounted, unless the container mounts
@@ -171,7 +172,7 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 
 // expandSubPath expands $(VAR); a variable that is missing or empty is an error
 // there, because it would mount another directory than the one meant.
-func expandSubPath(text string, env *podspec.Environment) (string, error) {
+func expandSubPath(text string, env *expand.Environment) (string, error) {
 	out, missing, err := env.SubPath(text)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("missing value for %s", strings.Join(missing, ", "))

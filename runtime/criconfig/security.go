@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/securitycontext"
+	"k8s.io/utils/ptr"
 )
 
 // maskedPaths are hidden from every container unless procMount is Unmasked.
@@ -33,8 +34,8 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 		SupplementalGroupsPolicy: groupsPolicy(pod),
 		SelinuxOptions:           selinux(effective.SELinuxOptions),
 		Capabilities:             capabilities(effective.Capabilities),
-		Privileged:               isTrue(effective.Privileged),
-		ReadonlyRootfs:           isTrue(effective.ReadOnlyRootFilesystem),
+		Privileged:               ptr.Deref(effective.Privileged, false),
+		ReadonlyRootfs:           ptr.Deref(effective.ReadOnlyRootFilesystem, false),
 		NoNewPrivs:               securitycontext.AddNoNewPrivileges(effective),
 	}
 	setUser(s, effective, in.Image)
@@ -48,8 +49,6 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 	s.Apparmor, s.ApparmorProfile = apparmor(pod, c) //nolint:staticcheck // older runtimes read the old field
 	return s, nil
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 // setUser sets the user: the manifest's, else the image's numeric one, else the
 // image's by name, else root.
@@ -73,7 +72,7 @@ func setUser(s *runtimeapi.LinuxContainerSecurityContext, effective *v1.Security
 // of which nobody can tell (kubelet: verifyRunAsNonRoot).
 func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
 	effective := securitycontext.DetermineEffectiveSecurityContext(pod, c)
-	if !isTrue(effective.RunAsNonRoot) {
+	if !ptr.Deref(effective.RunAsNonRoot, false) {
 		return nil
 	}
 	switch {

@@ -12,6 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -186,9 +188,9 @@ func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
 	if x.checkpoint.Backoffs == nil {
 		x.checkpoint.Backoffs = map[string]model.Backoff{}
 	}
-	key := x.desired.ContainerSpecHash(ref.Container)
+	key := spechash.Container(x.desired, ref.Container)
 	b := x.checkpoint.Backoffs[ref.Name]
-	if podspec.Compare(b.Key, key) == podspec.Different {
+	if digest.Compare(b.Key, key) == digest.Different {
 		b = model.Backoff{}
 	}
 	b = b.Advance(exited.FinishedAt, x.now())

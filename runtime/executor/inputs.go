@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -99,7 +100,7 @@ func (x *inputs) EnvFile(ref *v1.FileKeySelector) (text []byte, err error) {
 	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
 	}
-	text, err = podspec.ReadAtMost(f, envFileMax)
+	text, err = input.ReadAtMost(f, envFileMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
 	}

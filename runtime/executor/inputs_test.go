@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -33,7 +35,7 @@ spec:
 // subPath, and a proof that comes before the volume is there does without it.
 func TestSubPathFromAFile(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	d := load(t, pathFromFile)
+	d := loadPod(t, pathFromFile)
 	x := &inputs{
 		subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID), node: func() criconfig.Node { return criconfig.Node{} }},
 		outputs: newOutputs(&plan.Plan{}, &model.Observed{Images: map[string]model.Image{"i:1": {ID: "sha256:1"}}}),
@@ -74,9 +76,9 @@ func volumePath(t *testing.T, x *inputs) string {
 	return path
 }
 
-func load(t *testing.T, text string) *podspec.Desired {
+func loadPod(t *testing.T, text string) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
@@ -91,7 +93,7 @@ func TestIDsAreNotWaitedForForever(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Unlock() //nolint:errcheck // the test is over
-	d := load(t, strings.Replace(pathFromFile, "spec:\n", "spec:\n  hostUsers: false\n", 1))
+	d := loadPod(t, strings.Replace(pathFromFile, "spec:\n", "spec:\n  hostUsers: false\n", 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x := &preparer{subject: &subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID)}}

@@ -14,7 +14,7 @@ import (
 	"github.com/docker/cli/cli/config/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -76,7 +76,7 @@ func readDockerConfig(path string) (*configfile.ConfigFile, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // a file that was only read
-	text, err := podspec.ReadAtMost(f, configMax)
+	text, err := input.ReadAtMost(f, configMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -3,7 +3,7 @@ package observe
 import (
 	"sync"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -12,7 +12,7 @@ type Digests struct {
 	layout state.Layout
 
 	mu  sync.Mutex
-	key *podspec.DigestKey
+	key *digest.Key
 }
 
 // NewDigests makes Digests for a state directory.
@@ -34,7 +34,7 @@ func (d *Digests) Keep() error {
 }
 
 // Key is the machine's key of digests, or where it has none one for this process.
-func (d *Digests) Key() (key *podspec.DigestKey, err error) {
+func (d *Digests) Key() (key *digest.Key, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.key == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -28,11 +28,7 @@ spec:
 // five is a pod of five containers that runs as wanted, beside other records.
 func five(tb testing.TB, others int) *Input {
 	tb.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(fivePod)}.Load(tb.Context(), "-")
-	if err != nil || m.Err() != nil {
-		tb.Fatal(err, m.Err())
-	}
-	w := newWorld(m.Pods[0]).sandbox("s", 0, model.SandboxReady)
+	w := newWorld(podspectest.Desired(tb, fivePod)).sandbox("s", 0, model.SandboxReady)
 	w.container("s", "seed", 0, model.Exited)
 	for name := range strings.FieldsSeq("a b c d e") {
 		w.container("s", name, 0, model.Running)

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -28,21 +30,21 @@ type difference struct {
 // whole definition, one that a kubelet made by the kubelet's hash: name and
 // image (kubelet: containerChanged).
 func (v *view) definitionChanged(spec *v1.Container, c *model.Container) (bool, difference) {
-	if !podspec.KnownSpecHash(c.SpecHash) {
+	if !spechash.Known(c.SpecHash) {
 		return v.kubeletHashChanged(spec, c)
 	}
-	if podspec.Compare(c.SpecHash, v.desired.ContainerSpecHash(spec)) != podspec.Different {
+	if digest.Compare(c.SpecHash, spechash.Container(v.desired, spec)) != digest.Different {
 		return false, difference{}
 	}
 	return true, v.containerChanges(spec, c)
 }
 
 func (v *view) kubeletHashChanged(spec *v1.Container, c *model.Container) (bool, difference) {
-	if c.Hash == podspec.ContainerHash(spec) {
+	if c.Hash == spechash.Kubelet(spec) {
 		return false, difference{}
 	}
 	if c.Hash == "" {
-		return true, difference{changes: []Change{{Path: "hash", Before: "unreadable", After: podspec.ContainerHash(spec)}}}
+		return true, difference{changes: []Change{{Path: "hash", Before: "unreadable", After: spechash.Kubelet(spec)}}}
 	}
 	return true, difference{changes: []Change{{Path: "image", Before: c.Image, After: spec.Image}}}
 }
@@ -50,7 +52,7 @@ func (v *view) kubeletHashChanged(spec *v1.Container, c *model.Container) (bool,
 // containerChanges compares what the container was made from with what is
 // wanted: its own record of the definition, or the manifest applied last.
 func (v *view) containerChanges(spec *v1.Container, c *model.Container) difference {
-	after := v.desired.ContainerProjection(spec)
+	after := spechash.ContainerProjection(v.desired, spec)
 	if before, ok := decodeTree(c.Spec); ok {
 		return compareTrees(before, after)
 	}
@@ -59,18 +61,18 @@ func (v *view) containerChanges(spec *v1.Container, c *model.Container) differen
 		return difference{}
 	}
 	if ref, ok := podspec.FindContainer(applied.Pod, spec.Name); ok {
-		return compareTrees(applied.ContainerProjection(ref.Container), after)
+		return compareTrees(spechash.ContainerProjection(applied, ref.Container), after)
 	}
 	return difference{}
 }
 
 func (v *view) sandboxChanges(s *model.Sandbox) difference {
-	after := v.desired.SandboxProjection()
+	after := spechash.SandboxProjection(v.desired)
 	if before, ok := decodeTree(s.Spec); ok {
 		return compareTrees(before, after)
 	}
 	if applied := v.obs.Memory.Applied; applied != nil && applied.Pod != nil {
-		return compareTrees(applied.SandboxProjection(), after)
+		return compareTrees(spechash.SandboxProjection(applied), after)
 	}
 	return difference{}
 }
@@ -221,7 +223,7 @@ func keyOf(entry any) (string, bool) {
 // which is not shown.
 func leafChange(path string, before, after any) Change {
 	c := Change{Path: path, Before: valueText(before), After: valueText(after)}
-	if podspec.IsSecretDigest(c.Before) || podspec.IsSecretDigest(c.After) {
+	if digest.ContainsSecret(c.Before) || digest.ContainsSecret(c.After) {
 		c.Before, c.After, c.Sensitive = "", "", true
 	}
 	return c
@@ -232,7 +234,7 @@ func leafChange(path string, before, after any) Change {
 func sameSecret(before, after any) bool {
 	a, okBefore := before.(string)
 	b, okAfter := after.(string)
-	return okBefore && okAfter && podspec.CompareSecrets(a, b) != podspec.Different
+	return okBefore && okAfter && digest.CompareSecrets(a, b) != digest.Different
 }
 
 func valueText(value any) string {

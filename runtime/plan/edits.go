@@ -7,6 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/fields"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -22,13 +25,13 @@ func (b *builder) noteEdits() {
 	}
 	paths := b.editedFields(applied.Pod)
 	for _, when := range []struct {
-		class podspec.ChangeClass
+		class fields.ChangeClass
 		text  string
 	}{
-		{podspec.Live, "takes effect without a step: "},
-		{podspec.NextStart, "takes effect only when a container starts next: "},
-		{podspec.NewSandbox, "takes effect only in a new sandbox: "},
-		{podspec.NewPod, "takes effect only in a new pod: "},
+		{fields.Live, "takes effect without a step: "},
+		{fields.NextStart, "takes effect only when a container starts next: "},
+		{fields.NewSandbox, "takes effect only in a new sandbox: "},
+		{fields.NewPod, "takes effect only in a new pod: "},
 	} {
 		if len(paths[when.class]) > 0 {
 			b.note(when.text + strings.Join(paths[when.class], ", "))
@@ -38,11 +41,11 @@ func (b *builder) noteEdits() {
 
 // editedFields are the paths of what differs from the manifest that was applied, by when
 // it takes effect, given that no step does it.
-func (b *builder) editedFields(applied *v1.Pod) map[podspec.ChangeClass][]string {
-	edits := podspec.NewEdits(b.v.pod)
+func (b *builder) editedFields(applied *v1.Pod) map[fields.ChangeClass][]string {
+	edits := fields.NewEdits(b.v.pod)
 	d := difference{divides: edits.Divides}
 	d.compareMaps("", normalised(map[string]any{"spec": applied.Spec}), normalised(map[string]any{"spec": b.v.pod.Spec}))
-	paths := map[podspec.ChangeClass][]string{}
+	paths := map[fields.ChangeClass][]string{}
 	for _, c := range d.changes {
 		class := b.effect(c.Path, edits.Class(c.Path))
 		paths[class] = append(paths[class], c.Path)
@@ -52,37 +55,37 @@ func (b *builder) editedFields(applied *v1.Pod) map[podspec.ChangeClass][]string
 
 // effect is when a change takes effect that its class would have made a step of: such a
 // container has ended, or is not judged by all of its definition.
-func (b *builder) effect(path string, class podspec.ChangeClass) podspec.ChangeClass {
+func (b *builder) effect(path string, class fields.ChangeClass) fields.ChangeClass {
 	applied := b.v.obs.Memory.Applied
 	switch class {
-	case podspec.Live, podspec.NewPod, podspec.NoChange:
+	case fields.Live, fields.NewPod, fields.NoChange:
 		return class
-	case podspec.NewSandbox:
-		if applied.SandboxSpecHash() == b.v.desired.SandboxSpecHash() {
-			return podspec.NoChange
+	case fields.NewSandbox:
+		if spechash.Sandbox(applied) == spechash.Sandbox(b.v.desired) {
+			return fields.NoChange
 		}
 		return class
-	case podspec.Replace:
+	case fields.Replace:
 		if !b.redefines(path) {
-			return podspec.NoChange
+			return fields.NoChange
 		}
-	case podspec.InPlace, podspec.NextStart:
+	case fields.InPlace, fields.NextStart:
 	}
 	return b.nextStart(path)
 }
 
 // nextStart is what the container, or the containers, that a path belongs to wait for
 // before they start again.
-func (b *builder) nextStart(path string) podspec.ChangeClass {
+func (b *builder) nextStart(path string) fields.ChangeClass {
 	ref, _ := b.containerOf(path)
 	switch {
 	case ref.Type == podspec.Ephemeral:
 		// It runs once in the life of its pod.
-		return podspec.NewPod
+		return fields.NewPod
 	case ref.Type == podspec.Init && b.v.initOver(ref):
-		return podspec.NewSandbox
+		return fields.NewSandbox
 	}
-	return podspec.NextStart
+	return fields.NextStart
 }
 
 // initOver tells that an init container does not run again in its sandbox.
@@ -101,7 +104,7 @@ func (b *builder) redefines(path string) bool {
 			continue
 		}
 		before, ok := podspec.FindContainer(applied.Pod, ref.Name)
-		if !ok || podspec.Compare(applied.ContainerSpecHash(before.Container), b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
+		if !ok || digest.Compare(spechash.Container(applied, before.Container), spechash.Container(b.v.desired, ref.Container)) == digest.Different {
 			return true
 		}
 	}

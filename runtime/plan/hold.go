@@ -6,6 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -87,7 +89,7 @@ func (v *view) backoff(ref podspec.ContainerRef, exited *model.Container) (model
 		return v.estimateBackoff(ref.Name, exited), true
 	}
 	b := v.obs.Memory.Backoffs[ref.Name]
-	if b.Key != "" && podspec.Compare(b.Key, v.desired.ContainerSpecHash(ref.Container)) == podspec.Different {
+	if b.Key != "" && digest.Compare(b.Key, spechash.Container(v.desired, ref.Container)) == digest.Different {
 		return model.Backoff{}, false
 	}
 	return b, false

@@ -7,6 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -46,7 +48,7 @@ func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }
 // ran.
 func (b *builder) editedAfterEnd() bool {
 	if done := b.v.obs.Memory.Completion; done != nil && done.DesiredDigest != "" {
-		return podspec.Compare(done.DesiredDigest, b.v.desired.Digest()) == podspec.Different
+		return digest.Compare(done.DesiredDigest, b.v.desired.Digest()) == digest.Different
 	}
 	for _, ref := range runsInPod(b.v.pod) {
 		c := b.v.newest(ref.Name)
@@ -68,7 +70,7 @@ func (b *builder) noteUnknownSecrets(ref podspec.ContainerRef) {
 	if c == nil || c.State != model.Running || b.stopsContainer(c.ID) {
 		return
 	}
-	if podspec.Compare(c.SpecHash, b.v.desired.ContainerSpecHash(ref.Container)) == podspec.Unknown {
+	if digest.Compare(c.SpecHash, spechash.Container(b.v.desired, ref.Container)) == digest.Unknown {
 		b.note(fmt.Sprintf("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
 			ref.Name, b.v.pod.Name, ref.Name))
 	}

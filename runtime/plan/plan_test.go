@@ -12,6 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -20,16 +23,8 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // load reads a pod's manifest.
 func load(t *testing.T, text string) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
-	if err != nil || m.Err() != nil {
-		t.Fatal(err, m.Err())
-	}
-	m.Pods[0].UseKey(testKey)
-	return m.Pods[0]
+	return podspectest.Desired(t, text)
 }
-
-// testKey is the machine's key of digests.
-var testKey = podspec.NewDigestKey([]byte("0123456789abcdef0123456789abcdef"))
 
 const webPod = `apiVersion: v1
 kind: Pod
@@ -62,7 +57,7 @@ func newWorld(d *podspec.Desired) *world {
 
 func (w *world) sandbox(id string, attempt uint32, state model.SandboxState) *world {
 	w.Sandboxes = append(w.Sandboxes, model.Sandbox{
-		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: w.d.SandboxSpecHash(),
+		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: spechash.Sandbox(w.d),
 	})
 	return w
 }
@@ -74,7 +69,7 @@ func (w *world) container(sandbox, name string, attempt uint32, state model.Cont
 		State: state, CreatedAt: noon.Add(-time.Minute + time.Duration(attempt)*time.Second), StartedAt: noon.Add(-time.Minute),
 	}
 	if ref, ok := podspec.FindContainer(w.d.Pod, name); ok {
-		c.SpecHash, c.Hash = w.d.ContainerSpecHash(ref.Container), podspec.ContainerHash(ref.Container)
+		c.SpecHash, c.Hash = spechash.Container(w.d, ref.Container), spechash.Kubelet(ref.Container)
 	}
 	if state == model.Exited {
 		c.FinishedAt = noon.Add(-30 * time.Second)
@@ -601,11 +596,11 @@ func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
 func TestChangesNameTheFields(t *testing.T) {
 	before := map[string]any{
 		"image": "a:1", "args": []any{"x"},
-		"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "k:aa"}},
+		"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "S", "value": digest.SecretPrefix + "k:aa"}},
 	}
 	after := map[string]any{
 		"image": "a:2", "args": []any{"x", "y"},
-		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": podspec.SecretDigestPrefix + "k:bb"}},
+		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": digest.SecretPrefix + "k:bb"}},
 	}
 	var got []string
 	for _, c := range compareTrees(before, after).changes {

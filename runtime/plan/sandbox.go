@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -52,7 +53,7 @@ func (v *view) sandboxFault(latest *model.Sandbox) (Reason, string) {
 		return NetworkModeChanged, fmt.Sprintf("hostNetwork: %t -> %t", latest.HostNetwork, v.pod.Spec.HostNetwork)
 	case !v.pod.Spec.HostNetwork && !latest.NoNetwork && len(latest.IPs) == 0:
 		return NoIP, "the sandbox has no address"
-	case latest.SpecHash != "" && latest.SpecHash != v.desired.SandboxSpecHash():
+	case latest.SpecHash != "" && latest.SpecHash != spechash.Sandbox(v.desired):
 		return SandboxConfigChanged, "the pod's sandbox settings changed"
 	}
 	return "", ""

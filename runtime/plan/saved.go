@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -117,7 +118,7 @@ func (p *Plan) desiredChanges(now *Plan) []string {
 	if p.Basis == nil || p.Basis.Desired == nil || p.Basis.Desired.Pod == nil {
 		return []string{"the manifest changed"}
 	}
-	if podspec.Compare(p.DesiredDigest, now.DesiredDigest) == podspec.Unknown {
+	if digest.Compare(p.DesiredDigest, now.DesiredDigest) == digest.Unknown {
 		return []string{"manifest: the values of its Secrets cannot be compared, as the plan was saved with another key for their digests"}
 	}
 	var texts []string

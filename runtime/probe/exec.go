@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kprobe "k8s.io/kubernetes/pkg/probe"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/expand"
 )
 
 // outputMax is how much of a command's output is looked at (kubelet:
@@ -21,7 +21,7 @@ const outputMax = 10 << 10
 // execAsk runs a command in the container. A command that ends with zero
 // succeeds; one that takes too long fails.
 func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
-	command, wrong := podspec.StaticCommand(t.Container, action.Command)
+	command, wrong := expand.StaticCommand(t.Container, action.Command)
 	return ask{
 		handler: fmt.Sprintf("exec %v", command),
 		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {

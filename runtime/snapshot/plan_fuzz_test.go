@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -28,10 +30,7 @@ func FuzzPlan(f *testing.F) {
 		f.Add(string(text), fuzzSnapshot)
 	}
 	f.Fuzz(func(t *testing.T, manifest, observed string) {
-		m, err := podspec.Loader{Stdin: bytes.NewReader([]byte(manifest))}.Load(t.Context(), "-")
-		if err != nil {
-			return
-		}
+		m := load.Parse(input.Source{Name: "-", Text: []byte(manifest)})
 		recording, err := Read([]byte(observed))
 		if err != nil {
 			return

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
@@ -177,7 +178,7 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 		case err != nil:
 			volumes[vol.Name] = model.Volume{}
 			continue
-		case podspec.UsesSecret(vol) && (desired.Redacted || podspec.Compare(have.Digest, wanted) == podspec.Unknown):
+		case podspec.UsesSecret(vol) && (desired.Redacted || digest.Compare(have.Digest, wanted) == digest.Unknown):
 			wanted = have.Digest
 		}
 		volumes[vol.Name] = model.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 )
 
 // shownPod is a pod of which a runs, b has ended and c was never started; the limits of a have
@@ -46,7 +47,7 @@ const shownSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","tak
 // shown is the status that a manifest has in a snapshot.
 func shown(t *testing.T, manifest, observed string) *v1.PodStatus {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(manifest)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(manifest)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

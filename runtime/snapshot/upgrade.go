@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/criconfig"
 )
 
@@ -21,7 +22,7 @@ func containerName(s *runtimeapi.ContainerStatus) string {
 // specOf is the spec hash and the projection that a container bears, in today's form.
 func (s *Pod) specOf(st *runtimeapi.ContainerStatus, desired *podspec.Desired) (hash, spec string) {
 	a := st.GetAnnotations()
-	return podspec.UpgradeSpec(containerName(st), a[criconfig.AnnotationContainerSpecHash], a[criconfig.AnnotationContainerSpec], s.applied(), desired)
+	return spechash.Upgrade(containerName(st), a[criconfig.AnnotationContainerSpecHash], a[criconfig.AnnotationContainerSpec], s.applied(), desired)
 }
 
 // applied is the manifest that was applied last; nil when it is not known.

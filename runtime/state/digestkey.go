@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -25,13 +25,13 @@ func (k KeyFile) Path() string { return filepath.Join(k.layout.Root, "digest.key
 
 // Read reads the key. Where none was made yet it is one that is good for this process alone:
 // nothing that is known of can have been digested with another.
-func (k KeyFile) Read() (*podspec.DigestKey, error) {
+func (k KeyFile) Read() (*digest.Key, error) {
 	key, err := k.Stored()
 	if key != nil || err != nil {
 		return key, err
 	}
 	secret, err := newKey()
-	return podspec.NewDigestKey(secret), err
+	return digest.NewKey(secret), err
 }
 
 // Make makes the key unless there is one.
@@ -46,7 +46,7 @@ func (k KeyFile) Make() error {
 }
 
 // Stored reads the key; nil without an error where none was made yet.
-func (k KeyFile) Stored() (*podspec.DigestKey, error) {
+func (k KeyFile) Stored() (*digest.Key, error) {
 	if err := k.layout.check(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (k KeyFile) Stored() (*podspec.DigestKey, error) {
 }
 
 // stored is Stored where the state directory was looked at.
-func (k KeyFile) stored() (*podspec.DigestKey, error) {
+func (k KeyFile) stored() (*digest.Key, error) {
 	secret, err := readPrivate(k.Path(), digestKeyBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -68,12 +68,12 @@ func (k KeyFile) stored() (*podspec.DigestKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the key of digests %s: %w", k.Path(), safefs.Cause(err))
 	}
-	return podspec.NewDigestKey(secret), nil
+	return digest.NewKey(secret), nil
 }
 
 // known is the stored key where the state directory was looked at; nil also where it cannot be
 // used, which whoever makes digests reports.
-func (k KeyFile) known() *podspec.DigestKey {
+func (k KeyFile) known() *digest.Key {
 	key, err := k.stored()
 	if err != nil {
 		return nil

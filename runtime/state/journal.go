@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -169,7 +170,7 @@ func (j *Checkpoint) WithoutSecrets() *Checkpoint {
 // such as tell secret values to whoever tries them.
 func (j *Checkpoint) upgradeDigests() {
 	for name, b := range j.Backoffs {
-		b.Key = podspec.UpgradeKey(name, b.Key, j.Applied)
+		b.Key = spechash.UpgradeKey(name, b.Key, j.Applied)
 		j.Backoffs[name] = b
 	}
 	if j.Completion != nil {

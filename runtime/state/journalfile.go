@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -73,7 +73,7 @@ func (s CheckpointStore) Read() (*Checkpoint, error) {
 
 // read is Read where the state directory was looked at and its key read: once for all journals,
 // if many are read.
-func (s CheckpointStore) read(key *podspec.DigestKey) (*Checkpoint, error) {
+func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	text, err := readRegular(s.Path(), checkpointMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -26,7 +27,7 @@ func (s *Syncer) Debug(ctx context.Context, desired *podspec.Desired, c *v1.Ephe
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	with, err := desired.WithEphemeral(ctx, c)
+	with, err := load.WithEphemeral(desired, c)
 	if err != nil {
 		return nil, err
 	}

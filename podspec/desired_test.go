@@ -1,0 +1,84 @@
+package podspec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/podspectest"
+)
+
+// TestCheck: what a file may lack is found before anybody relies on it.
+func TestCheck(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`: "it has no pod",
+		`{"pod": {}, "objects": {"configMaps": {"a": null}}}`: `the ConfigMap "a" in it is null`,
+		`{"pod": {}, "objects": {"secrets": {"b": null}}}`:    `the Secret "b" in it is null`,
+		`{"pod": {}}`: "",
+	} {
+		var d podspec.Desired
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := d.Check(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestAsWritten: namespace and uid that podctl has added are left out, those of the manifest stay.
+func TestAsWritten(t *testing.T) {
+	d := podspectest.Desired(t, podspectest.Minimal)
+	if got := d.AsWritten(); d.Pod.UID == "" || got.UID != "" || got.Namespace != "" || got.Spec.RestartPolicy != v1.RestartPolicyAlways {
+		t.Errorf("as written: %q %q %q", got.Namespace, got.UID, got.Spec.RestartPolicy)
+	}
+	d = podspectest.Desired(t, strings.Replace(podspectest.Minimal, "name: web\n", "name: web\n  namespace: ns\n  uid: u\n", 1))
+	if got := d.AsWritten(); got.UID != "u" || got.Namespace != "ns" {
+		t.Errorf("as written: %q %q", got.Namespace, got.UID)
+	}
+}
+
+// TestAlsoRunning: neither the pod nor its digest is changed by looking at it with more containers.
+func TestAlsoRunning(t *testing.T) {
+	d := podspectest.Desired(t, podspectest.Minimal)
+	before := d.Digest()
+	with := d.AlsoRunning([]v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}})
+	if len(with.Pod.Spec.EphemeralContainers) != 1 || len(d.Pod.Spec.EphemeralContainers) != 0 {
+		t.Errorf("%d and %d ephemeral containers", len(with.Pod.Spec.EphemeralContainers), len(d.Pod.Spec.EphemeralContainers))
+	}
+	if with.Digest() == before || d.Digest() != before {
+		t.Errorf("digests %s and %s, before %s", with.Digest(), d.Digest(), before)
+	}
+}
+
+// TestSecretsOfADesired: values are told from digests, and two pods are the same with both.
+func TestSecretsOfADesired(t *testing.T) {
+	d := podspectest.Desired(t, podspectest.WithEnv)
+	if values := d.Objects.SecretValues(); len(values) != 1 || string(values[0]) != "hunter2" {
+		t.Errorf("values %q", values)
+	}
+	without := d.WithoutSecrets()
+	if values := without.Objects.SecretValues(); len(values) > 0 {
+		t.Errorf("values of a copy without secrets: %q", values)
+	}
+	if !digest.IsSecret(string(without.Objects.Secrets["login"].Data["password"])) {
+		t.Errorf("no digest stands for the value: %q", without.Objects.Secrets["login"].Data)
+	}
+	if !d.SameAs(podspectest.Desired(t, podspectest.WithEnv)) || d.SameAs(podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "hunter2", "hunter3", 1))) {
+		t.Error("SameAs does not compare the values of Secrets")
+	}
+	for kind, want := range map[string]bool{"secret: {secretName: s}": true, "projected: {sources: [{secret: {name: s}}]}": true, "configMap: {name: s}": false, "emptyDir: {}": false} {
+		pod := podspectest.Desired(t, podspectest.Minimal+"  volumes:\n  - name: v\n    "+kind+"\n").Pod
+		if got := podspec.UsesSecret(&pod.Spec.Volumes[0]); got != want {
+			t.Errorf("%s uses a Secret: %t", kind, got)
+		}
+	}
+}

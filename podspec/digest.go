@@ -1,0 +1,100 @@
+package podspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/podctl/podctl/podspec/digest"
+)
+
+// Digest identifies what is wanted: the pod with its defaults, and the ConfigMaps
+// and Secrets it uses. Two manifests with the same digest ask for the same pod; digest.Compare
+// compares digests of different keys. The digest of no pod is empty.
+func (d *Desired) Digest() string {
+	if d == nil {
+		return ""
+	}
+	return d.Once("digest", func() string {
+		open := d.text(func(digest.SecretRef, []byte) string { return "" })
+		sum := sha256.Sum256([]byte(open))
+		return digest.SealAll("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
+	})
+}
+
+// secretDigests are the digests of all secret values, by the names of Secret and key.
+func (d *Desired) secretDigests() []digest.Named {
+	var digests []digest.Named
+	for _, name := range slices.Sorted(maps.Keys(d.Objects.Secrets)) {
+		data := d.Objects.Secrets[name].Data
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			digests = append(digests, digest.Named{Name: name + "/" + key, Digest: d.SecretDigest(digest.SecretRef{Name: name, Key: key}, data[key])})
+		}
+	}
+	return digests
+}
+
+// Once returns what a function computes of the pod, and keeps it under a key. Where the pod
+// may still change, it computes it each time.
+func (d *Desired) Once(key string, compute func() string) string { return d.memo.get(key, compute) }
+
+// memo keeps what was computed of a pod that does not change any more.
+type memo struct {
+	lock   sync.Mutex
+	values map[string]string
+}
+
+func newMemo() *memo { return &memo{values: map[string]string{}} }
+
+// get computes a value once; without a memo, each time.
+func (m *memo) get(key string, compute func() string) string {
+	if m == nil {
+		return compute()
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if _, ok := m.values[key]; !ok {
+		m.values[key] = compute()
+	}
+	return m.values[key]
+}
+
+// otherDigest stands for a manifest that is not known, and differs from the one applied.
+const otherDigest = "sha256:other"
+
+// UpgradeDigest turns the digest of a manifest into what podctl would write today, if an older
+// one wrote it. A digest of another manifest than the one applied becomes one that matches
+// nothing.
+func UpgradeDigest(hash string, applied *Desired) string {
+	switch {
+	case hash == "" || digest.IsKeyed(hash) || applied == nil || applied.Redacted || hash == applied.Digest():
+		return hash
+	case applied.legacyDigest() == hash:
+		return applied.Digest()
+	}
+	return otherDigest
+}
+
+// legacyDigest is the digest that an older podctl made of the manifest.
+func (d *Desired) legacyDigest() string {
+	sum := sha256.Sum256([]byte(d.text(func(_ digest.SecretRef, value []byte) string { return digest.UnkeyedSecret(value) })))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Seal makes a digest of something that holds secret values with the pod's key: open is
+// the version and digest of all that is not secret.
+func (d *Desired) Seal(open string, secrets []byte) string { return d.key.Seal(open, d.id(), secrets) }
+
+// UseKey sets the key of the digests that stand for values of Secrets. Digests made
+// with another key cannot be compared with them.
+func (d *Desired) UseKey(key *digest.Key) {
+	if d == nil || d.key == key {
+		return
+	}
+	d.key = key
+	if d.memo != nil {
+		d.memo = newMemo()
+	}
+}

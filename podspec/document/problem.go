@@ -1,0 +1,94 @@
+package document
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/podctl/podctl/podspec/input"
+)
+
+// Class says what kind of fault a manifest has.
+type Class string
+
+// The classes of fault.
+const (
+	// ClassInvalid is what the API server would refuse.
+	ClassInvalid Class = "invalid"
+	// ClassUnsupported is valid, but cannot be done here.
+	ClassUnsupported Class = "unsupported"
+	// ClassUnresolved names a ConfigMap, Secret or claim that no document
+	// supplies. It blocks the containers that need it and refuses nothing.
+	ClassUnresolved Class = "unresolved"
+)
+
+// Problem is one fault of a manifest and the place where it is.
+type Problem struct {
+	Class Class `json:"class"`
+	// File is the path, URL or "-" the document came from.
+	File string `json:"file"`
+	// Line and Column count from 1; 0 means that the place is not known.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Path is the field, for example spec.containers[0].image; empty for the
+	// document as a whole.
+	Path   string `json:"path"`
+	Detail string `json:"detail"`
+}
+
+// String writes a problem as compilers do: file:line:column: path: detail.
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(place(p.File, p.Line, p.Column))
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Detail)
+	// A key of the manifest may look like a message of podctl.
+	return input.OneLine(b.String())
+}
+
+// first are the first of many problems, and how many more there are.
+func first(problems []Problem) []Problem {
+	left := len(problems) - MaxProblems
+	if left <= 0 {
+		return problems
+	}
+	rest := problems[MaxProblems]
+	rest.Path, rest.Detail = "", AndMore(left)
+	return append(problems[:MaxProblems:MaxProblems], rest)
+}
+
+// AndMore says how many problems are not listed.
+func AndMore(n int) string { return fmt.Sprintf("and %s more", Counted(n, "problem")) }
+
+func place(file string, line, column int) string {
+	if line == 0 {
+		return file + ": "
+	}
+	return fmt.Sprintf("%s:%d:%d: ", file, line, column)
+}
+
+// Note is a field that is accepted and has no effect here, or a document that is
+// not used.
+type Note struct {
+	// Pod is namespace/name; empty when the note is about no pod.
+	Pod    string `json:"pod,omitempty"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Path   string `json:"path"`
+	Detail string `json:"detail"`
+}
+
+// String writes a note as a problem is written.
+func (n Note) String() string {
+	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
+}
+
+// Counted is a number of things with their noun, in the plural where it has to be.
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,192 @@
+package document
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/podctl/podctl/podspec/input"
+)
+
+// byteOrderMark may stand at the start of a source, and of each document in it.
+const byteOrderMark = "\uFEFF"
+
+// blanks are what YAML takes for space between words and for the end of a line.
+const blanks = " \t\r\n"
+
+// Split cuts a source into its documents. A source that cannot be read as a whole has none.
+func Split(s input.Source) ([]*Document, []Problem) {
+	refuse := func(line int, detail string) []Problem {
+		return []Problem{{Class: ClassInvalid, File: s.Name, Line: line, Column: 1, Detail: detail}}
+	}
+	var err error
+	if s.Text, err = inUTF8(s.Text); err != nil {
+		return nil, refuse(1, err.Error())
+	}
+	if hidden, found := hiddenLineEnd(s); found {
+		return nil, []Problem{hidden}
+	}
+	if line := crowdedLine(s.Text, maxMarks); line > 0 {
+		return nil, refuse(line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
+	}
+	docs := splitDocuments(s)
+	if len(docs) == 0 {
+		return nil, refuse(1, "holds no Kubernetes object")
+	}
+	return docs, nil
+}
+
+// splitDocuments cuts a source at the markers that YAML has for it: a line that begins with
+// "---" begins a document, to which the rest of the line belongs, and one that begins with
+// "..." ends one. Documents that hold only comments and blanks are left out. It stops once
+// there are more than anybody reads.
+func splitDocuments(s input.Source) []*Document {
+	var docs []*Document
+	var current bytes.Buffer
+	start, line := 0, 0
+	flush := func(next int) {
+		if hasContent(current.Bytes()) {
+			docs = append(docs, &Document{File: s.Name, line: start, text: bytes.Clone(current.Bytes())})
+		}
+		current.Reset()
+		start = next
+	}
+	for text := range bytes.Lines(s.Text) {
+		line++
+		if current.Len() == 0 {
+			// The YAML library takes every document for a source of its own and skips the mark.
+			text = bytes.TrimLeft(text, byteOrderMark)
+		}
+		rest, cuts := marker(text)
+		if cuts {
+			next := line
+			if hasContent(rest) {
+				next = line - 1
+			}
+			if flush(next); len(docs) > MaxDocuments {
+				return docs
+			}
+		}
+		if !cuts || hasContent(rest) {
+			current.Write(text)
+		}
+	}
+	flush(line)
+	return docs
+}
+
+// marker reports whether a line begins with the marker of a document, and returns what
+// follows it: a marker ends with the line, a space or a tab.
+func marker(line []byte) (rest []byte, ok bool) {
+	rest, ok = bytes.CutPrefix(line, []byte("---"))
+	if !ok {
+		rest, ok = bytes.CutPrefix(line, []byte("..."))
+	}
+	return rest, ok && (len(rest) == 0 || bytes.IndexByte([]byte(blanks), rest[0]) >= 0)
+}
+
+func hasContent(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if trimmed := bytes.Trim(line, blanks); len(trimmed) > 0 && trimmed[0] != '#' {
+			return true
+		}
+	}
+	return false
+}
+
+// unsplit refuses what YAML allows around documents and podctl does not read: directives,
+// text in a line that ends a document, and a document in UTF-16 among others in UTF-8.
+func (d *Document) unsplit() []Problem {
+	line := d.line
+	if bytes.HasPrefix(d.text, []byte{0xFF, 0xFE}) || bytes.HasPrefix(d.text, []byte{0xFE, 0xFF}) {
+		return []Problem{d.Whole("is not valid UTF-8: save the whole file as UTF-8")}
+	}
+	for text := range bytes.Lines(d.text) {
+		line++
+		detail := ""
+		switch trimmed := bytes.Trim(text, blanks); {
+		case len(trimmed) == 0 || trimmed[0] == '#':
+			continue
+		case text[0] == '%':
+			detail = "is a directive, which podctl does not read: remove the line"
+		case bytes.HasPrefix(text, []byte("...")):
+			detail = `"..." ends a document: what follows it must begin in the next line`
+		default:
+			return nil
+		}
+		return []Problem{{Class: ClassInvalid, File: d.File, Line: line, Column: 1, Detail: detail}}
+	}
+	return nil
+}
+
+// hiddenLineEnd finds the first character of a source that YAML takes for the end of a line
+// and most editors do not show as one: text after a comment would be alive and look dead.
+func hiddenLineEnd(s input.Source) (Problem, bool) {
+	at, found := len(s.Text), ""
+	for _, end := range []string{"\r", "\u0085", "\u2028", "\u2029"} {
+		if i := indexOfEnd(s.Text[:at], end, s.Text); i >= 0 {
+			at, found = i, end
+		}
+	}
+	if found == "" {
+		return Problem{}, false
+	}
+	line, column := placeIn(s.Text, at)
+	return Problem{Class: ClassInvalid, File: s.Name, Line: line, Column: column, Detail: lineEndDetail(found)}, true
+}
+
+// indexOfEnd finds a character in the part of a source. A carriage return before a line feed
+// is the usual end of a line.
+func indexOfEnd(part []byte, end string, text []byte) int {
+	for from := 0; ; {
+		i := bytes.Index(part[from:], []byte(end))
+		if i < 0 {
+			return -1
+		}
+		if !bytes.HasPrefix(text[from+i:], []byte("\r\n")) {
+			return from + i
+		}
+		from += i + 1
+	}
+}
+
+// placeIn is the line and the column, counted from 1, of a byte of a text.
+func placeIn(text []byte, at int) (line, column int) {
+	start := bytes.LastIndexByte(text[:at], '\n') + 1
+	return bytes.Count(text[:at], []byte{'\n'}) + 1, utf8.RuneCount(text[start:at]) + 1
+}
+
+func lineEndDetail(end string) string {
+	if end == "\r" {
+		return `is a carriage return without a line feed, which YAML takes for the end of a line: end lines with LF or CRLF, and write "\r" in double quotes for the character`
+	}
+	r, _ := utf8.DecodeRuneInString(end)
+	return fmt.Sprintf(`is the character U+%04X, which YAML takes for the end of a line: remove it, or write "\u%04x" in double quotes`, r, r)
+}
+
+// inUTF8 is a source in UTF-8: YAML may also be written in UTF-16, which begins with a mark
+// that gives the order of its bytes.
+func inUTF8(text []byte) ([]byte, error) {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(text, []byte{0xFF, 0xFE}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(text, []byte{0xFE, 0xFF}):
+		order = binary.BigEndian
+	default:
+		return text, nil
+	}
+	units := make([]uint16, len(text)/2)
+	for i := range units {
+		units[i] = order.Uint16(text[2*i:])
+	}
+	runes := utf16.Decode(units)
+	if len(text)%2 != 0 || slices.Contains(runes, utf8.RuneError) {
+		return nil, errors.New("is not valid UTF-16: save it as UTF-8")
+	}
+	return []byte(string(runes)), nil
+}

@@ -1,0 +1,240 @@
+package expand
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/fieldpath"
+	"github.com/podctl/podctl/podspec/input"
+)
+
+const (
+	// maxArgument is how many bytes one argument or one variable may have, with the "NAME="
+	// of a variable and the NUL at the end: MAX_ARG_STRLEN of Linux, 32 pages of 4 KiB.
+	maxArgument = 128 << 10
+	// maxArguments is how many bytes arguments and variables may have together, with a NUL
+	// and a pointer for each. Linux gives them a quarter of the stack's limit (RLIMIT_STACK),
+	// and never more than three quarters of 8 MiB, however large the stack may become
+	// (fs/exec.c: bprm_stack_limits). The runtime sets the limit of a container, so only
+	// what no container can take is refused.
+	maxArguments = 6 << 20
+	// perArgument is the NUL at the end of each, and the pointer to it.
+	perArgument = 1 + 8
+	// maxPath is how many bytes a path may have without its NUL (PATH_MAX).
+	maxPath = 4095
+)
+
+// Environment is the environment of a process as it grows: by name, and in the order of the
+// names' first mention. It never holds more than Linux can hand to a process.
+type Environment struct {
+	values map[string]string
+	order  []string
+	size   int
+}
+
+// newEnvironment is an environment without variables.
+func newEnvironment() *Environment { return &Environment{values: map[string]string{}} }
+
+// staticEnvironment has the variables whose values stand in the manifest as they are written,
+// without anything expanded. Those from elsewhere are empty (kubelet:
+// ExpandContainerCommandOnlyStatic).
+func staticEnvironment(c *v1.Container) *Environment {
+	values := make(map[string]string, len(c.Env))
+	for i := range c.Env {
+		values[c.Env[i].Name] = c.Env[i].Value
+	}
+	return &Environment{values: values}
+}
+
+// Value is the value of a variable; empty for one that is not set.
+func (e *Environment) Value(name string) string { return e.values[name] }
+
+// All are the variables in the order of the names' first mention.
+func (e *Environment) All() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, name := range e.order {
+			if !yield(name, e.values[name]) {
+				return
+			}
+		}
+	}
+}
+
+// Set sets a variable. The error says that Linux cannot take it, and does not have the value.
+func (e *Environment) Set(name, value string) error {
+	if len(name)+len("=")+len(value)+1 > maxArgument {
+		return fmt.Errorf("the variable %s is too long: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", input.Quote(name), maxArgument)
+	}
+	old, has := e.values[name]
+	size := e.size + len(value) - len(old)
+	if !has {
+		size += len(name) + len("=") + perArgument
+	}
+	if size > maxArguments {
+		return errTooManyVariables
+	}
+	if e.size = size; !has {
+		e.order = append(e.order, name)
+	}
+	e.values[name] = value
+	return nil
+}
+
+var errTooManyVariables = fmt.Errorf("the variables have together more than the %d bytes that Linux can hand to a process", maxArguments)
+
+// SetExpanded sets a variable to a text in which $(NAME) stands for the variables so far.
+func (e *Environment) SetExpanded(name, text string) error {
+	if !strings.Contains(text, "$") {
+		return e.Set(name, text)
+	}
+	value, err := expand(text, e.reference, maxArgument-len(name)-len("=")-1)
+	if err != nil {
+		return fmt.Errorf("the variable %s is too long once $(NAME) is replaced in it: with its name and a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", input.Quote(name), maxArgument)
+	}
+	return e.Set(name, value)
+}
+
+// reference is what stands for $(NAME): itself where there is no such variable.
+func (e *Environment) reference(name string) string {
+	if value, ok := e.values[name]; ok {
+		return value
+	}
+	return "$(" + name + ")"
+}
+
+// Command replaces $(NAME) in the words of a command and its arguments. The error names the
+// word that Linux cannot take.
+func (e *Environment) Command(command, args []string) (outCommand, outArgs []string, err error) {
+	size := e.size
+	for _, list := range []struct {
+		field   string
+		in, out *[]string
+	}{{"command", &command, &outCommand}, {"args", &args, &outArgs}} {
+		for i, word := range *list.in {
+			text, err := expand(word, e.reference, maxArgument-1)
+			if err != nil {
+				return nil, nil, &ArgumentError{fieldpath.Index(list.field, i), fmt.Errorf("is too long once $(NAME) is replaced in it: with a NUL it may have %d bytes (MAX_ARG_STRLEN of Linux)", maxArgument)}
+			}
+			if size += len(text) + perArgument; size > maxArguments {
+				return nil, nil, &ArgumentError{list.field, fmt.Errorf("has, with the variables, more than the %d bytes that Linux can hand to a process", maxArguments)}
+			}
+			*list.out = append(*list.out, text)
+		}
+	}
+	return outCommand, outArgs, nil
+}
+
+// ArgumentError is what is wrong with a field of a container.
+type ArgumentError struct {
+	Field string
+	Err   error
+}
+
+// Error says which field it is.
+func (e *ArgumentError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap is what is wrong, without the field.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// StaticCommand replaces $(NAME) in the command of a probe or hook by the values that the
+// manifest writes out; a variable that takes its value from elsewhere is empty there
+// (kubelet: ExpandContainerCommandOnlyStatic).
+func StaticCommand(c *v1.Container, command []string) ([]string, error) {
+	out, _, err := staticEnvironment(c).Command(command, nil)
+	return out, err
+}
+
+// SubPath replaces $(NAME) in a subPathExpr. It returns the variables that are missing or
+// empty: without them it would be another path than the one meant.
+func (e *Environment) SubPath(text string) (path string, missing []string, err error) {
+	path, err = expand(text, func(name string) string {
+		if e.values[name] == "" {
+			missing = append(missing, name)
+		}
+		return e.values[name]
+	}, maxPath)
+	if err != nil {
+		return "", nil, fmt.Errorf("is longer than %d bytes once $(NAME) is replaced in it", maxPath)
+	}
+	return path, missing, nil
+}
+
+// EnvironmentOf returns a container's environment. from answers for what only the node or the
+// runtime knows, and false where that is optional and absent. The error names the variable,
+// or what the manifest lacks, and never more is built than Linux can hand to a process.
+func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
+	if EnvironmentSize(d, c.Container) > maxArguments {
+		return nil, &ArgumentError{c.Path + ".envFrom", errTooManyVariables}
+	}
+	resolved, missing := Resolve(d, c.Container)
+	if len(missing) > 0 && from != nil {
+		return nil, fmt.Errorf("%s: %s", missing[0].Path, missing[0].Detail)
+	}
+	env := newEnvironment()
+	for i := range resolved {
+		if err := env.add(&resolved[i], from); err != nil {
+			return nil, &ArgumentError{c.Path + "." + envField(c.Container, resolved[i].Name), err}
+		}
+	}
+	return env, nil
+}
+
+// add sets one variable. Without from, a value that is only known later is empty.
+func (e *Environment) add(v *Variable, from func(*v1.EnvVarSource) (string, bool, error)) error {
+	switch {
+	case v.From != nil && from == nil:
+		return e.Set(v.Name, "")
+	case v.From != nil:
+		value, set, err := from(v.From)
+		if err != nil || !set {
+			return err
+		}
+		return e.Set(v.Name, value)
+	case v.Expand:
+		return e.SetExpanded(v.Name, v.Value)
+	}
+	return e.Set(v.Name, v.Value)
+}
+
+// envField is the field that sets a variable last.
+func envField(c *v1.Container, name string) string {
+	for i, v := range slices.Backward(c.Env) {
+		if v.Name == name {
+			return fieldpath.Index("env", i)
+		}
+	}
+	return "envFrom"
+}
+
+// EnvironmentSize is how many bytes the variables of a container have before anything is
+// expanded or replaced by a later one of its name. It stops counting when they are too many:
+// a few references to one ConfigMap can stand for gigabytes.
+func EnvironmentSize(d *podspec.Desired, c *v1.Container) int {
+	size := 0
+	for i := range c.EnvFrom {
+		if from := c.EnvFrom[i]; from.ConfigMapRef != nil && d.Objects.ConfigMaps[from.ConfigMapRef.Name] != nil {
+			size = addSizes(size, len(from.Prefix), d.Objects.ConfigMaps[from.ConfigMapRef.Name].Data)
+		} else if from.SecretRef != nil && d.Objects.Secrets[from.SecretRef.Name] != nil {
+			size = addSizes(size, len(from.Prefix), d.Objects.Secrets[from.SecretRef.Name].Data)
+		}
+	}
+	for i := range c.Env {
+		v, _ := envVar(d, &c.Env[i])
+		size = min(size+len(v.Name)+len("=")+len(v.Value)+perArgument, maxArguments+1)
+	}
+	return size
+}
+
+func addSizes[V string | []byte](size, prefix int, values map[string]V) int {
+	for key, value := range values {
+		if size += prefix + len(key) + len("=") + len(value) + perArgument; size > maxArguments {
+			return maxArguments + 1
+		}
+	}
+	return size
+}

@@ -1,0 +1,96 @@
+package expand
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+)
+
+// Variable is one variable of a container, with what ConfigMaps and Secrets supply
+// already in place.
+type Variable struct {
+	Name  string
+	Value string
+	// Expand is set when $(VAR) in Value refers to other variables: only values
+	// that the manifest writes out are expanded.
+	Expand bool
+	// From is a source that only the node or the runtime can answer: fieldRef,
+	// resourceFieldRef or fileKeyRef. Value is empty then.
+	From *v1.EnvVarSource
+	// Sensitive is set when the value comes from a Secret.
+	Sensitive bool
+	// Secret is where a sensitive value comes from.
+	Secret digest.SecretRef
+}
+
+// Resolve lists a container's variables in the order in which the kubelet
+// sets them: envFrom entries, each by key, then env (kubelet:
+// makeEnvironmentVariables). A later variable replaces an earlier one of the
+// same name. What is missing and not optional is returned beside them.
+func Resolve(d *podspec.Desired, c *v1.Container) ([]Variable, []podspec.MissingReference) {
+	ref := podspec.ContainerRef{Container: c, Path: c.Name}
+	if found, ok := podspec.FindContainer(d.Pod, c.Name); ok {
+		ref.Path = found.Path
+	}
+	var missing []podspec.MissingReference
+	for _, r := range podspec.EnvReferences(ref) {
+		missing = append(missing, d.Missing(r, c.Name, "")...)
+	}
+	var env []Variable
+	for i := range c.EnvFrom {
+		env = append(env, envFrom(d, &c.EnvFrom[i])...)
+	}
+	for i := range c.Env {
+		if one, ok := envVar(d, &c.Env[i]); ok {
+			env = append(env, one)
+		}
+	}
+	return env, missing
+}
+
+// envFrom takes every key of an object; a ConfigMap's binary data is no
+// environment.
+func envFrom(d *podspec.Desired, from *v1.EnvFromSource) []Variable {
+	var env []Variable
+	switch {
+	case from.ConfigMapRef != nil:
+		if cm := d.Objects.ConfigMaps[from.ConfigMapRef.Name]; cm != nil {
+			for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
+				env = append(env, Variable{Name: from.Prefix + key, Value: cm.Data[key]})
+			}
+		}
+	case from.SecretRef != nil:
+		if s := d.Objects.Secrets[from.SecretRef.Name]; s != nil {
+			for _, key := range slices.Sorted(maps.Keys(s.Data)) {
+				env = append(env, Variable{Name: from.Prefix + key, Value: string(s.Data[key]), Sensitive: true, Secret: digest.SecretRef{Name: from.SecretRef.Name, Key: key}})
+			}
+		}
+	}
+	return env
+}
+
+// envVar resolves one entry of env; false when it is optional and missing.
+func envVar(d *podspec.Desired, e *v1.EnvVar) (Variable, bool) {
+	switch from := e.ValueFrom; {
+	case from == nil:
+		return Variable{Name: e.Name, Value: e.Value, Expand: true}, true
+	case from.ConfigMapKeyRef != nil:
+		if cm := d.Objects.ConfigMaps[from.ConfigMapKeyRef.Name]; cm != nil {
+			value, ok := cm.Data[from.ConfigMapKeyRef.Key]
+			return Variable{Name: e.Name, Value: value}, ok
+		}
+		return Variable{}, false
+	case from.SecretKeyRef != nil:
+		if s := d.Objects.Secrets[from.SecretKeyRef.Name]; s != nil {
+			value, ok := s.Data[from.SecretKeyRef.Key]
+			return Variable{Name: e.Name, Value: string(value), Sensitive: true, Secret: digest.SecretRef{Name: from.SecretKeyRef.Name, Key: from.SecretKeyRef.Key}}, ok
+		}
+		return Variable{}, false
+	default:
+		return Variable{Name: e.Name, From: from}, true
+	}
+}

@@ -1,0 +1,54 @@
+package fields
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestEdits: what an edit does depends on the field, and for some on the pod.
+func TestEdits(t *testing.T) {
+	dir := func(name string, medium v1.StorageMedium) v1.Volume {
+		return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: medium}}}
+	}
+	edits := NewEdits(&v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{dir("disk", ""), dir("memory", v1.StorageMediumMemory)}}})
+	for path, want := range map[string]ChangeClass{
+		"spec.containers[app].image":              Replace,
+		"spec.containers[app].livenessProbe":      Live,
+		"spec.hostNetwork":                        NewSandbox,
+		"spec.tolerations":                        NoChange,
+		"spec.volumes[memory].emptyDir.sizeLimit": NewPod,
+		"spec.volumes[disk].emptyDir.sizeLimit":   NoChange,
+		"spec.volumes[gone].emptyDir.sizeLimit":   NoChange,
+		"spec.containers[app]":                    Replace,
+	} {
+		if got := edits.Class(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	for path, want := range map[string]bool{
+		"spec.containers[app].resources": true, "spec.securityContext": true,
+		"spec.containers[app]": false, "spec.hostname": false, "spec.containers[app].env": false,
+	} {
+		if got := edits.Divides(path); got != want {
+			t.Errorf("%s has fields of several classes: %t", path, got)
+		}
+	}
+}
+
+// TestKeep leaves the fields of one class in a tree, each judged by its longest row.
+func TestKeep(t *testing.T) {
+	tree := map[string]any{
+		"image":     "i",
+		"tty":       true,
+		"resources": map[string]any{"limits": map[string]any{"cpu": "1", "ephemeral-storage": "1Gi"}},
+		"lifecycle": map[string]any{"stopSignal": "SIGINT", "preStop": map[string]any{}},
+		"unknown":   1,
+	}
+	NewTable().Keep(tree, "container", Replace)
+	limits, _ := tree["resources"].(map[string]any)["limits"].(map[string]any)
+	lifecycle, _ := tree["lifecycle"].(map[string]any)
+	if len(tree) != 4 || len(limits) != 1 || limits["ephemeral-storage"] == nil || len(lifecycle) != 1 || lifecycle["stopSignal"] == nil {
+		t.Errorf("left: %v", tree)
+	}
+}

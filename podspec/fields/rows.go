@@ -1,0 +1,147 @@
+package fields
+
+import "slices"
+
+// All is the table of all fields of v1.Pod. A test walks the API types and
+// fails on a field without a row; docs/fields.md is generated from it.
+func All() []Field {
+	return slices.Concat(metadataFields(), placementFields(), podFields(), containerFields(), volumeFields())
+}
+
+func metadataFields() []Field {
+	const server = "Belongs to the API server; there is none here."
+	return []Field{
+		{Path: "apiVersion", Support: Honoured, Change: NoChange},
+		{Path: "kind", Support: Honoured, Change: NoChange},
+		{Path: "metadata.name", Support: Honoured, Change: NoChange},
+		{Path: "metadata.generateName", Support: NoEffect, Change: NoChange, Note: "Names are completed by an API server; give metadata.name."},
+		{Path: "metadata.namespace", Support: Honoured, Change: NoChange},
+		{Path: "metadata.uid", Support: Honoured, Change: NoChange},
+		{Path: "metadata.labels", Support: Honoured, Change: Live},
+		{Path: "metadata.annotations", Support: Honoured, Change: Live},
+		{Path: "metadata", Support: NoEffect, Change: NoChange, Note: server},
+		{Path: "status", Support: NoEffect, Change: NoChange, Note: "The status is what podctl reports, not what it is given."},
+	}
+}
+
+func placementFields() []Field {
+	const machine = "Places pods on the nodes of a cluster; here is one machine."
+	const account = "Service accounts belong to an API server; there is none here."
+	return []Field{
+		{Path: "spec.nodeName", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.nodeSelector", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.affinity", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.tolerations", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.topologySpreadConstraints", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.schedulerName", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.schedulingGates", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.schedulingGroup", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.preemptionPolicy", Support: NoEffect, Change: NoChange, Note: machine},
+		{Path: "spec.serviceAccountName", Support: NoEffect, Change: NoChange, Note: account},
+		{Path: "spec.serviceAccount", Support: NoEffect, Change: NoChange, Note: account},
+		{Path: "spec.automountServiceAccountToken", Support: NoEffect, Change: NoChange, Note: account},
+		{Path: "spec.enableServiceLinks", Support: NoEffect, Change: NoChange, Note: "Announces the Services of a cluster; there are none here."},
+		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
+	}
+}
+
+func podFields() []Field {
+	return []Field{
+		{Path: "spec.restartPolicy", Support: Honoured, Change: Live},
+		{Path: "spec.terminationGracePeriodSeconds", Support: Honoured, Change: Live},
+		{Path: "spec.activeDeadlineSeconds", Support: Honoured, Change: Live},
+		{Path: "spec.imagePullSecrets", Support: Honoured, Change: NextStart},
+		{Path: "spec.hostAliases", Support: Honoured, Change: NextStart},
+		{Path: "spec.priorityClassName", Support: Honoured, Change: NextStart},
+		{Path: "spec.priority", Support: Honoured, Change: NextStart},
+		{Path: "spec.readinessGates", Support: Honoured, Change: Live},
+		{Path: "spec.os", Support: Honoured, Change: NoChange},
+		{Path: "spec.resources", Support: Honoured, Change: InPlace},
+		{Path: "spec.dnsPolicy", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.dnsConfig", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.hostname", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.hostnameOverride", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.subdomain", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.setHostnameAsFQDN", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.hostNetwork", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.hostPID", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.hostIPC", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.hostUsers", Support: Honoured, Change: NewSandbox, Needs: "user namespaces: containerd 2.0 or newer"},
+		{Path: "spec.shareProcessNamespace", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.runtimeClassName", Support: Honoured, Change: NewSandbox, Needs: "a runtime handler of that name"},
+		{Path: "spec.overhead", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.securityContext", Support: Honoured, Change: NewSandbox},
+		{Path: "spec.securityContext.runAsNonRoot", Support: Honoured, Change: Replace},
+		{Path: "spec.securityContext.seccompProfile", Support: Honoured, Change: Replace},
+		{Path: "spec.securityContext.appArmorProfile", Support: Honoured, Change: Replace, Needs: "AppArmor in the kernel"},
+		{Path: "spec.securityContext.seLinuxOptions", Support: Honoured, Change: NewSandbox, Needs: "SELinux in the kernel"},
+		{Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange, Note: "The volumes podctl makes are always changed as a whole, as by the kubelet."},
+		{Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange, Note: "Only storage drivers of a cluster mount with a label."},
+		{Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: "Windows pods cannot run here."},
+	}
+}
+
+func containerFields() []Field {
+	const unmeasured = "Nothing measures what a pod writes to the disk."
+	return []Field{
+		{Path: "container.name", Support: Honoured, Change: Replace},
+		{Path: "container.image", Support: Honoured, Change: Replace},
+		{Path: "container.command", Support: Honoured, Change: Replace},
+		{Path: "container.args", Support: Honoured, Change: Replace},
+		{Path: "container.workingDir", Support: Honoured, Change: Replace},
+		{Path: "container.ports", Support: Honoured, Change: Live},
+		{Path: "container.ports.hostPort", Support: Honoured, Change: NewSandbox, Needs: "the CNI plugin portmap"},
+		{Path: "container.ports.hostIP", Support: Honoured, Change: NewSandbox, Needs: "the CNI plugin portmap"},
+		{Path: "container.env", Support: Honoured, Change: Replace},
+		{Path: "container.envFrom", Support: Honoured, Change: Replace},
+		{Path: "container.resources", Support: Honoured, Change: InPlace},
+		// A limit is part of the hash, so that an edit of it replaces the container all the same.
+		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
+		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: unmeasured},
+		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
+		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
+		{Path: "container.restartPolicy", Support: Honoured, Change: Live},
+		{Path: "container.restartPolicyRules", Support: Honoured, Change: Live},
+		{Path: "container.volumeMounts", Support: Honoured, Change: Replace},
+		{Path: "container.volumeMounts.recursiveReadOnly", Support: Honoured, Change: Replace, Needs: "recursive read-only mounts: containerd 2.0 or newer"},
+		{Path: "container.volumeDevices", Support: Refused, Change: NoChange, Note: "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice."},
+		{Path: "container.livenessProbe", Support: Honoured, Change: Live},
+		{Path: "container.readinessProbe", Support: Honoured, Change: Live},
+		{Path: "container.startupProbe", Support: Honoured, Change: Live},
+		{Path: "container.lifecycle", Support: Honoured, Change: Live},
+		{Path: "container.lifecycle.postStart", Support: Honoured, Change: NextStart},
+		{Path: "container.lifecycle.stopSignal", Support: Honoured, Change: Replace, Needs: "stop signals: containerd 2.1 or newer"},
+		{Path: "container.terminationMessagePath", Support: Honoured, Change: Replace},
+		{Path: "container.terminationMessagePolicy", Support: Honoured, Change: Replace},
+		{Path: "container.imagePullPolicy", Support: Honoured, Change: NextStart},
+		{Path: "container.securityContext", Support: Honoured, Change: Replace},
+		{Path: "container.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: "Windows pods cannot run here."},
+		{Path: "container.stdin", Support: Honoured, Change: Replace},
+		{Path: "container.stdinOnce", Support: Honoured, Change: Replace},
+		{Path: "container.tty", Support: Honoured, Change: Replace},
+		{Path: "container.targetContainerName", Support: Honoured, Change: NoChange},
+	}
+}
+
+func volumeFields() []Field {
+	const token = "Is issued by an API server; there is none here."
+	return []Field{
+		{Path: "volume", Support: Refused, Change: NoChange, Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, downwardAPI, projected, image and persistentVolumeClaim."},
+		{Path: "volume.name", Support: Honoured, Change: Replace},
+		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
+		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only of a volume in memory: nothing measures what a pod writes to the disk."},
+		{Path: "volume.hostPath", Support: Honoured, Change: Replace},
+		// It is a check before the mount, as in a kubelet: what is mounted is the same.
+		{Path: "volume.hostPath.type", Support: Honoured, Change: NextStart},
+		{Path: "volume.configMap", Support: Honoured, Change: Live},
+		{Path: "volume.secret", Support: Honoured, Change: Live},
+		{Path: "volume.downwardAPI", Support: Honoured, Change: Live},
+		{Path: "volume.projected", Support: Honoured, Change: Live},
+		{Path: "volume.projected.sources.serviceAccountToken", Support: Refused, Change: NoChange, Note: token},
+		{Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token},
+		{Path: "volume.projected.sources.podCertificate", Support: Refused, Change: NoChange, Note: token},
+		{Path: "volume.persistentVolumeClaim", Support: Honoured, Change: Replace},
+		{Path: "volume.image", Support: Honoured, Change: Replace, Needs: "image volumes: containerd 2.1 or newer"},
+		{Path: "volume.image.pullPolicy", Support: Honoured, Change: NextStart},
+	}
+}

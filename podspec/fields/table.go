@@ -1,0 +1,138 @@
+package fields
+
+import (
+	"strings"
+
+	"github.com/podctl/podctl/podspec/fieldpath"
+)
+
+// Support says what podctl makes of a field.
+type Support string
+
+// The three things that can happen to a field. Nothing is ignored silently.
+const (
+	Honoured Support = "honoured"
+	NoEffect Support = "no effect"
+	Refused  Support = "refused"
+)
+
+// ChangeClass says what an edit of a field does to a pod that runs.
+type ChangeClass string
+
+// The classes of change.
+const (
+	// Replace replaces the containers that have the field.
+	Replace ChangeClass = "replace"
+	// NewSandbox recreates the sandbox, and with it all containers.
+	NewSandbox ChangeClass = "sandbox"
+	// InPlace changes the running container.
+	InPlace ChangeClass = "in place"
+	// Live takes effect without touching what runs: podctl reads the field anew
+	// in each pass.
+	Live ChangeClass = "live"
+	// NextStart takes effect when a container starts next, and nothing is stopped for it.
+	NextStart ChangeClass = "next start"
+	// NewPod takes effect only once the pod has been deleted.
+	NewPod ChangeClass = "new pod"
+	// NoChange has no effect on what runs.
+	NoChange ChangeClass = "none"
+)
+
+// Field classifies a field of v1.Pod and all below it, unless a longer path says
+// otherwise. Paths are without indices; container stands for spec.containers,
+// spec.initContainers and spec.ephemeralContainers, volume for spec.volumes.
+type Field struct {
+	Path    string
+	Support Support
+	Change  ChangeClass
+	// Note is one sentence: why the field has no effect or is refused, or of what it is
+	// honoured only.
+	Note string
+	// Needs says what the runtime or the node must offer.
+	Needs string
+}
+
+// Table finds rows by their path.
+type Table struct {
+	rows map[string]Field
+	// divided are the paths that have rows below them.
+	divided map[string]bool
+}
+
+// NewTable returns the table of All.
+func NewTable() *Table {
+	fields := All()
+	t := &Table{rows: make(map[string]Field, len(fields)), divided: make(map[string]bool, len(fields))}
+	for _, f := range fields {
+		t.rows[f.Path] = f
+		for i, r := range f.Path {
+			if r == '.' {
+				t.divided[f.Path[:i]] = true
+			}
+		}
+	}
+	return t
+}
+
+// Classify returns the row with the longest path that path, with or without indices,
+// begins with; false for a path that the table does not know.
+func (t *Table) Classify(path string) (Field, bool) {
+	for prefix := strings.Join(generalised(path), "."); ; {
+		if f, ok := t.rows[prefix]; ok {
+			return f, true
+		}
+		i := strings.LastIndexByte(prefix, '.')
+		if i < 0 {
+			return Field{}, false
+		}
+		prefix = prefix[:i]
+	}
+}
+
+// isDivided reports whether the table has rows below a path.
+func (t *Table) isDivided(path string) bool {
+	return t.divided[strings.Join(generalised(path), ".")]
+}
+
+// generalised turns a path into the form of the table.
+func generalised(path string) []string {
+	parts := fieldpath.Split(path)
+	if len(parts) < 2 || parts[0] != "spec" {
+		return parts
+	}
+	switch parts[1] {
+	case "containers", "initContainers", "ephemeralContainers":
+		return append([]string{"container"}, withoutIndices(parts[2:])...)
+	case "volumes":
+		return append([]string{"volume"}, withoutIndices(parts[2:])...)
+	}
+	return append([]string{parts[0]}, withoutIndices(parts[1:])...)
+}
+
+func withoutIndices(parts []string) []string {
+	var names []string
+	for _, part := range parts {
+		if part == "" || part[0] < '0' || part[0] > '9' {
+			names = append(names, part)
+		}
+	}
+	return names
+}
+
+// SizeLimit is the field that is honoured only for volumes in memory.
+const SizeLimit = "volume.emptyDir.sizeLimit"
+
+// Keep removes from a tree every field that is not of the class. A field that the
+// table does not go into is judged as a whole.
+func (t *Table) Keep(tree map[string]any, path string, class ChangeClass) {
+	for key, value := range tree {
+		at := fieldpath.Join(path, key)
+		sub, isTree := value.(map[string]any)
+		switch f, ok := t.Classify(at); {
+		case isTree && t.isDivided(at):
+			t.Keep(sub, at, class)
+		case !ok || f.Change != class:
+			delete(tree, key)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// manifest is what is read: nobody here looks into it.
+const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+
+// served is a server whose answers the test writes, and podctl's way of asking it.
+func served(t *testing.T, start func(*httptest.Server), answer http.HandlerFunc) (Reader, string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(answer)
+	start(server)
+	t.Cleanup(server.Close)
+	return Reader{HTTP: server.Client()}, server.URL
+}
+
+func sendTo(place *string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", *place)
+		w.WriteHeader(http.StatusFound)
+	}
+}
+
+// TestRedirectsStayTrusted: a server sends podctl nowhere that a user could not have
+// named.
+func TestRedirectsStayTrusted(t *testing.T) {
+	plain := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(manifest)) }
+	_, target := served(t, (*httptest.Server).Start, plain)
+	for name, c := range map[string]struct {
+		tls         bool
+		place, want string
+	}{
+		"to plain http":                      {true, "http://192.0.2.1/pod.yaml", "which is neither https nor on this machine"},
+		"to plain http on this machine":      {true, target, "which is neither https nor on this machine"},
+		"from this machine to plain http":    {false, "http://192.0.2.1/pod.yaml", "which is neither https nor on this machine"},
+		"to a file":                          {true, "file:///etc/shadow", "which is neither https nor on this machine"},
+		"to a password":                      {true, "http://me:hunter2@192.0.2.1/", "http://me:xxxxx@192.0.2.1/, which is neither"},
+		"from this machine to this machine":  {false, target, ""},
+		"to something that cannot be parsed": {true, "https://me:hunter2@a b/", "redirects to something that is no URL"},
+	} {
+		place := c.place
+		reader, from := served(t, map[bool]func(*httptest.Server){true: (*httptest.Server).StartTLS, false: (*httptest.Server).Start}[c.tls], sendTo(&place))
+		read, err := reader.Read(t.Context(), from)
+		if c.want == "" && (err != nil || len(read) != 1 || string(read[0].Text) != manifest) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	here := ""
+	reader, from := served(t, (*httptest.Server).Start, sendTo(&here))
+	here = from
+	if _, err := reader.Read(t.Context(), from); err == nil || !strings.Contains(err.Error(), "more than 5 times") {
+		t.Errorf("a circle: %v", err)
+	}
+}
+
+// TestCredentialsStayWithTheirServer: what a URL holds to prove who asks is sent to
+// the server it names, and to no other; nobody's files are looked at for more.
+func TestCredentialsStayWithTheirServer(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	got := map[string]http.Header{}
+	_, other := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
+		got["other"] = r.Header
+		_, _ = w.Write([]byte(manifest))
+	})
+	// Another name for the same machine is another server.
+	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
+	reader, first := served(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
+		got["first"] = r.Header
+		sendTo(&other)(w, r)
+	})
+	read, err := reader.Read(t.Context(), strings.Replace(first, "http://", "http://me:hunter2@", 1)+"/pod.yaml")
+	if err != nil || len(read) != 1 {
+		t.Fatal(err)
+	}
+	if got["first"].Get("Authorization") == "" {
+		t.Error("the server that is named got no credentials")
+	}
+	for name, values := range got["other"] {
+		if name == "Authorization" || name == "Cookie" || strings.Contains(strings.Join(values, ""), "hunter2") {
+			t.Errorf("the other server got %s: %v", name, values)
+		}
+	}
+	if strings.Contains(read[0].Name, "hunter2") {
+		t.Errorf("the source is kept as %s", read[0].Name)
+	}
+}
+
+// TestPasswordsInURLsAreNotTold, whatever goes wrong.
+func TestPasswordsInURLsAreNotTold(t *testing.T) {
+	for _, name := range []string{
+		"https://me:hunter2@a b/pod.yaml", "https://me:hunter2@127.0.0.1:1/pod.yaml", "http://me:hunter2@192.0.2.1/",
+		"https://me:hunter2@[::1/pod.yaml", "https://me:hunter2@host:port/x", "https://me:hunter2%zz@host/", "https://me:hunter2\x7f@host/",
+	} {
+		_, err := Reader{}.Read(t.Context(), name)
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestDownloadsAreBounded in size, also of what is compressed, and in time.
+func TestDownloadsAreBounded(t *testing.T) {
+	reader, endless := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
+		line := []byte(strings.Repeat("# filler\n", 1000))
+		for r.Context().Err() == nil {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := reader.Read(t.Context(), endless); err == nil || !strings.Contains(err.Error(), "larger than 10485760 bytes") {
+		t.Errorf("an endless answer: %v", err)
+	}
+	reader, dripping := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "#")
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's own
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	reader.Timeout = 100 * time.Millisecond
+	if _, err := reader.Read(t.Context(), dripping); err == nil || !strings.Contains(err.Error(), "it took longer than 100ms") {
+		t.Errorf("an answer that never ends: %v", err)
+	}
+}
+
+func TestMissingFileIsAnError(t *testing.T) {
+	_, err := Reader{}.Read(t.Context(), "/absent/pod.yaml")
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/absent/pod.yaml") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDirectoryTakesManifestsOnly(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b.yaml": strings.Replace(manifest, "name: web", "name: b", 1), "a.yml": manifest, "c.yaml.bak": "garbage", ".hidden.yaml": "garbage", "notes.txt": "garbage",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, err := Reader{}.Read(t.Context(), dir)
+	if err != nil || len(read) != 2 || string(read[0].Text) != manifest || filepath.Base(read[1].Name) != "b.yaml" {
+		t.Errorf("%v: read %v", err, read)
+	}
+}
+
+func TestSourcesAreBounded(t *testing.T) {
+	_, err := Reader{Stdin: strings.NewReader(strings.Repeat("# filler\n", 100)), MaxBytes: 100}.Read(t.Context(), "-")
+	if err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSilentSources: a pipe that nobody writes to is waited for as long as the caller waits,
+// however it is named, and what comes late is read.
+func TestSilentSources(t *testing.T) {
+	dir := t.TempDir()
+	pipe, other := filepath.Join(dir, "pod.yaml"), filepath.Join(t.TempDir(), "pod.yaml")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), unix.Mkfifo(other, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	stdin, ended := io.Pipe()
+	late := errors.New("it took too long")
+	for _, name := range []string{pipe, dir, "-"} {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
+		_, err := Reader{Stdin: stdin}.Read(ctx, name)
+		cancel()
+		if !errors.Is(err, late) || !strings.HasPrefix(err.Error(), "reading manifest ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_ = ended.Close()
+	// What was given up still waits for a writer.
+	writeTo(t, pipe, "")
+	time.AfterFunc(10*time.Millisecond, func() { writeTo(t, other, manifest) })
+	if read, err := (Reader{}).Read(t.Context(), other); err != nil || len(read) != 1 || string(read[0].Text) != manifest {
+		t.Errorf("what came late was not read: %v", err)
+	}
+}
+
+func writeTo(t *testing.T, path, text string) {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestURL(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/pod.yaml" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(manifest))
+	}))
+	defer server.Close()
+	read, err := Reader{}.Read(t.Context(), server.URL+"/pod.yaml")
+	if err != nil || len(read) != 1 || read[0].Name != server.URL+"/pod.yaml" {
+		t.Errorf("%v: read %v", err, read)
+	}
+	if _, err := (Reader{}).Read(t.Context(), server.URL+"/absent.yaml"); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("a missing URL: %v", err)
+	}
+	if _, err := (Reader{}).Read(context.Background(), "http://192.0.2.1/pod.yaml"); err == nil || !strings.Contains(err.Error(), "https") {
+		t.Errorf("plain http from elsewhere: %v", err)
+	}
+}
+
+func TestIsManifest(t *testing.T) {
+	for arg, want := range map[string]bool{
+		"-": true, "pod.yaml": true, "pod.yml": true, "pod.json": true, "./dir": true, "../dir": true, "/dir": true,
+		"https://x/y": true, "http://x/y": true, ".": true, "dir/": true,
+		"web": false, "default/web": false, "pod.txt": false, "91f3cae3": false,
+	} {
+		if got := IsManifest(arg); got != want {
+			t.Errorf("%s: %t", arg, got)
+		}
+	}
+}

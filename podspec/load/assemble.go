@@ -1,0 +1,210 @@
+package load
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+)
+
+// assembly collects the objects of all sources and makes pods of them.
+type assembly struct {
+	// sources are the names of the sources, documents all that could be parsed.
+	sources   []string
+	documents []*document.Document
+	objects   []*object
+	// problems are those of whole sources, and of documents that cannot be parsed; reports have
+	// those of the others.
+	problems []document.Problem
+	reports  []*report
+	notes    []document.Note
+
+	// names finds an object by kind and name.
+	names map[string]*object
+	// counted and values are how much has been read; full is set once it is too much.
+	counted int
+	values  int64
+	full    bool
+	// made counts what pods make of objects, in bytes.
+	made int64
+}
+
+// addSource adds all documents of a source.
+func (a *assembly) addSource(s input.Source) {
+	a.sources = append(a.sources, s.Name)
+	docs, problems := document.Split(s)
+	a.problems = append(a.problems, problems...)
+	for _, d := range docs {
+		if a.full {
+			return
+		}
+		if problems := d.Parse(); len(problems) > 0 {
+			a.count(d, 0)
+			a.problems = append(a.problems, problems...)
+			continue
+		}
+		if !a.count(d, d.Values) {
+			return
+		}
+		a.documents = append(a.documents, d)
+		a.addDocument(&report{Document: d})
+	}
+}
+
+// count adds a document to what has been read; false when that is too much, which is reported
+// once.
+func (a *assembly) count(d *document.Document, values int64) bool {
+	a.counted++
+	a.values += values
+	detail := ""
+	switch {
+	case a.full:
+		return false
+	case a.values > document.MaxValues:
+		detail = fmt.Sprintf("has, with the documents before it, more than %d values: apply fewer at once", document.MaxValues)
+	case a.counted > document.MaxDocuments:
+		detail = fmt.Sprintf("is one of more than %d documents: apply fewer at once", document.MaxDocuments)
+	default:
+		return true
+	}
+	a.full = true
+	a.problems = append(a.problems, d.Whole(detail))
+	return false
+}
+
+// addDocument adds the object that a document has, or those of a List.
+func (a *assembly) addDocument(r *report) {
+	a.reports = append(a.reports, r)
+	meta := r.typeMeta()
+	r.Kind = meta.Kind
+	if meta.Kind == "" || meta.APIVersion == "" {
+		if !r.isUndecoded("kind") && !r.isUndecoded("apiVersion") {
+			r.refuse(document.ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod")
+		}
+		return
+	}
+	switch o := newObject(r, meta.APIVersion); {
+	case o != nil:
+		a.add(o)
+	case meta.APIVersion == "v1" && (meta.Kind == "List" || meta.Kind == "PodList"):
+		r.decodeInto(&v1.List{})
+		a.addItems(r, meta.Items)
+	default:
+		r.refuse(document.ClassUnsupported, "kind",
+			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind))
+	}
+}
+
+func (a *assembly) addItems(r *report, items []json.RawMessage) {
+	for i, item := range items {
+		one := r.Item(i, item)
+		if !a.count(one, 0) {
+			return
+		}
+		a.addDocument(&report{Document: one})
+	}
+}
+
+// add takes an object under its name. One that was not decoded as a whole is taken too, so
+// that it does not count as missing.
+func (a *assembly) add(o *object) {
+	o.damaged = len(o.report.undecoded) > 0
+	o.written = podspec.Identity{Namespace: o.meta.Namespace, UID: o.meta.UID}
+	o.meta.Namespace = cmp.Or(o.meta.Namespace, v1.NamespaceDefault)
+	a.objects = append(a.objects, o)
+	if o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
+		return
+	}
+	if o.meta.Name == "" {
+		// The API server's rules say it of a pod.
+		if o.pod == nil {
+			o.report.refuse(document.ClassInvalid, "metadata.name", "is required")
+		}
+		return
+	}
+	if o.pod == nil {
+		checkObject(o)
+	}
+	if other := a.names[o.String()]; other != nil {
+		line, _ := other.report.Position("metadata.name")
+		o.report.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf("%s is given twice, first in %s:%d", o, other.report.File, line))
+		o.damaged = true
+		return
+	}
+	if a.names == nil {
+		a.names = map[string]*object{}
+	}
+	a.names[o.String()] = o
+}
+
+// manifest makes a pod of every Pod document, with the objects it refers to.
+func (a *assembly) manifest() *Manifest {
+	m := &Manifest{}
+	used := map[*object]bool{}
+	for _, o := range a.objects {
+		if o.pod != nil {
+			a.addPod(m, o, used)
+		}
+	}
+	for _, o := range a.objects {
+		if o.pod == nil && !used[o] && !o.damaged {
+			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
+		}
+	}
+	m.Problems, m.NoEffect, m.documents = a.allProblems(), a.notes, a.documents
+	return m
+}
+
+// allProblems are the problems of all sources, each in the order of its lines.
+func (a *assembly) allProblems() []document.Problem {
+	all := a.problems
+	for _, d := range a.reports {
+		all = append(all, d.problems()...)
+	}
+	rank := map[string]int{}
+	for i, name := range a.sources {
+		rank[name] = i
+	}
+	slices.SortStableFunc(all, func(x, y document.Problem) int { return cmp.Or(cmp.Compare(rank[x.File], rank[y.File]), byPlace(x, y)) })
+	return all
+}
+
+// addPod completes and checks one pod.
+func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
+	a.notes = append(a.notes, dropInjectedToken(o)...)
+	written, notes := classifyWritten(o)
+	o.report.add(written)
+	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n document.Note) bool { return o.report.isUndecoded(n.Path) })...)
+	setDefaults(o.pod)
+	validate(o.report, o.pod)
+	o.pod.Status = v1.PodStatus{}
+	o.pod.ManagedFields = nil
+	desired := podspec.New(o.pod, o.report.File, o.written)
+	a.collect(desired, used)
+	a.checkMade(o, desired)
+	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
+	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
+	if !o.damaged {
+		m.Pods = append(m.Pods, desired)
+	}
+}
+
+// notDamaged leaves out what a pod misses of objects that could not be decoded as a whole, or
+// whose names no object can have: there is a problem of these already.
+func (a *assembly) notDamaged(d *podspec.Desired, missing []document.Problem) []document.Problem {
+	if len(missing) == 0 {
+		return nil
+	}
+	damaged := map[string]bool{}
+	for _, r := range d.Unresolved() {
+		o := a.names[r.Kind+" "+d.Pod.Namespace+"/"+r.Name]
+		damaged[r.Path] = o != nil && o.damaged || len(configName(r.Name)) > 0
+	}
+	return slices.DeleteFunc(missing, func(p document.Problem) bool { return damaged[p.Path] })
+}

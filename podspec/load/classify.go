@@ -1,0 +1,142 @@
+package load
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/fieldpath"
+	"github.com/podctl/podctl/podspec/fields"
+)
+
+// classifyWritten looks at every field that the user wrote. A refused field is a problem, and
+// one without effect a note, each once.
+func classifyWritten(o *object) ([]document.Problem, []document.Note) {
+	var written any
+	if err := json.Unmarshal(o.report.JSON, &written); err != nil {
+		return []document.Problem{o.report.At(document.ClassInvalid, "", err.Error())}, nil
+	}
+	c := &classifier{o: o, table: fields.NewTable(), seen: map[string]bool{}}
+	walkLeaves(written, "", c.visit)
+	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
+		c.problems = append(c.problems, o.report.At(document.ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))
+	}
+	slices.SortStableFunc(c.notes, func(a, b document.Note) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return c.problems, c.notes
+}
+
+// classifier goes through the fields of one pod.
+type classifier struct {
+	o        *object
+	table    *fields.Table
+	seen     map[string]bool
+	problems []document.Problem
+	notes    []document.Note
+}
+
+func (c *classifier) visit(path string, value any) {
+	if text, ok := value.(string); ok && strings.HasPrefix(path, "spec.") && strings.Contains(text, "\x00") {
+		c.problems = append(c.problems, c.o.report.At(document.ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
+	}
+	f, ok := c.table.Classify(path)
+	if ok && f.Path == fields.SizeLimit && !c.inMemory(path) {
+		f.Support = fields.NoEffect
+	}
+	if !ok || f.Support == fields.Honoured || asksNothing(value, f) {
+		return
+	}
+	at := reportedPath(path, f)
+	if c.seen[at] || c.droppedToken(at) {
+		return
+	}
+	c.seen[at] = true
+	if f.Support == fields.Refused {
+		c.problems = append(c.problems, c.o.report.At(document.ClassUnsupported, at, f.Note))
+		return
+	}
+	c.notes = append(c.notes, c.o.report.Note(c.o.key(), at, f.Note))
+}
+
+// droppedToken reports whether a path lies in a volume that was left out.
+func (c *classifier) droppedToken(path string) bool {
+	i := 0
+	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
+		return false
+	}
+	return c.o.tokens[c.o.report.Scalar("spec", "volumes", strconv.Itoa(i), "name")]
+}
+
+// reportedPath cuts a leaf's path to the field that the table names, and below a
+// volume to the kind of volume.
+func reportedPath(path string, f fields.Field) string {
+	want := len(strings.Split(f.Path, "."))
+	if f.Path == "volume" || f.Path == "metadata" {
+		want++
+	}
+	if strings.HasPrefix(f.Path, "container") || strings.HasPrefix(f.Path, "volume") {
+		want++
+	}
+	names := 0
+	for i, r := range path {
+		if r == '.' {
+			if names++; names == want {
+				path = path[:i]
+				break
+			}
+		}
+	}
+	if strings.HasSuffix(path, "]") {
+		path = path[:strings.LastIndexByte(path, '[')]
+	}
+	return path
+}
+
+// inMemory reports whether the emptyDir of a field lies in memory.
+func (c *classifier) inMemory(path string) bool {
+	medium := fieldpath.Split(fieldpath.Join(fieldpath.Parent(path), "medium"))
+	return c.o.report.Scalar(medium...) == string(v1.StorageMediumMemory)
+}
+
+// asksNothing reports whether a value is an empty list or map. In a volume even an empty map
+// says something: the kind of volume.
+func asksNothing(value any, f fields.Field) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return !strings.HasPrefix(f.Path, "volume")
+	}
+	return false
+}
+
+// walkLeaves calls visit for every value that has no parts of its own,
+// empty maps and lists included. It goes through what was decoded and not through the
+// tree of positions: merges and aliases have been replaced there as the decoder does it.
+func walkLeaves(value any, path string, visit func(path string, value any)) {
+	switch value := value.(type) {
+	case nil:
+		return
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			walkLeaves(value[key], fieldpath.Join(path, key), visit)
+		}
+		if len(value) > 0 {
+			return
+		}
+	case []any:
+		for i, item := range value {
+			walkLeaves(item, fieldpath.Index(path, i), visit)
+		}
+		if len(value) > 0 {
+			return
+		}
+	}
+	visit(path, value)
+}

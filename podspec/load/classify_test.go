@@ -1,0 +1,55 @@
+package load
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEmptyAsksForNothing: an empty list or map of what podctl does not do asks it for
+// nothing, but an empty source of a volume is a volume.
+func TestEmptyAsksForNothing(t *testing.T) {
+	for text, refused := range map[string]string{
+		"    volumeDevices: []\n":                                                "",
+		"    volumeDevices: null\n":                                              "",
+		"    volumeDevices:\n":                                                   "",
+		"    securityContext: {windowsOptions: {}}\n":                            "",
+		"    resources: {claims: []}\n":                                          "",
+		"  resourceClaims: []\n  tolerations: []\n  nodeSelector: {}\n":          "",
+		"  affinity: {nodeAffinity: {}}\nstatus: {}\n":                           "",
+		"    volumeDevices: [{name: a, devicePath: /dev/a}]\n":                   "volumeDevices",
+		"  volumes: [{name: a, nfs: {}}]\n":                                      "volumes[0].nfs: This kind",
+		"  volumes: [{name: a, cephfs: {monitors: []}}]\n":                       "volumes[0].cephfs: This kind",
+		"  volumes: [{name: a, projected: {sources: [{podCertificate: {}}]}}]\n": "podCertificate: Is issued",
+	} {
+		m := parsed(t, minimal+text)
+		if err := m.Err(); (err != nil) != (refused != "") || (err != nil && !strings.Contains(err.Error(), refused)) {
+			t.Errorf("%s: %v, want %q", text, err, refused)
+		}
+		if len(m.NoEffect) > 0 {
+			t.Errorf("%s is noted: %v", text, m.NoEffect)
+		}
+	}
+}
+
+// TestWhatNobodyMeasuresIsNoted: a kubelet evicts a pod that writes more than it may.
+func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
+	const measures = "othing measures what a pod writes to the disk."
+	for text, want := range map[string]string{
+		"    resources: {limits: {cpu: 1, ephemeral-storage: 1Gi}}\n":          "spec.containers[0].resources.limits.ephemeral-storage",
+		"    resources: {requests: {cpu: 1, ephemeral-storage: 1Gi}}\n":        "spec.containers[0].resources.requests.ephemeral-storage",
+		"  volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}]\n":                 "spec.volumes[0].emptyDir.sizeLimit",
+		"  volumes: [{name: a, emptyDir: {sizeLimit: 1Gi, medium: Memory}}]\n": "",
+		"    resources: {limits: {cpu: 1, memory: 1Gi}}\n":                     "",
+	} {
+		m := parsed(t, minimal+text)
+		var noted []string
+		for _, n := range m.NoEffect {
+			if strings.HasSuffix(n.Detail, measures) {
+				noted = append(noted, n.Path)
+			}
+		}
+		if m.Err() != nil || strings.Join(noted, " ") != want {
+			t.Errorf("%s: %v, noted %v, want %s", text, m.Err(), noted, want)
+		}
+	}
+}

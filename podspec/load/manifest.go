@@ -1,0 +1,70 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+)
+
+// Load reads manifests and everything in them. The error says that a source could not be
+// read; what is wrong with its content is among the manifest's problems.
+func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, error) {
+	sources, err := from.Read(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(sources...), nil
+}
+
+// Parse makes pods of the texts of manifests.
+func Parse(sources ...input.Source) *Manifest {
+	a := &assembly{}
+	for _, s := range sources {
+		a.addSource(s)
+	}
+	return a.manifest()
+}
+
+// Manifest is what a set of sources says.
+type Manifest struct {
+	Pods     []*podspec.Desired
+	Problems []document.Problem
+	NoEffect []document.Note
+
+	documents []*document.Document
+}
+
+// Err is a *RefusedError when the manifest holds something invalid or
+// unsupported, else nil. What is unresolved refuses nothing.
+func (m *Manifest) Err() error {
+	var refused []document.Problem
+	for _, p := range m.Problems {
+		if p.Class != document.ClassUnresolved {
+			refused = append(refused, p)
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return &RefusedError{Problems: refused}
+}
+
+// RefusedError says that a manifest is not accepted, with all the reasons at
+// once.
+type RefusedError struct {
+	Problems []document.Problem
+}
+
+// Error lists every problem on a line of its own.
+func (e *RefusedError) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	lines = append(lines, fmt.Sprintf("the manifest is refused: %s", document.Counted(len(e.Problems), "problem")))
+	for _, p := range e.Problems {
+		lines = append(lines, "  "+p.String())
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,193 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/fieldpath"
+)
+
+// Names become directories, cgroups, units of systemd, labels, locks and arguments of CNI
+// plugins. Each kind of name has one function here, which says what is wrong with a name in
+// the API server's words. That server checks some of them itself and others nowhere, as it
+// makes no paths of them; here all are checked when a manifest is read, and what is kept of
+// pods that an earlier podctl accepted is not.
+
+// podName is the rule for names of pods.
+func podName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
+
+// namespaceName is the rule for namespaces.
+func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
+
+// containerName is the rule for names of containers of all types.
+func containerName(name string) []string { return validation.IsDNS1123Label(name) }
+
+// volumeName is the rule for names of volumes.
+func volumeName(name string) []string { return validation.IsDNS1123Label(name) }
+
+// claimName is the rule for names of PersistentVolumeClaims, of which directories are made.
+func claimName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
+
+// configName is the rule for names of ConfigMaps and Secrets.
+func configName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
+
+// configKey is the rule for keys of ConfigMaps and Secrets, of which files are made.
+func configKey(key string) []string { return validation.IsConfigMapKey(key) }
+
+// uidForm has what an API server gives and what a kubelet makes for a static pod, and
+// whatever else is safe in a path, in a cgroup and between the ";" of CNI's arguments.
+var uidForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+
+// podUID is the rule for uids that a manifest gives.
+func podUID(uid string) []string {
+	if uidForm.MatchString(uid) {
+		return nil
+	}
+	return []string{"a uid has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen: it becomes part of the names of directories and cgroups"}
+}
+
+// hostIP is the rule for the address of a port, which is handed to CNI plugins.
+func hostIP(ip string) []string {
+	if _, err := netip.ParseAddr(ip); err != nil || strings.Contains(ip, "%") {
+		return []string{"must be an IP address, for example 127.0.0.1 or ::1"}
+	}
+	return nil
+}
+
+// hostPath is the rule for paths of the machine: podctl and the runtime have different
+// working directories.
+func hostPath(path string) []string {
+	if !strings.HasPrefix(path, "/") {
+		return []string{"must be an absolute path"}
+	}
+	return nil
+}
+
+// checkName refuses a name that breaks its rule, unless there is a problem of it already. The
+// API server's rules say whether a name must be given.
+func (r *report) checkName(path, name string, rule func(string) []string) {
+	if name == "" || r.hasProblem(path) {
+		return
+	}
+	if wrong := rule(name); len(wrong) > 0 {
+		err := field.Invalid(field.NewPath(path), name, strings.Join(wrong, "; "))
+		r.refuse(document.ClassInvalid, path, r.fieldDetail(err))
+	}
+}
+
+// checkPodNames checks what a pod names.
+func checkPodNames(r *report, pod *v1.Pod) {
+	r.checkName("metadata.name", pod.Name, podName)
+	r.checkName("metadata.namespace", pod.Namespace, namespaceName)
+	r.checkName("metadata.uid", string(pod.UID), podUID)
+	checkLogDirectory(r, pod)
+	for _, ref := range podspec.Containers(pod) {
+		r.checkName(ref.Path+".name", ref.Name, containerName)
+		for _, mention := range podspec.EnvReferences(ref) {
+			r.checkName(strings.TrimSuffix(mention.Path, ".name")+".name", mention.Name, configName)
+		}
+		for i := range ref.Ports {
+			r.checkName(ref.Path+"."+fieldpath.Index("ports", i)+".hostIP", ref.Ports[i].HostIP, hostIP)
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		checkVolumeNames(r, fieldpath.Index("spec.volumes", i), &pod.Spec.Volumes[i])
+	}
+	for i, ref := range pod.Spec.ImagePullSecrets {
+		r.checkName(fieldpath.Index("spec.imagePullSecrets", i)+".name", ref.Name, configName)
+	}
+}
+
+func checkVolumeNames(r *report, path string, vol *v1.Volume) {
+	r.checkName(path+".name", vol.Name, volumeName)
+	for _, mention := range podspec.VolumeReferences(vol, path) {
+		r.checkName(mention.Path, mention.Name, configName)
+	}
+	if claim := vol.PersistentVolumeClaim; claim != nil {
+		r.checkName(path+".persistentVolumeClaim.claimName", claim.ClaimName, claimName)
+	}
+	if source := vol.HostPath; source != nil {
+		r.checkName(path+".hostPath.path", source.Path, hostPath)
+	}
+}
+
+const (
+	// maxFileName is how long the name of a file can be, in bytes (NAME_MAX).
+	maxFileName = 255
+	// asideSuffix is how many bytes are added to the name of a log directory when its pod
+	// is deleted: a dot and the time.
+	asideSuffix = len(".20060102-150405.000000")
+)
+
+// checkLogDirectory refuses a pod whose log directory, NAMESPACE_NAME_UID, could not be made,
+// or not be set aside when the pod is deleted. Whatever else is made of names is shorter: the
+// longest has a name of 253 bytes alone (a claim, a key), a uid of 64 with some thirty more (a
+// slice of systemd), or is cut (a link to a log).
+func checkLogDirectory(r *report, pod *v1.Pod) {
+	length := len(pod.Namespace) + len("_") + len(pod.Name) + len("_") + len(pod.UID)
+	if bound := maxFileName - asideSuffix; length > bound && !r.hasProblem("metadata.name") {
+		r.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf(
+			"has %d bytes, which makes the log directory's name NAMESPACE_NAME_UID one of %d bytes; it can have at most %d: give the pod a shorter name",
+			len(pod.Name), length, bound))
+	}
+}
+
+// checkObject applies the API server's rules for the metadata of a ConfigMap, Secret or
+// claim. Its rules for sizes and for types of Secrets do not bind a machine of one's own.
+func checkObject(o *object) {
+	rule := configName
+	if o.claim != nil {
+		rule = claimName
+	}
+	nameFn := func(name string, _ bool) []string { return rule(name) }
+	before := len(o.report.kept)
+	for _, err := range apivalidation.ValidateObjectMeta(o.meta, true, nameFn, field.NewPath("metadata")) {
+		o.report.refuse(document.ClassInvalid, err.Field, o.report.fieldDetail(err))
+	}
+	// A note would repeat the name.
+	o.damaged = o.damaged || len(o.report.kept) > before
+}
+
+// checkKeys refuses keys that no ConfigMap or Secret can have.
+func checkKeys[V any](r *report, path string, values map[string]V) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if wrong := configKey(key); len(wrong) > 0 {
+			r.refuse(document.ClassInvalid, path+"["+key+"]", "is not a valid key: "+strings.Join(wrong, "; "))
+		}
+	}
+}
+
+// checkConfigMap checks the keys of a ConfigMap, which may stand in one place only.
+func checkConfigMap(r *report, cm *v1.ConfigMap) {
+	checkKeys(r, "data", cm.Data)
+	checkKeys(r, "binaryData", cm.BinaryData)
+	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
+		if _, twice := cm.Data[key]; twice {
+			r.refuse(document.ClassInvalid, fieldpath.Key("binaryData", key), "is in data, too")
+		}
+	}
+}
+
+// checkSecret checks the keys of a Secret.
+func checkSecret(r *report, s *v1.Secret) {
+	checkKeys(r, "data", s.Data)
+	checkKeys(r, "stringData", s.StringData)
+}
+
+// checkClaim refuses what a directory cannot be.
+func checkClaim(r *report, claim *v1.PersistentVolumeClaim) {
+	if mode := claim.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
+		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
+	}
+}

@@ -1,0 +1,93 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/expand"
+	"github.com/podctl/podctl/podspec/fieldpath"
+)
+
+// maxMade bounds the bytes that all containers and volumes of a manifest take from ConfigMaps,
+// Secrets and the pod's metadata: a reference of a few bytes can stand for megabytes.
+const maxMade = 256 << 20
+
+// checkMade refuses a pod whose variables, arguments and files are more than a process, or this
+// machine, can take. It counts before anything is made; what only the node knows counts as
+// empty.
+func (a *assembly) checkMade(o *object, d *podspec.Desired) {
+	for _, ref := range podspec.Containers(d.Pod) {
+		if !a.makes(o, ref.Path, int64(expand.EnvironmentSize(d, ref.Container))) {
+			return
+		}
+		checkProcesses(o.report, d, ref)
+	}
+	for i := range d.Pod.Spec.Volumes {
+		if !a.makes(o, fieldpath.Index("spec.volumes", i), expand.VolumeSize(d, &d.Pod.Spec.Volumes[i])) {
+			return
+		}
+	}
+}
+
+// makes adds to what is made; false when that is too much, which is reported once.
+func (a *assembly) makes(o *object, path string, size int64) bool {
+	if a.made > maxMade {
+		return false
+	}
+	if a.made += size; a.made > maxMade {
+		o.report.refuse(document.ClassInvalid, path, fmt.Sprintf(
+			"takes, with the containers and volumes before it, more than %d bytes from ConfigMaps, Secrets and metadata: apply fewer pods at once", maxMade))
+	}
+	return a.made <= maxMade
+}
+
+// checkProcesses checks the variables and arguments of a container's processes.
+func checkProcesses(r *report, d *podspec.Desired, ref podspec.ContainerRef) {
+	env, err := expand.EnvironmentOf(d, ref, nil)
+	if err != nil {
+		refuseArgument(r, "", err)
+		return
+	}
+	if _, _, err = env.Command(ref.Command, ref.Args); err != nil {
+		refuseArgument(r, ref.Path+".", err)
+	}
+	for path, action := range execActions(ref.Container) {
+		if _, err = expand.StaticCommand(ref.Container, action.Command); err != nil {
+			refuseArgument(r, ref.Path+"."+path+".exec.", err)
+		}
+	}
+	for i := range ref.VolumeMounts {
+		if _, _, err = env.SubPath(ref.VolumeMounts[i].SubPathExpr); err != nil {
+			r.refuse(document.ClassInvalid, ref.Path+"."+fieldpath.Index("volumeMounts", i)+".subPathExpr", err.Error())
+		}
+	}
+}
+
+func refuseArgument(r *report, path string, err error) {
+	if wrong := (*expand.ArgumentError)(nil); errors.As(err, &wrong) {
+		r.refuse(document.ClassInvalid, path+wrong.Field, wrong.Err.Error())
+	}
+}
+
+// execActions are the commands that probes and hooks of a container run, by their field.
+func execActions(c *v1.Container) map[string]*v1.ExecAction {
+	actions := map[string]*v1.ExecAction{}
+	for field, probe := range map[string]*v1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+		if probe != nil && probe.Exec != nil {
+			actions[field] = probe.Exec
+		}
+	}
+	if c.Lifecycle == nil {
+		return actions
+	}
+	for field, hook := range map[string]*v1.LifecycleHandler{"lifecycle.postStart": c.Lifecycle.PostStart, "lifecycle.preStop": c.Lifecycle.PreStop} {
+		if hook != nil && hook.Exec != nil {
+			actions[field] = hook.Exec
+		}
+	}
+	return actions
+}

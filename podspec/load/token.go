@@ -1,0 +1,61 @@
+package load
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/fieldpath"
+)
+
+// tokenPrefix begins the name of the volume that a cluster's service account
+// admission adds to every pod.
+const tokenPrefix = "kube-api-access-"
+
+// isInjectedToken reports whether admission added a volume: a user may give such a name, too.
+func isInjectedToken(vol *v1.Volume) bool {
+	return strings.HasPrefix(vol.Name, tokenPrefix) && vol.Projected != nil &&
+		slices.ContainsFunc(vol.Projected.Sources, func(s v1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
+}
+
+// injectedTokens are the names of the volumes that admission added. A name that another volume
+// has as well is none of them: its mounts could be of either.
+func injectedTokens(volumes []v1.Volume) map[string]bool {
+	tokens := map[string]bool{}
+	for i := range volumes {
+		if isInjectedToken(&volumes[i]) {
+			tokens[volumes[i].Name] = true
+		}
+	}
+	for i := range volumes {
+		if !isInjectedToken(&volumes[i]) {
+			delete(tokens, volumes[i].Name)
+		}
+	}
+	return tokens
+}
+
+// dropInjectedToken leaves out the service account token that a cluster mounts
+// into every pod: an exported pod loads, and nothing here could issue one.
+func dropInjectedToken(o *object) []document.Note {
+	o.tokens = injectedTokens(o.pod.Spec.Volumes)
+	var notes []document.Note
+	kept := o.pod.Spec.Volumes[:0]
+	for i := range o.pod.Spec.Volumes {
+		vol := o.pod.Spec.Volumes[i]
+		if !o.tokens[vol.Name] {
+			kept = append(kept, vol)
+			continue
+		}
+		path := fieldpath.Index("spec.volumes", i)
+		notes = append(notes, o.report.Note(o.key(), path, "the service account token that the cluster injected is left out, with its mounts"))
+	}
+	o.pod.Spec.Volumes = kept
+	for _, ref := range podspec.Containers(o.pod) {
+		ref.VolumeMounts = slices.DeleteFunc(ref.VolumeMounts, func(m v1.VolumeMount) bool { return o.tokens[m.Name] })
+	}
+	return notes
+}

@@ -1,0 +1,50 @@
+package load
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPullSecretsOfNoUse are noted at the place that names them, and refuse nothing.
+func TestPullSecretsOfNoUse(t *testing.T) {
+	const secrets = `  imagePullSecrets: [{name: fine}, {name: old}, {name: opaque}, {name: empty}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: fine}
+type: kubernetes.io/dockerconfigjson
+stringData: {.dockerconfigjson: '{"auths":{}}'}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: old}
+type: kubernetes.io/dockercfg
+stringData: {.dockercfg: '{}'}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: opaque}
+stringData: {.dockerconfigjson: '{"auths":{}}'}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: empty}
+type: kubernetes.io/dockercfg
+stringData: {.dockerconfigjson: '{"auths":{}}'}
+`
+	m := parsed(t, minimal+secrets)
+	if len(m.Problems) > 0 {
+		t.Errorf("problems %v", m.Problems)
+	}
+	var got []string
+	for _, n := range m.NoEffect {
+		got = append(got, n.String())
+	}
+	want := []string{
+		"-:9:49: spec.imagePullSecrets[2]: images are pulled without Secret default/opaque: its type is Opaque, and not kubernetes.io/dockerconfigjson",
+		"-:9:65: spec.imagePullSecrets[3]: images are pulled without Secret default/empty: it has no .dockercfg",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("noted:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,110 @@
+package spechash
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/podspectest"
+)
+
+// TestSpecHash: what an edit does to the two hashes.
+func TestSpecHash(t *testing.T) {
+	base := podspectest.Desired(t, podspectest.WithEnv)
+	container, sandbox := Container(base, &base.Pod.Spec.Containers[0]), Sandbox(base)
+	cases := map[string]struct {
+		before, after      string
+		container, sandbox bool
+	}{
+		"another image":                {"app:1", "app:2", true, false},
+		"another literal value":        {"value: plain", "value: other", true, false},
+		"another ConfigMap value":      {"mode: fast", "mode: slow", true, false},
+		"an unused ConfigMap value":    {`level: "3"`, `level: "4"`, false, false},
+		"another secret value":         {"hunter2", "hunter3", true, false},
+		"a probe":                      {"port: 80", "port: 81", false, false},
+		"cpu":                          {"cpu: 100m", "cpu: 200m", false, false},
+		"a default written out":        {"    image:", "    terminationMessagePath: /dev/termination-log\n    image:", false, false},
+		"the default restart policy":   {"spec:\n", "spec:\n  restartPolicy: Always\n", false, false},
+		"the default DNS policy":       {"spec:\n", "spec:\n  dnsPolicy: ClusterFirst\n", false, false},
+		"the medium of a mounted dir":  {"emptyDir: {}", "emptyDir: {medium: Memory}", true, false},
+		"a hostname":                   {"spec:\n", "spec:\n  hostname: other\n", false, true},
+		"a published port":             {"    image:", "    ports: [{containerPort: 80, hostPort: 8080}]\n    image:", false, true},
+		"a port that is not published": {"    image:", "    ports: [{containerPort: 80}]\n    image:", false, false},
+		"the QoS class":                {"resources: {requests: {cpu: 100m}}", "resources: {}", false, true},
+		"a label":                      {"metadata: {name: web}", "metadata: {name: web, labels: {a: b}}", false, false},
+		"the pod's seccomp profile":    {"spec:\n", "spec:\n  securityContext: {seccompProfile: {type: RuntimeDefault}}\n", true, false},
+		"the pod's user":               {"spec:\n", "spec:\n  securityContext: {runAsUser: 5}\n", false, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := podspectest.Desired(t, strings.Replace(podspectest.WithEnv, c.before, c.after, 1))
+			if got := Container(d, &d.Pod.Spec.Containers[0]) != container; got != c.container {
+				t.Errorf("the container's hash changed: %t", got)
+			}
+			if got := Sandbox(d) != sandbox; got != c.sandbox {
+				t.Errorf("the sandbox's hash changed: %t", got)
+			}
+		})
+	}
+}
+
+// TestSpecHashIsFrozen: a hash that changes restarts everything that runs.
+func TestSpecHashIsFrozen(t *testing.T) {
+	d := podspectest.Desired(t, podspectest.WithEnv)
+	c := &d.Pod.Spec.Containers[0]
+	if got, want := legacySpecHash(d, c), "v1:0760112a82dbb90edc40f78976f8c63b"; got != want {
+		t.Errorf("container as an older podctl hashed it: %s, frozen as %s", got, want)
+	}
+	if got, want := Container(d, c), "v2:877f2a0264f3562e390451fa916d242b:a386e194:bc4d7e51b0ffb0d859387956db2bcfbe"; got != want {
+		t.Errorf("container: %s, frozen as %s", got, want)
+	}
+	plain := podspectest.Desired(t, podspectest.Minimal)
+	if got, want := Container(plain, &plain.Pod.Spec.Containers[0]), "v1:ce0f0925c13dd7193cdc77a3e4cf4d5b"; got != want {
+		t.Errorf("a container without Secrets: %s, frozen as %s", got, want)
+	}
+	if got, want := Sandbox(d), "v1:bdd67f6b36493702cb366653819cc3da"; got != want {
+		t.Errorf("sandbox: %s, frozen as %s", got, want)
+	}
+	published := podspectest.Desired(t, `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: a, image: i, ports: [{containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1}, {containerPort: 81}, {containerPort: 53, hostPort: 53, protocol: UDP}]}
+  - {name: b, image: i, ports: [{containerPort: 90, hostPort: 9090}]}
+`)
+	if got, want := Sandbox(published), "v1:c028af8ffe83a696afbacb3b0ba1e6fb"; got != want {
+		t.Errorf("sandbox with published ports: %s, frozen as %s", got, want)
+	}
+}
+
+// TestSpecHashOfVolumes: what an edit of a mounted volume does to the hash, which stays as it
+// was of claims that are not read-only.
+func TestSpecHashOfVolumes(t *testing.T) {
+	hash := func(source string) string {
+		d := podspectest.Desired(t, strings.Replace(podspectest.WithEnv, "emptyDir: {}", source, 1))
+		return legacySpecHash(d, &d.Pod.Spec.Containers[0])
+	}
+	const claim, file = "persistentVolumeClaim: {claimName: c}", "hostPath: {path: /a, type: File}"
+	if got, want := hash(claim), "v1:9f75c298e7cb939fb6b371f27b960f74"; got != want {
+		t.Errorf("a claim: %s, frozen as %s", got, want)
+	}
+	if hash(strings.Replace(claim, "c}", "c, readOnly: false}", 1)) != hash(claim) {
+		t.Error("readOnly: false changed the hash")
+	}
+	if hash(strings.Replace(claim, "c}", "c, readOnly: true}", 1)) == hash(claim) {
+		t.Error("readOnly: true did not change the hash")
+	}
+	if hash(strings.Replace(file, "File", "Socket", 1)) != hash(file) {
+		t.Error("a check before the mount changed the hash")
+	}
+}
+
+func TestProjectionHidesSecrets(t *testing.T) {
+	d := podspectest.Desired(t, podspectest.WithEnv)
+	text, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
+	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), digest.SecretPrefix) {
+		t.Errorf("%s %v", text, err)
+	}
+}

@@ -1,0 +1,165 @@
+package spechash
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/podspectest"
+)
+
+// withPIN is a pod with a secret of six digits, as an older podctl hashed it: see oldHash
+// and oldSpec, which it wrote.
+const withPIN = `apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {pin: "271828"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: i:1
+    env: [{name: PIN, valueFrom: {secretKeyRef: {name: login, key: pin}}}]
+    volumeMounts: [{name: v, mountPath: /v}]
+  volumes: [{name: v, secret: {secretName: login}}]
+`
+
+const (
+	oldHash   = "v1:3f7d764f59a1f1620d5eccbb7f471232"
+	oldSpec   = `{"env":[{"name":"PIN","value":"secret:sha256:ded787fd3ddc"}],"image":"i:1","volumeMounts":[{"mountPath":"/v","name":"v"}],"volumes":{"v":"secret"}}`
+	oldDigest = "sha256:1550d36e778cbc4544d3e3817ca6a41e38c24ebdd230ec8c20d66bef77c03e0e"
+)
+
+func pinned(t *testing.T, pin string, key *digest.Key) *podspec.Desired {
+	t.Helper()
+	d := podspectest.Desired(t, strings.Replace(withPIN, "271828", pin, 1))
+	d.UseKey(key)
+	return d
+}
+
+// digestsOf are all digests of a pod, in text.
+func digestsOf(t *testing.T, d *podspec.Desired) []string {
+	t.Helper()
+	spec, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := json.Marshal(d.WithoutSecrets())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{Container(d, &d.Pod.Spec.Containers[0]), d.Digest(), string(spec), string(without), d.Seal("sha256:open", []byte("271828"))}
+}
+
+// TestDigestsTakeTheKey: whoever lacks the key has no digest to try values against. A
+// digest that depends on the value depends on the key as well.
+func TestDigestsTakeTheKey(t *testing.T) {
+	here, there, other := digestsOf(t, pinned(t, "271828", podspectest.Key())), digestsOf(t, pinned(t, "271828", podspectest.OtherKey())), digestsOf(t, pinned(t, "314159", podspectest.Key()))
+	for i := range here {
+		if here[i] == there[i] {
+			t.Errorf("%s is the same with two keys", here[i])
+		}
+		if i < 4 && here[i] == other[i] {
+			t.Errorf("%s is the same for two values", here[i])
+		}
+	}
+	for i, text := range digestsOf(t, pinned(t, "271828", nil)) {
+		if unkeyed := digestsOf(t, pinned(t, "314159", nil))[i]; text != unkeyed {
+			t.Errorf("without a key a value is told: %s, %s", text, unkeyed)
+		}
+	}
+}
+
+// TestACopyWithoutSecretsHasTheSameDigests: a snapshot's plan is that of the machine.
+func TestACopyWithoutSecretsHasTheSameDigests(t *testing.T) {
+	d := pinned(t, "271828", podspectest.Key())
+	without := d.WithoutSecrets()
+	without.UseKey(podspectest.OtherKey()) // It is read on another machine.
+	c := &d.Pod.Spec.Containers[0]
+	if got, want := Container(without, c), Container(d, c); got != want {
+		t.Errorf("spec hash %s, want %s", got, want)
+	}
+	if got, want := without.Digest(), d.Digest(); got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+}
+
+// TestEqualValuesHaveTheirOwnDigests: who may add a pod or a Secret cannot compare guesses
+// with the digests of others.
+func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
+	seen := map[string]string{}
+	for name, edit := range map[string][2]string{
+		"itself": {"", ""}, "another pod": {"metadata: {name: web}", "metadata: {name: other}"},
+		"another namespace": {"metadata: {name: ", "metadata: {namespace: other, name: "},
+		"another Secret":    {"login", "badge"}, "another key": {"pin", "pun"},
+	} {
+		d := podspectest.Desired(t, strings.ReplaceAll(withPIN, edit[0], edit[1]))
+		if edit[0] == "" {
+			d = podspectest.Desired(t, withPIN)
+		}
+		spec, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, digest, _ := strings.Cut(string(spec), digest.SecretPrefix)
+		digest, _, _ = strings.Cut(digest, `"`)
+		if other, twice := seen[digest]; twice {
+			t.Errorf("%s and %s have the digest %s", name, other, digest)
+		}
+		seen[digest] = name
+	}
+}
+
+// TestOldDigestsAreUpgraded: what an older podctl wrote is recognised by what it was made
+// of, and is not told any more.
+func TestOldDigestsAreUpgraded(t *testing.T) {
+	d := pinned(t, "271828", podspectest.Key())
+	c := &d.Pod.Spec.Containers[0]
+	hash, spec := Upgrade("app", oldHash, oldSpec, nil, d)
+	if hash != Container(d, c) || strings.Contains(spec, "ded787fd3ddc") || !strings.Contains(spec, digest.SecretPrefix) {
+		t.Errorf("upgraded to %s %s", hash, spec)
+	}
+	if got := podspec.UpgradeDigest(oldDigest, d); got != d.Digest() {
+		t.Errorf("digest upgraded to %s, want %s", got, d.Digest())
+	}
+	edited := pinned(t, "314159", podspectest.Key())
+	hash, spec = Upgrade("app", oldHash, oldSpec, edited)
+	if digest.Compare(hash, Container(edited, c)) != digest.Different || strings.Contains(hash+spec, "3f7d764f") || strings.Contains(spec, "ded787fd3ddc") {
+		t.Errorf("with another value: %s %s", hash, spec)
+	}
+	if got := podspec.UpgradeDigest(oldDigest, edited); digest.Compare(got, edited.Digest()) != digest.Different || got == oldDigest {
+		t.Errorf("a digest of another value is kept: %s", got)
+	}
+	plain := podspectest.Desired(t, podspectest.Minimal)
+	if got := podspec.UpgradeDigest(oldDigest, plain); digest.Compare(got, plain.Digest()) != digest.Different || got == oldDigest {
+		t.Errorf("a digest of a manifest that had Secrets is kept: %s", got)
+	}
+	if got := podspec.UpgradeDigest(plain.Digest(), plain); got != plain.Digest() {
+		t.Errorf("a digest that is right became %s", got)
+	}
+	for _, c := range []struct {
+		container string
+		applied   *podspec.Desired
+		want      digest.Sameness
+	}{
+		{"app", d, digest.Same}, {"app", edited, digest.Different}, {"app", plain, digest.Different}, {"gone", d, digest.Different},
+	} {
+		got := UpgradeKey(c.container, oldHash, c.applied)
+		if digest.Compare(got, Container(c.applied, &c.applied.Pod.Spec.Containers[0])) != c.want || got == oldHash {
+			t.Errorf("the key of a delay of %s became %s", c.container, got)
+		}
+	}
+	if hash, spec = Upgrade("app", oldHash, oldSpec); digest.Compare(hash, Container(d, c)) != digest.Different || strings.Contains(spec, "ded787fd3ddc") {
+		t.Errorf("of nothing known: %s %s", hash, spec)
+	}
+	const own = "v1:0123"
+	if hash, _ = Upgrade("app", own, "{}", plain); hash != own {
+		t.Errorf("the hash of a container without Secrets became %s", hash)
+	}
+}
