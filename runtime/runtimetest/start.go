@@ -11,7 +11,7 @@ import (
 // clock stands still until it is advanced.
 func Start(t *testing.T, images ...string) (*Server, *Clock, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "podctl-lab-")
+	dir, err := os.MkdirTemp("", "podctl-lab-") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	return o
 }
 
-// IsStranger tells that a container bears no mark of any pod.
+// IsUnmanaged tells that a container bears no mark of any pod.
 func (c *Container) IsUnmanaged() bool {
 	for key := range c.Status.GetAnnotations() {
 		if strings.HasPrefix(key, "io.kubernetes.") {

@@ -25,7 +25,7 @@ var ErrDamaged = errors.New("it is damaged")
 // ErrNewer says that a journal was written by a newer podctl.
 var ErrNewer = errors.New("it was written by a newer podctl")
 
-// JournalError says that a journal cannot be used. Err is ErrDamaged or ErrNewer,
+// CheckpointError says that a journal cannot be used. Err is ErrDamaged or ErrNewer,
 // with details.
 type CheckpointError struct {
 	Path string
@@ -45,7 +45,7 @@ const whatIsLost = "running containers are not harmed by that, podctl only forge
 // Unwrap returns the cause.
 func (e *CheckpointError) Unwrap() error { return e.Err }
 
-// JournalStore is where the journal of a pod is kept.
+// CheckpointStore is where the journal of a pod is kept.
 type CheckpointStore struct{ pod Pod }
 
 // journalName is the name of the file.

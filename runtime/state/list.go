@@ -51,7 +51,7 @@ type Entry struct {
 	Err        error
 }
 
-// Journals reads every journal there is, in the order of the uids. One that
+// Checkpoints reads every journal there is, in the order of the uids. One that
 // cannot be read is an entry with an error and does not hide the others.
 func (l Layout) Checkpoints() ([]Entry, error) {
 	pods, err := l.known()

@@ -89,7 +89,7 @@ func (l Layout) Pod(uid types.UID) Pod {
 // History is the place of what happened to the pod.
 func (p Pod) History() HistoryStore { return HistoryStore{p} }
 
-// Journal is the place of the pod's journal.
+// Checkpoint is the place of the pod's journal.
 func (p Pod) Checkpoint() CheckpointStore { return CheckpointStore{p} }
 
 // IDs is the place of the pod's range.
