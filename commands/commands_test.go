@@ -203,7 +203,7 @@ func TestPlanView(t *testing.T) {
 			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []plan.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
 			{ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet", ContainerType: podspec.Regular},
 		},
-		Holds: []plan.Hold{{Container: "worker", Reason: plan.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
+		Holds: []plan.Hold{{Container: "worker", Reason: model.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
 		Keeps: []plan.Keep{
 			{Message: "10.88.0.7"},
 			{Container: "migrate", ContainerType: podspec.Init, Message: "done, exited 0 3m ago"},

@@ -96,7 +96,7 @@ func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
 func blocking(p *plan.Plan) *plan.Hold {
 	for i := range p.Holds {
 		h := &p.Holds[i]
-		if h.Until == nil && h.Reason != plan.NetworkNotReady && h.Reason != plan.ProbeStale {
+		if h.Until == nil && h.Reason != model.NetworkNotReady && h.Reason != model.ProbeStale {
 			return h
 		}
 	}

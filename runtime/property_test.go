@@ -397,7 +397,7 @@ func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before 
 // stopsForLater tells that a step stops a container for an edit whose new run is held. (One
 // that fails its probes is stopped without regard to that, as in a kubelet.)
 func stopsForLater(p *plan.Plan, s *plan.Step) bool {
-	edits := []plan.Reason{plan.SandboxConfigChanged, plan.NetworkModeChanged, plan.SpecChanged, plan.Resized, plan.RestartRequested}
+	edits := []model.Reason{model.SandboxConfigChanged, model.NetworkModeChanged, model.SpecChanged, model.Resized, model.RestartRequested}
 	return s.Kind == plan.StopContainer && slices.Contains(edits, s.Reason) &&
 		slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container == s.Container })
 }

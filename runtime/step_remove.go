@@ -9,6 +9,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -84,11 +85,11 @@ func (x *execution) removeLogs(s *plan.Step) error {
 		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
 	}
 	switch {
-	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
+	case s.Reason == model.RemovedFromSpec || s.Reason == model.SandboxReplaced || s.Reason == model.NeverStarted:
 		return remove()
-	case s.Reason == plan.RestartAllContainers:
+	case s.Reason == model.RestartAllContainers:
 		return x.removeOlderLogs(pod, s.Container)
-	case s.Reason != plan.Superseded || x.logIsShared(s):
+	case s.Reason != model.Superseded || x.logIsShared(s):
 		return nil
 	}
 	return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
@@ -119,7 +120,7 @@ func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
 func (x *execution) keptAttempts(container string) []uint32 {
 	superseded := map[string]bool{}
 	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.Superseded {
+		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == model.Superseded {
 			superseded[s.ContainerID] = true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // sandboxHeld holds the whole pod while its sandbox could not be made: the
@@ -21,12 +22,12 @@ func (b *builder) sandboxHeld() bool {
 		return false
 	}
 	if text := b.v.handlerFault(); text != "" {
-		b.p.Holds = append(b.p.Holds, Hold{Reason: CreatePodSandboxError, Message: text})
+		b.p.Holds = append(b.p.Holds, Hold{Reason: model.CreatePodSandboxError, Message: text})
 	}
 	for _, port := range podspec.PublishedPorts(b.v.pod) {
 		if owner, taken := b.v.obs.Ports[port.String()]; taken {
 			b.p.Holds = append(b.p.Holds, Hold{
-				Reason: HostPortConflict, Message: fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner),
+				Reason: model.HostPortConflict, Message: fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner),
 			})
 		}
 	}

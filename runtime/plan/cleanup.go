@@ -31,9 +31,9 @@ func (v *view) leftManifest(c *model.Container) bool {
 // replaced all init containers, which run again.
 func (b *builder) removeLeftovers() {
 	for _, c := range b.d.removed {
-		reason, message := NeverStarted, "was created and never started"
+		reason, message := model.NeverStarted, "was created and never started"
 		if b.v.leftManifest(c) {
-			reason, message = RemovedFromSpec, "is no longer in the manifest"
+			reason, message = model.RemovedFromSpec, "is no longer in the manifest"
 		}
 		if c.State == model.Running && !b.d.killPod {
 			b.stopContainer(kill{container: c, reason: reason, message: message}, nil)
@@ -51,13 +51,13 @@ func (b *builder) purgeInit() {
 	for _, ref := range podspec.InitContainers(b.v.pod) {
 		for _, c := range b.v.containers {
 			if c.Name == ref.Name && !b.removesContainer(c.ID) {
-				b.removeContainer(c, b.stops, SandboxReplaced, "runs again in the new sandbox")
+				b.removeContainer(c, b.stops, model.SandboxReplaced, "runs again in the new sandbox")
 			}
 		}
 	}
 }
 
-func (b *builder) removeContainer(c *model.Container, waits []string, reason Reason, message string) {
+func (b *builder) removeContainer(c *model.Container, waits []string, reason model.Reason, message string) {
 	ref, ok := podspec.FindContainer(b.v.pod, c.Name)
 	step := Step{
 		ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(waits), OnFailure: Continue,
@@ -98,7 +98,7 @@ func (b *builder) sweep() {
 		b.add(Step{
 			ID: byID("remove-sandbox", s.ID), Kind: RemoveSandbox, SandboxID: s.ID, Attempt: s.Attempt,
 			After: after([]string{b.sandbox}, b.endsIn(s.ID)), OnFailure: Continue,
-			Reason: Superseded, Message: "an older sandbox without containers",
+			Reason: model.Superseded, Message: "an older sandbox without containers",
 		})
 	}
 }

@@ -14,7 +14,7 @@ type decision struct {
 	createSandbox bool
 	sandboxID     string
 	attempt       uint32
-	reason        Reason
+	reason        model.Reason
 	message       string
 	diff          difference
 
@@ -38,7 +38,7 @@ type decision struct {
 // start is a container that shall be started.
 type start struct {
 	ref     podspec.ContainerRef
-	reason  Reason
+	reason  model.Reason
 	message string
 	diff    difference
 	// fresh tells that the definition is new: no delay holds it.
@@ -49,7 +49,7 @@ type start struct {
 type kill struct {
 	container *model.Container
 	ref       podspec.ContainerRef
-	reason    Reason
+	reason    model.Reason
 	message   string
 	diff      difference
 }
@@ -117,7 +117,7 @@ func (d *decision) decideNewSandbox(v *view) {
 // edited tells that the sandbox is replaced because the manifest asks for another one, which
 // it cannot in a kubelet.
 func (d *decision) edited() bool {
-	return d.reason == SandboxConfigChanged || d.reason == NetworkModeChanged
+	return d.reason == model.SandboxConfigChanged || d.reason == model.NetworkModeChanged
 }
 
 // decideContainers chooses what happens in the sandbox that is there.
@@ -141,7 +141,7 @@ func (d *decision) decideContainers(v *view) {
 func (d *decision) decideEphemeral(v *view) {
 	for _, ref := range podspec.EphemeralContainers(v.pod) {
 		if v.newest(ref.Name) == nil {
-			d.ephemeralStart = append(d.ephemeralStart, start{ref: ref, reason: NotCreated, message: "not created yet"})
+			d.ephemeralStart = append(d.ephemeralStart, start{ref: ref, reason: model.NotCreated, message: "not created yet"})
 		}
 	}
 }

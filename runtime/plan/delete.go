@@ -15,7 +15,7 @@ func makeDeletion(v *view, p *Plan) {
 	if applied := v.obs.Memory.Applied; applied != nil {
 		v.desired, v.pod = applied, applied.Pod
 	}
-	b := newBuilder(v, &decision{reason: Deleted, message: "the pod is deleted"}, p)
+	b := newBuilder(v, &decision{reason: model.Deleted, message: "the pod is deleted"}, p)
 	b.stopRunning(nil)
 	b.removeAll(b.stopSandboxes())
 	if len(p.Steps) > 0 || v.obs.Memory.Generation > 0 {
@@ -26,7 +26,7 @@ func makeDeletion(v *view, p *Plan) {
 // holdDeleted does nothing for podctl's own copy of a manifest whose pod is being deleted:
 // only the user can take that back, with the manifest.
 func holdDeleted(p *Plan) {
-	p.Holds = append(p.Holds, Hold{Reason: Deleted, Message: fmt.Sprintf(
+	p.Holds = append(p.Holds, Hold{Reason: model.Deleted, Message: fmt.Sprintf(
 		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", p.Pod)})
 }
 
@@ -46,7 +46,7 @@ func (b *builder) stopSandboxes() []string {
 		s := &b.v.sandboxes[i]
 		b.stops = append(b.stops, b.add(Step{
 			ID: byID("stop-sandbox", s.ID), Kind: StopSandbox, SandboxID: s.ID, After: after(containers),
-			OnFailure: Abort, Reason: Deleted, Message: b.d.message,
+			OnFailure: Abort, Reason: model.Deleted, Message: b.d.message,
 		}))
 	}
 	return containers
@@ -60,7 +60,7 @@ func (b *builder) removeAll(ended []string) {
 		b.add(Step{
 			ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(ended), OnFailure: Abort,
 			Container: c.Name, ContainerType: ref.Type, ContainerID: c.ID, Attempt: c.RestartCount,
-			Reason: Deleted, Message: b.d.message,
+			Reason: model.Deleted, Message: b.d.message,
 		})
 	}
 	removed := b.stepsOf(RemoveContainer)
@@ -68,7 +68,7 @@ func (b *builder) removeAll(ended []string) {
 		s := &b.v.sandboxes[i]
 		b.add(Step{
 			ID: byID("remove-sandbox", s.ID), Kind: RemoveSandbox, SandboxID: s.ID, Attempt: s.Attempt,
-			After: after(b.stops, removed), OnFailure: Abort, Reason: Deleted, Message: b.d.message,
+			After: after(b.stops, removed), OnFailure: Abort, Reason: model.Deleted, Message: b.d.message,
 		})
 	}
 }
@@ -88,7 +88,7 @@ func (b *builder) removeData() {
 		{ID: "remove-cgroup", Kind: RemoveCgroup, After: gone, OnFailure: Continue},
 		{ID: "archive-logs", Kind: ArchiveLogs, After: ended, OnFailure: Continue},
 	} {
-		s.Reason, s.Message = Deleted, firstOf(s.Message, b.d.message)
+		s.Reason, s.Message = model.Deleted, firstOf(s.Message, b.d.message)
 		b.add(s)
 	}
 }

@@ -50,7 +50,7 @@ func failureText(t model.ProbeType, record model.ProbeRecord) string {
 func (d *decision) holdStale(ref podspec.ContainerRef, j judgement) {
 	d.holds = append(d.holds, Hold{
 		Container: ref.Name,
-		Reason:    ProbeStale,
+		Reason:    model.ProbeStale,
 		Message:   fmt.Sprintf("%s, but that was %s; probe again", j.message, j.age),
 	})
 }
@@ -70,7 +70,7 @@ func (v *view) backoffHold(s start) (Hold, bool) {
 	}
 	return Hold{
 		Container: s.ref.Name,
-		Reason:    CrashLoopBackOff,
+		Reason:    model.CrashLoopBackOff,
 		Until:     &until,
 		Estimated: estimated,
 		Message:   holdText(backoff, exited) + doubt[estimated],

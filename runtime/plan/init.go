@@ -41,7 +41,7 @@ func (d *decision) decideInit(v *view) bool {
 		return false
 	}
 	if !w.seen {
-		w.start(0, NotCreated, "not created yet")
+		w.start(0, model.NotCreated, "not created yet")
 	}
 	for _, v := range slices.Backward(w.starts) {
 		d.initStart = append(d.initStart, v)
@@ -66,7 +66,7 @@ func (w *initWalk) visit(i int) {
 	sidecar := ref.Type == podspec.Sidecar
 	switch {
 	case c == nil && w.seen && sidecar:
-		w.start(i, NotCreated, "not created yet")
+		w.start(i, model.NotCreated, "not created yet")
 	case c == nil:
 	case w.seen && !sidecar:
 		w.keep(ref, c)
@@ -82,7 +82,7 @@ func (w *initWalk) visitPlain(i int, c *model.Container) {
 	ref := w.inits[i]
 	switch c.State {
 	case model.Created:
-		w.start(i, NeverStarted, "was created and never started")
+		w.start(i, model.NeverStarted, "was created and never started")
 	case model.Running:
 		if !w.resize(i, c) {
 			w.wait(ref, c)
@@ -114,7 +114,7 @@ func (w *initWalk) retry(i int, c *model.Container) {
 		w.failed = true
 		return
 	}
-	w.start(i, InitFailed, exitText(w.v, c))
+	w.start(i, model.InitFailed, exitText(w.v, c))
 }
 
 func (w *initWalk) retryUnknown(i int, c *model.Container) {
@@ -122,8 +122,8 @@ func (w *initWalk) retryUnknown(i int, c *model.Container) {
 		w.failed = true
 		return
 	}
-	w.kill(i, c, UnknownState, "the runtime does not know its state")
-	w.start(i, UnknownState, "the runtime did not know its state")
+	w.kill(i, c, model.UnknownState, "the runtime does not know its state")
+	w.start(i, model.UnknownState, "the runtime did not know its state")
 }
 
 // succeed goes on from a finished init container, or a started sidecar, to what
@@ -133,20 +133,20 @@ func (w *initWalk) succeed(i int) {
 		w.done = true
 		return
 	}
-	w.start(i+1, NotCreated, "not created yet")
+	w.start(i+1, model.NotCreated, "not created yet")
 }
 
 func (w *initWalk) visitSidecar(i int, c *model.Container) {
 	switch c.State {
 	case model.Created:
-		w.start(i, NeverStarted, "was created and never started")
+		w.start(i, model.NeverStarted, "was created and never started")
 	case model.Running:
 		w.visitRunningSidecar(i, c)
 	case model.Exited:
-		w.start(i, ContainerExited, exitText(w.v, c))
+		w.start(i, model.ContainerExited, exitText(w.v, c))
 	case model.Unknown:
-		w.kill(i, c, UnknownState, "the runtime does not know its state")
-		w.start(i, UnknownState, "the runtime did not know its state")
+		w.kill(i, c, model.UnknownState, "the runtime does not know its state")
+		w.start(i, model.UnknownState, "the runtime did not know its state")
 	}
 }
 
@@ -158,16 +158,16 @@ func (w *initWalk) visitRunningSidecar(i int, c *model.Container) {
 	if i == len(w.inits)-1 {
 		w.done = true
 	} else if !w.seen {
-		w.start(i+1, NotCreated, "not created yet")
+		w.start(i+1, model.NotCreated, "not created yet")
 	}
 	if changed, diff := w.v.definitionChanged(ref.Container, c); changed {
-		w.kill(i, c, SpecChanged, changeText(diff.changes))
+		w.kill(i, c, model.SpecChanged, changeText(diff.changes))
 		w.startFresh(i, diff)
 		return
 	}
 	if w.v.restartRequested(ref) {
-		w.kill(i, c, RestartRequested, restartText)
-		w.starts = append(w.starts, start{ref: ref, reason: RestartRequested, message: restartText, fresh: true})
+		w.kill(i, c, model.RestartRequested, restartText)
+		w.starts = append(w.starts, start{ref: ref, reason: model.RestartRequested, message: restartText, fresh: true})
 		return
 	}
 	if ref.LivenessProbe != nil && !w.sidecarLives(i, c) {
@@ -191,8 +191,8 @@ func (w *initWalk) sidecarStarted(i int, c *model.Container) bool {
 		return true
 	case model.ProbeFailure:
 		if !w.holdStale(ref, c, verdict) {
-			w.kill(i, c, StartupFailed, verdict.message)
-			w.start(i, StartupFailed, verdict.message)
+			w.kill(i, c, model.StartupFailed, verdict.message)
+			w.start(i, model.StartupFailed, verdict.message)
 		}
 	case model.ProbeUnknown:
 		w.keep(ref, c)
@@ -211,8 +211,8 @@ func (w *initWalk) sidecarLives(i int, c *model.Container) bool {
 		return true
 	case model.ProbeFailure:
 		if !w.holdStale(ref, c, verdict) {
-			w.kill(i, c, LivenessFailed, verdict.message)
-			w.start(i, LivenessFailed, verdict.message)
+			w.kill(i, c, model.LivenessFailed, verdict.message)
+			w.start(i, model.LivenessFailed, verdict.message)
 		}
 	case model.ProbeUnknown:
 		if verdict.found {
@@ -232,17 +232,17 @@ func (w *initWalk) holdStale(ref podspec.ContainerRef, c *model.Container, verdi
 	return true
 }
 
-func (w *initWalk) start(i int, reason Reason, message string) {
+func (w *initWalk) start(i int, reason model.Reason, message string) {
 	w.starts = append(w.starts, start{ref: w.inits[i], reason: reason, message: message})
 }
 
 func (w *initWalk) startFresh(i int, diff difference) {
 	w.starts = append(w.starts, start{
-		ref: w.inits[i], reason: SpecChanged, message: changeText(diff.changes), diff: diff, fresh: true,
+		ref: w.inits[i], reason: model.SpecChanged, message: changeText(diff.changes), diff: diff, fresh: true,
 	})
 }
 
-func (w *initWalk) kill(i int, c *model.Container, reason Reason, message string) {
+func (w *initWalk) kill(i int, c *model.Container, reason model.Reason, message string) {
 	w.d.kills = append(w.d.kills, kill{container: c, ref: w.inits[i], reason: reason, message: message})
 }
 
@@ -261,8 +261,8 @@ func (w *initWalk) resize(i int, c *model.Container) bool {
 	switch w.v.resizeOf(w.inits[i].Container, c) {
 	case resizeRestarts:
 		message := w.v.resizeText(w.inits[i].Container, c)
-		w.kill(i, c, Resized, message)
-		w.starts = append(w.starts, start{ref: w.inits[i], reason: Resized, message: message, fresh: true})
+		w.kill(i, c, model.Resized, message)
+		w.starts = append(w.starts, start{ref: w.inits[i], reason: model.Resized, message: message, fresh: true})
 		w.d.updatePod = true
 		return true
 	case resizeInPlace:

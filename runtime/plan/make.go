@@ -49,17 +49,17 @@ func (v *view) keepOf(ref podspec.ContainerRef, c *model.Container) Keep {
 		ContainerType: ref.Type,
 		ContainerID:   c.ID,
 		State:         string(c.State),
-		Reason:        RunningAsWanted,
+		Reason:        model.RunningAsWanted,
 		Message:       "running, started " + v.ago(c.StartedAt),
 	}
 	if c.State == model.Exited {
-		k.Reason, k.Message = ContainerExited, exitText(v, c)
+		k.Reason, k.Message = model.ContainerExited, exitText(v, c)
 	}
 	if c.State == model.Exited && ref.Type == podspec.Init {
-		k.Reason, k.Message = InitDone, "done, "+exitText(v, c)
+		k.Reason, k.Message = model.InitDone, "done, "+exitText(v, c)
 	}
 	if c.State == model.Running && ref.Type == podspec.Init {
-		k.Reason = InitRunning
+		k.Reason = model.InitRunning
 	}
 	return k
 }

@@ -15,9 +15,9 @@ import (
 func (d *decision) finish(v *view) {
 	d.terminal, d.createSandbox = true, false
 	d.killPod = v.anyRunning() || v.active != ""
-	d.reason, d.message = Completed, fmt.Sprintf("the pod has finished: %s", v.phase)
+	d.reason, d.message = model.Completed, fmt.Sprintf("the pod has finished: %s", v.phase)
 	if v.deadlineExceeded() && v.phase != v1.PodSucceeded && v.phase != v1.PodFailed {
-		d.reason = DeadlineExceeded
+		d.reason = model.DeadlineExceeded
 		d.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", *v.pod.Spec.ActiveDeadlineSeconds)
 	}
 	for _, ref := range podspec.Containers(v.pod) {

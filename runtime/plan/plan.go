@@ -94,8 +94,8 @@ type RuntimeRef struct {
 // Hold is something that would be done, and is not done now.
 type Hold struct {
 	// Container is empty when the whole pod is held.
-	Container string `json:"container,omitempty"`
-	Reason    Reason `json:"reason"`
+	Container string       `json:"container,omitempty"`
+	Reason    model.Reason `json:"reason"`
 	// Until is when the hold ends by itself; nil when only a change ends it.
 	Until   *time.Time `json:"until,omitempty"`
 	Message string     `json:"message"`
@@ -111,7 +111,7 @@ type Keep struct {
 	ContainerType podspec.ContainerType `json:"containerType,omitempty"`
 	ContainerID   string                `json:"containerID,omitempty"`
 	State         string                `json:"state"`
-	Reason        Reason                `json:"reason"`
+	Reason        model.Reason          `json:"reason"`
 	Message       string                `json:"message"`
 }
 

@@ -39,17 +39,17 @@ func (b *builder) holdOf(s start) (Hold, bool) {
 func (b *builder) missing(s start) (Hold, bool) {
 	for _, ref := range b.v.desired.Unresolved() {
 		if ref.Container == s.ref.Name {
-			return Hold{Container: s.ref.Name, Reason: CreateContainerConfigError, Message: ref.Detail}, true
+			return Hold{Container: s.ref.Name, Reason: model.CreateContainerConfigError, Message: ref.Detail}, true
 		}
 		if ref.Volume != "" && ref.Container == "" {
-			return Hold{Container: s.ref.Name, Reason: FailedMount, Message: ref.Detail}, true
+			return Hold{Container: s.ref.Name, Reason: model.FailedMount, Message: ref.Detail}, true
 		}
 	}
 	if text := b.v.imageVolumeFault(s.ref); text != "" {
-		return Hold{Container: s.ref.Name, Reason: CreateContainerConfigError, Message: text}, true
+		return Hold{Container: s.ref.Name, Reason: model.CreateContainerConfigError, Message: text}, true
 	}
 	if text := b.neverPulled(s.ref); text != "" {
-		return Hold{Container: s.ref.Name, Reason: ErrImageNeverPull, Message: text + " is absent and the pull policy is Never"}, true
+		return Hold{Container: s.ref.Name, Reason: model.ErrImageNeverPull, Message: text + " is absent and the pull policy is Never"}, true
 	}
 	return Hold{}, false
 }
@@ -106,7 +106,7 @@ func (b *builder) networkHeld() bool {
 		return false
 	}
 	message := firstOf(b.v.obs.Runtime.NetworkMessage, "the runtime's network is not ready")
-	b.p.Holds = append(b.p.Holds, Hold{Reason: NetworkNotReady, Message: message})
+	b.p.Holds = append(b.p.Holds, Hold{Reason: model.NetworkNotReady, Message: message})
 	return true
 }
 
@@ -166,13 +166,13 @@ func (b *builder) prepareVolumes(starting bool) {
 		case known && state.Prepared && state.Digest != state.Wanted:
 			b.volumes = append(b.volumes, b.add(Step{
 				ID: "update-volume/" + vol.Name, Kind: UpdateVolume, Volume: vol.Name, OnFailure: Abort,
-				Reason: ContentChanged, Message: "its content changed",
+				Reason: model.ContentChanged, Message: "its content changed",
 			}))
 		case known && state.Prepared, !starting:
 		default:
 			step := Step{
 				ID: "prepare-volume/" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
-				Reason: VolumeMissing, Message: "not prepared yet",
+				Reason: model.VolumeMissing, Message: "not prepared yet",
 			}
 			if podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate {
 				step.After = dirs
@@ -242,13 +242,13 @@ func (b *builder) pullImage(ref podspec.ContainerRef, image string, own v1.PullP
 
 // pullReason is why an image is pulled for somebody with a pull policy; empty when it need
 // not be.
-func (b *builder) pullReason(image string, own v1.PullPolicy) (Reason, string) {
+func (b *builder) pullReason(image string, own v1.PullPolicy) (model.Reason, string) {
 	state, known := b.v.obs.Images[image]
 	switch policy := b.pullPolicy(own); {
 	case policy == v1.PullAlways:
-		return PullAlways, "the pull policy is Always"
+		return model.PullAlways, "the pull policy is Always"
 	case policy != v1.PullNever && known && state.ID == "":
-		return ImageAbsent, "absent"
+		return model.ImageAbsent, "absent"
 	}
 	return "", ""
 }
@@ -271,7 +271,7 @@ func (b *builder) check(s start) {
 	id := b.add(Step{
 		ID: "check-" + s.ref.Name, Kind: CheckContainer, After: after(b.volumes, pulls), OnFailure: SkipContainer,
 		Container: s.ref.Name, ContainerType: s.ref.Type, Image: s.ref.Image,
-		Reason: BeforeStart, Message: strings.TrimSpace("configuration, user and references of " + s.ref.Name),
+		Reason: model.BeforeStart, Message: strings.TrimSpace("configuration, user and references of " + s.ref.Name),
 	})
 	b.checks[s.ref.Name] = id
 	b.proofs = append(b.proofs, id)

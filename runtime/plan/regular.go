@@ -13,12 +13,12 @@ func (d *decision) decideRegular(v *view) int {
 		c := v.newest(ref.Name)
 		switch {
 		case c == nil:
-			d.startRegular(ref, NotCreated, "not created yet")
+			d.startRegular(ref, model.NotCreated, "not created yet")
 		case c.State == model.Created:
-			d.startRegular(ref, NeverStarted, "was created and never started")
+			d.startRegular(ref, model.NeverStarted, "was created and never started")
 		case c.State == model.Unknown:
-			d.killRegular(ref, c, UnknownState, "the runtime does not know its state")
-			d.startRegular(ref, UnknownState, "the runtime did not know its state")
+			d.killRegular(ref, c, model.UnknownState, "the runtime does not know its state")
+			d.startRegular(ref, model.UnknownState, "the runtime did not know its state")
 		case c.State == model.Exited:
 			d.decideExited(v, ref, c)
 		case d.keepsRunning(v, ref, c):
@@ -45,13 +45,13 @@ func (d *decision) decideExited(v *view, ref podspec.ContainerRef, c *model.Cont
 func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *model.Container) bool {
 	if changed, diff := v.definitionChanged(ref.Container, c); changed {
 		text := changeText(diff.changes)
-		d.kills = append(d.kills, kill{container: c, ref: ref, reason: SpecChanged, message: text, diff: diff})
-		d.regularStart = append(d.regularStart, start{ref: ref, reason: SpecChanged, message: text, diff: diff, fresh: true})
+		d.kills = append(d.kills, kill{container: c, ref: ref, reason: model.SpecChanged, message: text, diff: diff})
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: model.SpecChanged, message: text, diff: diff, fresh: true})
 		return false
 	}
 	if v.restartRequested(ref) {
-		d.killRegular(ref, c, RestartRequested, restartText)
-		d.regularStart = append(d.regularStart, start{ref: ref, reason: RestartRequested, message: restartText, fresh: true})
+		d.killRegular(ref, c, model.RestartRequested, restartText)
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: model.RestartRequested, message: restartText, fresh: true})
 		return false
 	}
 	if d.killUnhealthy(v, ref, c) {
@@ -60,8 +60,8 @@ func (d *decision) keepsRunning(v *view, ref podspec.ContainerRef, c *model.Cont
 	switch v.resizeOf(ref.Container, c) {
 	case resizeRestarts:
 		message := v.resizeText(ref.Container, c)
-		d.killRegular(ref, c, Resized, message)
-		d.regularStart = append(d.regularStart, start{ref: ref, reason: Resized, message: message, fresh: true})
+		d.killRegular(ref, c, model.Resized, message)
+		d.regularStart = append(d.regularStart, start{ref: ref, reason: model.Resized, message: message, fresh: true})
 		d.updatePod = true
 		return false
 	case resizeInPlace:
@@ -96,17 +96,17 @@ func (d *decision) killUnhealthy(v *view, ref podspec.ContainerRef, c *model.Con
 	return false
 }
 
-func failedReason(t model.ProbeType) Reason {
+func failedReason(t model.ProbeType) model.Reason {
 	if t == model.Startup {
-		return StartupFailed
+		return model.StartupFailed
 	}
-	return LivenessFailed
+	return model.LivenessFailed
 }
 
-func (d *decision) startRegular(ref podspec.ContainerRef, reason Reason, message string) {
+func (d *decision) startRegular(ref podspec.ContainerRef, reason model.Reason, message string) {
 	d.regularStart = append(d.regularStart, start{ref: ref, reason: reason, message: message})
 }
 
-func (d *decision) killRegular(ref podspec.ContainerRef, c *model.Container, reason Reason, message string) {
+func (d *decision) killRegular(ref podspec.ContainerRef, c *model.Container, reason model.Reason, message string) {
 	d.kills = append(d.kills, kill{container: c, ref: ref, reason: reason, message: message})
 }

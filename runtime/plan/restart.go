@@ -105,9 +105,9 @@ func (v *view) succeededOnce(ref podspec.ContainerRef) bool {
 // startAgain is the start of a container that has ended.
 func (v *view) startAgain(ref podspec.ContainerRef) start {
 	c := v.newest(ref.Name)
-	s := start{ref: ref, reason: ContainerExited, message: exitText(v, c)}
+	s := start{ref: ref, reason: model.ContainerExited, message: exitText(v, c)}
 	if c.SandboxID != v.active {
-		s.reason, s.message = SandboxReplaced, "its sandbox was replaced"
+		s.reason, s.message = model.SandboxReplaced, "its sandbox was replaced"
 	}
 	s.fresh, s.diff = v.editedSince(ref.Container, c)
 	return s
@@ -126,9 +126,9 @@ func (v *view) editedSince(spec *v1.Container, c *model.Container) (bool, differ
 func (v *view) startAnew(ref podspec.ContainerRef) start {
 	c := v.newest(ref.Name)
 	if c == nil {
-		return start{ref: ref, reason: NotCreated, message: "not created yet"}
+		return start{ref: ref, reason: model.NotCreated, message: "not created yet"}
 	}
-	s := start{ref: ref, reason: SandboxReplaced, message: "its sandbox is replaced"}
+	s := start{ref: ref, reason: model.SandboxReplaced, message: "its sandbox is replaced"}
 	s.fresh, s.diff = v.editedSince(ref.Container, c)
 	return s
 }

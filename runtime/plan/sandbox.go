@@ -12,7 +12,7 @@ import (
 // replaced.
 func judgeSandbox(v *view, d *decision) {
 	if len(v.sandboxes) == 0 {
-		d.replaceSandbox(SandboxMissing, "no sandbox yet")
+		d.replaceSandbox(model.SandboxMissing, "no sandbox yet")
 		d.attempt = v.sandboxAttempt(0)
 		return
 	}
@@ -22,21 +22,21 @@ func judgeSandbox(v *view, d *decision) {
 		d.replaceSandbox(reason, message)
 		d.attempt = v.sandboxAttempt(latest.Attempt + 1)
 	}
-	if d.reason == NetworkModeChanged {
+	if d.reason == model.NetworkModeChanged {
 		d.sandboxID = ""
 	}
-	if d.reason == SandboxConfigChanged {
+	if d.reason == model.SandboxConfigChanged {
 		d.diff = v.sandboxChanges(latest)
 	}
 }
 
-func (d *decision) replaceSandbox(reason Reason, message string) {
+func (d *decision) replaceSandbox(reason model.Reason, message string) {
 	d.killPod, d.createSandbox = true, true
 	d.reason, d.message = reason, message
 }
 
 // sandboxFault returns why the latest sandbox cannot stay, or nothing.
-func (v *view) sandboxFault(latest *model.Sandbox) (Reason, string) {
+func (v *view) sandboxFault(latest *model.Sandbox) (model.Reason, string) {
 	ready := 0
 	for i := range v.sandboxes {
 		if v.sandboxes[i].State == model.SandboxReady {
@@ -45,15 +45,15 @@ func (v *view) sandboxFault(latest *model.Sandbox) (Reason, string) {
 	}
 	switch {
 	case ready > 1:
-		return MultipleSandboxes, fmt.Sprintf("%d sandboxes are ready, one is wanted", ready)
+		return model.MultipleSandboxes, fmt.Sprintf("%d sandboxes are ready, one is wanted", ready)
 	case latest.State != model.SandboxReady:
-		return SandboxNotReadyState, "the sandbox is not ready"
+		return model.SandboxNotReadyState, "the sandbox is not ready"
 	case latest.HostNetwork != v.pod.Spec.HostNetwork:
-		return NetworkModeChanged, fmt.Sprintf("hostNetwork: %t -> %t", latest.HostNetwork, v.pod.Spec.HostNetwork)
+		return model.NetworkModeChanged, fmt.Sprintf("hostNetwork: %t -> %t", latest.HostNetwork, v.pod.Spec.HostNetwork)
 	case !v.pod.Spec.HostNetwork && !latest.NoNetwork && len(latest.IPs) == 0:
-		return NoIP, "the sandbox has no address"
+		return model.NoIP, "the sandbox has no address"
 	case latest.SpecHash != "" && latest.SpecHash != v.desired.SandboxSpecHash():
-		return SandboxConfigChanged, "the pod's sandbox settings changed"
+		return model.SandboxConfigChanged, "the pod's sandbox settings changed"
 	}
 	return "", ""
 }

@@ -116,7 +116,7 @@ func (b *builder) removeSurplus(name string, ends []string) {
 			continue
 		}
 		if c.State == model.Exited || c.State == model.Unknown {
-			b.removeContainer(c, ends, Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
+			b.removeContainer(c, ends, model.Superseded, fmt.Sprintf("attempt %d has a newer record", c.RestartCount))
 		}
 	}
 }

@@ -26,7 +26,7 @@ func Status(in *Input) v1.PodStatus {
 		s.Phase = v1.PodRunning
 	}
 	if v.deadlineExceeded() && v.phase != v1.PodSucceeded {
-		s.Phase, s.Reason = v1.PodFailed, string(DeadlineExceeded)
+		s.Phase, s.Reason = v1.PodFailed, string(model.DeadlineExceeded)
 		s.Message = "Pod was active on the node longer than the specified deadline"
 	}
 	if started := v.startTime(); !started.IsZero() {
@@ -227,7 +227,7 @@ func (v *view) addStartError(ref podspec.ContainerRef, newest *model.Container, 
 func (v *view) startError(ref podspec.ContainerRef, newest *model.Container) (model.StartError, bool) {
 	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if hold, held := v.backoffHold(start{ref: ref}); held && !hold.Estimated {
-			return model.StartError{Reason: string(CrashLoopBackOff), Message: v.backoffMessage(ref)}, true
+			return model.StartError{Reason: string(model.CrashLoopBackOff), Message: v.backoffMessage(ref)}, true
 		}
 	}
 	failure, ok := v.obs.Memory.StartErrors[ref.Name]

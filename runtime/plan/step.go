@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/podctl/podctl/podspec"
+import (
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
 
 // Kind is what a step does. Every change podctl makes to the world is of one of
 // these kinds.
@@ -101,8 +104,8 @@ type Step struct {
 	PreStop   string `json:"preStop,omitempty"`
 	PostStart string `json:"postStart,omitempty"`
 
-	Reason  Reason `json:"reason"`
-	Message string `json:"message"`
+	Reason  model.Reason `json:"reason"`
+	Message string       `json:"message"`
 	// Changes are the fields that made the step necessary.
 	Changes []Change `json:"changes,omitempty"`
 	// Unchanged counts the fields beside them that are the same.

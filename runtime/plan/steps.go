@@ -66,7 +66,7 @@ func (b *builder) build() {
 // prepare adds the steps that prove that the rest can be done.
 func (b *builder) prepare() {
 	if exists := b.v.obs.CgroupExists; b.d.createSandbox && exists != nil && !*exists {
-		b.add(Step{ID: "create-cgroup", Kind: CreateCgroup, OnFailure: Abort, Reason: CgroupMissing, Message: "the pod has no cgroup yet"})
+		b.add(Step{ID: "create-cgroup", Kind: CreateCgroup, OnFailure: Abort, Reason: model.CgroupMissing, Message: "the pod has no cgroup yet"})
 	}
 	proven := b.provenStarts()
 	b.prepareVolumes(len(proven) > 0)
@@ -117,7 +117,7 @@ func (b *builder) rotateLogs() {
 		b.add(Step{
 			ID: byID("rotate-log", c.ID), Kind: RotateLog, OnFailure: Continue,
 			Container: c.Name, ContainerType: ref.Type, ContainerID: c.ID, Attempt: c.RestartCount,
-			Reason: LogFull, Message: "its log has grown to where it is rotated",
+			Reason: model.LogFull, Message: "its log has grown to where it is rotated",
 		})
 	}
 }
@@ -138,7 +138,7 @@ func (b *builder) updateContainers() []string {
 		ids = append(ids, b.add(Step{
 			ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue, After: after(b.stepsOf(UpdatePod), ids),
 			Container: u.ref.Name, ContainerType: u.ref.Type, ContainerID: u.container.ID,
-			Reason: Resized, Message: changeText(u.changes), Changes: u.changes,
+			Reason: model.Resized, Message: changeText(u.changes), Changes: u.changes,
 		}))
 	}
 	return ids
@@ -150,7 +150,7 @@ func (b *builder) updatePod(waits []string) {
 	if b.d.updatePod || len(b.d.updates) > 0 {
 		b.add(Step{
 			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, After: waits,
-			Reason: Resized, Message: "the pod's resources changed",
+			Reason: model.Resized, Message: "the pod's resources changed",
 		})
 	}
 }
@@ -196,7 +196,7 @@ func (b *builder) sandboxKeep() []Keep {
 	if b.d.createSandbox || b.d.killPod || b.v.active == "" {
 		return nil
 	}
-	return []Keep{{ContainerID: b.v.active, State: string(model.SandboxReady), Reason: RunningAsWanted, Message: strings.Join(b.v.sandboxes[0].IPs, ", ")}}
+	return []Keep{{ContainerID: b.v.active, State: string(model.SandboxReady), Reason: model.RunningAsWanted, Message: strings.Join(b.v.sandboxes[0].IPs, ", ")}}
 }
 
 // orderedKeeps puts the keeps in the order of the manifest, each container once

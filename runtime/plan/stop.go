@@ -39,8 +39,8 @@ func (v *view) stoppedAlready(s *model.Sandbox) bool {
 	return s.State != model.SandboxReady && left != nil && slices.Contains(left.Stopped, s.ID)
 }
 
-func (b *builder) killReason() Reason {
-	return Reason(firstOf(string(b.d.reason), string(Completed)))
+func (b *builder) killReason() model.Reason {
+	return model.Reason(firstOf(string(b.d.reason), string(model.Completed)))
 }
 
 func (b *builder) killMessage() string {
@@ -141,7 +141,7 @@ func (b *builder) stopOutlived() {
 			continue
 		}
 		message := fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)
-		b.stopContainer(kill{container: c, ref: b.refOf(c), reason: Superseded, message: message}, nil)
+		b.stopContainer(kill{container: c, ref: b.refOf(c), reason: model.Superseded, message: message}, nil)
 	}
 }
 
@@ -168,7 +168,7 @@ func (b *builder) stopContainer(k kill, waits []string) string {
 // some, so that hooks run (kubelet: calculateEffectiveGracePeriod).
 func (b *builder) grace(k kill) int64 {
 	grace := b.v.grace(k)
-	if b.v.opts.GracePeriod == nil && (b.d.terminal || b.d.reason == Deleted) {
+	if b.v.opts.GracePeriod == nil && (b.d.terminal || b.d.reason == model.Deleted) {
 		return max(grace, 1)
 	}
 	return grace
@@ -209,9 +209,9 @@ func probeGrace(k kill) *int64 {
 		return nil
 	}
 	switch {
-	case k.reason == LivenessFailed && k.ref.LivenessProbe != nil:
+	case k.reason == model.LivenessFailed && k.ref.LivenessProbe != nil:
 		return k.ref.LivenessProbe.TerminationGracePeriodSeconds
-	case k.reason == StartupFailed && k.ref.StartupProbe != nil:
+	case k.reason == model.StartupFailed && k.ref.StartupProbe != nil:
 		return k.ref.StartupProbe.TerminationGracePeriodSeconds
 	}
 	return nil
@@ -240,13 +240,13 @@ func (b *builder) resetContainers() {
 				ID: byID("stop", r.container.ID), Kind: StopContainer, After: last, OnFailure: Abort,
 				Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
 				SandboxID: r.container.SandboxID, GracePeriodSeconds: &none,
-				Reason: RestartAllContainers, Message: "a restart rule asks to restart all containers",
+				Reason: model.RestartAllContainers, Message: "a restart rule asks to restart all containers",
 			})}
 		}
 		last = []string{b.add(Step{
 			ID: byID("remove", r.container.ID), Kind: RemoveContainer, After: last, OnFailure: Abort,
 			Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
-			Reason: RestartAllContainers, Message: "a restart rule asks to restart all containers",
+			Reason: model.RestartAllContainers, Message: "a restart rule asks to restart all containers",
 		})}
 	}
 	if len(b.d.resets) > 0 {

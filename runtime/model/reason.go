@@ -1,4 +1,4 @@
-package plan
+package model
 
 // Reason says why a step, a hold or a keep is in the plan: a stable word of
 // Kubernetes' vocabulary. A reason explains and never steers; everything the
