@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/planfile"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -138,7 +139,7 @@ func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(in), nil
+	return planfile.Make(in), nil
 }
 
 func (e *Engine) input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
@@ -225,7 +226,7 @@ func (e *Engine) PlanDeletion(ctx context.Context, ref model.PodRef, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(in), nil
+	return planfile.Make(in), nil
 }
 
 func (e *Engine) pass(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts Options) (outcome *Outcome, err error) {
@@ -279,9 +280,9 @@ func (e *Engine) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 
 func (o *Options) makePlan(in *plan.Input) (*plan.Plan, error) {
 	if o.Saved != nil {
-		return plan.MakeSaved(in, o.Saved)
+		return planfile.MakeAgain(in, o.Saved)
 	}
-	return plan.Make(in), nil
+	return planfile.Make(in), nil
 }
 
 func (e *Engine) volumeContext(desired *podspec.Desired) volume.Context {

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -243,7 +244,7 @@ func (x *execution) completes() bool {
 }
 
 func (x *execution) terminalPhase() v1.PodPhase {
-	status := plan.Status(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}))
+	status := podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
 	if IsOver(&status) {
 		return status.Phase
 	}

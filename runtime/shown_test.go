@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -83,7 +84,7 @@ func TestIDsAreNotWaitedForForever(t *testing.T) {
 	d := f.load(strings.Replace(faultShapes()["two containers"].after, "spec:\n", "spec:\n  hostUsers: false\n", 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	x := f.engine.newExecution(&plan.Input{Desired: d}, &plan.Plan{Pod: model.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
+	x := f.engine.newExecution(&plan.Input{Input: podstatus.Input{Desired: d}}, &plan.Plan{Pod: model.RefOf(d.Pod)}, &snapshot.Pod{Journal: &state.Journal{}}, Options{})
 	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the sandbox ended with %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/image"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -122,7 +123,7 @@ func (w *waiter) pass(ctx context.Context) (*Outcome, bool, error) {
 	if err = superseded(in.Pod, w.desired, s.Journal); err != nil {
 		return outcome, false, err
 	}
-	status := plan.Status(in)
+	status := podstatus.Of(in.State())
 	p := plan.Make(in)
 	done, err := w.judge(in, &status, p)
 	w.seen = fingerprint(s)
@@ -223,7 +224,7 @@ func mayPass(reason string) bool {
 // or that was its end, as any exit code is for a pod that shall only complete.
 func (w *waiter) goesOn(container string) bool {
 	ref, ok := podspec.FindContainer(w.desired.Pod, container)
-	return w.goal == CompletedGoal || (ok && plan.MayRestart(w.desired.Pod, ref.Container))
+	return w.goal == CompletedGoal || (ok && podstatus.MayRestart(w.desired.Pod, ref.Container))
 }
 
 // translate turns the end of the time into what the user waited for.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
 const fivePod = `apiVersion: v1
@@ -32,16 +33,16 @@ func five(tb testing.TB, others int) *Input {
 	if err != nil || m.Err() != nil {
 		tb.Fatal(err, m.Err())
 	}
-	w := newWorld(m.Pods[0]).sandbox("s", 0, model.SandboxReady)
-	w.container("s", "seed", 0, model.Exited)
+	w := modeltest.New(m.Pods[0]).Sandbox("s", 0, model.SandboxReady)
+	w.Container("s", "seed", 0, model.Exited)
 	for name := range strings.FieldsSeq("a b c d e") {
-		w.container("s", name, 0, model.Running)
+		w.Container("s", name, 0, model.Running)
 	}
 	for i := range others {
 		w.Images[fmt.Sprintf("other:%d", i)] = model.Image{ID: "sha256:other"}
 	}
 	w.Volumes["data"] = model.Volume{Prepared: true}
-	return w.input()
+	return inputOf(w)
 }
 
 // BenchmarkPlanUnchanged is the plan of a pod that is as it should be.

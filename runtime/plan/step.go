@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
 // Kind is what a step does. Every change podctl makes to the world is of one of
@@ -61,16 +65,39 @@ const (
 	Continue OnFailure = "continue"
 )
 
+// Logs says which logs go with a record that is removed.
+type Logs int
+
+// The logs that go with a record. Those of the newest record of a container that runs on
+// under its name stay: they carry its restart count and are what `logs --previous` shows.
+const (
+	// KeepLogs removes none.
+	KeepLogs Logs = iota
+	// RemoveOwnLogs removes those of the run, which nobody asks for any more.
+	RemoveOwnLogs
+	// RemoveOlderLogs removes those of runs before all that have a record.
+	RemoveOlderLogs
+	// RemoveSupersededLogs removes those of the run and of runs before it, since a newer
+	// record has taken its place.
+	RemoveSupersededLogs
+)
+
 // Step is one thing a pass does. It names what does not exist yet (a sandbox,
 // an image id) by the step that will yield it; only the executor knows the ids.
 type Step struct {
 	// ID is unique in the plan, for example start-app.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// After lists the steps that must have ended before this one begins; of those in
-	// AfterExit less is enough. Steps without a path between them may overlap.
-	After     []string  `json:"after,omitempty"`
-	OnFailure OnFailure `json:"onFailure"`
+	// Needs are the steps that come before this one. Steps without a path between them
+	// may overlap. They are written to documents as four lists and not read from them:
+	// what is executed is made anew.
+	Needs Needs `json:"-"`
+	// The same by list.
+	After       []string  `json:"-"`
+	StopAfter   []string  `json:"-"`
+	CreateAfter []string  `json:"-"`
+	AfterExit   []string  `json:"-"`
+	OnFailure   OnFailure `json:"onFailure"`
 
 	Container     string                `json:"container,omitempty"`
 	ContainerType podspec.ContainerType `json:"containerType,omitempty"`
@@ -86,36 +113,89 @@ type Step struct {
 	// GracePeriodSeconds is the time a container has to end by itself, its
 	// preStop hook included.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// StopAfter lists the stops that a sidecar waits for, once its preStop hook has
-	// run, before it is asked to end: it is of use to others to the last. It waits
-	// no longer than its grace period (kubelet: terminationOrdering).
-	StopAfter []string `json:"stopAfter,omitempty"`
-	// CreateAfter lists the steps after which a replacement is created already: beside
-	// the stop of the container it replaces. It is started only after all of After. A
-	// start without it creates when it starts.
-	CreateAfter []string `json:"createAfter,omitempty"`
-	// AfterExit lists those of After that are stops and of which this step only needs
-	// that no process of the container is left: a replacement may start while the runtime
-	// still clears up. Where that cannot be seen the stop has to end, as for all others.
-	AfterExit []string `json:"afterExit,omitempty"`
 	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep,
 	// tcpSocket. The executor takes its content from the manifest, never from a
 	// plan.
 	PreStop   string `json:"preStop,omitempty"`
 	PostStart string `json:"postStart,omitempty"`
+	// Logs are those that go with a record that is removed.
+	Logs Logs `json:"-"`
+	// RestartsAll reports whether a record is removed because all containers restart:
+	// nothing else will show that it ran.
+	RestartsAll bool `json:"-"`
 
 	Reason  model.Reason `json:"reason"`
 	Message string       `json:"message"`
 	// Changes are the fields that made the step necessary.
-	Changes []Change `json:"changes,omitempty"`
+	Changes []diff.Change `json:"changes,omitempty"`
 	// Unchanged counts the fields beside them that are the same.
 	Unchanged int `json:"unchanged,omitempty"`
 }
 
-// Change is one field that differs. Values of a sensitive one are left out.
-type Change struct {
-	Path      string `json:"path"`
-	Before    string `json:"before"`
-	After     string `json:"after"`
-	Sensitive bool   `json:"sensitive,omitempty"`
+// MarshalJSON writes the needs of a step as documents have them. The lists stand among the
+// other fields, which is why all are named again.
+func (s Step) MarshalJSON() ([]byte, error) {
+	type fields Step
+	return json.Marshal(struct {
+		ID    string   `json:"id"`
+		Kind  Kind     `json:"kind"`
+		After []string `json:"after,omitempty"`
+		fields
+		StopAfter   []string      `json:"stopAfter,omitempty"`
+		CreateAfter []string      `json:"createAfter,omitempty"`
+		AfterExit   []string      `json:"afterExit,omitempty"`
+		PreStop     string        `json:"preStop,omitempty"`
+		PostStart   string        `json:"postStart,omitempty"`
+		Reason      model.Reason  `json:"reason"`
+		Message     string        `json:"message"`
+		Changes     []diff.Change `json:"changes,omitempty"`
+		Unchanged   int           `json:"unchanged,omitempty"`
+	}{
+		ID: s.ID, Kind: s.Kind, After: s.Needs.Of(Begin).steps(), fields: fields(s),
+		StopAfter: s.Needs.Of(Stop).steps(), CreateAfter: s.Needs.Of(Create).steps(),
+		AfterExit: s.Needs.where(func(e Edge) bool { return e.Until == Exited }).steps(),
+		PreStop:   s.PreStop, PostStart: s.PostStart,
+		Reason: s.Reason, Message: s.Message, Changes: s.Changes, Unchanged: s.Unchanged,
+	})
+}
+
+// steps is a list of steps, with the questions that are asked of it while it grows.
+type steps []Step
+
+// add adds a step and returns its id, which is unique since no two kinds of steps share
+// what stands before a name, and no name of a container or a volume has a slash.
+func (l *steps) add(s Step) string {
+	*l = append(*l, s)
+	return s.ID
+}
+
+// ids are those of the steps that match.
+func (l steps) ids(match func(*Step) bool) []string {
+	var ids []string
+	for i := range l {
+		if match(&l[i]) {
+			ids = append(ids, l[i].ID)
+		}
+	}
+	return ids
+}
+
+// of are the steps of a kind.
+func (l steps) of(kind Kind) []string {
+	return l.ids(func(s *Step) bool { return s.Kind == kind })
+}
+
+// named are the steps of a kind for a container.
+func (l steps) named(kind Kind, container string) []string {
+	return l.ids(func(s *Step) bool { return s.Kind == kind && s.Container == container })
+}
+
+// record are the steps that stop, remove or update a record.
+func (l steps) record(id string) []string {
+	return l.ids(func(s *Step) bool { return s.ContainerID == id })
+}
+
+// does reports whether there is a step of a kind for a record.
+func (l steps) does(kind Kind, id string) bool {
+	return slices.ContainsFunc(l, func(s Step) bool { return s.Kind == kind && s.ContainerID == id })
 }

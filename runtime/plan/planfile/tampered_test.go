@@ -1,4 +1,4 @@
-package plan
+package planfile
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // tamperings calls with every document that differs from another in one value: a text,
@@ -63,14 +65,14 @@ func tamper(value any, path string, set func(any), emit func(string)) {
 // TestAPlanFileIsData: whatever is changed in the file of a saved plan, it is refused,
 // or what is executed is what would have been without the change.
 func TestAPlanFileIsData(t *testing.T) {
-	replaced := running(load(t, webPod))
-	replaced.d = load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
-	held := running(load(t, webPod))
-	held.Containers[1].State, held.Containers[1].ExitCode, held.Containers[1].FinishedAt = model.Exited, 1, noon.Add(-time.Second)
-	held.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
-	for name, w := range map[string]*world{"a start": newWorld(load(t, webPod)), "a replacement": replaced, "a hold": held} {
+	replaced := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	replaced.Desired = modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
+	held := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	held.Containers[1].State, held.Containers[1].ExitCode, held.Containers[1].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Second)
+	held.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
+	for name, w := range map[string]*modeltest.World{"a start": modeltest.New(modeltest.Load(t, modeltest.WebPod)), "a replacement": replaced, "a hold": held} {
 		t.Run(name, func(t *testing.T) {
-			in := w.input()
+			in := inputOf(w)
 			text, err := json.Marshal(savedCopy(t, in))
 			if err != nil {
 				t.Fatal(err)
@@ -97,13 +99,13 @@ func TestAPlanFileIsData(t *testing.T) {
 }
 
 // executed is what a file makes podctl do; nothing when it is refused.
-func executed(t *testing.T, in *Input, file []byte) string {
+func executed(t *testing.T, in *plan.Input, file []byte) string {
 	t.Helper()
-	saved := &Plan{}
+	saved := &plan.Plan{}
 	if json.Unmarshal(file, saved) != nil {
 		return ""
 	}
-	p, err := MakeSaved(in, saved)
+	p, err := MakeAgain(in, saved)
 	if err != nil {
 		return ""
 	}
@@ -116,11 +118,11 @@ func executed(t *testing.T, in *Input, file []byte) string {
 
 // TestStepsTakenOutOfAFileAreMissed by name.
 func TestStepsTakenOutOfAFileAreMissed(t *testing.T) {
-	in := newWorld(load(t, webPod)).input()
+	in := inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	saved := savedCopy(t, in)
 	taken := saved.Steps[0].ID
 	saved.Steps = saved.Steps[1:]
-	if _, err := MakeSaved(in, saved); err == nil || !strings.Contains(err.Error(), "step "+taken+" is not in the saved plan") {
+	if _, err := MakeAgain(in, saved); err == nil || !strings.Contains(err.Error(), "step "+taken+" is not in the saved plan") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -136,7 +138,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"many values":     {"{\"steps\": [\n" + strings.Repeat("{},\n", model.MaxDocumentValues) + "{}]}", fmt.Sprintf("holds more than %d values", model.MaxDocumentValues)},
 		"many characters": {`{"kind": "` + strings.Repeat(`,[{\"`, model.MaxDocumentValues) + `"}`, ""},
 	} {
-		err := model.DecodeDocument([]byte(c.text), &Plan{})
+		err := model.DecodeDocument([]byte(c.text), &plan.Plan{})
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -1,4 +1,4 @@
-package plan
+package planfile
 
 import (
 	"encoding/json"
@@ -9,14 +9,29 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-func (w *world) input() *Input {
-	return &Input{Pod: model.RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon}
+func inputOf(w *modeltest.World) *plan.Input {
+	return &plan.Input{Pod: model.RefOf(w.Desired.Pod), Input: podstatus.Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()}}
+}
+
+// lines are the steps and holds of a plan in few words.
+func lines(p *plan.Plan) []string {
+	out := []string{}
+	for i := range p.Steps {
+		out = append(out, p.Steps[i].ID)
+	}
+	for _, h := range p.Holds {
+		out = append(out, "hold "+h.Container)
+	}
+	return out
 }
 
 // savedCopy is a plan as it comes back from its file.
-func savedCopy(t *testing.T, in *Input) *Plan {
+func savedCopy(t *testing.T, in *plan.Input) *plan.Plan {
 	t.Helper()
 	kept := *in
 	kept.Options.KeepBasis = true
@@ -24,7 +39,7 @@ func savedCopy(t *testing.T, in *Input) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved := &Plan{}
+	saved := &plan.Plan{}
 	if err := json.Unmarshal(text, saved); err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +47,11 @@ func savedCopy(t *testing.T, in *Input) *Plan {
 }
 
 func TestSavedPlanIsMadeAgain(t *testing.T) {
-	in := newWorld(load(t, webPod)).input()
+	in := inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	saved := savedCopy(t, in)
 	later := *in
-	later.Now = noon.Add(time.Hour)
-	p, err := MakeSaved(&later, saved)
+	later.Now = modeltest.Noon().Add(time.Hour)
+	p, err := MakeAgain(&later, saved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,22 +61,22 @@ func TestSavedPlanIsMadeAgain(t *testing.T) {
 }
 
 func TestStalePlanNamesWhatChanged(t *testing.T) {
-	edited := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:2}", 1))
-	ended := running(load(t, webPod))
+	edited := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2}", 1))
+	ended := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	ended.Containers[1].State, ended.Containers[1].ExitCode = model.Exited, 3
 	cases := map[string]struct {
-		now  *Input
+		now  *plan.Input
 		want string
 	}{
-		"the manifest":   {running(edited).input(), "manifest: spec.containers[app].image: i:1 -> i:2"},
-		"a container":    {ended.input(), "exit code 3"},
-		"it is gone":     {newWorld(load(t, webPod)).input(), "container app (app-0-of-s0): gone"},
-		"one that stays": {running(load(t, webPod)).sandbox("s1", 1, model.SandboxReady).input(), "sandbox s1: new: ready, attempt 1"},
+		"the manifest":   {inputOf(modeltest.Running(edited)), "manifest: spec.containers[app].image: i:1 -> i:2"},
+		"a container":    {inputOf(ended), "exit code 3"},
+		"it is gone":     {inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod))), "container app (app-0-of-s0): gone"},
+		"one that stays": {inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)).Sandbox("s1", 1, model.SandboxReady)), "sandbox s1: new: ready, attempt 1"},
 	}
-	saved := savedCopy(t, running(load(t, webPod)).input())
+	saved := savedCopy(t, inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod))))
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := MakeSaved(c.now, saved)
+			_, err := MakeAgain(c.now, saved)
 			if stale := (*StaleError)(nil); !errors.As(err, &stale) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want it to name %q", err, c.want)
 			}
@@ -102,17 +117,17 @@ func TestChangesAreToldInWords(t *testing.T) {
 // TestSavedHoldIsNotExecuted: a hold that ran out makes the plan neither stale
 // nor longer.
 func TestSavedHoldIsNotExecuted(t *testing.T) {
-	w := running(load(t, webPod))
-	w.Containers[1].State, w.Containers[1].ExitCode, w.Containers[1].FinishedAt = model.Exited, 1, noon.Add(-time.Second)
-	w.Containers[2].State, w.Containers[2].FinishedAt = model.Exited, noon.Add(-time.Second)
-	w.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: noon.Add(-time.Minute)}
-	saved := savedCopy(t, w.input())
+	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	w.Containers[1].State, w.Containers[1].ExitCode, w.Containers[1].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Second)
+	w.Containers[2].State, w.Containers[2].FinishedAt = model.Exited, modeltest.Noon().Add(-time.Second)
+	w.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
+	saved := savedCopy(t, inputOf(w))
 	if len(saved.Holds) != 1 {
 		t.Fatalf("holds %+v", saved.Holds)
 	}
-	later := w.input()
-	later.Now = noon.Add(time.Hour)
-	p, err := MakeSaved(later, saved)
+	later := inputOf(w)
+	later.Now = modeltest.Noon().Add(time.Hour)
+	p, err := MakeAgain(later, saved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,37 +137,39 @@ func TestSavedHoldIsNotExecuted(t *testing.T) {
 }
 
 func TestForeignStepsAreRefused(t *testing.T) {
-	in := running(load(t, webPod)).input()
-	for name, tamper := range map[string]func(*Plan){
-		"another step": func(p *Plan) { p.Steps = append(p.Steps, Step{ID: "stop-app", Kind: StopContainer, Container: "app"}) },
-		"another pod":  func(p *Plan) { p.Pod.UID = "other" },
+	in := inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)))
+	for name, tamper := range map[string]func(*plan.Plan){
+		"another step": func(p *plan.Plan) {
+			p.Steps = append(p.Steps, plan.Step{ID: "stop-app", Kind: plan.StopContainer, Container: "app"})
+		},
+		"another pod": func(p *plan.Plan) { p.Pod.UID = "other" },
 	} {
 		saved := savedCopy(t, in)
 		tamper(saved)
-		if _, err := MakeSaved(in, saved); err == nil {
+		if _, err := MakeAgain(in, saved); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
 }
 
 func TestSavedPlanHoldsNoSecret(t *testing.T) {
-	d := load(t, `apiVersion: v1
+	d := modeltest.Load(t, `apiVersion: v1
 kind: Secret
 metadata: {name: s}
 stringData: {key: hunter2}
 ---
-`+strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
-	text, err := json.Marshal(savedCopy(t, newWorld(d).input()))
+`+strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
+	text, err := json.Marshal(savedCopy(t, inputOf(modeltest.New(d))))
 	if err != nil || strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "aHVudGVyMg") {
 		t.Errorf("the saved plan holds the secret: %s", text)
 	}
-	changed := load(t, strings.Replace(`apiVersion: v1
+	changed := modeltest.Load(t, strings.Replace(`apiVersion: v1
 kind: Secret
 metadata: {name: s}
 stringData: {key: hunter3}
 ---
-`+webPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
-	_, err = MakeSaved(newWorld(changed).input(), savedCopy(t, newWorld(d).input()))
+`+modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
+	_, err = MakeAgain(inputOf(modeltest.New(changed)), savedCopy(t, inputOf(modeltest.New(d))))
 	if err == nil || !strings.Contains(err.Error(), "manifest: secrets.s.key: (secret changed)") {
 		t.Errorf("error %v", err)
 	}

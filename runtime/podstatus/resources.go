@@ -1,4 +1,4 @@
-package plan
+package podstatus
 
 import (
 	"slices"
@@ -19,13 +19,13 @@ const (
 
 // addResources shows what a container may use and does use, its user and its mounts
 // (kubelet: convertToAPIContainerStatuses).
-func (v *view) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
-	s.VolumeMounts = v.volumeMounts(ref.Container)
-	c := v.newest(ref.Name)
+func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
+	s.VolumeMounts = r.volumeMounts(ref.Container)
+	c := r.Newest(ref.Name)
 	if c == nil {
 		return
 	}
-	allocated := v.allocated(ref)
+	allocated := r.allocated(ref)
 	s.AllocatedResources = allocated.Requests
 	s.Resources = &allocated
 	s.User = c.User
@@ -36,8 +36,8 @@ func (v *view) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 
 // allocated are the resources that were last given to a container that runs, and of others
 // those that the manifest gives it.
-func (v *view) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
-	c, actuated := v.newest(ref.Name), v.obs.Memory.Actuated
+func (r *reporter) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
+	c, actuated := r.Newest(ref.Name), r.Observed.Memory.Actuated
 	if c != nil && c.State == model.Running && actuated != nil {
 		if applied, known := actuated.Containers[ref.Name]; known {
 			return *applied.DeepCopy()
@@ -69,13 +69,13 @@ func replaceCPU(list, told v1.ResourceList, least int64) {
 }
 
 // volumeMounts are a container's mounts as its manifest names them.
-func (v *view) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
+func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 	var mounts []v1.VolumeMountStatus
 	for i := range spec.VolumeMounts {
 		m := &spec.VolumeMounts[i]
 		s := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
-			mode := v.recursiveMode(m.RecursiveReadOnly)
+			mode := r.recursiveMode(m.RecursiveReadOnly)
 			s.RecursiveReadOnly = &mode
 		}
 		mounts = append(mounts, s)
@@ -83,11 +83,11 @@ func (v *view) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 	return mounts
 }
 
-// recursiveMode tells whether what is mounted below a read-only mount is read-only too, which
+// recursiveMode reports whether what is mounted below a read-only mount is read-only too, which
 // not every handler can do (kubelet: resolveRecursiveReadOnly).
-func (v *view) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
-	handler := podspec.RuntimeHandler(v.pod)
-	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled || !slices.Contains(v.obs.Runtime.RecursiveReadOnly, handler) {
+func (r *reporter) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
+	handler := podspec.RuntimeHandler(r.Manifest)
+	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled || !slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
 		return v1.RecursiveReadOnlyDisabled
 	}
 	return v1.RecursiveReadOnlyEnabled
@@ -95,15 +95,15 @@ func (v *view) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOn
 
 // addPodResources shows what the whole pod may use (kubelet:
 // convertToAPIPodLevelResourcesStatus).
-func (v *view) addPodResources(s *v1.PodStatus) {
-	pod := v.allocatedPod()
+func (r *reporter) addPodResources(s *v1.PodStatus) {
+	pod := r.allocatedPod()
 	s.AllocatedResources = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	s.Resources = &v1.ResourceRequirements{}
 	if own := pod.Spec.Resources; own != nil {
 		s.Resources = own.DeepCopy()
 	}
 	if s.Phase == v1.PodRunning {
-		v.addPodInForce(s.Resources, pod, s.AllocatedResources)
+		r.addPodInForce(s.Resources, pod, s.AllocatedResources)
 		return
 	}
 	s.Resources.Requests = s.AllocatedResources.DeepCopy()
@@ -111,12 +111,12 @@ func (v *view) addPodResources(s *v1.PodStatus) {
 }
 
 // allocatedPod is the pod with the resources that it and its containers were given.
-func (v *view) allocatedPod() *v1.Pod {
-	pod := v.pod.DeepCopy()
+func (r *reporter) allocatedPod() *v1.Pod {
+	pod := r.Manifest.DeepCopy()
 	for _, ref := range podspec.Containers(pod) {
-		ref.Resources = v.allocated(ref)
+		ref.Resources = r.allocated(ref)
 	}
-	if actuated := v.obs.Memory.Actuated; actuated != nil && v.active != "" {
+	if actuated := r.Observed.Memory.Actuated; actuated != nil && r.Active != "" {
 		pod.Spec.Resources = actuated.Pod.DeepCopy()
 	}
 	return pod
@@ -124,25 +124,25 @@ func (v *view) allocatedPod() *v1.Pod {
 
 // addPodInForce adds what is in force for a pod that runs: of cpu, and of limits, what its
 // cgroup was given, if it has one of its own.
-func (v *view) addPodInForce(r *v1.ResourceRequirements, pod *v1.Pod, requests v1.ResourceList) {
-	if r.Requests == nil {
-		r.Requests = v1.ResourceList{}
+func (r *reporter) addPodInForce(to *v1.ResourceRequirements, pod *v1.Pod, requests v1.ResourceList) {
+	if to.Requests == nil {
+		to.Requests = v1.ResourceList{}
 	}
-	if r.Limits == nil {
-		r.Limits = v1.ResourceList{}
+	if to.Limits == nil {
+		to.Limits = v1.ResourceList{}
 	}
-	if memory, ok := requests[v1.ResourceMemory]; ok && r.Requests.Memory().IsZero() {
-		r.Requests[v1.ResourceMemory] = memory
+	if memory, ok := requests[v1.ResourceMemory]; ok && to.Requests.Memory().IsZero() {
+		to.Requests[v1.ResourceMemory] = memory
 	}
-	if exists := v.obs.CgroupExists; exists == nil || !*exists {
+	if exists := r.Observed.CgroupExists; exists == nil || !*exists {
 		return
 	}
-	replaceCPU(r.Requests, requests, minMilliRequest)
+	replaceCPU(to.Requests, requests, minMilliRequest)
 	limits, cpu, memory := podspec.Limits(pod)
 	if cpu {
-		replaceCPU(r.Limits, limits, minMilliLimit)
+		replaceCPU(to.Limits, limits, minMilliLimit)
 	}
 	if memory {
-		r.Limits[v1.ResourceMemory] = limits[v1.ResourceMemory]
+		to.Limits[v1.ResourceMemory] = limits[v1.ResourceMemory]
 	}
 }

@@ -1,33 +1,32 @@
-package plan
+package podstatus
 
 import (
 	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 )
 
 // conditions are the pod's conditions, in the order in which the kubelet
 // reports them. Their transition times are left out: nobody watched.
-func (v *view) conditions(s *v1.PodStatus) []v1.PodCondition {
-	d := &decision{}
-	judgeSandbox(v, d)
-	ready := trueCondition(v1.PodReadyToStartContainers)
-	if d.createSandbox {
-		ready.Status = v1.ConditionFalse
+func conditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
+	sandbox := trueCondition(v1.PodReadyToStartContainers)
+	if p.SandboxFault() != nil {
+		sandbox.Status = v1.ConditionFalse
 	}
-	containersReady := v.containersReady(s)
+	ready := containersReady(p.Manifest, s)
 	conditions := []v1.PodCondition{
+		sandbox,
+		initialisedCondition(p.Manifest, s),
+		readyCondition(p.Manifest, ready),
 		ready,
-		v.initialisedCondition(s),
-		v.readyCondition(containersReady),
-		containersReady,
 		trueCondition(v1.PodScheduled),
 	}
-	if v.hasRestartAllRule() {
-		conditions = append(conditions, v.restartAllCondition(s))
+	if hasRestartAllRule(p.Manifest) {
+		conditions = append(conditions, restartAllCondition(p, s))
 	}
 	return conditions
 }
@@ -42,7 +41,7 @@ func falseCondition(t v1.PodConditionType, reason, message string) v1.PodConditi
 
 // initialisedCondition: all init containers have ended well and all sidecars
 // have started, or a regular container has run.
-func (v *view) initialisedCondition(s *v1.PodStatus) v1.PodCondition {
+func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 	if s.Phase == v1.PodSucceeded {
 		return v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue, Reason: "PodCompleted"}
 	}
@@ -50,11 +49,11 @@ func (v *view) initialisedCondition(s *v1.PodStatus) v1.PodCondition {
 		return trueCondition(v1.PodInitialized)
 	}
 	var incomplete []string
-	for i, ref := range podspec.InitContainers(v.pod) {
+	for i, ref := range podspec.InitContainers(pod) {
 		status := &s.InitContainerStatuses[i]
 		done := status.Ready
 		if ref.Type == podspec.Sidecar {
-			done = status.Started != nil && *status.Started
+			done = ptr.Deref(status.Started, false)
 		}
 		if !done {
 			incomplete = append(incomplete, ref.Name)
@@ -80,7 +79,7 @@ func listing(text string, names []string) string {
 }
 
 // containersReady: every sidecar and regular container is ready.
-func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
+func containersReady(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 	switch s.Phase {
 	case v1.PodFailed:
 		return falseCondition(v1.ContainersReady, "PodFailed", "")
@@ -88,20 +87,20 @@ func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 		return falseCondition(v1.ContainersReady, "PodCompleted", "")
 	case v1.PodPending, v1.PodRunning, v1.PodUnknown:
 	}
-	if unready := v.unready(s); len(unready) > 0 {
+	if unready := unready(pod, s); len(unready) > 0 {
 		return falseCondition(v1.ContainersReady, "ContainersNotReady", listing("containers with unready status", unready))
 	}
 	return trueCondition(v1.ContainersReady)
 }
 
-func (v *view) unready(s *v1.PodStatus) []string {
+func unready(pod *v1.Pod, s *v1.PodStatus) []string {
 	var unready []string
-	for i, ref := range podspec.InitContainers(v.pod) {
+	for i, ref := range podspec.InitContainers(pod) {
 		if ref.Type == podspec.Sidecar && !s.InitContainerStatuses[i].Ready {
 			unready = append(unready, ref.Name)
 		}
 	}
-	for _, ref := range podspec.RegularContainers(v.pod) {
+	for _, ref := range podspec.RegularContainers(pod) {
 		if !readyIn(s.ContainerStatuses, ref.Name) {
 			unready = append(unready, ref.Name)
 		}
@@ -120,22 +119,22 @@ func readyIn(statuses []v1.ContainerStatus, name string) bool {
 
 // readyCondition is containersReady and the readiness gates, which nobody can
 // fulfil here.
-func (v *view) readyCondition(containersReady v1.PodCondition) v1.PodCondition {
+func readyCondition(pod *v1.Pod, containersReady v1.PodCondition) v1.PodCondition {
 	ready := containersReady
 	ready.Type = v1.PodReady
-	if ready.Status != v1.ConditionTrue || len(v.pod.Spec.ReadinessGates) == 0 {
+	if ready.Status != v1.ConditionTrue || len(pod.Spec.ReadinessGates) == 0 {
 		return ready
 	}
 	var missing []string
-	for _, gate := range v.pod.Spec.ReadinessGates {
+	for _, gate := range pod.Spec.ReadinessGates {
 		missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
 	}
 	return falseCondition(v1.PodReady, "ReadinessGatesNotReady", strings.Join(missing, ", "))
 }
 
-// hasRestartAllRule tells whether some container can ask for a restart of all.
-func (v *view) hasRestartAllRule() bool {
-	for _, ref := range runsInPod(v.pod) {
+// hasRestartAllRule reports whether some container can ask for a restart of all.
+func hasRestartAllRule(pod *v1.Pod) bool {
+	for _, ref := range Lasting(pod) {
 		for _, rule := range ref.RestartPolicyRules {
 			if rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
 				return true
@@ -145,15 +144,15 @@ func (v *view) hasRestartAllRule() bool {
 	return false
 }
 
-// restartAllCondition tells whether all containers are about to be restarted. A
+// restartAllCondition is true while all containers are about to be restarted. A
 // pod that has finished says so as its reason.
-func (v *view) restartAllCondition(s *v1.PodStatus) v1.PodCondition {
+func restartAllCondition(p *Pod, s *v1.PodStatus) v1.PodCondition {
 	switch {
 	case s.Phase == v1.PodFailed:
 		return falseCondition(v1.AllContainersRestarting, "PodFailed", "")
 	case s.Phase == v1.PodSucceeded:
 		return falseCondition(v1.AllContainersRestarting, "PodCompleted", "")
-	case !v.restartsAll():
+	case !p.RestartsAll():
 		return falseCondition(v1.AllContainersRestarting, "", "")
 	}
 	c := trueCondition(v1.AllContainersRestarting)

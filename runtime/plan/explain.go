@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// explainer says what needs no step: what stays, what is waited for, what changed behind
+// podctl, what is worth knowing and what comes later.
+type explainer struct {
+	*podstatus.Pod
+	*decision
+	steps steps
+
+	keeps      []Keep
+	drift      []string
+	notes      []string
+	waitingFor []string
+	later      []string
+}
+
+// explain goes by a decision and the steps that were made of it.
+func explain(pod *podstatus.Pod, d *decision, s []Step) *explainer {
+	e := &explainer{Pod: pod, decision: d, steps: s}
+	e.addSandboxKeep()
+	e.addKeeps()
+	for _, w := range d.waiting {
+		e.waitingFor = append(e.waitingFor, w.String())
+	}
+	e.addDrift()
+	e.addNotes()
+	e.addLater()
+	return e
+}
+
+func (e *explainer) addSandboxKeep() {
+	if !e.createSandbox && !e.killPod && e.Active != "" {
+		e.keeps = append(e.keeps, Keep{
+			ContainerID: e.Active, State: string(model.SandboxReady),
+			Reason: model.RunningAsWanted, Message: strings.Join(e.Sandboxes[0].IPs, ", "),
+		})
+	}
+}
+
+// addKeeps puts the keeps in the order of the manifest, each container once
+// and none that the pass stops.
+func (e *explainer) addKeeps() {
+	for _, ref := range podspec.Containers(e.Manifest) {
+		i := slices.IndexFunc(e.decision.keeps, func(k Keep) bool { return k.Container == ref.Name })
+		if i >= 0 && !e.steps.does(StopContainer, e.decision.keeps[i].ContainerID) {
+			e.keeps = append(e.keeps, e.decision.keeps[i])
+		}
+	}
+}
+
+// addLater says what later passes will come to, when it is certain: the init
+// containers after the one that runs or starts now, then the regular ones.
+func (e *explainer) addLater() {
+	gate := e.gate()
+	if gate == nil {
+		return
+	}
+	var parts, names []string
+	for _, ref := range podspec.InitContainers(e.Manifest)[gate.Index+1:] {
+		parts = append(parts, string(ref.Type)+" "+ref.Name)
+	}
+	for _, ref := range podspec.RegularContainers(e.Manifest) {
+		if !e.SucceededForGood(ref) {
+			names = append(names, ref.Name)
+		}
+	}
+	if len(names) > 0 {
+		parts = append(parts, strings.Join(names, ", "))
+	}
+	if len(parts) > 0 {
+		e.later = []string{fmt.Sprintf("%s (when %s)", strings.Join(parts, ", then "), gateText(gate))}
+	}
+}
+
+// gate is the last init container that starts, runs or is held in this pass while the
+// regular ones have to wait; nil when none is.
+func (e *explainer) gate() *podspec.ContainerRef {
+	if e.terminal || len(e.regulars) > 0 || (e.Initialised() && !e.createSandbox) {
+		return nil
+	}
+	for _, ref := range slices.Backward(podspec.InitContainers(e.Manifest)) {
+		rec := e.Current(ref.Name)
+		awaited := rec != nil && rec.State == model.Running && !e.createSandbox && e.waitsFor(ref.Name)
+		if awaited || slices.ContainsFunc(e.inits, func(s start) bool { return s.ref.Name == ref.Name }) {
+			return &ref
+		}
+	}
+	return nil
+}
+
+func gateText(gate *podspec.ContainerRef) string {
+	switch {
+	case gate.Type == podspec.Init:
+		return gate.Name + " has exited 0"
+	case gate.StartupProbe != nil:
+		return gate.Name + " has passed its startup probe"
+	}
+	return gate.Name + " has started"
+}
