@@ -96,6 +96,14 @@ func newTurn() *turn {
 	return &turn{done: make(chan struct{}), exited: exited, exit: sync.OnceFunc(func() { close(exited) })}
 }
 
+// reached is closed when the step has come as far as others need it.
+func (t *turn) reached(until plan.Until) <-chan struct{} {
+	if until == plan.Exited {
+		return t.exited
+	}
+	return t.done
+}
+
 func (t *turn) end() {
 	t.exit()
 	close(t.done)
@@ -157,22 +165,18 @@ func (x *execution) walk(ctx context.Context) {
 		group.Go(func() {
 			defer x.turns[s.ID].end()
 			x.createEarly(ctx, s)
-			x.awaitTurn(s)
+			x.await(s.Needs.Of(plan.Begin))
 			x.visit(ctx, s)
 		})
 	}
 	group.Wait()
 }
 
-// awaitTurn waits for the steps that come before one, for some of them only until their
-// container has exited.
-func (x *execution) awaitTurn(s *plan.Step) {
-	for _, id := range s.After {
-		if slices.Contains(s.AfterExit, id) {
-			<-x.turns[id].exited
-		} else {
-			<-x.turns[id].done
-		}
+// await waits for steps that come before others, for each until it has come as far as they
+// need it.
+func (x *execution) await(needs plan.Needs) {
+	for _, e := range needs {
+		<-x.turns[e.Step].reached(e.Until)
 	}
 }
 
@@ -182,8 +186,8 @@ func (x *execution) visit(ctx context.Context, s *plan.Step) {
 	if ev == nil {
 		return
 	}
-	for _, id := range s.AfterExit {
-		<-x.turns[id].done // What came first is told first.
+	for _, e := range s.Needs.Of(plan.Begin) {
+		<-x.turns[e.Step].done // What came first is told first.
 	}
 	x.report(*ev)
 }
@@ -219,7 +223,7 @@ func (x *execution) perform(ctx context.Context, s *plan.Step) *Event {
 // (kubelet: SyncPod, start).
 func (x *execution) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
-	blocked := x.blocked(ctx, s.After)
+	blocked := x.blocked(ctx, s.Needs.Of(plan.Begin))
 	if blocked {
 		if s.OnFailure != plan.Continue {
 			x.states[s.ID] = stepBlocks
@@ -234,10 +238,10 @@ func (x *execution) mustSkip(ctx context.Context, s *plan.Step) bool {
 	return blocked
 }
 
-// blocked tells that nothing begins any more after some steps. It is asked with mu held.
-func (x *execution) blocked(ctx context.Context, after []string) bool {
+// blocked reports whether nothing begins any more that needs some steps. It is asked with mu held.
+func (x *execution) blocked(ctx context.Context, needs plan.Needs) bool {
 	return x.aborted || ctx.Err() != nil ||
-		slices.ContainsFunc(after, func(id string) bool { return x.states[id] == stepBlocks })
+		slices.ContainsFunc(needs, func(e plan.Edge) bool { return x.states[e.Step] == stepBlocks })
 }
 
 // fail records a failure and what it means for the other steps. A surprise ends

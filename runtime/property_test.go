@@ -342,7 +342,8 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 			faults = append(faults, "two steps are called "+s.ID)
 		}
 		steps[s.ID], before[s.ID] = s, map[string]bool{}
-		for _, id := range s.After {
+		for _, e := range s.Needs.Of(plan.Begin) {
+			id := e.Step
 			if steps[id] == nil {
 				faults = append(faults, fmt.Sprintf("%s comes after %s, which is not before it", s.ID, id))
 				continue
@@ -352,9 +353,9 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 				before[s.ID][further] = true
 			}
 		}
-		for _, id := range s.AfterExit {
-			if !slices.Contains(s.After, id) || steps[id].Kind != plan.StopContainer {
-				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is no stop before it", s.ID, id))
+		for _, e := range s.Needs {
+			if e.Until == plan.Exited && (!before[s.ID][e.Step] || steps[e.Step].Kind != plan.StopContainer) {
+				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is no stop before it", s.ID, e.Step))
 			}
 		}
 		faults = append(faults, stepFaults(p, s, steps, before[s.ID])...)

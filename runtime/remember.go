@@ -151,7 +151,7 @@ func (x *execution) resetContainers() []string {
 		names = slices.Clone(x.journal.Left.Reset)
 	}
 	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == model.RestartAllContainers && !x.undone(s) {
+		if s := &x.plan.Steps[i]; s.RestartsAll && !x.undone(s) {
 			names = append(names, s.Container)
 		}
 	}
@@ -227,7 +227,7 @@ func (x *execution) noteHolds() bool {
 	news := false
 	for i := range x.plan.Holds {
 		h := &x.plan.Holds[i]
-		if h.Reason != model.ErrImageNeverPull && h.Reason != model.CreateContainerConfigError {
+		if !h.Unstartable {
 			continue
 		}
 		if before := x.journal.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {

@@ -112,14 +112,13 @@ type creation struct {
 // createEarly creates a replacement while the container it replaces is stopped. What
 // comes of it is told when the start has its turn.
 func (x *execution) createEarly(ctx context.Context, s *plan.Step) {
-	if len(s.CreateAfter) == 0 {
+	needs := s.Needs.Of(plan.Create)
+	if len(needs) == 0 {
 		return
 	}
-	for _, id := range s.CreateAfter {
-		<-x.turns[id].done
-	}
+	x.await(needs)
 	x.mu.Lock()
-	blocked := x.blocked(ctx, s.CreateAfter)
+	blocked := x.blocked(ctx, needs)
 	x.mu.Unlock()
 	if blocked {
 		return

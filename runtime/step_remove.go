@@ -9,7 +9,6 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -74,25 +73,24 @@ func (e *Engine) stillListed(ctx context.Context, id string, notFound error) err
 	return fmt.Errorf("the runtime has lost what is behind a record, and keeps that; once it is restarted this works: %w", notFound)
 }
 
-// removeLogs removes the logs of a container that left the manifest, of one that never ran
-// (a start that was cut off may have opened one), and of runs that newer ones have followed
-// (kubelet: container garbage collection). Those of the newest record of a container that
-// runs on under its name are kept: they carry its restart count and are what
-// `logs --previous` shows.
+// removeLogs removes the logs that go with a record (kubelet: container garbage collection).
 func (x *execution) removeLogs(s *plan.Step) error {
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
 	remove := func() error {
 		return pod.RemoveLogs(x.plan.Pod.Namespace, x.plan.Pod.Name, s.Container, s.ContainerID, s.Attempt)
 	}
-	switch {
-	case s.Reason == model.RemovedFromSpec || s.Reason == model.SandboxReplaced || s.Reason == model.NeverStarted:
+	switch s.Logs {
+	case plan.RemoveOwnLogs:
 		return remove()
-	case s.Reason == model.RestartAllContainers:
+	case plan.RemoveOlderLogs:
 		return x.removeOlderLogs(pod, s.Container)
-	case s.Reason != model.Superseded || x.logIsShared(s):
-		return nil
+	case plan.RemoveSupersededLogs:
+		if !x.logIsShared(s) {
+			return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
+		}
+	case plan.KeepLogs:
 	}
-	return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
+	return nil
 }
 
 // logIsShared tells that the log of a record that goes is also that of one that stays, or
@@ -120,7 +118,7 @@ func (x *execution) removeOlderLogs(pod state.Pod, container string) error {
 func (x *execution) keptAttempts(container string) []uint32 {
 	superseded := map[string]bool{}
 	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == model.Superseded {
+		if s := &x.plan.Steps[i]; s.Logs == plan.RemoveSupersededLogs {
 			superseded[s.ContainerID] = true
 		}
 	}

@@ -14,7 +14,7 @@ func (l *layout) removeLeftovers(ended []string) {
 		if r.container.State == model.Running && !l.killPod {
 			stopper{l}.stopContainer(kill{cause: r.cause, container: r.container}, nil)
 		}
-		l.removeContainer(r, RemoveOwnLogs, After(ended, l.steps.record(r.container.ID)))
+		l.removeContainer(r, RemoveOwnLogs, after(ended, l.steps.record(r.container.ID)))
 	}
 	if l.killPod && l.createSandbox {
 		l.purgeInit(ended)
@@ -28,7 +28,7 @@ func (l *layout) purgeInit(ended []string) {
 	for _, ref := range podspec.InitContainers(l.Manifest) {
 		for _, rec := range l.Containers {
 			if rec.Name == ref.Name && !l.steps.does(RemoveContainer, rec.ID) {
-				l.removeContainer(removal{why, rec}, RemoveOwnLogs, After(ended))
+				l.removeContainer(removal{why, rec}, RemoveOwnLogs, after(ended))
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (l *layout) sweep(sandbox, ended []string) {
 		}
 		l.steps.add(Step{
 			ID: byID("remove-sandbox", s.ID), Kind: RemoveSandbox, SandboxID: s.ID, Attempt: s.Attempt,
-			Needs: After(sandbox, ended, l.endsIn(s.ID)), OnFailure: Continue,
+			Needs: after(sandbox, ended, l.endsIn(s.ID)), OnFailure: Continue,
 			Reason: model.Superseded, Message: "an older sandbox without containers",
 		})
 	}

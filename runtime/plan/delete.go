@@ -38,7 +38,7 @@ func deletionHold(pod model.PodRef) Hold {
 func (l *layout) stopSandboxes(containers []string) []string {
 	var ids []string
 	for i := range l.Sandboxes {
-		ids = append(ids, stopper{l}.stopSandbox(&l.Sandboxes[i], After(containers)))
+		ids = append(ids, stopper{l}.stopSandbox(&l.Sandboxes[i], after(containers)))
 	}
 	return ids
 }
@@ -48,7 +48,7 @@ func (l *layout) stopSandboxes(containers []string) []string {
 func (l *layout) removeAll(containers, all []string) {
 	for _, rec := range l.Containers {
 		l.steps.add(l.cause.explains(Step{
-			ID: byID("remove", rec.ID), Kind: RemoveContainer, Needs: After(containers), OnFailure: Abort,
+			ID: byID("remove", rec.ID), Kind: RemoveContainer, Needs: after(containers), OnFailure: Abort,
 			Container: rec.Name, ContainerType: l.refOf(rec).Type, ContainerID: rec.ID, Attempt: rec.RestartCount,
 		}))
 	}
@@ -57,7 +57,7 @@ func (l *layout) removeAll(containers, all []string) {
 		s := &l.Sandboxes[i]
 		l.steps.add(l.cause.explains(Step{
 			ID: byID("remove-sandbox", s.ID), Kind: RemoveSandbox, SandboxID: s.ID, Attempt: s.Attempt,
-			Needs: After(all, removed), OnFailure: Abort,
+			Needs: after(all, removed), OnFailure: Abort,
 		}))
 	}
 }
@@ -73,9 +73,9 @@ func (l *layout) removeData(all []string) {
 		volumes = l.cause.message + ", and its claims with it"
 	}
 	for _, s := range []Step{
-		{ID: "remove-volumes", Kind: RemoveVolume, Needs: After(ended), OnFailure: Abort, Message: volumes},
-		{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: After(gone), OnFailure: Continue},
-		{ID: "archive-logs", Kind: ArchiveLogs, Needs: After(ended), OnFailure: Continue},
+		{ID: "remove-volumes", Kind: RemoveVolume, Needs: after(ended), OnFailure: Abort, Message: volumes},
+		{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(gone), OnFailure: Continue},
+		{ID: "archive-logs", Kind: ArchiveLogs, Needs: after(ended), OnFailure: Continue},
 	} {
 		s.Reason, s.Message = l.cause.reason, cmp.Or(s.Message, l.cause.message)
 		l.steps.add(s)

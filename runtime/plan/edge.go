@@ -42,14 +42,13 @@ type Edge struct {
 // Needs are the edges of a step, in the order in which documents list them.
 type Needs []Edge
 
-// After lets a step begin after others have ended. Ids that are empty or given twice are
-// left out.
-func After(lists ...[]string) Needs {
+// After lets a step begin after others have ended.
+func After(ids ...string) Needs { return after(ids) }
+
+// after does so for lists of steps. Ids that are empty or given twice are left out.
+func after(lists ...[]string) Needs {
 	var needs Needs
-	for _, id := range slices.Concat(lists...) {
-		needs = needs.and(Edge{Step: id})
-	}
-	return needs
+	return needs.until(Done, slices.Concat(lists...))
 }
 
 // Of are the needs of one part of a step: all that has to happen before it begins.

@@ -45,7 +45,7 @@ func (l *layout) runSandbox(proof *proof, ended []string) []string {
 	}
 	return []string{l.steps.add(l.cause.explains(Step{
 		ID: "run-sandbox", Kind: RunSandbox, OnFailure: Abort, Attempt: l.attempt,
-		Needs: After(l.steps.of(CreateCgroup), proof.volumes, ended),
+		Needs: after(l.steps.of(CreateCgroup), proof.volumes, ended),
 	}))}
 }
 
@@ -63,10 +63,10 @@ func (l *layout) startAndResize(proof *proof, sandbox []string) {
 	}
 }
 
-func (l *layout) resizePod(after []string) {
+func (l *layout) resizePod(waits []string) {
 	if l.updatePod || len(l.updates) > 0 {
 		l.steps.add(Step{
-			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, Needs: After(after),
+			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, Needs: after(waits),
 			Reason: model.Resized, Message: "the pod's resources changed",
 		})
 	}
@@ -88,7 +88,7 @@ func (l *layout) resizeContainers() []string {
 		why := cause{reason: model.Resized, diff: diff.Diff{Changes: u.changes}}
 		why.message = why.diff.Text()
 		ids = append(ids, l.steps.add(why.explains(Step{
-			ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue, Needs: After(l.steps.of(UpdatePod), ids),
+			ID: "update-" + u.ref.Name, Kind: UpdateContainer, OnFailure: Continue, Needs: after(l.steps.of(UpdatePod), ids),
 			Container: u.ref.Name, ContainerType: u.ref.Type, ContainerID: u.container.ID,
 		})))
 	}

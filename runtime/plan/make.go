@@ -29,7 +29,6 @@ func Make(in *Input) *Plan {
 	p.Drift, p.Notes, p.WaitingFor, p.Later = listed(p.Drift), listed(p.Notes), listed(p.WaitingFor), listed(p.Later)
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
 	p.Summary = summarise(p)
-	p.fillLists()
 	return p
 }
 

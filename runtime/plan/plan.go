@@ -186,6 +186,5 @@ func (p *Plan) Only(wanted func(*Step) bool) {
 		kept[i].Needs = kept[i].Needs.where(func(e Edge) bool { return ids[e.Step] })
 	}
 	p.Steps = kept
-	p.fillLists()
 	p.Summary = summarise(p)
 }

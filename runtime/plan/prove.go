@@ -75,7 +75,7 @@ func (p *prover) prepareVolume(vol *v1.Volume, dirs []string) string {
 		Reason: model.VolumeMissing, Message: "not prepared yet",
 	}
 	if podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate {
-		step.Needs = After(dirs)
+		step.Needs = after(dirs)
 	}
 	p.volumes = append(p.volumes, p.steps.add(step))
 	return step.ID
@@ -144,7 +144,7 @@ func (p *prover) check(ref podspec.ContainerRef) {
 		pulls = append(pulls, p.pullFor(vol.Image.Reference, vol.Image.PullPolicy))
 	}
 	id := p.steps.add(Step{
-		ID: "check-" + ref.Name, Kind: CheckContainer, Needs: After(p.volumes, pulls), OnFailure: SkipContainer,
+		ID: "check-" + ref.Name, Kind: CheckContainer, Needs: after(p.volumes, pulls), OnFailure: SkipContainer,
 		Container: ref.Name, ContainerType: ref.Type, Image: ref.Image,
 		Reason: model.BeforeStart, Message: "configuration, user and references of " + ref.Name,
 	})

@@ -42,18 +42,18 @@ func (s starter) start(one start, before string) string {
 	name := one.ref.Name
 	check := []string{s.proof.checks[name]}
 	stops, removed := s.steps.named(StopContainer, name), s.steps.named(RemoveContainer, name)
-	needs := After(s.sandbox, check, []string{before})
+	needs := after(s.sandbox, check, []string{before})
 	if !s.createSandbox {
 		// All that stops in a sandbox that stays has ended before anything starts, which may
 		// need its ports or its memory (kubelet: SyncPod, step 3).
 		needs = needs.until(Exited, s.steps.of(StopContainer))
 	}
 	needs = needs.until(Done, removed)
-	ends := After(stops, removed)
+	ends := after(stops, removed)
 	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != ""; replaces {
 		// A replacement is created once it is proven, beside the stop of what it replaces,
 		// and what the stop is about to leave is the newest dead one.
-		needs, ends = needs.before(Create, check), After(check)
+		needs, ends = needs.before(Create, check), after(check)
 	}
 	id := s.steps.add(one.explains(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(one.ref), Needs: needs,

@@ -91,13 +91,8 @@ type Step struct {
 	// Needs are the steps that come before this one. Steps without a path between them
 	// may overlap. They are written to documents as four lists and not read from them:
 	// what is executed is made anew.
-	Needs Needs `json:"-"`
-	// The same by list.
-	After       []string  `json:"-"`
-	StopAfter   []string  `json:"-"`
-	CreateAfter []string  `json:"-"`
-	AfterExit   []string  `json:"-"`
-	OnFailure   OnFailure `json:"onFailure"`
+	Needs     Needs     `json:"-"`
+	OnFailure OnFailure `json:"onFailure"`
 
 	Container     string                `json:"container,omitempty"`
 	ContainerType podspec.ContainerType `json:"containerType,omitempty"`

@@ -23,7 +23,7 @@ func (l *layout) stop(proof *proof) []string {
 	}
 	for _, k := range l.kills {
 		// Each only after it is proven that it can be started again.
-		s.stopContainer(k, After([]string{proof.checks[k.ref.Name]}))
+		s.stopContainer(k, After(proof.checks[k.ref.Name]))
 	}
 	s.resetContainers()
 	s.stopOutlived()
@@ -44,7 +44,7 @@ func (s stopper) stopPod(proof *proof) []string {
 		if (s.terminal && sandbox.State != model.SandboxReady) || s.stoppedAlready(sandbox) {
 			continue
 		}
-		ended = append(ended, s.stopSandbox(sandbox, After(gate, ended)))
+		ended = append(ended, s.stopSandbox(sandbox, after(gate, ended)))
 	}
 	return ended
 }
@@ -71,7 +71,7 @@ func (s stopper) stopRunning(gate []string) []string {
 	sidecars := map[string]string{}
 	for _, rec := range s.stopOrder() {
 		ref := s.refOf(rec)
-		needs := After(gate)
+		needs := after(gate)
 		if ref.Type == podspec.Sidecar {
 			needs = needs.before(Stop, slices.Concat(regular, laterSidecars(s.Manifest, ref, sidecars)))
 		}
@@ -217,13 +217,13 @@ func (s stopper) resetContainers() {
 	why := cause{reason: model.RestartAllContainers, message: "a restart rule asks to restart all containers"}
 	for _, r := range s.resets {
 		step := Step{
-			Needs: After(last), OnFailure: Abort, Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
+			Needs: after(last), OnFailure: Abort, Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
 		}
 		if r.kill {
 			stop, shortest := step, int64(ShortestStop)
 			stop.ID, stop.Kind = byID("stop", r.container.ID), StopContainer
 			stop.SandboxID, stop.GracePeriodSeconds = r.container.SandboxID, &shortest
-			step.Needs = After([]string{s.steps.add(why.explains(stop))})
+			step.Needs = After(s.steps.add(why.explains(stop)))
 		}
 		step.ID, step.Kind = byID("remove", r.container.ID), RemoveContainer
 		step.Logs, step.RestartsAll = RemoveOlderLogs, true
