@@ -10,7 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// maxDocumentValues bounds the values of a JSON document: a hundred pods need a
+// MaxDocumentValues bounds the values of a JSON document: a hundred pods need a
 // tenth of them, and each may become a container of a kilobyte.
 const MaxDocumentValues = 250_000
 

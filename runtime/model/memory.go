@@ -1,6 +1,6 @@
 package model
 
-// Left is what ran when podctl made its last pass. What is missing of it since
+// LastRun is what ran when podctl made its last pass. What is missing of it since
 // then was stopped or removed by somebody else.
 type LastRun struct {
 	Sandbox string `json:"sandbox,omitempty"`

@@ -20,7 +20,7 @@ func RefOf(pod *v1.Pod) PodRef {
 	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// Stranger is a container in the pod's sandbox that bears no pod's labels.
+// Unmanaged is a container in the pod's sandbox that bears no pod's labels.
 type Unmanaged struct {
 	ID        string
 	Name      string

@@ -120,3 +120,44 @@ func (l *layout) refOf(rec *model.Container) podspec.ContainerRef {
 }
 
 func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, model.ShortID(id)) }
+
+// steps is a list of steps, with the questions that are asked of it while it grows.
+type steps []Step
+
+// add adds a step and returns its id, which is unique since no two kinds of steps share
+// what stands before a name, and no name of a container or a volume has a slash.
+func (l *steps) add(s Step) string {
+	*l = append(*l, s)
+	return s.ID
+}
+
+// ids are those of the steps that match.
+func (l steps) ids(match func(*Step) bool) []string {
+	var ids []string
+	for i := range l {
+		if match(&l[i]) {
+			ids = append(ids, l[i].ID)
+		}
+	}
+	return ids
+}
+
+// of are the steps of a kind.
+func (l steps) of(kind Kind) []string {
+	return l.ids(func(s *Step) bool { return s.Kind == kind })
+}
+
+// named are the steps of a kind for a container.
+func (l steps) named(kind Kind, container string) []string {
+	return l.ids(func(s *Step) bool { return s.Kind == kind && s.Container == container })
+}
+
+// record are the steps that stop, remove or update a record.
+func (l steps) record(id string) []string {
+	return l.ids(func(s *Step) bool { return s.ContainerID == id })
+}
+
+// does reports whether there is a step of a kind for a record.
+func (l steps) does(kind Kind, id string) bool {
+	return slices.ContainsFunc(l, func(s Step) bool { return s.Kind == kind && s.ContainerID == id })
+}

@@ -41,7 +41,9 @@ func lines(p *Plan) []string {
 			text  string
 			needs Needs
 		}{
-			{" after ", s.Needs.Of(Begin)}, {" ends after ", s.Needs.Of(Stop)}, {" created after ", s.Needs.Of(Create)},
+			{" after ", s.Needs.Of(Begin)},
+			{" ends after ", s.Needs.Of(Stop)},
+			{" created after ", s.Needs.Of(Create)},
 			{" once exited ", s.Needs.where(func(e Edge) bool { return e.Until == Exited })},
 		} {
 			if len(part.needs) > 0 {

@@ -2,7 +2,8 @@ package plan
 
 import (
 	"encoding/json"
-	"slices"
+	"fmt"
+	"strings"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -154,43 +155,83 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// steps is a list of steps, with the questions that are asked of it while it grows.
-type steps []Step
-
-// add adds a step and returns its id, which is unique since no two kinds of steps share
-// what stands before a name, and no name of a container or a volume has a slash.
-func (l *steps) add(s Step) string {
-	*l = append(*l, s)
-	return s.ID
-}
-
-// ids are those of the steps that match.
-func (l steps) ids(match func(*Step) bool) []string {
-	var ids []string
-	for i := range l {
-		if match(&l[i]) {
-			ids = append(ids, l[i].ID)
-		}
+// Verb is the one word for what a step does, in plans and in progress lines
+// alike.
+func (k Kind) Verb() string {
+	switch k {
+	case CreateCgroup, RemoveCgroup:
+		return strings.ToLower(strings.TrimSuffix(string(k), "Cgroup"))
+	case PrepareVolume, UpdateVolume, RemoveVolume:
+		return strings.ToLower(strings.TrimSuffix(string(k), "Volume"))
+	case PullImage:
+		return "pull"
+	case CheckContainer:
+		return "check"
+	case RunSandbox:
+		return "create"
+	case StartContainer:
+		return "start"
+	case StopContainer, StopSandbox:
+		return "stop"
+	case RemoveContainer, RemoveSandbox:
+		return "remove"
+	case UpdateContainer, UpdatePod:
+		return "update"
+	case ArchiveLogs:
+		return "archive"
+	case RotateLog:
+		return "rotate"
 	}
-	return ids
+	return strings.ToLower(string(k))
 }
 
-// of are the steps of a kind.
-func (l steps) of(kind Kind) []string {
-	return l.ids(func(s *Step) bool { return s.Kind == kind })
+// Object is what a step acts on, as people call it.
+func (s *Step) Object() string {
+	switch s.Kind {
+	case CreateCgroup, RemoveCgroup:
+		return "cgroup"
+	case PrepareVolume, UpdateVolume:
+		return "volume " + s.Volume
+	case RemoveVolume:
+		return "volumes"
+	case PullImage:
+		return s.Image
+	case RunSandbox, StopSandbox, RemoveSandbox:
+		return "sandbox"
+	case UpdatePod:
+		return "pod"
+	case ArchiveLogs:
+		return "logs"
+	case RotateLog:
+		return "log " + s.Container
+	case CheckContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainer:
+	}
+	return s.Container
 }
 
-// named are the steps of a kind for a container.
-func (l steps) named(kind Kind, container string) []string {
-	return l.ids(func(s *Step) bool { return s.Kind == kind && s.Container == container })
+// Detail is what else is worth knowing of a step: the attempt, the record, the
+// grace period and the hooks.
+func (s *Step) Detail() string {
+	switch s.Kind {
+	case RunSandbox:
+		return fmt.Sprintf("attempt %d", s.Attempt)
+	case StartContainer:
+		return withHook(fmt.Sprintf("attempt %d", s.Attempt), "postStart", s.PostStart)
+	case StopContainer:
+		return withHook(fmt.Sprintf("%s  grace %ds", model.ShortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
+	case RemoveContainer:
+		return fmt.Sprintf("%s  attempt %d", model.ShortID(s.ContainerID), s.Attempt)
+	case StopSandbox, RemoveSandbox:
+		return model.ShortID(s.SandboxID)
+	case CreateCgroup, RemoveCgroup, PrepareVolume, UpdateVolume, RemoveVolume, PullImage, CheckContainer,
+		UpdateContainer, UpdatePod, ArchiveLogs, RotateLog:
+	}
+	return ""
 }
 
-// record are the steps that stop, remove or update a record.
-func (l steps) record(id string) []string {
-	return l.ids(func(s *Step) bool { return s.ContainerID == id })
-}
-
-// does reports whether there is a step of a kind for a record.
-func (l steps) does(kind Kind, id string) bool {
-	return slices.ContainsFunc(l, func(s Step) bool { return s.Kind == kind && s.ContainerID == id })
+func withHook(text, name, handler string) string {
+	if handler == "" {
+		return text
+	}
+	return fmt.Sprintf("%s, %s %s", text, name, handler)
 }

@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -66,12 +67,7 @@ func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 }
 
 func anyHasRun(statuses []v1.ContainerStatus) bool {
-	for i := range statuses {
-		if statuses[i].State.Running != nil || statuses[i].State.Terminated != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool { return s.State.Running != nil || s.State.Terminated != nil })
 }
 
 func listing(text string, names []string) string {
@@ -109,12 +105,7 @@ func unready(pod *v1.Pod, s *v1.PodStatus) []string {
 }
 
 func readyIn(statuses []v1.ContainerStatus, name string) bool {
-	for i := range statuses {
-		if statuses[i].Name == name {
-			return statuses[i].Ready
-		}
-	}
-	return false
+	return slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == name && s.Ready })
 }
 
 // readyCondition is containersReady and the readiness gates, which nobody can

@@ -124,3 +124,9 @@ func (w *World) Probed(id string, t model.ProbeType, result model.ProbeResult, a
 	}
 	w.Memory.Probes[id][t] = model.ProbeRecord{Result: result, Last: result, CountedAt: Noon().Add(-ago), Message: "refused"}
 }
+
+// Pod is the manifest of the pod web with a specification that is given as YAML, indented by
+// two spaces.
+func Pod(spec string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n" + spec
+}
