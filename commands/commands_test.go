@@ -182,7 +182,7 @@ spec:
 	for _, e := range doc.Containers[0].Envs {
 		env[e.Key] = string(e.Value)
 	}
-	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !digest.IsSecret(env["S"]) {
+	if env["IP"] != "$SANDBOX_IP" || env["F"] != "$FILE_VALUE" || !strings.HasPrefix(env["S"], digest.SecretPrefix) {
 		t.Errorf("environment %v", env)
 	}
 	if doc.Kind != "CRIMessages" || doc.Containers[0].Image.Image != "$IMAGE_ID" || doc.Sandbox["metadata"] == nil {

@@ -17,9 +17,9 @@ func TestDocumentsAreDescribed(t *testing.T) {
 	}
 	words := 0
 	for file, pattern := range map[string]string{
-		"../runtime/plan/reason.go": `Reason = "(\w+)"`,
-		"../runtime/plan/step.go":   `Kind = "(\w+)"`,
-		"../runtime/doctor/*.go":    `named\("(\w+)"`,
+		"../runtime/model/reason.go": `Reason = "(\w+)"`,
+		"../runtime/plan/step.go":    `Kind = "(\w+)"`,
+		"../runtime/doctor/*.go":     `named\("(\w+)"`,
 	} {
 		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(contentsOf(t, file), -1) {
 			words++

@@ -56,7 +56,7 @@ func actionsOf(p *plan.Plan) *goldenActions {
 func (a *goldenActions) add(s *plan.Step) {
 	ref := goldenRef{ID: s.ContainerID, Name: s.Container}
 	switch {
-	case s.Reason == plan.RestartAllContainers:
+	case s.Reason == model.RestartAllContainers:
 		a.addReset(s, ref)
 	case s.Kind == plan.StartContainer:
 		switch s.ContainerType {
@@ -69,7 +69,7 @@ func (a *goldenActions) add(s *plan.Step) {
 		}
 	case s.Kind == plan.StopContainer && a.KillPod:
 		a.KillTargets.Containers = append(a.KillTargets.Containers, s.ContainerID)
-	case s.Kind == plan.StopContainer && s.Reason != plan.RemovedFromSpec:
+	case s.Kind == plan.StopContainer && s.Reason != model.RemovedFromSpec:
 		a.Kills = append(a.Kills, ref)
 	case s.Kind == plan.StopSandbox:
 		a.KillTargets.Sandboxes = append(a.KillTargets.Sandboxes, s.SandboxID)

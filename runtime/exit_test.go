@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -76,7 +77,7 @@ func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
 		t.Fatalf("%v, %v, %d starts", err, outcome.Err(), f.proxy.Count("StartContainer"))
 	}
 	p, err := f.engine.Pods.Plan(t.Context(), f.load(edited), plan.Options{})
-	if err != nil || len(p.Steps) != 1 || p.Steps[0].Kind != plan.StopContainer || p.Steps[0].Reason != plan.Superseded {
+	if err != nil || len(p.Steps) != 1 || p.Steps[0].Kind != plan.StopContainer || p.Steps[0].Reason != model.Superseded {
 		t.Fatalf("%v, %+v", err, p.Steps)
 	}
 	if err := f.converge(edited); err != nil {

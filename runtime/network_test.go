@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -17,7 +18,7 @@ func TestANetworkThatIsNotReady(t *testing.T) {
 		manifest string
 		holds    []plan.Hold
 	}{
-		"a network of its own": {tripPod("web"), []plan.Hold{{Reason: plan.NetworkNotReady, Message: "no CNI configuration"}}},
+		"a network of its own": {tripPod("web"), []plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration"}}},
 		"the node's network":   {ofTheNode, []plan.Hold{}},
 	} {
 		t.Run(name, func(t *testing.T) {

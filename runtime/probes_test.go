@@ -218,7 +218,7 @@ func TestStaleFailureIsActedOn(t *testing.T) {
 		l := newProbeLab(t, model.Liveness, "1")
 		l.keep(l.ask(true))
 		l.clock.Advance(time.Minute)
-		if p := l.plan(); len(p.Holds) != 1 || p.Holds[0].Reason != plan.ProbeStale {
+		if p := l.plan(); len(p.Holds) != 1 || p.Holds[0].Reason != model.ProbeStale {
 			t.Fatalf("it is not stale: %v", p.Holds)
 		}
 		l.keep(l.ask(!recovers))

@@ -349,7 +349,8 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 			faults = append(faults, "two steps are called "+s.ID)
 		}
 		steps[s.ID], before[s.ID] = s, map[string]bool{}
-		for _, id := range s.After {
+		for _, e := range s.Needs.Of(plan.Begin) {
+			id := e.Step
 			if steps[id] == nil {
 				faults = append(faults, fmt.Sprintf("%s comes after %s, which is not before it", s.ID, id))
 				continue
@@ -359,9 +360,9 @@ func planFaults(p *plan.Plan, in *plan.Input) []string {
 				before[s.ID][further] = true
 			}
 		}
-		for _, id := range s.AfterExit {
-			if !slices.Contains(s.After, id) || steps[id].Kind != plan.StopContainer {
-				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is no stop before it", s.ID, id))
+		for _, e := range s.Needs {
+			if e.Until == plan.Exited && (!before[s.ID][e.Step] || steps[e.Step].Kind != plan.StopContainer) {
+				faults = append(faults, fmt.Sprintf("%s waits for the exit of %s, which is no stop before it", s.ID, e.Step))
 			}
 		}
 		faults = append(faults, stepFaults(p, s, steps, before[s.ID])...)
@@ -404,7 +405,7 @@ func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before 
 // stopsForLater tells that a step stops a container for an edit whose new run is held. (One
 // that fails its probes is stopped without regard to that, as in a kubelet.)
 func stopsForLater(p *plan.Plan, s *plan.Step) bool {
-	edits := []plan.Reason{plan.SandboxConfigChanged, plan.NetworkModeChanged, plan.SpecChanged, plan.Resized, plan.RestartRequested}
+	edits := []model.Reason{model.SandboxConfigChanged, model.NetworkModeChanged, model.SpecChanged, model.Resized, model.RestartRequested}
 	return s.Kind == plan.StopContainer && slices.Contains(edits, s.Reason) &&
 		slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container == s.Container })
 }

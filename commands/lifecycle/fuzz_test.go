@@ -10,6 +10,8 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/planfile"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // FuzzSavedPlan: whatever is read as a saved plan, it is refused, or what comes of it is
@@ -20,11 +22,11 @@ func FuzzSavedPlan(f *testing.F) {
 		f.Fatal(err, m.Err())
 	}
 	d := m.Pods[0]
-	in := &plan.Input{Pod: model.RefOf(d.Pod), Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
-	made := plan.Make(in)
+	in := &plan.Input{Pod: model.RefOf(d.Pod), Input: podstatus.Input{Desired: d, Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}}
+	made := planfile.Make(in)
 	kept := *in
 	kept.Options.KeepBasis = true
-	for _, doc := range []any{PlanDocument([]*plan.Plan{plan.Make(&kept)}), PlanDocument([]*plan.Plan{plan.Make(&kept), made})} {
+	for _, doc := range []any{PlanDocument([]*plan.Plan{planfile.Make(&kept)}), PlanDocument([]*plan.Plan{planfile.Make(&kept), made})} {
 		text, err := json.Marshal(doc)
 		if err != nil {
 			f.Fatal(err)
@@ -45,7 +47,7 @@ func FuzzSavedPlan(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := plan.MakeSaved(in, one)
+		p, err := planfile.MakeAgain(in, one)
 		if err != nil {
 			return
 		}

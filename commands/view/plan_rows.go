@@ -183,7 +183,7 @@ func holdAction(h *plan.Hold) string {
 }
 
 func holdComment(h *plan.Hold) string {
-	if h.Reason == plan.CrashLoopBackOff {
+	if h.Reason == model.CrashLoopBackOff {
 		return string(h.Reason) + " " + strings.TrimPrefix(h.Message, "back-off ")
 	}
 	return string(h.Reason) + ": " + h.Message

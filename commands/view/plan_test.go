@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
 func TestPlanView(t *testing.T) {
@@ -21,16 +22,16 @@ func TestPlanView(t *testing.T) {
 			{ID: "check-app", Kind: plan.CheckContainer, Container: "app"},
 			{
 				ID: "stop", Kind: plan.StopContainer, Container: "app", ContainerID: "9d0e4c77aaaabbbb", GracePeriodSeconds: new(int64(30)), PreStop: "exec",
-				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
+				Changes: []diff.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
 			},
 			{
 				ID: "start", Kind: plan.StartContainer, Container: "app", Attempt: 3, ContainerType: podspec.Regular,
-				Changes: []plan.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
+				Changes: []diff.Change{{Path: "image", Before: "a:1.4", After: "a:1.5"}},
 			},
-			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []plan.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
+			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []diff.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
 			{ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet", ContainerType: podspec.Regular},
 		},
-		Holds: []plan.Hold{{Container: "worker", Reason: plan.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
+		Holds: []plan.Hold{{Container: "worker", Reason: model.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
 		Keeps: []plan.Keep{
 			{Message: "10.88.0.7"},
 			{Container: "migrate", ContainerType: podspec.Init, Message: "done, exited 0 3m ago"},

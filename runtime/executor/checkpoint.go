@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -160,7 +161,7 @@ func (x *checkpointer) resetContainers(r *results, started map[string]string) []
 		names = slices.Clone(x.checkpoint.LastRun.Reset)
 	}
 	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.RestartAllContainers && !r.undone(s) {
+		if s := &x.plan.Steps[i]; s.RestartsAll && !r.undone(s) {
 			names = append(names, s.Container)
 		}
 	}
@@ -231,7 +232,7 @@ func (x *checkpointer) noteHolds() bool {
 	news := false
 	for i := range x.plan.Holds {
 		h := &x.plan.Holds[i]
-		if h.Reason != plan.ErrImageNeverPull && h.Reason != plan.CreateContainerConfigError {
+		if !h.Unstartable {
 			continue
 		}
 		if before := x.checkpoint.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
@@ -248,7 +249,7 @@ func (x *checkpointer) completes() bool {
 }
 
 func (x *checkpointer) terminalPhase() v1.PodPhase {
-	status := plan.Status(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}))
+	status := podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
 	if model.IsOver(&status) {
 		return status.Phase
 	}

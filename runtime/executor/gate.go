@@ -3,6 +3,8 @@ package executor
 import (
 	"sync"
 	"time"
+
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // gate is how far a step has come, for the steps that wait for it.
@@ -18,6 +20,14 @@ type gate struct {
 func newGate() *gate {
 	exited := make(chan struct{})
 	return &gate{done: make(chan struct{}), exited: exited, exit: sync.OnceFunc(func() { close(exited) })}
+}
+
+// reached is closed when the step has come as far as others need it.
+func (g *gate) reached(until plan.Until) <-chan struct{} {
+	if until == plan.Exited {
+		return g.exited
+	}
+	return g.done
 }
 
 func (g *gate) end() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -111,7 +112,7 @@ func recordHolds(r *events.Recorder, at time.Time, p *plan.Plan) {
 		if word := holdReasons()[h.Reason]; word != "" {
 			reason, text = word, h.Message
 		}
-		if h.Reason == plan.CrashLoopBackOff {
+		if h.Reason == model.CrashLoopBackOff {
 			text = fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, p.Pod)
 		}
 		r.Warning(at, reason, h.Container, text)
@@ -119,9 +120,9 @@ func recordHolds(r *events.Recorder, at time.Time, p *plan.Plan) {
 }
 
 // holdReasons are the kubelet's words for what holds a container; Failed for all else.
-func holdReasons() map[plan.Reason]string {
-	return map[plan.Reason]string{
-		plan.CrashLoopBackOff: "BackOff", plan.NetworkNotReady: "NetworkNotReady",
-		plan.ErrImageNeverPull: string(plan.ErrImageNeverPull), plan.ProbeStale: string(plan.ProbeStale),
+func holdReasons() map[model.Reason]string {
+	return map[model.Reason]string{
+		model.CrashLoopBackOff: "BackOff", model.NetworkNotReady: "NetworkNotReady",
+		model.ErrImageNeverPull: string(model.ErrImageNeverPull), model.ProbeStale: string(model.ProbeStale),
 	}
 }

@@ -43,25 +43,24 @@ func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	return x.removeLogs(s)
 }
 
-// removeLogs removes the logs of a container that left the manifest, of one that never ran
-// (a start that was cut off may have opened one), and of runs that newer ones have followed
-// (kubelet: container garbage collection). Those of the newest record of a container that
-// runs on under its name are kept: they carry its restart count and are what
-// `logs --previous` shows.
+// removeLogs removes the logs that go with a record (kubelet: container garbage collection).
 func (x *remover) removeLogs(s *plan.Step) error {
 	pod := x.pod
 	remove := func() error {
 		return pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Remove(s.Container, s.ContainerID, s.Attempt)
 	}
-	switch {
-	case s.Reason == plan.RemovedFromSpec || s.Reason == plan.SandboxReplaced || s.Reason == plan.NeverStarted:
+	switch s.Logs {
+	case plan.RemoveOwnLogs:
 		return remove()
-	case s.Reason == plan.RestartAllContainers:
+	case plan.RemoveOlderLogs:
 		return x.removeOlderLogs(pod, s.Container)
-	case s.Reason != plan.Superseded || x.logIsShared(s):
-		return nil
+	case plan.RemoveSupersededLogs:
+		if !x.logIsShared(s) {
+			return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
+		}
+	case plan.KeepLogs:
 	}
-	return errors.Join(x.removeOlderLogs(pod, s.Container), remove())
+	return nil
 }
 
 // logIsShared tells that the log of a record that goes is also that of one that stays, or
@@ -89,7 +88,7 @@ func (x *remover) removeOlderLogs(pod state.Pod, container string) error {
 func (x *remover) keptAttempts(container string) []uint32 {
 	superseded := map[string]bool{}
 	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.Kind == plan.RemoveContainer && s.Reason == plan.Superseded {
+		if s := &x.plan.Steps[i]; s.Logs == plan.RemoveSupersededLogs {
 			superseded[s.ContainerID] = true
 		}
 	}

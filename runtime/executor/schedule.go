@@ -84,36 +84,31 @@ func (x *scheduler) run(ctx context.Context) {
 		group.Go(func() {
 			defer x.gates[s.ID].end()
 			x.createEarly(ctx, s)
-			x.await(s)
+			x.await(s.Needs.Of(plan.Begin))
 			x.visit(ctx, s)
 		})
 	}
 	group.Wait()
 }
 
-// await waits for the steps that come before one, for some of them only until their
-// container has exited.
-func (x *scheduler) await(s *plan.Step) {
-	for _, id := range s.After {
-		if slices.Contains(s.AfterExit, id) {
-			<-x.gates[id].exited
-		} else {
-			<-x.gates[id].done
-		}
+// await waits for steps that come before others, for each until it has come as far as they
+// need it.
+func (x *scheduler) await(needs plan.Needs) {
+	for _, e := range needs {
+		<-x.gates[e.Step].reached(e.Until)
 	}
 }
 
 // createEarly creates a replacement while the container it replaces is stopped. What
 // comes of it is reported when the replacement starts.
 func (x *scheduler) createEarly(ctx context.Context, s *plan.Step) {
-	if len(s.CreateAfter) == 0 {
+	needs := s.Needs.Of(plan.Create)
+	if len(needs) == 0 {
 		return
 	}
-	for _, id := range s.CreateAfter {
-		<-x.gates[id].done
-	}
+	x.await(needs)
 	x.mu.Lock()
-	blocked := x.blocked(ctx, s.CreateAfter)
+	blocked := x.blocked(ctx, needs)
 	x.mu.Unlock()
 	if blocked {
 		return
@@ -129,8 +124,8 @@ func (x *scheduler) visit(ctx context.Context, s *plan.Step) {
 	if ev == nil {
 		return
 	}
-	for _, id := range s.AfterExit {
-		<-x.gates[id].done // What came first is reported first.
+	for _, e := range s.Needs.Of(plan.Begin) {
+		<-x.gates[e.Step].done // What came first is reported first.
 	}
 	x.report.event(*ev)
 }
@@ -166,7 +161,7 @@ func (x *scheduler) perform(ctx context.Context, s *plan.Step) *Event {
 // (kubelet: SyncPod, start).
 func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
-	blocked := x.blocked(ctx, s.After)
+	blocked := x.blocked(ctx, s.Needs.Of(plan.Begin))
 	if blocked {
 		if s.OnFailure != plan.Continue {
 			x.states[s.ID] = stepBlocks
@@ -181,10 +176,10 @@ func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	return blocked
 }
 
-// blocked reports whether nothing begins any more after some steps. The caller holds mu.
-func (x *scheduler) blocked(ctx context.Context, after []string) bool {
+// blocked reports whether nothing begins any more that needs some steps. The caller holds mu.
+func (x *scheduler) blocked(ctx context.Context, needs plan.Needs) bool {
 	return x.aborted || ctx.Err() != nil ||
-		slices.ContainsFunc(after, func(id string) bool { return x.states[id] == stepBlocks })
+		slices.ContainsFunc(needs, func(e plan.Edge) bool { return x.states[e.Step] == stepBlocks })
 }
 
 // passed reports whether a step that has ended lets those after it go on.

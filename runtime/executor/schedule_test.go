@@ -37,8 +37,8 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 	steps := func(onFailure plan.OnFailure) []plan.Step {
 		return []plan.Step{
 			{ID: "a", OnFailure: onFailure},
-			{ID: "b", After: []string{"a"}},
-			{ID: "c", After: []string{"b"}},
+			{ID: "b", Needs: plan.After("a")},
+			{ID: "c", Needs: plan.After("b")},
 		}
 	}
 	cases := map[string]struct {
@@ -64,8 +64,8 @@ func TestSkippingSparesSiblings(t *testing.T) {
 	for onFailure, last := range map[plan.OnFailure]string{plan.Continue: "start-b Done", plan.Abort: "start-b Skipped"} {
 		got := graph(t, []plan.Step{
 			{ID: "pull-a", OnFailure: plan.SkipContainer},
-			{ID: "start-a", OnFailure: onFailure, After: []string{"pull-a"}},
-			{ID: "start-b", OnFailure: plan.Continue, After: []string{"start-a"}},
+			{ID: "start-a", OnFailure: onFailure, Needs: plan.After("pull-a")},
+			{ID: "start-b", OnFailure: plan.Continue, Needs: plan.After("start-a")},
 			{ID: "start-c", OnFailure: plan.Continue},
 		}, "pull-a")
 		slices.Sort(got)

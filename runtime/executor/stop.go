@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +62,7 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 		x.preStop(ctx, s)
 		left = x.graceLeft(s)
 	}
-	if s.step != nil && len(s.step.StopAfter) > 0 && left > 0 && x.awaitStops(ctx, s) {
+	if s.step != nil && len(s.step.Needs.Of(plan.Stop)) > 0 && left > 0 && x.awaitStops(ctx, s) {
 		left = x.graceLeft(s)
 	}
 	if ctx.Err() != nil {
@@ -139,7 +138,7 @@ func (x *stopper) exitAwaited(stop *plan.Step) bool {
 		return false
 	}
 	for i := range x.plan.Steps {
-		if slices.Contains(x.plan.Steps[i].AfterExit, stop.ID) {
+		if x.plan.Steps[i].Needs.AwaitsExit(stop.ID) {
 			return true
 		}
 	}
@@ -183,14 +182,14 @@ func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
 	ctx, cancel := context.WithTimeout(ctx, model.Seconds(x.graceLeft(s)))
 	defer cancel()
 	waited := false
-	for _, id := range s.step.StopAfter {
+	for _, e := range s.step.Needs.Of(plan.Stop) {
 		select {
-		case <-x.schedule.gates[id].done:
+		case <-x.schedule.gates[e.Step].done:
 		default:
 			waited = true
 			x.report.progress(s.step, "waits for the containers that end before it")
 		}
-		if waited = x.awaitStop(ctx, id) || waited; ctx.Err() != nil {
+		if waited = x.awaitStop(ctx, e.Step) || waited; ctx.Err() != nil {
 			break
 		}
 	}

@@ -17,7 +17,7 @@ const (
 // two looks differ a little.
 const clockSlack = time.Minute
 
-// AheadOf tells that a moment which has passed lies in the future: the clock was set
+// AheadOf reports whether a moment which has passed lies in the future: the clock was set
 // back since, and nobody knows how long ago it was. Nothing is held because of it.
 func AheadOf(now, passed time.Time) bool { return passed.Sub(now) > clockSlack }
 
@@ -32,7 +32,7 @@ type Backoff struct {
 	Key string `json:"key,omitempty"`
 }
 
-// expired tells that the run which ended at that time was long enough for the
+// expired reports whether the run which ended at that time was long enough for the
 // delay to begin anew.
 func (b Backoff) expired(finished time.Time) bool {
 	return b.Duration == 0 || finished.Sub(b.LastUpdate) > backoffReset

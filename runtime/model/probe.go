@@ -62,7 +62,7 @@ type ProbeRecord struct {
 	// CountedAt is when the last counted run was made. Zero: the time is not
 	// known and the record counts as fresh.
 	CountedAt time.Time `json:"countedAt,omitzero"`
-	// OnHold tells that the probe is not asked again for this container id: its
+	// OnHold reports whether the probe is not asked again for this container id: its
 	// verdict is final (kubelet: worker.onHold).
 	OnHold bool `json:"onHold,omitempty"`
 	// Message is what the last run said, for display.
@@ -117,7 +117,7 @@ func (r ProbeRecord) Reopened(p *v1.Probe, now time.Time) ProbeRecord {
 	return r
 }
 
-// Counts tells whether a run at that time may count towards a threshold: only a
+// Counts reports whether a run at that time may count towards a threshold: only a
 // whole period after the last one that did, so that calling podctl three times
 // in a second restarts nothing.
 func (r ProbeRecord) Counts(p *v1.Probe, at time.Time) bool {
@@ -128,7 +128,7 @@ func (r ProbeRecord) Counts(p *v1.Probe, at time.Time) bool {
 	return since < 0 || since >= Seconds(p.PeriodSeconds)
 }
 
-// Stale tells whether a recorded failure is too old to act on: nobody has asked
+// Stale reports whether a recorded failure is too old to act on: nobody has asked
 // for longer than the probe itself would have needed to fail.
 func (r ProbeRecord) Stale(p *v1.Probe, now time.Time) bool {
 	if r.CountedAt.IsZero() {

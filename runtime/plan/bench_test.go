@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
 const fivePod = `apiVersion: v1
@@ -28,16 +30,20 @@ spec:
 // five is a pod of five containers that runs as wanted, beside other records.
 func five(tb testing.TB, others int) *Input {
 	tb.Helper()
-	w := newWorld(podspectest.Desired(tb, fivePod)).sandbox("s", 0, model.SandboxReady)
-	w.container("s", "seed", 0, model.Exited)
+	m, err := load.Load(tb.Context(), input.Reader{Stdin: strings.NewReader(fivePod)}, "-")
+	if err != nil || m.Err() != nil {
+		tb.Fatal(err, m.Err())
+	}
+	w := modeltest.New(m.Pods[0]).Sandbox("s", 0, model.SandboxReady)
+	w.Container("s", "seed", 0, model.Exited)
 	for name := range strings.FieldsSeq("a b c d e") {
-		w.container("s", name, 0, model.Running)
+		w.Container("s", name, 0, model.Running)
 	}
 	for i := range others {
 		w.Images[fmt.Sprintf("other:%d", i)] = model.Image{ID: "sha256:other"}
 	}
 	w.Volumes["data"] = model.Volume{Prepared: true}
-	return w.input()
+	return inputOf(w)
 }
 
 // BenchmarkPlanUnchanged is the plan of a pod that is as it should be.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
 const specialPod = `apiVersion: v1
@@ -46,9 +47,9 @@ func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(load(t, specialPod))
+			w := modeltest.New(modeltest.Load(t, specialPod))
 			c.change(&w.Observed)
-			p := w.make()
+			p := makePlan(w)
 			held := slices.ContainsFunc(p.Holds, func(h Hold) bool { return strings.Contains(h.Message, c.want) })
 			if held != (c.want != "") || (c.want == "" && len(p.Holds) > 0) {
 				t.Errorf("holds %+v, %q is wanted", p.Holds, c.want)
@@ -74,32 +75,32 @@ spec:
   - {name: data, image: {reference: "data:1", pullPolicy: Never}}
 `
 	hold := "hold app ErrImageNeverPull image data:1 of volume data is absent and the pull policy is Never"
-	d := load(t, text)
-	w := newWorld(d)
+	d := modeltest.Load(t, text)
+	w := modeltest.New(d)
 	w.Images["data:1"] = model.Image{}
 	want := []string{"check-log BeforeStart", "run-sandbox SandboxMissing", "start-log NotCreated after run-sandbox,check-log", hold}
-	if diff := cmp.Diff(want, lines(w.make())); diff != "" {
+	if diff := cmp.Diff(want, lines(makePlan(w))); diff != "" {
 		t.Errorf("a new pod (-want +got)\n%s", diff)
 	}
-	w = newWorld(d).sandbox("s0", 0, model.SandboxReady)
-	w.container("s0", "app", 0, model.Running)
-	w.container("s0", "log", 0, model.Running)
+	w = modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+	w.Container("s0", "app", 0, model.Running)
+	w.Container("s0", "log", 0, model.Running)
 	w.Images["data:1"] = model.Image{}
-	w.d = load(t, strings.Replace(text, "{name: app,", "{name: app, command: [other],", 1))
-	if diff := cmp.Diff([]string{hold}, lines(w.make())); diff != "" {
+	w.Desired = modeltest.Load(t, strings.Replace(text, "{name: app,", "{name: app, command: [other],", 1))
+	if diff := cmp.Diff([]string{hold}, lines(makePlan(w))); diff != "" {
 		t.Errorf("a pod that runs (-want +got)\n%s", diff)
 	}
 	w.Images["data:1"] = model.Image{ID: "sha256:da7a"}
-	if p := w.make(); len(p.Holds) > 0 {
+	if p := makePlan(w); len(p.Holds) > 0 {
 		t.Errorf("an image that is there holds %+v", p.Holds)
 	}
 }
 
 func TestPodThatDoesNotFitIsNoted(t *testing.T) {
-	w := newWorld(load(t, specialPod))
+	w := modeltest.New(modeltest.Load(t, specialPod))
 	w.Capacity = v1.ResourceList{v1.ResourceMemory: resource.MustParse("24Gi"), v1.ResourceCPU: resource.MustParse("2")}
 	want := "the pod requests 64Gi of memory, and this machine has 24Gi: a kubelet would refuse it (OutOfmemory)"
-	if p := w.make(); !slices.Contains(p.Notes, want) {
+	if p := makePlan(w); !slices.Contains(p.Notes, want) {
 		t.Errorf("notes %q", p.Notes)
 	}
 }
@@ -118,9 +119,9 @@ func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
 		}},
 		"unknown": {nil, []string{}},
 	} {
-		w := newWorld(load(t, pages))
+		w := modeltest.New(modeltest.Load(t, pages))
 		w.Capacity = c.capacity
-		if diff := cmp.Diff(c.want, w.make().Notes); diff != "" {
+		if diff := cmp.Diff(c.want, makePlan(w).Notes); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}

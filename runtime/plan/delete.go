@@ -1,94 +1,83 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// makeDeletion plans for a pod that shall be gone: everything stops in the right
+// layOutDeletion plans for a pod that shall be gone: everything stops in the right
 // order, and everything podctl made for it is removed. It is the same plan in
 // the same words, with nothing desired. The manifest applied last gives hooks,
 // grace period and order; without it the containers' own annotations do.
-func makeDeletion(v *view, p *Plan) {
-	if applied := v.obs.Memory.Applied; applied != nil {
-		v.desired, v.pod = applied, applied.Pod
+func layOutDeletion(in *Input) []Step {
+	facts := in.Input
+	facts.Desired = in.Observed.Memory.Applied
+	d := &decision{choice: choice{cause: cause{reason: model.Deleted, message: "the pod is deleted"}, terminal: true}}
+	l := &layout{Pod: podstatus.New(&facts), opts: &in.Options, decision: d}
+	containers := stopper{l}.stopRunning(nil)
+	all := slices.Concat(containers, l.stopSandboxes(containers))
+	l.removeAll(containers, all)
+	if len(l.steps) > 0 || in.Observed.Memory.Generation > 0 {
+		l.removeData(all)
 	}
-	b := newBuilder(v, &decision{reason: Deleted, message: "the pod is deleted"}, p)
-	b.stopRunning(nil)
-	b.removeAll(b.stopSandboxes())
-	if len(p.Steps) > 0 || v.obs.Memory.Generation > 0 {
-		b.removeData()
-	}
+	return l.steps
 }
 
-// holdDeleted does nothing for podctl's own copy of a manifest whose pod is being deleted:
+// deletionHold does nothing for podctl's own copy of a manifest whose pod is being deleted:
 // only the user can take that back, with the manifest.
-func holdDeleted(p *Plan) {
-	p.Holds = append(p.Holds, Hold{Reason: Deleted, Message: fmt.Sprintf(
-		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", p.Pod)})
+func deletionHold(pod model.PodRef) Hold {
+	return Hold{Reason: model.Deleted, Blocking: true, Message: fmt.Sprintf(
+		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", pod)}
 }
 
-func (b *builder) refOf(c *model.Container) podspec.ContainerRef {
-	if b.v.pod == nil {
-		return podspec.ContainerRef{}
+// stopSandboxes stops every sandbox once all containers have ended.
+func (l *layout) stopSandboxes(containers []string) []string {
+	var ids []string
+	for i := range l.Sandboxes {
+		ids = append(ids, stopper{l}.stopSandbox(&l.Sandboxes[i], after(containers)))
 	}
-	ref, _ := podspec.FindContainer(b.v.pod, c.Name)
-	return ref
-}
-
-// stopSandboxes stops every sandbox once all containers have ended, and returns the
-// stops of those.
-func (b *builder) stopSandboxes() []string {
-	containers := b.stops
-	for i := range b.v.sandboxes {
-		s := &b.v.sandboxes[i]
-		b.stops = append(b.stops, b.add(Step{
-			ID: byID("stop-sandbox", s.ID), Kind: StopSandbox, SandboxID: s.ID, After: after(containers),
-			OnFailure: Abort, Reason: Deleted, Message: b.d.message,
-		}))
-	}
-	return containers
+	return ids
 }
 
 // removeAll removes every record. Containers go once they have ended, while the
 // network of their sandbox is taken down.
-func (b *builder) removeAll(ended []string) {
-	for _, c := range b.v.containers {
-		ref := b.refOf(c)
-		b.add(Step{
-			ID: byID("remove", c.ID), Kind: RemoveContainer, After: after(ended), OnFailure: Abort,
-			Container: c.Name, ContainerType: ref.Type, ContainerID: c.ID, Attempt: c.RestartCount,
-			Reason: Deleted, Message: b.d.message,
-		})
+func (l *layout) removeAll(containers, all []string) {
+	for _, rec := range l.Containers {
+		l.steps.add(l.cause.explains(Step{
+			ID: byID("remove", rec.ID), Kind: RemoveContainer, Needs: after(containers), OnFailure: Abort,
+			Container: rec.Name, ContainerType: l.refOf(rec).Type, ContainerID: rec.ID, Attempt: rec.RestartCount,
+		}))
 	}
-	removed := b.stepsOf(RemoveContainer)
-	for i := range b.v.sandboxes {
-		s := &b.v.sandboxes[i]
-		b.add(Step{
+	removed := l.steps.of(RemoveContainer)
+	for i := range l.Sandboxes {
+		s := &l.Sandboxes[i]
+		l.steps.add(l.cause.explains(Step{
 			ID: byID("remove-sandbox", s.ID), Kind: RemoveSandbox, SandboxID: s.ID, Attempt: s.Attempt,
-			After: after(b.stops, removed), OnFailure: Abort, Reason: Deleted, Message: b.d.message,
-		})
+			Needs: after(all, removed), OnFailure: Abort,
+		}))
 	}
 }
 
 // removeData removes what lies on disk for the pod, beside the record of its sandbox. Its
 // cgroup goes last: a runtime may keep processes of its own there for as long as it has a
 // record.
-func (b *builder) removeData() {
-	ended := after(b.stops, b.stepsOf(RemoveContainer))
-	gone := after(ended, b.stepsOf(RemoveSandbox))
-	message := b.d.message
-	if b.v.opts.RemoveVolumes {
-		message += ", and its claims with it"
+func (l *layout) removeData(all []string) {
+	ended := slices.Concat(all, l.steps.of(RemoveContainer))
+	gone := slices.Concat(ended, l.steps.of(RemoveSandbox))
+	volumes := ""
+	if l.opts.RemoveVolumes {
+		volumes = l.cause.message + ", and its claims with it"
 	}
 	for _, s := range []Step{
-		{ID: "remove-volumes", Kind: RemoveVolume, After: ended, OnFailure: Abort, Message: message},
-		{ID: "remove-cgroup", Kind: RemoveCgroup, After: gone, OnFailure: Continue},
-		{ID: "archive-logs", Kind: ArchiveLogs, After: ended, OnFailure: Continue},
+		{ID: "remove-volumes", Kind: RemoveVolume, Needs: after(ended), OnFailure: Abort, Message: volumes},
+		{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(gone), OnFailure: Continue},
+		{ID: "archive-logs", Kind: ArchiveLogs, Needs: after(ended), OnFailure: Continue},
 	} {
-		s.Reason, s.Message = Deleted, firstOf(s.Message, b.d.message)
-		b.add(s)
+		s.Reason, s.Message = l.cause.reason, cmp.Or(s.Message, l.cause.message)
+		l.steps.add(s)
 	}
 }

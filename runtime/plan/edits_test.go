@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
 const editedPod = `apiVersion: v1
@@ -68,9 +69,9 @@ func TestEditsAreNotedByWhenTheyTakeEffect(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, after := load(t, editedPod), load(t, strings.Replace(editedPod, c.before, c.after, 1))
+			before, after := modeltest.Load(t, editedPod), modeltest.Load(t, strings.Replace(editedPod, c.before, c.after, 1))
 			w := editedWorld(before, after)
-			p := w.make()
+			p := makePlan(w)
 			if len(p.Steps) > 0 || !slices.Equal(p.Notes, c.want) {
 				t.Errorf("%d steps, notes %q, not %q", len(p.Steps), p.Notes, c.want)
 			}
@@ -79,15 +80,15 @@ func TestEditsAreNotedByWhenTheyTakeEffect(t *testing.T) {
 }
 
 // editedWorld is a pod that runs as it was applied, all but log, which has ended for good.
-func editedWorld(before, after *podspec.Desired) *world {
+func editedWorld(before, after *podspec.Desired) *modeltest.World {
 	for _, d := range []*podspec.Desired{before, after} {
 		d.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 	}
-	w := newWorld(before).sandbox("s", 0, model.SandboxReady)
-	w.container("s", "seed", 0, model.Exited)
-	w.container("s", "app", 0, model.Running)
-	w.container("s", "log", 0, model.Exited)
-	w.container("s", "look", 0, model.Running)
-	w.Memory.Applied, w.d = before, after
+	w := modeltest.New(before).Sandbox("s", 0, model.SandboxReady)
+	w.Container("s", "seed", 0, model.Exited)
+	w.Container("s", "app", 0, model.Running)
+	w.Container("s", "log", 0, model.Exited)
+	w.Container("s", "look", 0, model.Running)
+	w.Memory.Applied, w.Desired = before, after
 	return w
 }

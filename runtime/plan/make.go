@@ -1,8 +1,10 @@
 package plan
 
 import (
-	"github.com/podctl/podctl/podspec"
+	"slices"
+
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // Make decides what one pass does to a pod. It is the whole of podctl's
@@ -14,52 +16,101 @@ func Make(in *Input) *Plan {
 		Pod:        in.Pod,
 		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
 		ObservedAt: in.Now,
-		Steps:      []Step{},
-		Holds:      []Hold{},
-		Keeps:      []Keep{},
-		Drift:      []string{},
-		Notes:      []string{},
-		WaitingFor: []string{},
-		Later:      []string{},
 	}
-	v := newView(in)
 	switch {
 	case in.Desired == nil:
-		makeDeletion(v, p)
+		p.Steps = layOutDeletion(in)
 	case in.Desired.Stored && in.Observed.Memory.Deletion != nil:
-		holdDeleted(p)
+		p.Holds = []Hold{deletionHold(in.Pod)}
 	default:
-		newBuilder(v, decide(v), p).build()
+		p.fill(in.State(), &in.Options)
 	}
-	p.DesiredDigest = in.Desired.Digest()
-	read := v.facts()
-	p.ObservedDigest = read.digest()
-	if in.Options.KeepBasis {
-		p.Basis = basisOf(in.Desired, read)
-	}
+	p.Steps, p.Holds, p.Keeps = listed(p.Steps), listed(p.Holds), listed(p.Keeps)
+	p.Drift, p.Notes, p.WaitingFor, p.Later = listed(p.Drift), listed(p.Notes), listed(p.WaitingFor), listed(p.Later)
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
 	p.Summary = summarise(p)
 	return p
 }
 
-// keepOf describes a container that stays as it is.
-func (v *view) keepOf(ref podspec.ContainerRef, c *model.Container) Keep {
-	k := Keep{
-		Container:     ref.Name,
-		ContainerType: ref.Type,
-		ContainerID:   c.ID,
-		State:         string(c.State),
-		Reason:        RunningAsWanted,
-		Message:       "running, started " + v.ago(c.StartedAt),
+// listed is a list that documents have although it may be empty.
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	if c.State == model.Exited {
-		k.Reason, k.Message = ContainerExited, exitText(v, c)
+	return list
+}
+
+// fill decides, lays out and explains, each from what came before.
+func (p *Plan) fill(pod *podstatus.Pod, opts *Options) {
+	d := decide(pod, opts)
+	p.KillPod, p.CreateSandbox = d.killPod && !d.held, d.createSandbox && !d.held
+	p.SandboxID, p.Attempt = d.sandboxID, d.attempt
+	p.Holds = d.holds
+	p.Steps = layOut(pod, opts, d)
+	e := explain(pod, d, p.Steps)
+	p.Keeps, p.Drift, p.Notes, p.WaitingFor, p.Later = e.keeps, e.drift, e.notes, e.waitingFor, e.later
+}
+
+// MakeDebug makes the plan that starts one debug container, which the manifest has been
+// given, and does nothing else of what there may be to do.
+func MakeDebug(in *Input, container string) *Plan {
+	p := Make(in)
+	stays := !p.KillPod && !p.CreateSandbox
+	p.Only(func(s *Step) bool { return stays && s.Container == container })
+	p.Holds = slices.DeleteFunc(p.Holds, func(h Hold) bool { return h.Container != container })
+	return p
+}
+
+// Summary counts what a plan does, the sandbox being counted like a container.
+type Summary struct {
+	Start   int `json:"start"`
+	Stop    int `json:"stop"`
+	Replace int `json:"replace"`
+	Update  int `json:"update"`
+	Remove  int `json:"remove"`
+	Keep    int `json:"keep"`
+	Hold    int `json:"hold"`
+}
+
+// summarise counts the plan's objects: every container, and the sandbox like
+// one.
+func summarise(p *Plan) Summary {
+	s := Summary{Keep: len(p.Keeps), Hold: len(p.Holds)}
+	starts, stops, removes := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		switch step.Kind {
+		case StartContainer, RunSandbox:
+			starts[step.Container] = true
+		case StopContainer, StopSandbox:
+			stops[step.Container] = true
+		case RemoveContainer, RemoveSandbox:
+			removes[step.Container] = true
+		case UpdateContainer, UpdatePod, UpdateVolume:
+			s.Update++
+		case CreateCgroup, RemoveCgroup, PrepareVolume, RemoveVolume, PullImage, CheckContainer, RotateLog, ArchiveLogs:
+		}
 	}
-	if c.State == model.Exited && ref.Type == podspec.Init {
-		k.Reason, k.Message = InitDone, "done, "+exitText(v, c)
+	s.countPairs(starts, stops, removes)
+	return s
+}
+
+func (s *Summary) countPairs(starts, stops, removes map[string]bool) {
+	for name := range starts {
+		if stops[name] {
+			s.Replace++
+		} else {
+			s.Start++
+		}
 	}
-	if c.State == model.Running && ref.Type == podspec.Init {
-		k.Reason = InitRunning
+	for name := range stops {
+		if !starts[name] && !removes[name] {
+			s.Stop++
+		}
 	}
-	return k
+	for name := range removes {
+		if !starts[name] {
+			s.Remove++
+		}
+	}
 }

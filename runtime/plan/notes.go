@@ -2,171 +2,116 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/fields"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// finish ends the life of a pod that has completed: what still runs is stopped,
-// and nothing starts.
-func (d *decision) finish(v *view) {
-	d.terminal, d.createSandbox = true, false
-	d.killPod = v.anyRunning() || v.active != ""
-	d.reason, d.message = Completed, fmt.Sprintf("the pod has finished: %s", v.phase)
-	if v.deadlineExceeded() && v.phase != v1.PodSucceeded && v.phase != v1.PodFailed {
-		d.reason = DeadlineExceeded
-		d.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", *v.pod.Spec.ActiveDeadlineSeconds)
-	}
-	for _, ref := range podspec.Containers(v.pod) {
-		if c := v.newest(ref.Name); c != nil && c.State == model.Exited {
-			d.keeps = append(d.keeps, v.keepOf(ref, c))
-		}
-	}
-}
-
 // addNotes says what is worth knowing and needs no step.
-func (b *builder) addNotes() {
-	if b.d.terminal && b.editedAfterEnd() {
-		b.note("Completed; delete it first to run the change.")
+func (e *explainer) addNotes() {
+	if e.terminal && e.editedAfterEnd() {
+		e.notef("Completed; delete it first to run the change.")
 	}
-	for _, ref := range podspec.Containers(b.v.pod) {
-		b.noteNewImage(ref)
-		b.noteUnknownSecrets(ref)
+	for _, ref := range podspec.Containers(e.Manifest) {
+		if rec := e.Newest(ref.Name); rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID) {
+			e.noteNewImage(ref, rec)
+			e.noteUnknownSecrets(ref, rec)
+		}
 	}
-	b.noteEdits()
-	b.noteCapacity()
+	if !e.terminal && len(e.steps)+len(e.holds) == 0 {
+		e.noteEdits()
+	}
+	e.noteCapacity()
 }
 
-func (b *builder) note(text string) { b.p.Notes = append(b.p.Notes, text) }
+func (e *explainer) notef(format string, args ...any) {
+	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+}
 
-// editedAfterEnd tells that a finished pod's manifest no longer is the one that
+// editedAfterEnd reports whether a finished pod's manifest no longer is the one that
 // ran.
-func (b *builder) editedAfterEnd() bool {
-	if done := b.v.obs.Memory.Completion; done != nil && done.DesiredDigest != "" {
-		return digest.Compare(done.DesiredDigest, b.v.desired.Digest()) == digest.Different
+func (e *explainer) editedAfterEnd() bool {
+	if done := e.Observed.Memory.Completion; done != nil && done.DesiredDigest != "" {
+		return digest.Compare(done.DesiredDigest, e.Desired.Digest()) == digest.Different
 	}
-	for _, ref := range runsInPod(b.v.pod) {
-		c := b.v.newest(ref.Name)
-		if c == nil {
-			continue
+	return slices.ContainsFunc(podstatus.Lasting(e.Manifest), func(ref podspec.ContainerRef) bool {
+		rec := e.Newest(ref.Name)
+		if rec == nil {
+			return false
 		}
-		if changed, _ := b.v.editedSince(ref.Container, c); changed {
-			return true
-		}
-	}
-	return false
+		changed, _ := editedSince(e.Pod, ref.Container, rec)
+		return changed
+	})
 }
 
 // noteUnknownSecrets says that nobody can tell whether a running container has the values
 // of Secrets that the manifest has now: the digests that it bears were made with another
 // key than podctl has, and not knowing is no reason to stop it.
-func (b *builder) noteUnknownSecrets(ref podspec.ContainerRef) {
-	c := b.v.newest(ref.Name)
-	if c == nil || c.State != model.Running || b.stopsContainer(c.ID) {
-		return
-	}
-	if digest.Compare(c.SpecHash, spechash.Container(b.v.desired, ref.Container)) == digest.Unknown {
-		b.note(fmt.Sprintf("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
-			ref.Name, b.v.pod.Name, ref.Name))
+func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Container) {
+	if digest.Compare(rec.SpecHash, spechash.Container(e.Desired, ref.Container)) == digest.Unknown {
+		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
+			ref.Name, e.Manifest.Name, ref.Name)
 	}
 }
 
 // noteNewImage says when a tag names another image than the one that runs.
-func (b *builder) noteNewImage(ref podspec.ContainerRef) {
-	c := b.v.newest(ref.Name)
-	image := b.v.obs.Images[ref.Image]
-	if c == nil || c.State != model.Running || c.ImageID == "" || image.ID == "" || c.ImageID == image.ID {
-		return
+func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container) {
+	image := e.Observed.Images[ref.Image]
+	if rec.ImageID != "" && image.ID != "" && rec.ImageID != image.ID {
+		e.notef("%s runs image %s, while %s now names %s: podctl restart %s %s takes the new one",
+			ref.Name, shortDigest(rec.ImageID), ref.Image, shortDigest(image.ID), e.Manifest.Name, ref.Name)
 	}
-	if b.stopsContainer(c.ID) {
-		return
-	}
-	b.note(fmt.Sprintf("%s runs image %s, while %s now names %s: podctl restart %s %s takes the new one",
-		ref.Name, shortDigest(c.ImageID), ref.Image, shortDigest(image.ID), b.v.pod.Name, ref.Name))
 }
 
 func shortDigest(id string) string { return model.ShortID(strings.TrimPrefix(id, "sha256:")) }
 
-// addLater says what later passes will come to, when it is certain: the init
-// containers after the one that runs or starts now, then the regular ones.
-func (b *builder) addLater() {
-	at, ok := b.initInProgress()
-	if !ok {
+// noteEdits names what changed and needs no step, by when it takes effect: some is read
+// from the manifest when it is needed, the rest waits for something new.
+func (e *explainer) noteEdits() {
+	paths := editedFields(e.Pod)
+	for _, when := range []struct {
+		class fields.ChangeClass
+		text  string
+	}{
+		{fields.Live, "takes effect without a step"},
+		{fields.NextStart, "takes effect only when a container starts next"},
+		{fields.NewSandbox, "takes effect only in a new sandbox"},
+		{fields.NewPod, "takes effect only in a new pod"},
+	} {
+		if len(paths[when.class]) > 0 {
+			e.notef("%s: %s", when.text, strings.Join(paths[when.class], ", "))
+		}
+	}
+}
+
+// noteCapacity warns of a pod that asks for more than the machine has: a kubelet
+// would not admit it.
+func (e *explainer) noteCapacity() {
+	if len(e.Observed.Capacity) == 0 {
 		return
 	}
-	var parts []string
-	for _, ref := range podspec.InitContainers(b.v.pod)[at+1:] {
-		parts = append(parts, string(ref.Type)+" "+ref.Name)
-	}
-	if names := b.regularLater(); len(names) > 0 {
-		parts = append(parts, strings.Join(names, ", "))
-	}
-	if len(parts) == 0 {
-		return
-	}
-	gate := podspec.InitContainers(b.v.pod)[at]
-	b.p.Later = append(b.p.Later, fmt.Sprintf("%s (when %s)", strings.Join(parts, ", then "), gateText(gate)))
-}
-
-func gateText(gate podspec.ContainerRef) string {
-	if gate.Type == podspec.Init {
-		return gate.Name + " has exited 0"
-	}
-	if gate.StartupProbe != nil {
-		return gate.Name + " has passed its startup probe"
-	}
-	return gate.Name + " has started"
-}
-
-// initInProgress is the index of the last init container that starts, runs or
-// is held in this pass while the regular ones have to wait.
-func (b *builder) initInProgress() (int, bool) {
-	if b.d.terminal || len(b.d.regularStart) > 0 {
-		return 0, false
-	}
-	busy := map[string]bool{}
-	for _, s := range b.d.initStart {
-		busy[s.ref.Name] = true
-	}
-	for _, ref := range podspec.InitContainers(b.v.pod) {
-		c := b.v.current(ref.Name)
-		if c != nil && c.State == model.Running && !b.d.createSandbox && b.waitsFor(ref) {
-			busy[ref.Name] = true
+	requests := resource.PodRequests(e.Manifest, resource.PodResourcesOptions{})
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		wants, has := requests[name], e.Observed.Capacity[name]
+		if isCounted(name) && wants.Cmp(has) > 0 {
+			e.notef("the pod requests %s of %s, and this machine has %s: a kubelet would refuse it (OutOf%s)",
+				wants.String(), name, has.String(), name)
 		}
 	}
-	at, found := 0, false
-	for _, ref := range podspec.InitContainers(b.v.pod) {
-		if busy[ref.Name] {
-			at, found = ref.Index, true
-		}
-	}
-	if b.v.initialisedBefore() && !b.d.createSandbox {
-		return 0, false
-	}
-	return at, found
 }
 
-// waitsFor tells that the pass waits for that init container or sidecar.
-func (b *builder) waitsFor(ref podspec.ContainerRef) bool {
-	for _, text := range b.d.waiting {
-		if strings.Contains(text, " "+ref.Name+" to ") {
-			return true
-		}
-	}
-	return false
-}
-
-func (b *builder) regularLater() []string {
-	var names []string
-	for _, ref := range podspec.RegularContainers(b.v.pod) {
-		if !b.v.succeededOnce(ref) {
-			names = append(names, ref.Name)
-		}
-	}
-	return names
+// isCounted reports whether what a machine has of a resource is known, and is none if it is
+// not mentioned: a kernel may not have that size of huge pages.
+func isCounted(name v1.ResourceName) bool {
+	return slices.Contains(resizable(), name) || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // TestOwed: a container that podctl stopped to run again does so, whatever its exit code and
@@ -29,22 +31,22 @@ func TestOwed(t *testing.T) {
 		"it ended by itself, OnFailure":   {v1.RestartPolicyOnFailure, "", false, false, true},
 		"it ended by itself, under Never": {v1.RestartPolicyNever, "", false, false, true},
 	} {
-		d := load(t, strings.Replace(webPod, "  - {name: log, image: i:1}\n", "", 1))
+		d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "  - {name: log, image: i:1}\n", "", 1))
 		d.Pod.Spec.RestartPolicy = c.policy
-		w := newWorld(d).sandbox("s1", 1, model.SandboxReady).sandbox("s0", 0, model.SandboxNotReady)
-		w.container("s1", "seed", 0, model.Exited)
-		stopped := w.container("s0", "app", 0, model.Exited)
+		w := modeltest.New(d).Sandbox("s1", 1, model.SandboxReady).Sandbox("s0", 0, model.SandboxNotReady)
+		w.Container("s1", "seed", 0, model.Exited)
+		stopped := w.Container("s0", "app", 0, model.Exited)
 		if c.owed {
 			w.Memory.PendingRestarts = map[string]string{"app": stopped.ID}
 		}
 		if c.later != "" {
-			w.container("s1", "app", 1, c.later)
+			w.Container("s1", "app", 1, c.later)
 		}
-		p := w.make()
+		p := makePlan(w)
 		if starts := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == StartContainer && s.Container == "app" }); starts != c.starts {
 			t.Errorf("%s: starts %t:\n%s", name, starts, strings.Join(lines(p), "\n"))
 		}
-		phase := Status(&Input{Pod: model.RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon}).Phase
+		phase := podstatus.Of(inputOf(w).State()).Phase
 		if finished := phase == v1.PodSucceeded || phase == v1.PodFailed; finished != c.finished {
 			t.Errorf("%s: phase %s", name, phase)
 		}
@@ -67,10 +69,10 @@ func TestOwes(t *testing.T) {
 			pod.Spec.Hostname, pod.Spec.Containers = "x", pod.Spec.Containers[1:]
 		}, map[string]string{"log": "log-0-of-s0"}},
 	} {
-		w := running(load(t, webPod))
-		w.d = load(t, webPod)
-		c.edit(w.d.Pod)
-		if diff := cmp.Diff(c.want, w.make().PendingRestarts()); diff != "" {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		w.Desired = modeltest.Load(t, modeltest.WebPod)
+		c.edit(w.Desired.Pod)
+		if diff := cmp.Diff(c.want, makePlan(w).PendingRestarts()); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
 		}
 	}

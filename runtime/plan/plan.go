@@ -7,17 +7,22 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // Input is everything a decision depends on.
 type Input struct {
+	podstatus.Input
 	// Pod names the pod. It is set even when nothing is desired.
-	Pod model.PodRef
-	// Desired is the pod as it shall be; nil when it shall be gone.
-	Desired  *podspec.Desired
-	Observed model.Observed
-	Now      time.Time
-	Options  Options
+	Pod     model.PodRef
+	Options Options
+}
+
+// State is what is true of the pod, as the input has it.
+func (in *Input) State() *podstatus.Pod {
+	facts := in.Input
+	facts.NoBackoff = in.Options.IgnoreBackoff
+	return podstatus.New(&facts)
 }
 
 // Options are the user's wishes for one pass.
@@ -49,7 +54,8 @@ type Plan struct {
 	// ObservedAt is the time the decisions were made for.
 	ObservedAt time.Time `json:"observedAt"`
 	// DesiredDigest and ObservedDigest identify what was wanted and what was
-	// read. A saved plan is executed only while both are the same.
+	// read. A saved plan is executed only while both are the same. Package planfile
+	// fills them in.
 	DesiredDigest  string `json:"desiredDigest"`
 	ObservedDigest string `json:"observedDigest"`
 
@@ -63,7 +69,7 @@ type Plan struct {
 	SandboxID string `json:"sandboxID"`
 	Attempt   uint32 `json:"attempt"`
 
-	// Steps are in the order in which they are printed; After carries the order
+	// Steps are in the order in which they are printed; their needs carry the order
 	// in which they must happen.
 	Steps []Step `json:"steps"`
 	Holds []Hold `json:"holds"`
@@ -73,7 +79,7 @@ type Plan struct {
 	Drift []string `json:"drift"`
 	Notes []string `json:"notes"`
 
-	// Complete tells that the pod is what the manifest asks for: no steps, no
+	// Complete reports whether the pod is what the manifest asks for: no steps, no
 	// holds, and nothing waited for.
 	Complete bool `json:"complete"`
 	// WaitingFor says what only time can bring before the next pass can do more.
@@ -85,23 +91,40 @@ type Plan struct {
 	Basis *Basis `json:"basis,omitempty"`
 }
 
+// Basis is what a plan was made of: what was wanted, without the values of
+// Secrets, and what was read of the world.
+type Basis struct {
+	Desired  *podspec.Desired  `json:"desired"`
+	Observed map[string]string `json:"observed"`
+}
+
 // RuntimeRef names the runtime the plan was made for.
 type RuntimeRef struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Hold is something that would be done, and is not done now.
+// Hold is something that would be done, and is not done now. What is not in the document
+// is for those who act on a hold: they do not read its reason.
 type Hold struct {
 	// Container is empty when the whole pod is held.
-	Container string `json:"container,omitempty"`
-	Reason    Reason `json:"reason"`
+	Container string       `json:"container,omitempty"`
+	Reason    model.Reason `json:"reason"`
 	// Until is when the hold ends by itself; nil when only a change ends it.
 	Until   *time.Time `json:"until,omitempty"`
 	Message string     `json:"message"`
-	// Estimated tells that the time is a guess from the runtime's records, never
+	// Estimated reports whether the time is a guess from the runtime's records, never
 	// later than the true one.
 	Estimated bool `json:"estimated,omitempty"`
+
+	// Blocking reports whether neither time nor another look can end the hold: something
+	// is missing, and the pod cannot become what the manifest says.
+	Blocking bool `json:"-"`
+	// Unstartable reports whether the container could not even be tried, which its status
+	// shows like a start that failed.
+	Unstartable bool `json:"-"`
+	// Delay is the restart delay that holds the container; nil when something else does.
+	Delay *podstatus.Delay `json:"-"`
 }
 
 // Keep is a container or sandbox that was considered and stays as it is.
@@ -111,19 +134,8 @@ type Keep struct {
 	ContainerType podspec.ContainerType `json:"containerType,omitempty"`
 	ContainerID   string                `json:"containerID,omitempty"`
 	State         string                `json:"state"`
-	Reason        Reason                `json:"reason"`
+	Reason        model.Reason          `json:"reason"`
 	Message       string                `json:"message"`
-}
-
-// Summary counts what a plan does, the sandbox being counted like a container.
-type Summary struct {
-	Start   int `json:"start"`
-	Stop    int `json:"stop"`
-	Replace int `json:"replace"`
-	Update  int `json:"update"`
-	Remove  int `json:"remove"`
-	Keep    int `json:"keep"`
-	Hold    int `json:"hold"`
 }
 
 // LongestGrace is the longest time in seconds that a container of the plan has to stop.
@@ -137,5 +149,42 @@ func (p *Plan) LongestGrace() int64 {
 	return longest
 }
 
-// Pending tells that the plan has something to execute.
+// Pending reports whether the plan has something to execute.
 func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
+
+// PendingRestarts lists by name the containers that the plan stops so that they run again,
+// with the ids of what it stops: those that it starts anew, and with a new sandbox all
+// regular ones, which may have to wait for init containers. Their end is podctl's doing and
+// says nothing of whether they have done their work.
+func (p *Plan) PendingRestarts() map[string]string {
+	starts, sandbox := map[string]bool{}, false
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		starts[s.Container] = starts[s.Container] || s.Kind == StartContainer
+		sandbox = sandbox || s.Kind == RunSandbox
+	}
+	stopped := map[string]string{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Kind == StopContainer && (starts[s.Container] || (sandbox && s.ContainerType == podspec.Regular)) {
+			stopped[s.Container] = s.ContainerID
+		}
+	}
+	return stopped
+}
+
+// Only leaves out the steps that are not wanted, and nothing waits for what is left out.
+func (p *Plan) Only(wanted func(*Step) bool) {
+	kept := []Step{}
+	ids := map[string]bool{}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; wanted(s) {
+			kept, ids[s.ID] = append(kept, *s), true
+		}
+	}
+	for i := range kept {
+		kept[i].Needs = kept[i].Needs.where(func(e Edge) bool { return ids[e.Step] })
+	}
+	p.Steps = kept
+	p.Summary = summarise(p)
+}

@@ -12,83 +12,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/podspec/digest"
-	"github.com/podctl/podctl/podspec/podspectest"
-	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-
-// load reads a pod's manifest.
-func load(t *testing.T, text string) *podspec.Desired {
-	t.Helper()
-	return podspectest.Desired(t, text)
+func inputOf(w *modeltest.World) *Input {
+	return &Input{Pod: model.RefOf(w.Desired.Pod), Input: podstatus.Input{Desired: w.Desired, Observed: w.Observed, Now: modeltest.Noon()}}
 }
 
-const webPod = `apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  initContainers:
-  - {name: seed, image: i:1}
-  containers:
-  - {name: app, image: i:1}
-  - {name: log, image: i:1}
-`
+func makePlan(w *modeltest.World) *Plan { return Make(inputOf(w)) }
 
-// world is an observed state that is built up step by step.
-type world struct {
-	model.Observed
-	d *podspec.Desired
-}
-
-func newWorld(d *podspec.Desired) *world {
-	w := &world{d: d}
-	w.Images = map[string]model.Image{}
-	for _, ref := range podspec.Containers(d.Pod) {
-		w.Images[ref.Image] = model.Image{ID: "sha256:" + ref.Image}
-	}
-	w.Volumes = map[string]model.Volume{}
-	w.Runtime = model.Runtime{Name: "containerd", Version: "2.4.2"}
-	w.Memory.Backoffs = map[string]model.Backoff{}
-	return w
-}
-
-func (w *world) sandbox(id string, attempt uint32, state model.SandboxState) *world {
-	w.Sandboxes = append(w.Sandboxes, model.Sandbox{
-		ID: id, Attempt: attempt, State: state, CreatedAt: noon.Add(-time.Hour), IPs: []string{"10.0.0.2"}, SpecHash: spechash.Sandbox(w.d),
-	})
-	return w
-}
-
-// container adds a record that podctl made from today's manifest.
-func (w *world) container(sandbox, name string, attempt uint32, state model.ContainerState) *model.Container {
-	c := model.Container{
-		ID: fmt.Sprintf("%s-%d-of-%s", name, attempt, sandbox), SandboxID: sandbox, Name: name, Attempt: attempt, RestartCount: attempt,
-		State: state, CreatedAt: noon.Add(-time.Minute + time.Duration(attempt)*time.Second), StartedAt: noon.Add(-time.Minute),
-	}
-	if ref, ok := podspec.FindContainer(w.d.Pod, name); ok {
-		c.SpecHash, c.Hash = spechash.Container(w.d, ref.Container), spechash.Kubelet(ref.Container)
-	}
-	if state == model.Exited {
-		c.FinishedAt = noon.Add(-30 * time.Second)
-	}
-	w.Containers = append(w.Containers, c)
-	return &w.Containers[len(w.Containers)-1]
-}
-
-func (w *world) make() *Plan {
-	return Make(&Input{Pod: model.RefOf(w.d.Pod), Desired: w.d, Observed: w.Observed, Now: noon})
-}
-
-// running is the pod as it should be.
-func running(d *podspec.Desired) *world {
-	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
-	w.container("s0", "seed", 0, model.Exited)
-	w.container("s0", "app", 0, model.Running)
-	w.container("s0", "log", 0, model.Running)
-	return w
+// makeDeletion is the plan for a pod that shall be gone, of which only what was applied
+// is known.
+func makeDeletion(w *modeltest.World, opts Options) *Plan {
+	in := inputOf(w)
+	in.Desired, in.Options = nil, opts
+	return Make(in)
 }
 
 // lines writes a plan's steps as text: what, why and after what.
@@ -97,17 +37,18 @@ func lines(p *Plan) []string {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		line := s.ID + " " + string(s.Reason)
-		if len(s.After) > 0 {
-			line += " after " + strings.Join(s.After, ",")
-		}
-		if len(s.StopAfter) > 0 {
-			line += " ends after " + strings.Join(s.StopAfter, ",")
-		}
-		if len(s.CreateAfter) > 0 {
-			line += " created after " + strings.Join(s.CreateAfter, ",")
-		}
-		if len(s.AfterExit) > 0 {
-			line += " once exited " + strings.Join(s.AfterExit, ",")
+		for _, part := range []struct {
+			text  string
+			needs Needs
+		}{
+			{" after ", s.Needs.Of(Begin)},
+			{" ends after ", s.Needs.Of(Stop)},
+			{" created after ", s.Needs.Of(Create)},
+			{" once exited ", s.Needs.where(func(e Edge) bool { return e.Until == Exited })},
+		} {
+			if len(part.needs) > 0 {
+				line += part.text + strings.Join(part.needs.steps(), ",")
+			}
 		}
 		out = append(out, line)
 	}
@@ -119,24 +60,24 @@ func lines(p *Plan) []string {
 
 func TestMake(t *testing.T) {
 	cases := map[string]struct {
-		world func(d *podspec.Desired) *world
+		world func(d *podspec.Desired) *modeltest.World
 		// edit changes the manifest after the world was built from it.
 		edit func(d *podspec.Desired)
 		want []string
 	}{
 		"a new pod starts with its sandbox and first init container": {
-			world: newWorld,
+			world: modeltest.New,
 			want: []string{
 				"check-seed BeforeStart",
 				"run-sandbox SandboxMissing",
 				"start-seed NotCreated after run-sandbox,check-seed",
 			},
 		},
-		"a pod that runs as wanted needs nothing": {world: running, want: []string{}},
+		"a pod that runs as wanted needs nothing": {world: modeltest.Running, want: []string{}},
 		"a finished init container makes room for the regular ones, side by side": {
-			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
-				w.container("s0", "seed", 0, model.Exited)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+				w.Container("s0", "seed", 0, model.Exited)
 				return w
 			},
 			want: []string{
@@ -147,7 +88,7 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a changed image pulls and proves before it stops": {
-			world: running,
+			world: modeltest.Running,
 			edit:  func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
 			want: []string{
 				"check-app BeforeStart",
@@ -156,7 +97,7 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a changed hostname stops nothing of a pod that runs once": {
-			world: running,
+			world: modeltest.Running,
 			edit: func(d *podspec.Desired) {
 				d.Pod.Spec.Hostname, d.Pod.Spec.RestartPolicy = "other", v1.RestartPolicyNever
 			},
@@ -165,7 +106,7 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a changed hostname replaces the sandbox after everything is proven": {
-			world: running,
+			world: modeltest.Running,
 			edit:  func(d *podspec.Desired) { d.Pod.Spec.Hostname = "other" },
 			want: []string{
 				"check-seed BeforeStart",
@@ -180,10 +121,10 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a sandbox in which nothing runs any more makes room whatever can be proven": {
-			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, model.SandboxNotReady)
-				w.container("s0", "seed", 0, model.Exited)
-				w.container("s0", "app", 0, model.Exited)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxNotReady)
+				w.Container("s0", "seed", 0, model.Exited)
+				w.Container("s0", "app", 0, model.Exited)
 				return w
 			},
 			want: []string{
@@ -195,27 +136,27 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a crashed container is held": {
-			world: func(d *podspec.Desired) *world {
-				w := running(d)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.Running(d)
 				c := &w.Containers[1]
-				c.State, c.ExitCode, c.FinishedAt = model.Exited, 1, noon.Add(-5*time.Second)
-				w.Memory.Backoffs["app"] = model.Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
+				c.State, c.ExitCode, c.FinishedAt = model.Exited, 1, modeltest.Noon().Add(-5*time.Second)
+				w.Memory.Backoffs["app"] = model.Backoff{Duration: 10 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
 				return w
 			},
 			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1"},
 		},
 		"without a journal the delay is an estimate": {
-			world: func(d *podspec.Desired) *world {
-				w := running(d)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.Running(d)
 				w.Memory.Backoffs = nil
 				c := &w.Containers[1]
-				c.State, c.ExitCode, c.FinishedAt, c.RestartCount = model.Exited, 1, noon.Add(-5*time.Second), 4
+				c.State, c.ExitCode, c.FinishedAt, c.RestartCount = model.Exited, 1, modeltest.Noon().Add(-5*time.Second), 4
 				return w
 			},
 			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1, at least (estimated from the runtime's records)"},
 		},
 		"a container that left the manifest is stopped and removed": {
-			world: running,
+			world: modeltest.Running,
 			edit:  func(d *podspec.Desired) { d.Pod.Spec.Containers = d.Pod.Spec.Containers[:1] },
 			want: []string{
 				"stop-log-0-of-s0 RemovedFromSpec",
@@ -223,10 +164,10 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"nothing starts before all that stops has ended": {
-			world: func(d *podspec.Desired) *world {
-				w := running(d)
-				w.container("s0", "old", 0, model.Running)
-				w.Containers[2].State, w.Containers[2].ExitCode, w.Containers[2].FinishedAt = model.Exited, 1, noon.Add(-time.Hour)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.Running(d)
+				w.Container("s0", "old", 0, model.Running)
+				w.Containers[2].State, w.Containers[2].ExitCode, w.Containers[2].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -241,11 +182,11 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a record that was never started makes room for the next attempt": {
-			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
-				w.container("s0", "seed", 0, model.Exited)
-				w.container("s0", "app", 0, model.Created)
-				w.container("s0", "log", 0, model.Running)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+				w.Container("s0", "seed", 0, model.Exited)
+				w.Container("s0", "app", 0, model.Created)
+				w.Container("s0", "log", 0, model.Running)
 				return w
 			},
 			want: []string{
@@ -255,20 +196,20 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a replacement that was created before its pass was interrupted takes nothing's place": {
-			world: func(d *podspec.Desired) *world {
-				w := running(d)
-				w.container("s0", "app", 3, model.Created)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.Running(d)
+				w.Container("s0", "app", 3, model.Created)
 				return w
 			},
 			want: []string{"remove-app-3-of-s0 NeverStarted"},
 		},
 		"a replacement that is proven lets the record before the last one go": {
-			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
-				w.container("s0", "seed", 0, model.Exited)
-				w.container("s0", "app", 0, model.Exited)
-				w.container("s0", "app", 1, model.Running)
-				w.container("s0", "log", 0, model.Running)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+				w.Container("s0", "seed", 0, model.Exited)
+				w.Container("s0", "app", 0, model.Exited)
+				w.Container("s0", "app", 1, model.Running)
+				w.Container("s0", "log", 0, model.Running)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -280,17 +221,17 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"what a newer record has outlived is stopped": {
-			world: func(d *podspec.Desired) *world {
-				w := running(d)
-				w.container("s0", "app", 1, model.Running)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.Running(d)
+				w.Container("s0", "app", 1, model.Running)
 				return w
 			},
 			want: []string{"stop-app-0-of-s0 Superseded"},
 		},
 		"what was to be replaced when a pass was interrupted still is": {
-			world: func(d *podspec.Desired) *world {
-				w := running(d)
-				w.container("s0", "app", 1, model.Created)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.Running(d)
+				w.Container("s0", "app", 1, model.Created)
 				return w
 			},
 			edit: func(d *podspec.Desired) { d.Pod.Spec.Containers[0].Image = "i:2" },
@@ -302,8 +243,8 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"a network that is not ready holds a new pod": {
-			world: func(d *podspec.Desired) *world {
-				w := newWorld(d)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.New(d)
 				ready := false
 				w.Runtime.NetworkReady, w.Runtime.NetworkMessage = &ready, "no CNI configuration"
 				return w
@@ -311,17 +252,17 @@ func TestMake(t *testing.T) {
 			want: []string{"hold  NetworkNotReady no CNI configuration"},
 		},
 		"an absent image that may not be pulled stops nothing": {
-			world: running,
+			world: modeltest.Running,
 			edit: func(d *podspec.Desired) {
 				d.Pod.Spec.Containers[0].Image, d.Pod.Spec.Containers[0].ImagePullPolicy = "i:2", v1.PullNever
 			},
 			want: []string{"hold app ErrImageNeverPull image i:2 is absent and the pull policy is Never"},
 		},
 		"init containers are judged by the active sandbox alone": {
-			world: func(d *podspec.Desired) *world {
-				w := newWorld(d).sandbox("s0", 0, model.SandboxNotReady).sandbox("s1", 1, model.SandboxReady)
-				w.container("s0", "seed", 0, model.Exited)
-				w.container("s0", "app", 0, model.Created)
+			world: func(d *podspec.Desired) *modeltest.World {
+				w := modeltest.New(d).Sandbox("s0", 0, model.SandboxNotReady).Sandbox("s1", 1, model.SandboxReady)
+				w.Container("s0", "seed", 0, model.Exited)
+				w.Container("s0", "app", 0, model.Created)
 				return w
 			},
 			want: []string{
@@ -333,12 +274,12 @@ func TestMake(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := load(t, webPod)
+			d := modeltest.Load(t, modeltest.WebPod)
 			w := c.world(d)
 			if c.edit != nil {
-				d = load(t, webPod)
+				d = modeltest.Load(t, modeltest.WebPod)
 				c.edit(d)
-				w.d = d
+				w.Desired = d
 				for _, ref := range podspec.Containers(d.Pod) {
 					if _, known := w.Images[ref.Image]; !known && ref.ImagePullPolicy != v1.PullNever {
 						w.Images[ref.Image] = model.Image{ID: "new"}
@@ -347,11 +288,11 @@ func TestMake(t *testing.T) {
 					}
 				}
 			}
-			p := w.make()
+			p := makePlan(w)
 			if diff := cmp.Diff(c.want, lines(p)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if again := w.make(); !sameJSON(t, p, again) {
+			if again := makePlan(w); !sameJSON(t, p, again) {
 				t.Error("the same input gave another plan")
 			}
 			checkOrder(t, p)
@@ -378,9 +319,9 @@ func checkOrder(t *testing.T, p *Plan) {
 	var seen []string
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		for _, id := range s.After {
-			if !slices.Contains(seen, id) {
-				t.Errorf("%s comes after %s, which is not before it", s.ID, id)
+		for _, e := range s.Needs {
+			if !slices.Contains(seen, e.Step) {
+				t.Errorf("%s comes after %s, which is not before it", s.ID, e.Step)
 			}
 		}
 		if slices.Contains(seen, s.ID) {
@@ -392,7 +333,7 @@ func checkOrder(t *testing.T, p *Plan) {
 
 // TestNamesMakeNoTwoStepsOne: containers and volumes may be named after what podctl does.
 func TestNamesMakeNoTwoStepsOne(t *testing.T) {
-	d := load(t, `apiVersion: v1
+	d := modeltest.Load(t, `apiVersion: v1
 kind: Pod
 metadata: {name: web}
 spec:
@@ -404,16 +345,16 @@ spec:
   - {name: data, image: {reference: "i:3"}}
   - {name: x, emptyDir: {}}
 `)
-	absent := newWorld(d)
+	absent := modeltest.New(d)
 	absent.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "i:3": {}, "i:4": {}}
-	resized := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	resized := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 	resized.Memory.Actuated = &model.Actuated{Containers: map[string]v1.ResourceRequirements{}}
 	resized.Volumes["x"] = model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
 	for _, name := range []string{"pod", "volume-data", "volume-x"} {
-		resized.container("s0", name, 0, model.Running)
+		resized.Container("s0", name, 0, model.Running)
 	}
-	for _, w := range []*world{absent, resized} {
-		if p := w.make(); len(p.Steps) < 5 {
+	for _, w := range []*modeltest.World{absent, resized} {
+		if p := makePlan(w); len(p.Steps) < 5 {
 			t.Errorf("there is little to do: %v", lines(p))
 		} else {
 			checkOrder(t, p)
@@ -422,12 +363,12 @@ spec:
 }
 
 func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
-	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
-	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
-	w.container("s0", "seed", 0, model.Running)
-	w.container("s0", "app", 0, model.Running)
+	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+	w.Container("s0", "seed", 0, model.Running)
+	w.Container("s0", "app", 0, model.Running)
 	w.Memory.Applied = d
-	p := Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon})
+	p := makeDeletion(w, Options{})
 	got := lines(p)
 	want := []string{
 		"stop-app-0-of-s0 Deleted",
@@ -438,8 +379,8 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Kind == RemoveContainer && !slices.Equal(s.After, []string{"stop-app-0-of-s0", "stop-seed-0-of-s0"}) {
-			t.Errorf("%s comes after %v: the ends of all containers, and no others", s.ID, s.After)
+		if s := &p.Steps[i]; s.Kind == RemoveContainer && !slices.Equal(s.Needs.steps(), []string{"stop-app-0-of-s0", "stop-seed-0-of-s0"}) {
+			t.Errorf("%s comes after %v: the ends of all containers, and no others", s.ID, s.Needs)
 		}
 	}
 	for _, kind := range []Kind{RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup, ArchiveLogs} {
@@ -452,16 +393,16 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 // TestSidecarsOutliveRegularContainersAlone: a debug container that does not end uses up no
 // sidecar's grace period (kubelet: newTerminationOrdering).
 func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
-	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
+	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
 	d.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}}
-	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
+	w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 	for _, name := range []string{"seed", "app", "debug"} {
-		w.container("s0", name, 0, model.Running)
+		w.Container("s0", name, 0, model.Running)
 	}
 	w.Memory.Applied = d
-	for _, s := range Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
-		if s.Container == "seed" && s.Kind == StopContainer && !slices.Equal(s.StopAfter, []string{"stop-app-0-of-s0"}) {
-			t.Errorf("the sidecar ends after %v", s.StopAfter)
+	for _, s := range makeDeletion(w, Options{}).Steps {
+		if s.Container == "seed" && s.Kind == StopContainer && !slices.Equal(s.Needs.Of(Stop).steps(), []string{"stop-app-0-of-s0"}) {
+			t.Errorf("the sidecar ends after %v", s.Needs)
 		}
 	}
 }
@@ -469,13 +410,13 @@ func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
 // TestHooksRunInAPodThatEnds: a manifest may give no time to stop, but a pod that ends has
 // a second.
 func TestHooksRunInAPodThatEnds(t *testing.T) {
-	d := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
+	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
 	none := int64(0)
 	d.Pod.Spec.TerminationGracePeriodSeconds = &none
-	w := running(d)
+	w := modeltest.Running(d)
 	w.Memory.Applied = d
 	for hook, opts := range map[string]Options{"exec": {}, "": {GracePeriod: &none}} {
-		for _, s := range Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon, Options: opts}).Steps {
+		for _, s := range makeDeletion(w, opts).Steps {
 			if s.Container == "app" && s.Kind == StopContainer && s.PreStop != hook {
 				t.Errorf("with %v: the hook %q, not %q", opts.GracePeriod, s.PreStop, hook)
 			}
@@ -484,130 +425,29 @@ func TestHooksRunInAPodThatEnds(t *testing.T) {
 }
 
 func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
-	d := load(t, strings.Replace(webPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))
-	w := newWorld(d).sandbox("s0", 0, model.SandboxReady)
-	w.container("s0", "seed", 0, model.Exited)
-	for _, line := range lines(w.make()) {
+	d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))
+	w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+	w.Container("s0", "seed", 0, model.Exited)
+	for _, line := range lines(makePlan(w)) {
 		if strings.HasPrefix(line, "start-log") && !strings.Contains(line, "start-app") {
 			t.Errorf("%s: it must wait for the hook of app", line)
 		}
 	}
 }
 
-func TestFoldReachesTheThreshold(t *testing.T) {
-	p := &v1.Probe{FailureThreshold: 2, SuccessThreshold: 1, PeriodSeconds: 10}
-	r := model.InitialProbe(model.Liveness)
-	r = r.Fold(model.Liveness, p, model.ProbeFailure, noon)
-	if r.Result != model.ProbeSuccess || r.Run != 1 {
-		t.Errorf("after one failure: %+v", r)
-	}
-	r = r.Fold(model.Liveness, p, model.ProbeUnknown, noon)
-	if r.Run != 1 {
-		t.Errorf("a run that could not be judged counted: %+v", r)
-	}
-	if r.Counts(p, noon.Add(9*time.Second)) || !r.Counts(p, noon.Add(10*time.Second)) {
-		t.Error("a run counts once per period")
-	}
-	r = r.Fold(model.Liveness, p, model.ProbeFailure, noon.Add(10*time.Second))
-	if r.Result != model.ProbeFailure || !r.OnHold {
-		t.Errorf("after two failures: %+v", r)
-	}
-	if r.Stale(p, noon.Add(30*time.Second)) || !r.Stale(p, noon.Add(31*time.Second)) {
-		t.Error("a failure is stale after failureThreshold periods")
-	}
-}
-
-// TestSidecarThatExitedZeroIsNotWaiting: it starts again, and yet counts as terminated.
-func TestSidecarThatExitedZeroIsNotWaiting(t *testing.T) {
-	d := load(t, strings.Replace(webPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}", 1))
-	for code, waits := range map[int32]bool{0: false, 1: true} {
-		w := running(d)
-		w.Containers[0].FinishedAt, w.Containers[0].ExitCode = noon.Add(-5*time.Second), code
-		w.Memory.Backoffs["seed"] = model.Backoff{Duration: 10 * time.Second, LastUpdate: noon.Add(-time.Minute)}
-		status := Status(&Input{Pod: model.RefOf(d.Pod), Desired: d, Observed: w.Observed, Now: noon})
-		if state := status.InitContainerStatuses[0].State; (state.Waiting != nil) != waits {
-			t.Errorf("exited %d: %+v", code, state)
-		}
-	}
-}
-
 // TestNoTimeIsTooLong: a manifest may ask for more seconds than a duration holds.
 func TestNoTimeIsTooLong(t *testing.T) {
-	d := load(t, webPod)
+	d := modeltest.Load(t, modeltest.WebPod)
 	forever := int64(1) << 60
 	d.Pod.Spec.TerminationGracePeriodSeconds = &forever
-	w := running(d)
+	w := modeltest.Running(d)
 	w.Memory.Applied = d
-	for _, s := range Make(&Input{Pod: model.RefOf(d.Pod), Observed: w.Observed, Now: noon}).Steps {
+	for _, s := range makeDeletion(w, Options{}).Steps {
 		if s.Kind == StopContainer && (model.Seconds(*s.GracePeriodSeconds) <= 0 || time.Duration(*s.GracePeriodSeconds)*time.Second <= 0) {
 			t.Errorf("%s is given %d seconds", s.ID, *s.GracePeriodSeconds)
 		}
 	}
 	if model.Seconds(forever) <= 0 {
 		t.Error("time runs backwards")
-	}
-}
-
-// TestStaleFailureIsAskedAgain: what nobody acted on in time is confirmed by one failure,
-// or taken back by one success; a fresh one stands.
-func TestStaleFailureIsAskedAgain(t *testing.T) {
-	p := &v1.Probe{FailureThreshold: 3, SuccessThreshold: 1, PeriodSeconds: 10}
-	for _, kind := range []model.ProbeType{model.Liveness, model.Startup} {
-		failed := model.InitialProbe(kind)
-		for range 3 {
-			failed = failed.Fold(kind, p, model.ProbeFailure, noon)
-		}
-		if soon := failed.Reopened(p, noon.Add(time.Second)); soon != failed {
-			t.Errorf("%s: a fresh failure is open again: %+v", kind, soon)
-		}
-		late := noon.Add(time.Minute)
-		for verdict, onHold := range map[model.ProbeResult]bool{model.ProbeFailure: true, model.ProbeSuccess: kind == model.Startup} {
-			if r := failed.Reopened(p, late).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late) {
-				t.Errorf("%s: after one more %s it is %+v", kind, verdict, r)
-			}
-		}
-	}
-}
-
-func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
-	var b model.Backoff
-	at := noon
-	var delays []time.Duration
-	for range 7 {
-		if until := b.Until(at); !until.IsZero() {
-			delays = append(delays, until.Sub(at))
-			at = until
-		}
-		b = b.Advance(at, at)
-		at = at.Add(time.Second)
-	}
-	want := []time.Duration{10, 20, 40, 80, 160, 300}
-	for i := range want {
-		want[i] *= time.Second
-	}
-	if diff := cmp.Diff(want, delays); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if until := b.Until(b.LastUpdate.Add(601 * time.Second)); !until.IsZero() {
-		t.Errorf("a run of more than ten minutes did not end the delay: %s", until)
-	}
-}
-
-func TestChangesNameTheFields(t *testing.T) {
-	before := map[string]any{
-		"image": "a:1", "args": []any{"x"},
-		"env": []any{map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "S", "value": digest.SecretPrefix + "k:aa"}},
-	}
-	after := map[string]any{
-		"image": "a:2", "args": []any{"x", "y"},
-		"env": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "S", "value": digest.SecretPrefix + "k:bb"}},
-	}
-	var got []string
-	for _, c := range compareTrees(before, after).changes {
-		got = append(got, c.String())
-	}
-	want := []string{`args: ["x"] -> ["x","y"]`, "env[A]: - 1", "env[B]: + 2", "env[S].value: (secret changed)", "image: a:1 -> a:2"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

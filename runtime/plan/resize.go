@@ -3,29 +3,16 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan/diff"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
-
-// resizeVerdict says what changed resources mean for a running container.
-type resizeVerdict int
-
-const (
-	resizeNone resizeVerdict = iota
-	resizeInPlace
-	resizeRestarts
-)
-
-// update is a running container whose resources change in place.
-type update struct {
-	container *model.Container
-	ref       podspec.ContainerRef
-	changes   []Change
-}
 
 // resizable lists the two resources that can change in place, in the order in
 // which the kubelet changes them.
@@ -33,55 +20,81 @@ func resizable() []v1.ResourceName {
 	return []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU}
 }
 
-// resizeOf compares what the manifest asks of cpu and memory with what was
-// applied last (kubelet: computePodResizeAction). Without any record of what
-// was applied nothing has changed. A limit cannot be taken away in place, as the
-// CRI has no word for that.
-func (v *view) resizeOf(spec *v1.Container, c *model.Container) resizeVerdict {
-	verdict := resizeNone
-	for _, name := range v.resized(spec, c) {
-		if resizePolicy(spec, name) == v1.RestartContainer || v.limitRemoved(spec, c, name) {
-			return resizeRestarts
-		}
-		verdict = resizeInPlace
-	}
-	return verdict
+// resizing compares what the manifest asks of a running container's cpu and memory with
+// what was applied last (kubelet: computePodResizeAction).
+type resizing struct {
+	spec            *v1.Container
+	applied, wanted v1.ResourceRequirements
+	// resized are the resources that differ. Without any record of what was applied
+	// nothing has changed.
+	resized []v1.ResourceName
+	// foreign reports whether a kubelet made the container.
+	foreign bool
 }
 
-// resized lists the resources of a running container that differ from what was
-// applied.
-func (v *view) resized(spec *v1.Container, c *model.Container) []v1.ResourceName {
-	if v.obs.Memory.Actuated == nil || c.State != model.Running {
-		return nil
+func resizingOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) *resizing {
+	if pod.Observed.Memory.Actuated == nil {
+		return &resizing{}
 	}
-	applied, wanted := v.appliedResources(spec.Name), v.wantedResources(spec)
-	var names []v1.ResourceName
-	for _, name := range resizable() {
-		if differs(wanted.Requests, applied.Requests, name) || differs(wanted.Limits, applied.Limits, name) {
-			names = append(names, name)
-		}
+	r := &resizing{
+		spec: spec, applied: appliedResources(pod, spec.Name), wanted: wantedResources(pod, spec), foreign: rec.SpecHash == "",
 	}
-	return names
+	r.resized = slices.DeleteFunc(resizable(), func(name v1.ResourceName) bool {
+		return !differs(r.wanted.Requests, r.applied.Requests, name) && !differs(r.wanted.Limits, r.applied.Limits, name)
+	})
+	return r
 }
 
-// limitRemoved tells that a limit was taken away. A container that a kubelet made
+// restarts reports whether the container has to be started anew: its policy says so, or a
+// limit is taken away, for which the CRI has no word.
+func (r *resizing) restarts() bool {
+	return slices.ContainsFunc(r.resized, func(name v1.ResourceName) bool {
+		return resizePolicy(r.spec, name) == v1.RestartContainer || r.limitRemoved(name)
+	})
+}
+
+// limitRemoved reports whether a limit was taken away. A container that a kubelet made
 // is judged as a kubelet does, which asks the runtime all the same.
-func (v *view) limitRemoved(spec *v1.Container, c *model.Container, name v1.ResourceName) bool {
-	if c.SpecHash == "" {
-		return false
+func (r *resizing) limitRemoved(name v1.ResourceName) bool {
+	before, after := r.applied.Limits[name], r.wanted.Limits[name]
+	return !r.foreign && !before.IsZero() && after.IsZero()
+}
+
+// grows reports whether the container gets more than it has.
+func (r *resizing) grows() bool {
+	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
+		before, after := r.applied.Limits[name], r.wanted.Limits[name]
+		return after.Cmp(before) > 0
+	})
+}
+
+// changes are the fields that differ.
+func (r *resizing) changes() []diff.Change {
+	var changes []diff.Change
+	for _, name := range r.resized {
+		changes = append(changes, listChange("resources.limits", r.applied.Limits, r.wanted.Limits, name)...)
+		changes = append(changes, listChange("resources.requests", r.applied.Requests, r.wanted.Requests, name)...)
 	}
-	before, after := v.appliedResources(spec.Name).Limits[name], v.wantedResources(spec).Limits[name]
-	return !before.IsZero() && after.IsZero()
+	return changes
+}
+
+// text says why a resize restarts the container.
+func (r *resizing) text() string {
+	why := "its resizePolicy asks for a restart"
+	if slices.ContainsFunc(r.resized, r.limitRemoved) {
+		why = "a limit cannot be taken away in place"
+	}
+	return fmt.Sprintf("%s; %s", diff.Diff{Changes: r.changes()}.Text(), why)
 }
 
 // wantedResources are those that the manifest asks for, appliedResources those
 // that were applied last; each with the pod's own limits of its time.
-func (v *view) wantedResources(spec *v1.Container) v1.ResourceRequirements {
-	return withPodLimits(spec.Resources, v.pod.Spec.Resources)
+func wantedResources(pod *podstatus.Pod, spec *v1.Container) v1.ResourceRequirements {
+	return withPodLimits(spec.Resources, pod.Manifest.Spec.Resources)
 }
 
-func (v *view) appliedResources(name string) v1.ResourceRequirements {
-	actuated := v.obs.Memory.Actuated
+func appliedResources(pod *podstatus.Pod, name string) v1.ResourceRequirements {
+	actuated := pod.Observed.Memory.Actuated
 	return withPodLimits(actuated.Containers[name], actuated.Pod)
 }
 
@@ -91,13 +104,12 @@ func withPodLimits(own v1.ResourceRequirements, pod *v1.ResourceRequirements) v1
 		return own
 	}
 	limits := v1.ResourceList{}
-	maps.Copy(limits, own.Limits)
 	for _, name := range resizable() {
-		limit, ok := pod.Limits[name]
-		if _, has := own.Limits[name]; ok && !has {
+		if limit, ok := pod.Limits[name]; ok {
 			limits[name] = limit
 		}
 	}
+	maps.Copy(limits, own.Limits)
 	return v1.ResourceRequirements{Requests: own.Requests, Limits: limits}
 }
 
@@ -118,68 +130,11 @@ func resizePolicy(spec *v1.Container, name v1.ResourceName) v1.ResourceResizeRes
 	return v1.NotRequired
 }
 
-// updateOf describes an update in place, field by field.
-func (v *view) updateOf(ref podspec.ContainerRef, c *model.Container) update {
-	return update{container: c, ref: ref, changes: v.resourceChanges(ref.Container, c)}
-}
-
-func (v *view) resourceChanges(spec *v1.Container, c *model.Container) []Change {
-	applied, wanted := v.appliedResources(spec.Name), v.wantedResources(spec)
-	var changes []Change
-	for _, name := range v.resized(spec, c) {
-		changes = append(changes, listChange("resources.limits", applied.Limits, wanted.Limits, name)...)
-		changes = append(changes, listChange("resources.requests", applied.Requests, wanted.Requests, name)...)
-	}
-	return changes
-}
-
-// resizeText says why a resize restarts a container.
-func (v *view) resizeText(spec *v1.Container, c *model.Container) string {
-	why := "its resizePolicy asks for a restart"
-	for _, name := range v.resized(spec, c) {
-		if v.limitRemoved(spec, c, name) {
-			why = "a limit cannot be taken away in place"
-		}
-	}
-	return fmt.Sprintf("%s; %s", changeText(v.resourceChanges(spec, c)), why)
-}
-
-// grows tells that an update gives a container more than it has.
-func (v *view) grows(u update) bool {
-	applied, wanted := v.appliedResources(u.ref.Name), v.wantedResources(u.ref.Container)
-	for _, name := range resizable() {
-		before, after := applied.Limits[name], wanted.Limits[name]
-		if after.Cmp(before) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// podGrows tells that the limits of the pod's containers come to more than was
-// applied: the pod's own cgroup then has to grow before them.
-func (v *view) podGrows() bool {
-	if v.obs.Memory.Actuated == nil {
-		return false
-	}
-	for _, name := range resizable() {
-		var before, after resource.Quantity
-		for _, ref := range runsInPod(v.pod) {
-			before.Add(v.appliedResources(ref.Name).Limits[name])
-			after.Add(v.wantedResources(ref.Container).Limits[name])
-		}
-		if after.Cmp(before) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func listChange(path string, before, after v1.ResourceList, name v1.ResourceName) []Change {
+func listChange(path string, before, after v1.ResourceList, name v1.ResourceName) []diff.Change {
 	if !differs(before, after, name) {
 		return nil
 	}
-	return []Change{{Path: fmt.Sprintf("%s.%s", path, name), Before: quantity(before, name), After: quantity(after, name)}}
+	return []diff.Change{{Path: fmt.Sprintf("%s.%s", path, name), Before: quantity(before, name), After: quantity(after, name)}}
 }
 
 func quantity(list v1.ResourceList, name v1.ResourceName) string {
@@ -190,34 +145,32 @@ func quantity(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// podResized tells that the pod-level resources differ from what was applied.
-func (v *view) podResized() bool {
-	actuated := v.obs.Memory.Actuated
+// podGrows reports whether the limits of the pod's containers come to more than was
+// applied: the pod's own cgroup then has to grow before them.
+func podGrows(pod *podstatus.Pod) bool {
+	if pod.Observed.Memory.Actuated == nil {
+		return false
+	}
+	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
+		var before, after resource.Quantity
+		for _, ref := range podstatus.Lasting(pod.Manifest) {
+			before.Add(appliedResources(pod, ref.Name).Limits[name])
+			after.Add(wantedResources(pod, ref.Container).Limits[name])
+		}
+		return after.Cmp(before) > 0
+	})
+}
+
+// podResized reports whether the pod-level resources differ from what was applied.
+func podResized(pod *podstatus.Pod) bool {
+	actuated := pod.Observed.Memory.Actuated
 	if actuated == nil {
 		return false
 	}
-	return !sameResources(actuated.Pod, v.pod.Spec.Resources)
-}
-
-func sameResources(a, b *v1.ResourceRequirements) bool {
-	if a == nil {
-		a = &v1.ResourceRequirements{}
-	}
-	if b == nil {
-		b = &v1.ResourceRequirements{}
-	}
-	return sameList(a.Limits, b.Limits) && sameList(a.Requests, b.Requests)
+	before, after := ptr.Deref(actuated.Pod, v1.ResourceRequirements{}), ptr.Deref(pod.Manifest.Spec.Resources, v1.ResourceRequirements{})
+	return !sameList(before.Limits, after.Limits) || !sameList(before.Requests, after.Requests)
 }
 
 func sameList(a, b v1.ResourceList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, q := range a {
-		other, ok := b[name]
-		if !ok || q.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }

@@ -1,6 +1,14 @@
 package plan
 
-import "github.com/podctl/podctl/podspec"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan/diff"
+)
 
 // Kind is what a step does. Every change podctl makes to the world is of one of
 // these kinds.
@@ -58,15 +66,33 @@ const (
 	Continue OnFailure = "continue"
 )
 
+// Logs says which logs go with a record that is removed.
+type Logs int
+
+// The logs that go with a record. Those of the newest record of a container that runs on
+// under its name stay: they carry its restart count and are what `logs --previous` shows.
+const (
+	// KeepLogs removes none.
+	KeepLogs Logs = iota
+	// RemoveOwnLogs removes those of the run, which nobody asks for any more.
+	RemoveOwnLogs
+	// RemoveOlderLogs removes those of runs before all that have a record.
+	RemoveOlderLogs
+	// RemoveSupersededLogs removes those of the run and of runs before it, since a newer
+	// record has taken its place.
+	RemoveSupersededLogs
+)
+
 // Step is one thing a pass does. It names what does not exist yet (a sandbox,
 // an image id) by the step that will yield it; only the executor knows the ids.
 type Step struct {
 	// ID is unique in the plan, for example start-app.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// After lists the steps that must have ended before this one begins; of those in
-	// AfterExit less is enough. Steps without a path between them may overlap.
-	After     []string  `json:"after,omitempty"`
+	// Needs are the steps that come before this one. Steps without a path between them
+	// may overlap. They are written to documents as four lists and not read from them:
+	// what is executed is made anew.
+	Needs     Needs     `json:"-"`
 	OnFailure OnFailure `json:"onFailure"`
 
 	Container     string                `json:"container,omitempty"`
@@ -83,36 +109,129 @@ type Step struct {
 	// GracePeriodSeconds is the time a container has to end by itself, its
 	// preStop hook included.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// StopAfter lists the stops that a sidecar waits for, once its preStop hook has
-	// run, before it is asked to end: it is of use to others to the last. It waits
-	// no longer than its grace period (kubelet: terminationOrdering).
-	StopAfter []string `json:"stopAfter,omitempty"`
-	// CreateAfter lists the steps after which a replacement is created already: beside
-	// the stop of the container it replaces. It is started only after all of After. A
-	// start without it creates when it starts.
-	CreateAfter []string `json:"createAfter,omitempty"`
-	// AfterExit lists those of After that are stops and of which this step only needs
-	// that no process of the container is left: a replacement may start while the runtime
-	// still clears up. Where that cannot be seen the stop has to end, as for all others.
-	AfterExit []string `json:"afterExit,omitempty"`
 	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep,
 	// tcpSocket. The executor takes its content from the manifest, never from a
 	// plan.
 	PreStop   string `json:"preStop,omitempty"`
 	PostStart string `json:"postStart,omitempty"`
+	// Logs are those that go with a record that is removed.
+	Logs Logs `json:"-"`
+	// RestartsAll reports whether a record is removed because all containers restart:
+	// nothing else will show that it ran.
+	RestartsAll bool `json:"-"`
 
-	Reason  Reason `json:"reason"`
-	Message string `json:"message"`
+	Reason  model.Reason `json:"reason"`
+	Message string       `json:"message"`
 	// Changes are the fields that made the step necessary.
-	Changes []Change `json:"changes,omitempty"`
+	Changes []diff.Change `json:"changes,omitempty"`
 	// Unchanged counts the fields beside them that are the same.
 	Unchanged int `json:"unchanged,omitempty"`
 }
 
-// Change is one field that differs. Values of a sensitive one are left out.
-type Change struct {
-	Path      string `json:"path"`
-	Before    string `json:"before"`
-	After     string `json:"after"`
-	Sensitive bool   `json:"sensitive,omitempty"`
+// MarshalJSON writes the needs of a step as documents have them. The lists stand among the
+// other fields, which is why all are named again.
+func (s Step) MarshalJSON() ([]byte, error) {
+	type fields Step
+	return json.Marshal(struct {
+		ID    string   `json:"id"`
+		Kind  Kind     `json:"kind"`
+		After []string `json:"after,omitempty"`
+		fields
+		StopAfter   []string      `json:"stopAfter,omitempty"`
+		CreateAfter []string      `json:"createAfter,omitempty"`
+		AfterExit   []string      `json:"afterExit,omitempty"`
+		PreStop     string        `json:"preStop,omitempty"`
+		PostStart   string        `json:"postStart,omitempty"`
+		Reason      model.Reason  `json:"reason"`
+		Message     string        `json:"message"`
+		Changes     []diff.Change `json:"changes,omitempty"`
+		Unchanged   int           `json:"unchanged,omitempty"`
+	}{
+		ID: s.ID, Kind: s.Kind, After: s.Needs.Of(Begin).steps(), fields: fields(s),
+		StopAfter: s.Needs.Of(Stop).steps(), CreateAfter: s.Needs.Of(Create).steps(),
+		AfterExit: s.Needs.where(func(e Edge) bool { return e.Until == Exited }).steps(),
+		PreStop:   s.PreStop, PostStart: s.PostStart,
+		Reason: s.Reason, Message: s.Message, Changes: s.Changes, Unchanged: s.Unchanged,
+	})
+}
+
+// Verb is the one word for what a step does, in plans and in progress lines
+// alike.
+func (k Kind) Verb() string {
+	switch k {
+	case CreateCgroup, RemoveCgroup:
+		return strings.ToLower(strings.TrimSuffix(string(k), "Cgroup"))
+	case PrepareVolume, UpdateVolume, RemoveVolume:
+		return strings.ToLower(strings.TrimSuffix(string(k), "Volume"))
+	case PullImage:
+		return "pull"
+	case CheckContainer:
+		return "check"
+	case RunSandbox:
+		return "create"
+	case StartContainer:
+		return "start"
+	case StopContainer, StopSandbox:
+		return "stop"
+	case RemoveContainer, RemoveSandbox:
+		return "remove"
+	case UpdateContainer, UpdatePod:
+		return "update"
+	case ArchiveLogs:
+		return "archive"
+	case RotateLog:
+		return "rotate"
+	}
+	return strings.ToLower(string(k))
+}
+
+// Object is what a step acts on, as people call it.
+func (s *Step) Object() string {
+	switch s.Kind {
+	case CreateCgroup, RemoveCgroup:
+		return "cgroup"
+	case PrepareVolume, UpdateVolume:
+		return "volume " + s.Volume
+	case RemoveVolume:
+		return "volumes"
+	case PullImage:
+		return s.Image
+	case RunSandbox, StopSandbox, RemoveSandbox:
+		return "sandbox"
+	case UpdatePod:
+		return "pod"
+	case ArchiveLogs:
+		return "logs"
+	case RotateLog:
+		return "log " + s.Container
+	case CheckContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainer:
+	}
+	return s.Container
+}
+
+// Detail is what else is worth knowing of a step: the attempt, the record, the
+// grace period and the hooks.
+func (s *Step) Detail() string {
+	switch s.Kind {
+	case RunSandbox:
+		return fmt.Sprintf("attempt %d", s.Attempt)
+	case StartContainer:
+		return withHook(fmt.Sprintf("attempt %d", s.Attempt), "postStart", s.PostStart)
+	case StopContainer:
+		return withHook(fmt.Sprintf("%s  grace %ds", model.ShortID(s.ContainerID), *s.GracePeriodSeconds), "preStop", s.PreStop)
+	case RemoveContainer:
+		return fmt.Sprintf("%s  attempt %d", model.ShortID(s.ContainerID), s.Attempt)
+	case StopSandbox, RemoveSandbox:
+		return model.ShortID(s.SandboxID)
+	case CreateCgroup, RemoveCgroup, PrepareVolume, UpdateVolume, RemoveVolume, PullImage, CheckContainer,
+		UpdateContainer, UpdatePod, ArchiveLogs, RotateLog:
+	}
+	return ""
+}
+
+func withHook(text, name, handler string) string {
+	if handler == "" {
+		return text
+	}
+	return fmt.Sprintf("%s, %s %s", text, name, handler)
 }

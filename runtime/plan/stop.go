@@ -11,74 +11,91 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// stopPod stops every running container and then every sandbox (kubelet:
-// killPodWithSyncResult). Sidecars are stopped last, in reverse order. Where something runs
-// nothing is stopped before all that shall start again is proven.
-func (b *builder) stopPod() {
-	var gate []string
-	if b.d.createSandbox && b.v.anyRunning() {
-		gate = b.proofs
+// stopper lays out stops.
+type stopper struct{ *layout }
+
+// stop adds the steps that stop and reset, and returns those after which nothing runs of
+// a pod that is stopped as a whole.
+func (l *layout) stop(proof *proof) []string {
+	s := stopper{l}
+	if l.killPod {
+		return s.stopPod(proof)
 	}
-	b.stopRunning(gate)
-	for i := range b.v.sandboxes {
-		s := &b.v.sandboxes[i]
-		if (b.d.terminal && s.State != model.SandboxReady) || b.v.stoppedAlready(s) {
+	for _, k := range l.kills {
+		// Each only after it is proven that it can be started again.
+		s.stopContainer(k, After(proof.checks[k.ref.Name]))
+	}
+	s.resetContainers()
+	s.stopOutlived()
+	return nil
+}
+
+// stopPod stops every running container and then every sandbox (kubelet:
+// killPodWithSyncResult). Where something runs nothing is stopped before all that shall
+// start again is proven.
+func (s stopper) stopPod(proof *proof) []string {
+	var gate []string
+	if s.createSandbox && s.AnyRunning() {
+		gate = proof.all
+	}
+	ended := s.stopRunning(gate)
+	for i := range s.Sandboxes {
+		sandbox := &s.Sandboxes[i]
+		if (s.terminal && sandbox.State != model.SandboxReady) || s.stoppedAlready(sandbox) {
 			continue
 		}
-		b.stops = append(b.stops, b.add(Step{
-			ID: byID("stop-sandbox", s.ID), Kind: StopSandbox, SandboxID: s.ID,
-			After: after(gate, b.stops), OnFailure: Abort, Reason: b.killReason(), Message: b.killMessage(),
-		}))
+		ended = append(ended, s.stopSandbox(sandbox, after(gate, ended)))
 	}
+	return ended
 }
 
-// stoppedAlready tells that podctl has stopped a sandbox before. One that ended by
+func (s stopper) stopSandbox(sandbox *model.Sandbox, needs Needs) string {
+	return s.steps.add(Step{
+		ID: byID("stop-sandbox", sandbox.ID), Kind: StopSandbox, SandboxID: sandbox.ID, Needs: needs,
+		OnFailure: Abort, Reason: s.cause.reason, Message: s.cause.message,
+	})
+}
+
+// stoppedAlready reports whether podctl has stopped a sandbox before. One that ended by
 // itself is stopped once, so that the runtime takes its network down.
-func (v *view) stoppedAlready(s *model.Sandbox) bool {
-	left := v.obs.Memory.LastRun
-	return s.State != model.SandboxReady && left != nil && slices.Contains(left.Stopped, s.ID)
-}
-
-func (b *builder) killReason() Reason {
-	return Reason(firstOf(string(b.d.reason), string(Completed)))
-}
-
-func (b *builder) killMessage() string {
-	return firstOf(b.d.message, "the pod has finished")
+func (s stopper) stoppedAlready(sandbox *model.Sandbox) bool {
+	last := s.Observed.Memory.LastRun
+	return sandbox.State != model.SandboxReady && last != nil && slices.Contains(last.Stopped, sandbox.ID)
 }
 
 // stopRunning stops all running containers, wherever they run, once the gate is
 // open. All begin at once; a sidecar ends after the regular containers and after
 // the sidecars that come later in the manifest.
-func (b *builder) stopRunning(gate []string) {
+func (s stopper) stopRunning(gate []string) []string {
+	var all, regular []string
 	sidecars := map[string]string{}
-	var plain []string
-	for _, c := range b.v.stopOrder() {
-		ref := b.refOf(c)
-		id := b.stopContainer(kill{container: c, ref: ref, reason: b.killReason(), message: b.killMessage()}, gate)
-		b.explainStop(c)
-		b.stops = append(b.stops, id)
-		if ref.Type != podspec.Sidecar {
-			if ref.Type != podspec.Init && ref.Type != podspec.Ephemeral {
-				plain = append(plain, id)
-			}
-			continue
+	for _, rec := range s.stopOrder() {
+		ref := s.refOf(rec)
+		needs := after(gate)
+		if ref.Type == podspec.Sidecar {
+			needs = needs.before(Stop, slices.Concat(regular, laterSidecars(s.Manifest, ref, sidecars)))
 		}
-		b.p.Steps[len(b.p.Steps)-1].StopAfter = after(plain, laterSidecars(b.v.pod, ref, sidecars))
-		sidecars[ref.Name] = id
+		id := s.stopContainer(kill{cause: s.causeOf(rec), container: rec, ref: ref}, needs)
+		all = append(all, id)
+		if ref.Type == podspec.Sidecar {
+			sidecars[ref.Name] = id
+		} else if ref.Type != podspec.Init && ref.Type != podspec.Ephemeral {
+			regular = append(regular, id)
+		}
 	}
+	return all
 }
 
-// explainStop gives the stop that was added last the reason for which its
-// container would be stopped even if the pod stayed. Its grace period is the
-// pod's all the same, as the whole pod is stopped.
-func (b *builder) explainStop(c *model.Container) {
-	step := &b.p.Steps[len(b.p.Steps)-1]
-	for _, own := range b.d.kills {
-		if own.container.ID == c.ID {
-			step.Reason, step.Message = own.reason, own.message
+// causeOf is why a container is stopped with its pod: the pod's cause, or its own if it would
+// be stopped even if the pod stayed.
+func (s stopper) causeOf(rec *model.Container) cause {
+	why := cause{reason: s.cause.reason, message: s.cause.message}
+	for _, own := range s.kills {
+		if own.container.ID == rec.ID {
+			why.reason, why.message = own.reason, own.message
 		}
 	}
+	return why
 }
 
 // laterSidecars are the stops of the sidecars that come after ref in the
@@ -95,83 +112,52 @@ func laterSidecars(pod *v1.Pod, ref podspec.ContainerRef, stops map[string]strin
 
 // stopOrder lists the running containers in the order in which they are
 // stopped: regular ones and all others first, sidecars last and in reverse.
-func (v *view) stopOrder() []*model.Container {
-	var order []*model.Container
-	for _, c := range v.containers {
-		if c.State == model.Running && !v.isSidecar(c.Name) {
-			order = append(order, c)
+func (s stopper) stopOrder() []*model.Container {
+	var order, sidecars []*model.Container
+	for _, rec := range s.Containers {
+		switch {
+		case rec.State != model.Running:
+		case s.refOf(rec).Type == podspec.Sidecar:
+			sidecars = append(sidecars, rec)
+		default:
+			order = append(order, rec)
 		}
 	}
-	if v.pod == nil {
-		return order
-	}
-	for _, ref := range slices.Backward(podspec.InitContainers(v.pod)) {
-		for _, c := range v.containers {
-			if ref.Type == podspec.Sidecar && c.Name == ref.Name && c.State == model.Running {
-				order = append(order, c)
-			}
-		}
-	}
-	return order
-}
-
-func (v *view) isSidecar(name string) bool {
-	if v.pod == nil {
-		return false
-	}
-	ref, ok := podspec.FindContainer(v.pod, name)
-	return ok && ref.Type == podspec.Sidecar
-}
-
-// stopContainers stops single containers, each only after it is proven that it
-// can be started again.
-func (b *builder) stopContainers() {
-	for _, k := range b.d.kills {
-		b.stopContainer(k, after([]string{b.checks[k.ref.Name]}))
-	}
+	slices.SortStableFunc(sidecars, func(a, b *model.Container) int { return s.refOf(b).Index - s.refOf(a).Index })
+	return append(order, sidecars...)
 }
 
 // stopOutlived stops what runs although a newer record has taken its place: a replacement
 // may begin before the stop of what it replaces has ended, and that one may fail or be cut
 // off. (A kubelet looks at the newest record of a name alone.)
-func (b *builder) stopOutlived() {
-	for _, c := range b.v.containers {
-		newest := b.v.newest(c.Name)
-		if c.State != model.Running || c == newest || b.v.leftManifest(c) || len(b.endsOfRecord(c.ID)) > 0 {
+func (s stopper) stopOutlived() {
+	for _, rec := range s.Containers {
+		newest := s.Newest(rec.Name)
+		if rec.State != model.Running || rec == newest || leftManifest(s.Pod, rec) || len(s.steps.record(rec.ID)) > 0 {
 			continue
 		}
-		message := fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)
-		b.stopContainer(kill{container: c, ref: b.refOf(c), reason: Superseded, message: message}, nil)
+		why := cause{reason: model.Superseded, message: fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)}
+		s.stopContainer(kill{cause: why, container: rec, ref: s.refOf(rec)}, nil)
 	}
 }
 
-func (b *builder) stopContainer(k kill, waits []string) string {
+func (s stopper) stopContainer(k kill, needs Needs) string {
 	step := Step{
-		ID: byID("stop", k.container.ID), Kind: StopContainer, After: after(waits), OnFailure: Abort,
-		Container: k.container.Name, ContainerType: k.ref.Type, ContainerID: k.container.ID,
-		SandboxID: k.container.SandboxID,
-		Reason:    k.reason, Message: k.message, Changes: k.diff.changes, Unchanged: k.diff.unchanged,
+		ID: byID("stop", k.container.ID), Kind: StopContainer, Needs: needs, OnFailure: Abort,
+		Container: k.container.Name, ContainerType: k.ref.Type, ContainerID: k.container.ID, SandboxID: k.container.SandboxID,
 	}
-	grace := b.grace(k)
+	// Without any time no hook runs, although the runtime is never given less than the
+	// shortest.
+	grace := s.grace(k)
 	if grace > 0 {
 		step.PreStop = preStopOf(k)
 	}
-	if b.v.opts.GracePeriod == nil {
+	if s.opts.GracePeriod == nil {
 		grace = max(grace, ShortestStop)
 	}
 	grace = min(grace, longestStop)
 	step.GracePeriodSeconds = &grace
-	return b.add(step)
-}
-
-// grace is the time a container has to stop. In a pod that ends for good there is always
-// some, so that hooks run (kubelet: calculateEffectiveGracePeriod).
-func (b *builder) grace(k kill) int64 {
-	grace := b.v.grace(k)
-	if b.v.opts.GracePeriod == nil && (b.d.terminal || b.d.reason == Deleted) {
-		return max(grace, 1)
-	}
-	return grace
+	return s.steps.add(k.explains(step))
 }
 
 // ShortestStop is the shortest time the kubelet ever gives a container to stop,
@@ -182,39 +168,34 @@ const ShortestStop = 2
 // nanoseconds, which do not hold all that a manifest may ask for.
 const longestStop = math.MaxInt32
 
-// grace is the time a container has to stop: the user's word, else that of the
-// probe that failed, else the pod's, else what was written on the container
-// when it was created (kubelet: setTerminationGracePeriod). Without any time no
-// hook runs, although the runtime is never given less than the shortest.
-func (v *view) grace(k kill) int64 {
-	if v.opts.GracePeriod != nil {
-		return *v.opts.GracePeriod
+// grace is the time a container has to stop. In a pod that ends for good there is always
+// some, so that hooks run (kubelet: calculateEffectiveGracePeriod).
+func (s stopper) grace(k kill) int64 {
+	grace := s.graceOf(k)
+	if s.opts.GracePeriod == nil && s.terminal {
+		return max(grace, 1)
 	}
-	if own := probeGrace(k); own != nil {
-		return *own
-	}
-	switch {
-	case v.pod != nil && k.ref.Container != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
-		return *v.pod.Spec.TerminationGracePeriodSeconds
-	case k.container.GracePeriod != nil:
-		return *k.container.GracePeriod
-	case v.pod != nil && v.pod.Spec.TerminationGracePeriodSeconds != nil:
-		return *v.pod.Spec.TerminationGracePeriodSeconds
-	}
-	return ShortestStop
+	return grace
 }
 
-func probeGrace(k kill) *int64 {
+// graceOf is the user's word, else that of the probe that failed, else the pod's, else what
+// was written on the container when it was created (kubelet: setTerminationGracePeriod).
+func (s stopper) graceOf(k kill) int64 {
+	var pod *int64
+	if s.Manifest != nil {
+		pod = s.Manifest.Spec.TerminationGracePeriodSeconds
+	}
+	order := []*int64{s.opts.GracePeriod, k.grace, pod, k.container.GracePeriod}
 	if k.ref.Container == nil {
-		return nil
+		// It has left the manifest: what it was created with is its own.
+		order = []*int64{s.opts.GracePeriod, k.container.GracePeriod, pod}
 	}
-	switch {
-	case k.reason == LivenessFailed && k.ref.LivenessProbe != nil:
-		return k.ref.LivenessProbe.TerminationGracePeriodSeconds
-	case k.reason == StartupFailed && k.ref.StartupProbe != nil:
-		return k.ref.StartupProbe.TerminationGracePeriodSeconds
+	for _, grace := range order {
+		if grace != nil {
+			return *grace
+		}
 	}
-	return nil
+	return ShortestStop
 }
 
 // preStopOf names the hook that runs before a container is stopped: today's, or
@@ -231,25 +212,21 @@ func preStopOf(k kill) string {
 
 // resetContainers stops and removes what a restart of all containers takes
 // away, one after the other. No hook runs and no time is given.
-func (b *builder) resetContainers() {
+func (s stopper) resetContainers() {
 	var last []string
-	for _, r := range b.d.resets {
-		if r.kill {
-			none := int64(ShortestStop)
-			last = []string{b.add(Step{
-				ID: byID("stop", r.container.ID), Kind: StopContainer, After: last, OnFailure: Abort,
-				Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
-				SandboxID: r.container.SandboxID, GracePeriodSeconds: &none,
-				Reason: RestartAllContainers, Message: "a restart rule asks to restart all containers",
-			})}
+	why := cause{reason: model.RestartAllContainers, message: "a restart rule asks to restart all containers"}
+	for _, r := range s.resets {
+		step := Step{
+			Needs: after(last), OnFailure: Abort, Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
 		}
-		last = []string{b.add(Step{
-			ID: byID("remove", r.container.ID), Kind: RemoveContainer, After: last, OnFailure: Abort,
-			Container: r.ref.Name, ContainerType: r.ref.Type, ContainerID: r.container.ID,
-			Reason: RestartAllContainers, Message: "a restart rule asks to restart all containers",
-		})}
-	}
-	if len(b.d.resets) > 0 {
-		b.d.waiting = append(b.d.waiting, "the next pass, which starts from the first container again")
+		if r.kill {
+			stop, shortest := step, int64(ShortestStop)
+			stop.ID, stop.Kind = byID("stop", r.container.ID), StopContainer
+			stop.SandboxID, stop.GracePeriodSeconds = r.container.SandboxID, &shortest
+			step.Needs = After(s.steps.add(why.explains(stop)))
+		}
+		step.ID, step.Kind = byID("remove", r.container.ID), RemoveContainer
+		step.Logs, step.RestartsAll = RemoveOlderLogs, true
+		last = []string{s.steps.add(why.explains(step))}
 	}
 }

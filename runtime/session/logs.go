@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // LogOptions choose what of a pod's logs is shown.
@@ -172,7 +173,7 @@ func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	status := plan.Status(in)
+	status := podstatus.Of(in.State())
 	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 		if s.Name == f.name {
 			return s.State.Waiting != nil
@@ -228,7 +229,7 @@ func (f *logFollower) finished(ctx context.Context) bool {
 	if err != nil {
 		return true
 	}
-	status := plan.Status(in)
+	status := podstatus.Of(in.State())
 	return status.Phase == "Succeeded" || status.Phase == "Failed" || len(in.Observed.Sandboxes) == 0
 }
 

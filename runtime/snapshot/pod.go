@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -75,7 +76,8 @@ type Volume struct {
 
 // Input is what a plan for a pod is made of.
 func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
-	return &plan.Input{Pod: ref, Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt, Options: opts}
+	facts := podstatus.Input{Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt}
+	return &plan.Input{Input: facts, Pod: ref, Options: opts}
 }
 
 // Observed is the snapshot in the planner's words, as far as a pod is concerned

@@ -9,6 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/planfile"
 )
 
 // Recording stands for a runtime in which nothing moves any more: snapshots that
@@ -23,7 +24,7 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(s.Input(ref, desired, opts)), nil
+	return planfile.Make(s.Input(ref, desired, opts)), nil
 }
 
 // List gives pods the status they had when their snapshots were taken.

@@ -8,6 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // Shown is the pod as people see it: its manifest with the debug containers that were added
@@ -19,7 +20,7 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	}
 	in.Desired = WithDebug(in.Desired, notes)
 	pod := in.Desired.Pod.DeepCopy()
-	pod.Status = plan.Status(in)
+	pod.Status = podstatus.Of(in.State())
 	if s.Checkpoint != nil {
 		s.Checkpoint.Deletion.Mark(pod)
 	}

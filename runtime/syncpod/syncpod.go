@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/planfile"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -39,7 +40,7 @@ func (s *Syncer) Plan(ctx context.Context, desired *podspec.Desired, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(in), nil
+	return planfile.Make(in), nil
 }
 
 // Apply makes one pass: it locks the pod, observes, plans and executes. When the
@@ -61,7 +62,7 @@ func (s *Syncer) PlanDeletion(ctx context.Context, ref model.PodRef, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(in), nil
+	return planfile.Make(in), nil
 }
 
 func (s *Syncer) pass(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts executor.Options) (outcome *executor.Outcome, err error) {
@@ -115,7 +116,7 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 // makePlan makes a new plan, or the saved one again.
 func makePlan(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	if saved != nil {
-		return plan.MakeSaved(in, saved)
+		return planfile.MakeAgain(in, saved)
 	}
-	return plan.Make(in), nil
+	return planfile.Make(in), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // Await watches a pod until it has reached a goal, without doing anything to it
@@ -48,7 +49,7 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 		w.waiting = []string{"the pod is there"}
 		return s.Checkpoint.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil
 	}
-	status := plan.Status(in)
+	status := podstatus.Of(in.State())
 	w.waiting = nil
 	switch {
 	case w.reached(&status):

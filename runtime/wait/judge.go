@@ -17,7 +17,8 @@ import (
 func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
 	w.until = w.retryAt
-	if hold := blocking(p); hold != nil {
+	if i := slices.IndexFunc(p.Holds, func(h plan.Hold) bool { return h.Blocking }); i >= 0 {
+		hold := &p.Holds[i]
 		return false, w.blocked(holder(hold, ": ") + fmt.Sprintf("%s: %s", hold.Reason, hold.Message))
 	}
 	w.pending, w.over = p.Pending(), model.IsOver(status)
@@ -89,18 +90,6 @@ func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
 	if deadline := w.desired.Pod.Spec.ActiveDeadlineSeconds; deadline != nil && status.StartTime != nil {
 		w.wake(status.StartTime.Add(model.Seconds(*deadline)))
 	}
-}
-
-// blocking is a hold that no time ends: something is missing, and the pod cannot
-// become what the manifest says.
-func blocking(p *plan.Plan) *plan.Hold {
-	for i := range p.Holds {
-		h := &p.Holds[i]
-		if h.Until == nil && h.Reason != plan.NetworkNotReady && h.Reason != plan.ProbeStale {
-			return h
-		}
-	}
-	return nil
 }
 
 // holder names the container that is held; a hold of the whole pod needs no name.

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
@@ -137,7 +138,7 @@ func (w *waiter) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	if err = syncpod.Superseded(in.Pod, w.desired, s.Checkpoint); err != nil {
 		return outcome, false, err
 	}
-	status := plan.Status(in)
+	status := podstatus.Of(in.State())
 	p := plan.Make(in)
 	done, err := w.judge(in, &status, p)
 	w.seen = fingerprint(s)
@@ -238,7 +239,7 @@ func mayPass(reason string) bool {
 // or that was its end, as any exit code is for a pod that shall only complete.
 func (w *waiter) goesOn(container string) bool {
 	ref, ok := podspec.FindContainer(w.desired.Pod, container)
-	return w.goal == Completed || (ok && plan.MayRestart(w.desired.Pod, ref.Container))
+	return w.goal == Completed || (ok && podstatus.MayRestart(w.desired.Pod, ref.Container))
 }
 
 // translate turns the end of the time into what the user waited for.

@@ -1,0 +1,55 @@
+package model_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+func TestFoldReachesTheThreshold(t *testing.T) {
+	p := &v1.Probe{FailureThreshold: 2, SuccessThreshold: 1, PeriodSeconds: 10}
+	r := model.InitialProbe(model.Liveness)
+	r = r.Fold(model.Liveness, p, model.ProbeFailure, modeltest.Noon())
+	if r.Result != model.ProbeSuccess || r.Run != 1 {
+		t.Errorf("after one failure: %+v", r)
+	}
+	r = r.Fold(model.Liveness, p, model.ProbeUnknown, modeltest.Noon())
+	if r.Run != 1 {
+		t.Errorf("a run that could not be judged counted: %+v", r)
+	}
+	if r.Counts(p, modeltest.Noon().Add(9*time.Second)) || !r.Counts(p, modeltest.Noon().Add(10*time.Second)) {
+		t.Error("a run counts once per period")
+	}
+	r = r.Fold(model.Liveness, p, model.ProbeFailure, modeltest.Noon().Add(10*time.Second))
+	if r.Result != model.ProbeFailure || !r.OnHold {
+		t.Errorf("after two failures: %+v", r)
+	}
+	if r.Stale(p, modeltest.Noon().Add(30*time.Second)) || !r.Stale(p, modeltest.Noon().Add(31*time.Second)) {
+		t.Error("a failure is stale after failureThreshold periods")
+	}
+}
+
+// TestStaleFailureIsAskedAgain: what nobody acted on in time is confirmed by one failure,
+// or taken back by one success; a fresh one stands.
+func TestStaleFailureIsAskedAgain(t *testing.T) {
+	p := &v1.Probe{FailureThreshold: 3, SuccessThreshold: 1, PeriodSeconds: 10}
+	for _, kind := range []model.ProbeType{model.Liveness, model.Startup} {
+		failed := model.InitialProbe(kind)
+		for range 3 {
+			failed = failed.Fold(kind, p, model.ProbeFailure, modeltest.Noon())
+		}
+		if soon := failed.Reopened(p, modeltest.Noon().Add(time.Second)); soon != failed {
+			t.Errorf("%s: a fresh failure is open again: %+v", kind, soon)
+		}
+		late := modeltest.Noon().Add(time.Minute)
+		for verdict, onHold := range map[model.ProbeResult]bool{model.ProbeFailure: true, model.ProbeSuccess: kind == model.Startup} {
+			if r := failed.Reopened(p, late).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late) {
+				t.Errorf("%s: after one more %s it is %+v", kind, verdict, r)
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package model
+
+// Reason says why a step, a hold or a keep is in the plan: a stable word of
+// Kubernetes' vocabulary. A reason explains and never steers; everything the
+// executor needs is in the step's other fields.
+type Reason string
+
+// The reasons. They are part of the JSON documents and do not change.
+const (
+	SandboxMissing       Reason = "SandboxMissing"
+	SandboxNotReadyState Reason = "SandboxNotReady"
+	MultipleSandboxes    Reason = "MultipleSandboxes"
+	NetworkModeChanged   Reason = "NetworkModeChanged"
+	NoIP                 Reason = "NoIP"
+	SandboxConfigChanged Reason = "SandboxConfigChanged"
+
+	NotCreated           Reason = "NotCreated"
+	SpecChanged          Reason = "SpecChanged"
+	LivenessFailed       Reason = "LivenessFailed"
+	StartupFailed        Reason = "StartupFailed"
+	UnknownState         Reason = "UnknownState"
+	InitFailed           Reason = "InitFailed"
+	ContainerExited      Reason = "Exited"
+	RestartAllContainers Reason = "RestartAllContainers"
+	// RestartRequested: the user asked for it.
+	RestartRequested Reason = "RestartRequested"
+	RemovedFromSpec  Reason = "RemovedFromSpec"
+	Resized          Reason = "Resized"
+	SandboxReplaced  Reason = "SandboxReplaced"
+	NeverStarted     Reason = "NeverStarted"
+	Superseded       Reason = "Superseded"
+
+	CrashLoopBackOff           Reason = "CrashLoopBackOff"
+	ProbeStale                 Reason = "ProbeStale"
+	NetworkNotReady            Reason = "NetworkNotReady"
+	CreateContainerConfigError Reason = "CreateContainerConfigError"
+	FailedMount                Reason = "FailedMount"
+	CreatePodSandboxError      Reason = "CreatePodSandboxError"
+	HostPortConflict           Reason = "HostPortConflict"
+	ErrImageNeverPull          Reason = "ErrImageNeverPull"
+
+	ImageAbsent    Reason = "ImageAbsent"
+	PullAlways     Reason = "PullAlways"
+	VolumeMissing  Reason = "VolumeMissing"
+	ContentChanged Reason = "ContentChanged"
+	CgroupMissing  Reason = "CgroupMissing"
+	BeforeStart    Reason = "BeforeStart"
+
+	Completed        Reason = "Completed"
+	DeadlineExceeded Reason = "DeadlineExceeded"
+	Deleted          Reason = "Deleted"
+	LogFull          Reason = "LogFull"
+
+	RunningAsWanted Reason = "Running"
+	InitDone        Reason = "InitDone"
+	InitRunning     Reason = "InitRunning"
+)

@@ -1,0 +1,258 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// chooser goes through a pod and collects what should be done.
+type chooser struct {
+	*podstatus.Pod
+	opts *Options
+	choice
+}
+
+// choose is the kubelet's computePodActions.
+func choose(pod *podstatus.Pod, opts *Options) choice {
+	c := &chooser{Pod: pod, opts: opts}
+	c.judgeSandbox()
+	switch {
+	case pod.Over():
+		c.finish()
+	case pod.RestartsAll():
+		c.resetAll()
+	case c.createSandbox:
+		c.startAnew()
+	default:
+		c.goOn()
+	}
+	if c.cause.reason == "" {
+		c.cause = cause{reason: model.Completed, message: "the pod has finished"}
+	}
+	return c.choice
+}
+
+// judgeSandbox decides whether the pod needs a new sandbox, and with which
+// attempt.
+func (c *chooser) judgeSandbox() {
+	var next uint32
+	if len(c.Sandboxes) > 0 {
+		c.sandboxID, c.attempt = c.Sandboxes[0].ID, c.Sandboxes[0].Attempt
+		next = c.attempt + 1
+	}
+	fault := c.SandboxFault()
+	if fault == nil {
+		return
+	}
+	if reserved, ok := c.Observed.Reserved[""]; ok {
+		// It turned out to be taken.
+		next = max(next, reserved+1)
+	}
+	c.killPod, c.createSandbox, c.attempt = true, true, next
+	c.cause, c.edited = cause{reason: fault.Reason, message: fault.Message}, fault.Edited
+	switch {
+	case fault.OtherNetwork:
+		c.sandboxID = ""
+	case fault.Edited:
+		c.cause.diff = sandboxChanges(c.Pod)
+	}
+}
+
+// finish ends the life of a pod that has completed: what still runs is stopped,
+// and nothing starts.
+func (c *chooser) finish() {
+	c.terminal, c.createSandbox = true, false
+	c.killPod = c.AnyRunning() || c.Active != ""
+	c.cause.reason, c.cause.message = model.Completed, fmt.Sprintf("the pod has finished: %s", c.Phase)
+	if c.DeadlineExceeded() && c.Phase != v1.PodSucceeded && c.Phase != v1.PodFailed {
+		c.cause.reason = model.DeadlineExceeded
+		c.cause.message = fmt.Sprintf("active for longer than its activeDeadlineSeconds, %d", *c.Manifest.Spec.ActiveDeadlineSeconds)
+	}
+	for _, ref := range podspec.Containers(c.Manifest) {
+		if rec := c.Newest(ref.Name); rec != nil && rec.State == model.Exited {
+			c.keep(ref, rec)
+		}
+	}
+}
+
+// resetAll takes away every record of the pod, so that the next pass starts
+// from the first init container. Containers that are the cause go last: as long
+// as one of them is there, an interrupted reset is taken up again.
+func (c *chooser) resetAll() {
+	regular, regularSource := c.resetsOf(podspec.RegularContainers(c.Manifest))
+	inits, initSource := c.resetsOf(podspec.InitContainers(c.Manifest))
+	c.resets = slices.Concat(regular, inits, regularSource, initSource)
+	if !c.killPod {
+		c.waiting = []waiting{{}}
+	}
+}
+
+func (c *chooser) resetsOf(refs []podspec.ContainerRef) (targets, sources []reset) {
+	for _, ref := range refs {
+		for _, rec := range c.Containers {
+			switch {
+			case rec.Name != ref.Name:
+			case rec.State != model.Exited:
+				targets = append(targets, reset{container: rec, ref: ref, kill: true})
+			case podstatus.AsksForAll(ref.Container, rec):
+				sources = append(sources, reset{container: rec, ref: ref})
+			default:
+				targets = append(targets, reset{container: rec, ref: ref})
+			}
+		}
+	}
+	return targets, sources
+}
+
+// startAnew chooses what starts in a sandbox that is created in this
+// pass: everything initialises anew.
+func (c *chooser) startAnew() {
+	c.removed = leftovers(c.Pod)
+	if c.Manifest.Spec.RestartPolicy == v1.RestartPolicyNever && c.attempt != 0 && len(c.Containers) > 0 {
+		c.holdSandbox()
+		return
+	}
+	var starts []start
+	for _, ref := range podspec.RegularContainers(c.Manifest) {
+		if !c.SucceededForGood(ref) {
+			starts = append(starts, c.anew(ref))
+		}
+	}
+	if len(starts) == 0 && c.AnyRegular() {
+		c.createSandbox = false
+		return
+	}
+	if inits := podspec.InitContainers(c.Manifest); len(inits) > 0 {
+		c.inits = []start{c.anew(inits[0])}
+		return
+	}
+	c.regulars = starts
+}
+
+// holdSandbox makes no other sandbox for a pod that runs once. An edit stops nothing that
+// it cannot start again.
+func (c *chooser) holdSandbox() {
+	c.createSandbox = false
+	if c.edited {
+		c.killPod, c.sandboxID = false, c.Sandboxes[0].ID
+	}
+	c.holds = append(c.holds, Hold{
+		Reason: c.cause.reason, Blocking: true,
+		Message: c.cause.message + ", and restartPolicy Never gives the pod no other; delete it to run it again",
+	})
+}
+
+// anew is the start of a container in a new sandbox. What an edit stops has not ended by
+// itself, and runs again at once.
+func (c *chooser) anew(ref podspec.ContainerRef) start {
+	rec := c.Newest(ref.Name)
+	if rec == nil {
+		return start{ref: ref, cause: notCreated(), fresh: c.edited}
+	}
+	s := start{ref: ref, cause: cause{reason: model.SandboxReplaced, message: "its sandbox is replaced"}}
+	s.fresh, s.diff = editedSince(c.Pod, ref.Container, rec)
+	s.fresh = s.fresh || c.edited
+	return s
+}
+
+func notCreated() cause { return cause{reason: model.NotCreated, message: "not created yet"} }
+
+// goOn chooses what happens in the sandbox that is there.
+func (c *chooser) goOn() {
+	for _, ref := range podspec.EphemeralContainers(c.Manifest) {
+		// Debug containers start once in their life.
+		if c.Newest(ref.Name) == nil {
+			c.begin(start{ref: ref, cause: notCreated()})
+		}
+	}
+	c.removed = leftovers(c.Pod)
+	if initialised := c.walkInits(); !initialised {
+		return
+	}
+	kept := 0
+	for _, ref := range podspec.RegularContainers(c.Manifest) {
+		if c.judgeRegular(ref) {
+			kept++
+		}
+	}
+	if kept == 0 && len(c.regulars) == 0 {
+		c.killPod, c.inits = true, nil
+		return
+	}
+	c.updatePod = c.updatePod || podResized(c.Pod)
+}
+
+// begin notes a start.
+func (c *chooser) begin(s start) {
+	switch s.ref.Type {
+	case podspec.Init, podspec.Sidecar:
+		c.inits = append(c.inits, s)
+	case podspec.Regular:
+		c.regulars = append(c.regulars, s)
+	case podspec.Ephemeral:
+		c.ephemerals = append(c.ephemerals, s)
+	}
+}
+
+func (c *chooser) keep(ref podspec.ContainerRef, rec *model.Container) {
+	c.keeps = append(c.keeps, keepOf(c.Pod, ref, rec))
+}
+
+// keepOf describes a container that stays as it is.
+func keepOf(pod *podstatus.Pod, ref podspec.ContainerRef, rec *model.Container) Keep {
+	k := Keep{
+		Container:     ref.Name,
+		ContainerType: ref.Type,
+		ContainerID:   rec.ID,
+		State:         string(rec.State),
+		Reason:        model.RunningAsWanted,
+		Message:       "running, started " + pod.Ago(rec.StartedAt),
+	}
+	switch init := ref.Type == podspec.Init; {
+	case rec.State == model.Exited && init:
+		k.Reason, k.Message = model.InitDone, "done, "+exitText(pod, rec)
+	case rec.State == model.Exited:
+		k.Reason, k.Message = model.ContainerExited, exitText(pod, rec)
+	case rec.State == model.Running && init:
+		k.Reason = model.InitRunning
+	}
+	return k
+}
+
+// exitText says how a container ended: "exited 1 20s ago: OOMKilled".
+func exitText(pod *podstatus.Pod, rec *model.Container) string {
+	text := fmt.Sprintf("exited %d %s", rec.ExitCode, pod.Ago(rec.FinishedAt))
+	if rec.Reason != "" && rec.Reason != "Completed" && rec.Reason != "Error" {
+		text += ": " + rec.Reason
+	}
+	return text
+}
+
+// leftovers are records that the pod as it is wanted has no use for: containers
+// which left the manifest, and such as an interrupted pass created and never
+// started.
+func leftovers(pod *podstatus.Pod) []removal {
+	var records []removal
+	for _, rec := range pod.Containers {
+		switch {
+		case leftManifest(pod, rec):
+			records = append(records, removal{cause{reason: model.RemovedFromSpec, message: "is no longer in the manifest"}, rec})
+		case rec.State == model.Created && rec.SpecHash != "" && !rec.Debug:
+			records = append(records, removal{cause{reason: model.NeverStarted, message: "was created and never started"}, rec})
+		}
+	}
+	return records
+}
+
+// leftManifest reports whether nobody wants a container. One that podctl debug added is
+// wanted for as long as its sandbox lives.
+func leftManifest(pod *podstatus.Pod, rec *model.Container) bool {
+	_, wanted := podspec.FindContainer(pod.Manifest, rec.Name)
+	return !wanted && (!rec.Debug || rec.SandboxID != pod.Active)
+}

@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// explainer says what needs no step: what stays, what is waited for, what changed behind
+// podctl, what is worth knowing and what comes later.
+type explainer struct {
+	*podstatus.Pod
+	*decision
+	steps steps
+
+	keeps      []Keep
+	drift      []string
+	notes      []string
+	waitingFor []string
+	later      []string
+}
+
+// explain goes by a decision and the steps that were made of it.
+func explain(pod *podstatus.Pod, d *decision, s []Step) *explainer {
+	e := &explainer{Pod: pod, decision: d, steps: s}
+	e.addSandboxKeep()
+	e.addKeeps()
+	for _, w := range d.waiting {
+		e.waitingFor = append(e.waitingFor, w.String())
+	}
+	e.addDrift()
+	e.addNotes()
+	e.addLater()
+	return e
+}
+
+func (e *explainer) addSandboxKeep() {
+	if !e.createSandbox && !e.killPod && e.Active != "" {
+		e.keeps = append(e.keeps, Keep{
+			ContainerID: e.Active, State: string(model.SandboxReady),
+			Reason: model.RunningAsWanted, Message: strings.Join(e.Sandboxes[0].IPs, ", "),
+		})
+	}
+}
+
+// addKeeps puts the keeps in the order of the manifest, each container once
+// and none that the pass stops.
+func (e *explainer) addKeeps() {
+	for _, ref := range podspec.Containers(e.Manifest) {
+		i := slices.IndexFunc(e.decision.keeps, func(k Keep) bool { return k.Container == ref.Name })
+		if i >= 0 && !e.steps.does(StopContainer, e.decision.keeps[i].ContainerID) {
+			e.keeps = append(e.keeps, e.decision.keeps[i])
+		}
+	}
+}
+
+// addLater says what later passes will come to, when it is certain: the init
+// containers after the one that runs or starts now, then the regular ones.
+func (e *explainer) addLater() {
+	gate := e.gate()
+	if gate == nil {
+		return
+	}
+	var parts, names []string
+	for _, ref := range podspec.InitContainers(e.Manifest)[gate.Index+1:] {
+		parts = append(parts, string(ref.Type)+" "+ref.Name)
+	}
+	for _, ref := range podspec.RegularContainers(e.Manifest) {
+		if !e.SucceededForGood(ref) {
+			names = append(names, ref.Name)
+		}
+	}
+	if len(names) > 0 {
+		parts = append(parts, strings.Join(names, ", "))
+	}
+	if len(parts) > 0 {
+		e.later = []string{fmt.Sprintf("%s (when %s)", strings.Join(parts, ", then "), gateText(gate))}
+	}
+}
+
+// gate is the last init container that starts, runs or is held in this pass while the
+// regular ones have to wait; nil when none is.
+func (e *explainer) gate() *podspec.ContainerRef {
+	if e.terminal || len(e.regulars) > 0 || (e.Initialised() && !e.createSandbox) {
+		return nil
+	}
+	for _, ref := range slices.Backward(podspec.InitContainers(e.Manifest)) {
+		rec := e.Current(ref.Name)
+		awaited := rec != nil && rec.State == model.Running && !e.createSandbox && e.waitsFor(ref.Name)
+		if awaited || slices.ContainsFunc(e.inits, func(s start) bool { return s.ref.Name == ref.Name }) {
+			return &ref
+		}
+	}
+	return nil
+}
+
+func gateText(gate *podspec.ContainerRef) string {
+	switch {
+	case gate.Type == podspec.Init:
+		return gate.Name + " has exited 0"
+	case gate.StartupProbe != nil:
+		return gate.Name + " has passed its startup probe"
+	}
+	return gate.Name + " has started"
+}
+
+// addDrift names what changed behind podctl.
+func (e *explainer) addDrift() {
+	if exists := e.Observed.CgroupExists; exists != nil && !*exists && !e.createSandbox && e.AnyRunning() {
+		e.driftf("the pod's cgroup is missing while containers run: limits of the whole pod are not in force")
+	}
+	for _, c := range e.Observed.Unmanaged {
+		e.driftf("container %s (%s) in the pod's sandbox is nobody's: it is left alone", cmp.Or(c.Name, "without a name"), model.ShortID(c.ID))
+	}
+	last := e.Observed.Memory.LastRun
+	if last == nil || e.terminal || e.sandboxDrifted(last.Sandbox) {
+		return
+	}
+	for _, ref := range podspec.Containers(e.Manifest) {
+		if id := last.Containers[ref.Name]; id != "" {
+			e.addContainerDrift(ref.Name, id)
+		}
+	}
+}
+
+func (e *explainer) driftf(format string, args ...any) {
+	e.drift = append(e.drift, fmt.Sprintf(format, args...))
+}
+
+// sandboxDrifted reports whether the sandbox is not as podctl left it, which explains
+// everything about its containers as well.
+func (e *explainer) sandboxDrifted(id string) bool {
+	if id == "" {
+		return false
+	}
+	for i := range e.Sandboxes {
+		if s := &e.Sandboxes[i]; s.ID == id {
+			if s.State == model.SandboxReady {
+				return false
+			}
+			e.driftf("sandbox %s was stopped behind podctl, or by a restart of the machine", model.ShortID(id))
+			return true
+		}
+	}
+	e.driftf("sandbox %s is gone: removed behind podctl", model.ShortID(id))
+	return true
+}
+
+func (e *explainer) addContainerDrift(name, id string) {
+	rec := e.Find(func(c *model.Container) bool { return c.ID == id })
+	switch {
+	case rec == nil:
+		e.driftf("container %s (%s) is gone: removed behind podctl", name, model.ShortID(id))
+	case rec.State == model.Exited && endedBySignal(rec):
+		e.driftf("container %s (%s) was stopped behind podctl: exit code %d", name, model.ShortID(id), rec.ExitCode)
+	}
+}
+
+// endedBySignal reports whether a container was asked or made to end from outside: 128
+// and SIGTERM's or SIGKILL's number, when it was not for its memory.
+func endedBySignal(rec *model.Container) bool {
+	return (rec.ExitCode == 143 || rec.ExitCode == 137) && !podstatus.OutOfMemory(rec)
+}

@@ -1,0 +1,256 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// restrainer says what cannot be done now.
+type restrainer struct {
+	*podstatus.Pod
+	opts *Options
+	choice
+	// blocked are containers that would start, had the manifest all they need.
+	blocked map[string]bool
+}
+
+// restrain takes out of a choice what cannot be done now. Nothing is stopped for what
+// cannot come: a running container that would be replaced by one that cannot start is left
+// running, and so is a pod whose sandbox, or some container in it, cannot be made anew.
+func restrain(pod *podstatus.Pod, opts *Options, c choice) *decision {
+	r := &restrainer{Pod: pod, opts: opts, choice: c, blocked: map[string]bool{}}
+	d := &decision{choice: c}
+	d.starts, d.holds = r.holdStarts()
+	d.kills, d.keeps = r.spareBlocked()
+	var holds []Hold
+	holds, d.held = r.holdPod(d.starts)
+	d.holds = slices.Concat(d.holds, holds, c.holds)
+	d.proven = r.proven(d.starts)
+	return d
+}
+
+// holdStarts tells what starts now from what is held: a container in CrashLoopBackOff, and
+// one whose references or image are missing.
+func (r *restrainer) holdStarts() (starts []start, holds []Hold) {
+	for _, s := range slices.Concat(r.inits, r.regulars, r.ephemerals) {
+		if hold := r.missing(s.ref); hold != nil {
+			r.blocked[s.ref.Name] = true
+			holds = append(holds, *hold)
+			continue
+		}
+		if hold := r.delayed(s); hold != nil {
+			holds = append(holds, *hold)
+			continue
+		}
+		starts = append(starts, s)
+	}
+	return starts, holds
+}
+
+// spareBlocked keeps running containers whose replacement cannot start.
+func (r *restrainer) spareBlocked() (kills []kill, keeps []Keep) {
+	keeps = slices.Clone(r.keeps)
+	for _, k := range r.kills {
+		if !r.killPod && r.blocked[k.ref.Name] && k.container.State == model.Running {
+			keeps = append(keeps, keepOf(r.Pod, k.ref, k.container))
+		} else {
+			kills = append(kills, k)
+		}
+	}
+	return kills, keeps
+}
+
+// missing says what a container lacks that no pass can give it: an object the
+// manifests do not supply, or an image that may not be pulled.
+func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
+	h := &Hold{Container: ref.Name, Reason: model.CreateContainerConfigError, Blocking: true, Unstartable: true}
+	for _, lacks := range r.Desired.Unresolved() {
+		if lacks.Container == ref.Name {
+			h.Message = lacks.Detail
+			return h
+		}
+		if lacks.Volume != "" && lacks.Container == "" {
+			h.Reason, h.Message, h.Unstartable = model.FailedMount, lacks.Detail, false
+			return h
+		}
+	}
+	if h.Message = r.imageVolumeFault(ref); h.Message != "" {
+		return h
+	}
+	if image := r.neverPulled(ref); image != "" {
+		h.Reason, h.Message = model.ErrImageNeverPull, image+" is absent and the pull policy is Never"
+		return h
+	}
+	return nil
+}
+
+// imageVolumeFault says that the runtime cannot mount images as volumes: the CRI
+// has had them since containerd 2.1.
+func (r *restrainer) imageVolumeFault(ref podspec.ContainerRef) string {
+	runtime := r.Observed.Runtime
+	if runtime.Name != "containerd" || !olderThan(runtime.Version, 2, 1) {
+		return ""
+	}
+	if mounted := imageVolumes(r.Manifest, ref); len(mounted) > 0 {
+		return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can", mounted[0].Name, runtime.Version)
+	}
+	return ""
+}
+
+// olderThan compares the first two numbers of a version; one that cannot be read
+// is not older.
+func olderThan(version string, major, minor int) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	x, errX := strconv.Atoi(parts[0])
+	y, errY := strconv.Atoi(parts[1])
+	return errX == nil && errY == nil && (x < major || (x == major && y < minor))
+}
+
+// neverPulled names an image that is absent and may not be pulled: the container's own, or
+// one that it mounts. Without one it is empty.
+func (r *restrainer) neverPulled(ref podspec.ContainerRef) string {
+	lacks := func(image string, own v1.PullPolicy) bool {
+		state, known := r.Observed.Images[image]
+		return known && state.ID == "" && r.opts.pullPolicy(own) == v1.PullNever
+	}
+	if lacks(ref.Image, ref.ImagePullPolicy) {
+		return "image " + ref.Image
+	}
+	for _, vol := range imageVolumes(r.Manifest, ref) {
+		if lacks(vol.Image.Reference, vol.Image.PullPolicy) {
+			return fmt.Sprintf("image %s of volume %s", vol.Image.Reference, vol.Name)
+		}
+	}
+	return ""
+}
+
+func (o *Options) pullPolicy(own v1.PullPolicy) v1.PullPolicy { return cmp.Or(o.PullPolicy, own) }
+
+// imageVolumes are the volumes with an image that a container mounts.
+func imageVolumes(pod *v1.Pod, ref podspec.ContainerRef) []*v1.Volume {
+	var volumes []*v1.Volume
+	for i := range pod.Spec.Volumes {
+		vol := &pod.Spec.Volumes[i]
+		mounted := slices.ContainsFunc(ref.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == vol.Name })
+		if vol.Image != nil && mounted {
+			volumes = append(volumes, vol)
+		}
+	}
+	return volumes
+}
+
+// delayed is the CrashLoopBackOff that holds a start; nil when none does.
+func (r *restrainer) delayed(s start) *Hold {
+	delay, held := r.Delay(s.ref)
+	if !held || s.fresh || restartRequested(r.opts, s.ref.Name) {
+		return nil
+	}
+	h := &Hold{
+		Container: s.ref.Name, Reason: model.CrashLoopBackOff, Until: &delay.Until, Estimated: delay.Estimated, Delay: &delay,
+		Message: fmt.Sprintf("back-off %s, exit code %d", delay.Duration, delay.ExitCode),
+	}
+	if delay.Estimated {
+		h.Message += ", at least (estimated from the runtime's records)"
+	}
+	return h
+}
+
+// holdPod says whether the whole pod is held, and why.
+func (r *restrainer) holdPod(starts []start) (holds []Hold, held bool) {
+	holds = r.holdSandbox()
+	if len(holds) == 0 {
+		holds = r.holdNetwork(starts)
+	}
+	if len(holds) > 0 {
+		return holds, true
+	}
+	return r.holdRecreation()
+}
+
+// holdSandbox holds the whole pod while its sandbox could not be made: the
+// runtime has no such handler, or a port of the node is taken.
+func (r *restrainer) holdSandbox() []Hold {
+	if !r.createSandbox {
+		return nil
+	}
+	var holds []Hold
+	if text := r.handlerFault(); text != "" {
+		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text, Blocking: true})
+	}
+	for _, port := range podspec.PublishedPorts(r.Manifest) {
+		if owner, taken := r.Observed.Ports[port.String()]; taken {
+			message := fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner)
+			holds = append(holds, Hold{Reason: model.HostPortConflict, Message: message, Blocking: true})
+		}
+	}
+	return holds
+}
+
+// handlerFault says that the runtime does not have the handler the pod asks for.
+func (r *restrainer) handlerFault() string {
+	name, has := podspec.RuntimeHandler(r.Manifest), r.Observed.Runtime.Handlers
+	if name == "" || has == nil || slices.Contains(has, name) {
+		return ""
+	}
+	named := slices.DeleteFunc(slices.Clone(has), func(h string) bool { return h == "" })
+	return fmt.Sprintf("spec.runtimeClassName: the runtime has no handler %q; it has %s",
+		name, cmp.Or(strings.Join(named, ", "), "only its default one, which needs no runtimeClassName"))
+}
+
+// holdNetwork holds the whole pod while the runtime says that its network is
+// not ready, unless the pod does not use it (kubelet: SyncPod, step 2).
+func (r *restrainer) holdNetwork(starts []start) []Hold {
+	ready, needed := r.Observed.Runtime.NetworkReady, r.createSandbox || len(starts) > 0
+	if ptr.Deref(ready, true) || r.Manifest.Spec.HostNetwork || !needed {
+		return nil
+	}
+	return []Hold{{Reason: model.NetworkNotReady, Message: cmp.Or(r.Observed.Runtime.NetworkMessage, "the runtime's network is not ready")}}
+}
+
+// holdRecreation leaves a running pod alone whose sandbox should be replaced
+// while some container could not be started again.
+func (r *restrainer) holdRecreation() (holds []Hold, held bool) {
+	if !r.createSandbox || !r.AnyRunning() {
+		return nil, false
+	}
+	for _, ref := range r.eventually() {
+		if r.blocked[ref.Name] {
+			held = true
+		} else if hold := r.missing(ref); hold != nil {
+			holds, held = append(holds, *hold), true
+		}
+	}
+	return holds, held
+}
+
+// eventually are the containers that a new sandbox will start, in this pass and
+// in later ones: everything initialises anew.
+func (r *restrainer) eventually() []podspec.ContainerRef {
+	return slices.DeleteFunc(podstatus.Lasting(r.Manifest), func(ref podspec.ContainerRef) bool {
+		return ref.Type == podspec.Regular && r.SucceededForGood(ref)
+	})
+}
+
+func (r *restrainer) proven(starts []start) []podspec.ContainerRef {
+	if r.createSandbox && r.AnyRunning() {
+		return r.eventually()
+	}
+	var refs []podspec.ContainerRef
+	for _, s := range starts {
+		refs = append(refs, s.ref)
+	}
+	return refs
+}

@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan/diff"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// judgeRegular chooses what happens to a regular container, and reports whether it goes on
+// running (kubelet: computePodActions, the last loop).
+func (c *chooser) judgeRegular(ref podspec.ContainerRef) bool {
+	rec := c.Newest(ref.Name)
+	switch {
+	case rec == nil:
+		c.begin(start{ref: ref, cause: notCreated()})
+	case rec.State == model.Exited:
+		c.judgeExited(ref, rec)
+	case rec.State == model.Running:
+		return c.judgeRunning(ref, rec)
+	default:
+		c.judgeUnstarted(ref, rec)
+	}
+	return false
+}
+
+// judgeUnstarted starts a container again whose record shows no run: it was created only,
+// or the runtime does not know what became of it.
+func (c *chooser) judgeUnstarted(ref podspec.ContainerRef, rec *model.Container) {
+	if rec.State == model.Created {
+		c.begin(start{ref: ref, cause: cause{reason: model.NeverStarted, message: "was created and never started"}})
+		return
+	}
+	c.kill(ref, rec, cause{reason: model.UnknownState, message: "the runtime does not know its state"})
+	c.begin(start{ref: ref, cause: cause{reason: model.UnknownState, message: "the runtime did not know its state"}})
+}
+
+func (c *chooser) judgeExited(ref podspec.ContainerRef, rec *model.Container) {
+	switch {
+	case c.AwaitsRestart(ref.Name):
+		c.begin(c.pendingStart(ref, rec))
+	case podstatus.RestartWanted(c.Manifest, ref.Container, rec), c.restartRequested(ref):
+		c.begin(c.startAgain(ref, rec))
+	default:
+		c.keep(ref, rec)
+	}
+}
+
+// startAgain is the start of a container that has ended.
+func (c *chooser) startAgain(ref podspec.ContainerRef, rec *model.Container) start {
+	s := start{ref: ref, cause: cause{reason: model.ContainerExited, message: exitText(c.Pod, rec)}}
+	if rec.SandboxID != c.Active {
+		s.reason, s.message = model.SandboxReplaced, "its sandbox was replaced"
+	}
+	s.fresh, s.diff = editedSince(c.Pod, ref.Container, rec)
+	return s
+}
+
+// pendingStart is the start of a container that podctl has stopped for it.
+func (c *chooser) pendingStart(ref podspec.ContainerRef, rec *model.Container) start {
+	s := c.startAgain(ref, rec)
+	s.fresh, s.message = true, "it was stopped to run again, and has not been started"
+	return s
+}
+
+// judgeRunning asks whether a container that runs still is what the manifest says, shall be
+// started anew, is healthy and has its resources. It reports whether the container goes on
+// running. A sidecar has passed its startup probe by then.
+func (c *chooser) judgeRunning(ref podspec.ContainerRef, rec *model.Container) bool {
+	if changed, fields := definitionChanged(c.Pod, ref.Container, rec); changed {
+		c.replace(ref, rec, cause{model.SpecChanged, fields.Text(), fields})
+		return false
+	}
+	if c.restartRequested(ref) {
+		c.replace(ref, rec, cause{reason: model.RestartRequested, message: "a restart was asked for"})
+		return false
+	}
+	for _, t := range []model.ProbeType{model.Liveness, model.Startup} {
+		if c.stopFailed(ref, rec, t) {
+			return false
+		}
+	}
+	if ref.Type == podspec.Sidecar && !c.vouchedFor(ref, rec) {
+		c.keep(ref, rec)
+		return true
+	}
+	return c.judgeResources(ref, rec)
+}
+
+// judgeResources gives a running container the resources of the manifest, and reports
+// whether it goes on running.
+func (c *chooser) judgeResources(ref podspec.ContainerRef, rec *model.Container) bool {
+	r := resizingOf(c.Pod, ref.Container, rec)
+	switch {
+	case r.restarts():
+		c.replace(ref, rec, cause{reason: model.Resized, message: r.text()})
+		c.updatePod = true
+		return false
+	case len(r.resized) > 0:
+		c.updates = append(c.updates, update{container: rec, ref: ref, changes: r.changes(), grows: r.grows()})
+		if ref.Type == podspec.Init {
+			c.keep(ref, rec)
+		}
+	default:
+		c.keep(ref, rec)
+	}
+	return true
+}
+
+// vouchedFor reports whether nothing is known against a sidecar that runs: its liveness
+// probe has been asked, if it has one, and the answer that counts is no failure.
+func (c *chooser) vouchedFor(ref podspec.ContainerRef, rec *model.Container) bool {
+	verdict := c.Verdict(ref.Container, rec, model.Liveness)
+	return ref.LivenessProbe == nil || (verdict.Asked && verdict.Result != model.ProbeFailure)
+}
+
+// stopFailed stops a container of which a probe has failed, and reports whether it did.
+// Not knowing is no failure, and neither is a failure nobody has confirmed for
+// too long.
+func (c *chooser) stopFailed(ref podspec.ContainerRef, rec *model.Container, t model.ProbeType) bool {
+	verdict := c.Verdict(ref.Container, rec, t)
+	if verdict.Result != model.ProbeFailure {
+		return false
+	}
+	if verdict.Stale {
+		c.holds = append(c.holds, Hold{
+			Container: ref.Name, Reason: model.ProbeStale,
+			Message: fmt.Sprintf("%s, but that was %s; probe again", verdict.Message, c.Ago(verdict.CountedAt)),
+		})
+		return false
+	}
+	why := cause{reason: model.LivenessFailed, message: verdict.Message}
+	if t == model.Startup {
+		why.reason = model.StartupFailed
+	}
+	c.kills = append(c.kills, kill{container: rec, ref: ref, cause: why, grace: model.ProbeOf(ref.Container, t).TerminationGracePeriodSeconds})
+	if podstatus.RestartsWhenStopped(c.Manifest, ref.Container) {
+		c.begin(start{ref: ref, cause: why})
+	}
+	return true
+}
+
+// replace stops a container and starts it anew, without a delay. What changed of a sidecar
+// is said of its start alone.
+func (c *chooser) replace(ref podspec.ContainerRef, rec *model.Container, why cause) {
+	c.begin(start{ref: ref, cause: why, fresh: true})
+	if ref.Type == podspec.Sidecar {
+		why.diff = diff.Diff{}
+	}
+	c.kill(ref, rec, why)
+}
+
+func (c *chooser) kill(ref podspec.ContainerRef, rec *model.Container, why cause) {
+	c.kills = append(c.kills, kill{container: rec, ref: ref, cause: why})
+}
+
+// restartRequested reports whether the user wants a container started anew.
+func (c *chooser) restartRequested(ref podspec.ContainerRef) bool {
+	return restartRequested(c.opts, ref.Name)
+}
+
+func restartRequested(opts *Options, name string) bool { return slices.Contains(opts.Restart, name) }

@@ -1,0 +1,152 @@
+package podstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// conditions are the pod's conditions, in the order in which the kubelet
+// reports them. Their transition times are left out: nobody watched.
+func conditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
+	sandbox := trueCondition(v1.PodReadyToStartContainers)
+	if p.SandboxFault() != nil {
+		sandbox.Status = v1.ConditionFalse
+	}
+	ready := containersReady(p.Manifest, s)
+	conditions := []v1.PodCondition{
+		sandbox,
+		initialisedCondition(p.Manifest, s),
+		readyCondition(p.Manifest, ready),
+		ready,
+		trueCondition(v1.PodScheduled),
+	}
+	if hasRestartAllRule(p.Manifest) {
+		conditions = append(conditions, restartAllCondition(p, s))
+	}
+	return conditions
+}
+
+func trueCondition(t v1.PodConditionType) v1.PodCondition {
+	return v1.PodCondition{Type: t, Status: v1.ConditionTrue}
+}
+
+func falseCondition(t v1.PodConditionType, reason, message string) v1.PodCondition {
+	return v1.PodCondition{Type: t, Status: v1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// initialisedCondition: all init containers have ended well and all sidecars
+// have started, or a regular container has run.
+func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
+	if s.Phase == v1.PodSucceeded {
+		return v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue, Reason: "PodCompleted"}
+	}
+	if anyHasRun(s.ContainerStatuses) {
+		return trueCondition(v1.PodInitialized)
+	}
+	var incomplete []string
+	for i, ref := range podspec.InitContainers(pod) {
+		status := &s.InitContainerStatuses[i]
+		done := status.Ready
+		if ref.Type == podspec.Sidecar {
+			done = ptr.Deref(status.Started, false)
+		}
+		if !done {
+			incomplete = append(incomplete, ref.Name)
+		}
+	}
+	if len(incomplete) > 0 {
+		return falseCondition(v1.PodInitialized, "ContainersNotInitialized", listing("containers with incomplete status", incomplete))
+	}
+	return trueCondition(v1.PodInitialized)
+}
+
+func anyHasRun(statuses []v1.ContainerStatus) bool {
+	return slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool { return s.State.Running != nil || s.State.Terminated != nil })
+}
+
+func listing(text string, names []string) string {
+	return fmt.Sprintf("%s: [%s]", text, strings.Join(names, " "))
+}
+
+// containersReady: every sidecar and regular container is ready.
+func containersReady(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
+	switch s.Phase {
+	case v1.PodFailed:
+		return falseCondition(v1.ContainersReady, "PodFailed", "")
+	case v1.PodSucceeded:
+		return falseCondition(v1.ContainersReady, "PodCompleted", "")
+	case v1.PodPending, v1.PodRunning, v1.PodUnknown:
+	}
+	if unready := unready(pod, s); len(unready) > 0 {
+		return falseCondition(v1.ContainersReady, "ContainersNotReady", listing("containers with unready status", unready))
+	}
+	return trueCondition(v1.ContainersReady)
+}
+
+func unready(pod *v1.Pod, s *v1.PodStatus) []string {
+	var unready []string
+	for i, ref := range podspec.InitContainers(pod) {
+		if ref.Type == podspec.Sidecar && !s.InitContainerStatuses[i].Ready {
+			unready = append(unready, ref.Name)
+		}
+	}
+	for _, ref := range podspec.RegularContainers(pod) {
+		if !readyIn(s.ContainerStatuses, ref.Name) {
+			unready = append(unready, ref.Name)
+		}
+	}
+	return unready
+}
+
+func readyIn(statuses []v1.ContainerStatus, name string) bool {
+	return slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == name && s.Ready })
+}
+
+// readyCondition is containersReady and the readiness gates, which nobody can
+// fulfil here.
+func readyCondition(pod *v1.Pod, containersReady v1.PodCondition) v1.PodCondition {
+	ready := containersReady
+	ready.Type = v1.PodReady
+	if ready.Status != v1.ConditionTrue || len(pod.Spec.ReadinessGates) == 0 {
+		return ready
+	}
+	var missing []string
+	for _, gate := range pod.Spec.ReadinessGates {
+		missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+	}
+	return falseCondition(v1.PodReady, "ReadinessGatesNotReady", strings.Join(missing, ", "))
+}
+
+// hasRestartAllRule reports whether some container can ask for a restart of all.
+func hasRestartAllRule(pod *v1.Pod) bool {
+	for _, ref := range Lasting(pod) {
+		for _, rule := range ref.RestartPolicyRules {
+			if rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// restartAllCondition is true while all containers are about to be restarted. A
+// pod that has finished says so as its reason.
+func restartAllCondition(p *Pod, s *v1.PodStatus) v1.PodCondition {
+	switch {
+	case s.Phase == v1.PodFailed:
+		return falseCondition(v1.AllContainersRestarting, "PodFailed", "")
+	case s.Phase == v1.PodSucceeded:
+		return falseCondition(v1.AllContainersRestarting, "PodCompleted", "")
+	case !p.RestartsAll():
+		return falseCondition(v1.AllContainersRestarting, "", "")
+	}
+	c := trueCondition(v1.AllContainersRestarting)
+	c.Reason = "RestartAllContainersStarted"
+	return c
+}

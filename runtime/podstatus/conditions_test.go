@@ -1,0 +1,170 @@
+package podstatus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// conditionsOf writes the conditions of a world, a line each.
+func conditionsOf(w *modeltest.World) []string {
+	var lines []string
+	for _, c := range statusOf(w).Conditions {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", c.Type, c.Status, c.Reason, c.Message)))
+	}
+	return lines
+}
+
+// TestConditions of a pod on its way.
+func TestConditions(t *testing.T) {
+	probed := strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, readinessProbe: {exec: {command: [a]}}}", 1)
+	for name, c := range map[string]struct {
+		world func() *modeltest.World
+		want  []string
+	}{
+		"nothing is there": {func() *modeltest.World { return modeltest.New(modeltest.Load(t, modeltest.WebPod)) }, []string{
+			"PodReadyToStartContainers False",
+			"Initialized False ContainersNotInitialized containers with incomplete status: [seed]",
+			"Ready False ContainersNotReady containers with unready status: [app log]",
+			"ContainersReady False ContainersNotReady containers with unready status: [app log]",
+			"PodScheduled True",
+		}},
+		"it initialises": {func() *modeltest.World {
+			return inState(modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady), "seed=Running")
+		}, []string{
+			"PodReadyToStartContainers True",
+			"Initialized False ContainersNotInitialized containers with incomplete status: [seed]",
+			"Ready False ContainersNotReady containers with unready status: [app log]",
+			"ContainersReady False ContainersNotReady containers with unready status: [app log]",
+			"PodScheduled True",
+		}},
+		"it is initialised": {func() *modeltest.World {
+			return inState(modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady), "seed=Exited")
+		}, []string{
+			"PodReadyToStartContainers True",
+			"Initialized True",
+			"Ready False ContainersNotReady containers with unready status: [app log]",
+			"ContainersReady False ContainersNotReady containers with unready status: [app log]",
+			"PodScheduled True",
+		}},
+		"it runs": {func() *modeltest.World { return modeltest.Running(modeltest.Load(t, modeltest.WebPod)) }, []string{
+			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
+		}},
+		"the record of its init container is gone": {func() *modeltest.World {
+			return inState(modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady), "app=Running log=Running")
+		}, []string{
+			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
+		}},
+		"a probe has not passed": {func() *modeltest.World {
+			return modeltest.Running(modeltest.Load(t, probed))
+		}, []string{
+			"PodReadyToStartContainers True", "Initialized True",
+			"Ready False ContainersNotReady containers with unready status: [app]",
+			"ContainersReady False ContainersNotReady containers with unready status: [app]", "PodScheduled True",
+		}},
+		"a probe has passed": {func() *modeltest.World {
+			w := modeltest.Running(modeltest.Load(t, probed))
+			w.Probed("app-0-of-s0", model.Readiness, model.ProbeSuccess, 0)
+			return w
+		}, []string{
+			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
+		}},
+		"it has succeeded": {func() *modeltest.World { return ended(t, 0) }, []string{
+			"PodReadyToStartContainers True", "Initialized True PodCompleted", "Ready False PodCompleted", "ContainersReady False PodCompleted", "PodScheduled True",
+		}},
+		"it has failed": {func() *modeltest.World { return ended(t, 1) }, []string{
+			"PodReadyToStartContainers True", "Initialized True", "Ready False PodFailed", "ContainersReady False PodFailed", "PodScheduled True",
+		}},
+	} {
+		if diff := cmp.Diff(c.want, conditionsOf(c.world())); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// ended is a pod that ran once and whose container exited with a code.
+func ended(t *testing.T, code int32) *modeltest.World {
+	t.Helper()
+	w := policy(t, v1.RestartPolicyNever).Sandbox("s0", 0, model.SandboxReady)
+	w.Container("s0", "app", 0, model.Exited).ExitCode = code
+	return w
+}
+
+// TestSidecarsAreWaitedFor: a pod is initialised once they have started, and ready once they
+// are.
+func TestSidecarsAreWaitedFor(t *testing.T) {
+	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
+	w := inState(web(t, spec).Sandbox("s0", 0, model.SandboxReady), "side=Running")
+	for _, step := range []struct {
+		what string
+		do   func()
+		want []string
+	}{
+		{"it runs", func() {}, []string{
+			"Initialized False ContainersNotInitialized containers with incomplete status: [side]",
+			"ContainersReady False ContainersNotReady containers with unready status: [side app]",
+		}},
+		{"it has started", func() { w.Probed("side-0-of-s0", model.Startup, model.ProbeSuccess, 0) }, []string{
+			"Initialized True", "ContainersReady False ContainersNotReady containers with unready status: [side app]",
+		}},
+		{"it is ready", func() { w.Probed("side-0-of-s0", model.Readiness, model.ProbeSuccess, 0) }, []string{
+			"Initialized True", "ContainersReady False ContainersNotReady containers with unready status: [app]",
+		}},
+		{"all run", func() { inState(w, "app=Running") }, []string{"Initialized True", "ContainersReady True"}},
+	} {
+		step.do()
+		got := conditionsOf(w)
+		if diff := cmp.Diff(step.want, []string{got[1], got[3]}); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", step.what, diff)
+		}
+	}
+}
+
+// TestReadinessGates: nobody sets the conditions that they name, so that the pod is never
+// ready. Before its containers are that is what is said.
+func TestReadinessGates(t *testing.T) {
+	w := web(t, "  readinessGates: [{conditionType: example.com/a}, {conditionType: example.com/b}]\n  containers: [{name: app, image: i:1}]\n").
+		Sandbox("s0", 0, model.SandboxReady)
+	if got, want := conditionsOf(w)[2], "Ready False ContainersNotReady containers with unready status: [app]"; got != want {
+		t.Errorf("before it runs: %s", got)
+	}
+	inState(w, "app=Running")
+	want := `Ready False ReadinessGatesNotReady corresponding condition of pod readiness gate "example.com/a" does not exist., ` +
+		`corresponding condition of pod readiness gate "example.com/b" does not exist.`
+	if got := conditionsOf(w); got[2] != want || got[3] != "ContainersReady True" {
+		t.Errorf("%s\n%s", got[2], got[3])
+	}
+}
+
+// TestRestartAllCondition is there if some rule may restart all containers, and says whether
+// that is about to happen.
+func TestRestartAllCondition(t *testing.T) {
+	spec := "  restartPolicy: %s\n  containers: [{name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}]\n"
+	for _, c := range []struct {
+		policy v1.RestartPolicy
+		states string
+		want   string
+	}{
+		{v1.RestartPolicyAlways, "app=Running", "AllContainersRestarting False"},
+		{v1.RestartPolicyAlways, "app=Exited:4", "AllContainersRestarting True RestartAllContainersStarted"},
+		{v1.RestartPolicyNever, "app=Exited:1", "AllContainersRestarting False PodFailed"},
+		{v1.RestartPolicyNever, "app=Exited:0", "AllContainersRestarting False PodCompleted"},
+	} {
+		w := inState(web(t, fmt.Sprintf(spec, c.policy)).Sandbox("s0", 0, model.SandboxReady), c.states)
+		got := conditionsOf(w)
+		if last := got[len(got)-1]; last != c.want {
+			t.Errorf("%s, %q: %s, not %s", c.policy, c.states, last, c.want)
+		}
+	}
+	for _, line := range conditionsOf(ended(t, 1)) {
+		if strings.HasPrefix(line, "AllContainersRestarting") {
+			t.Errorf("without a rule: %s", line)
+		}
+	}
+}

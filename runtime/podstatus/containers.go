@@ -1,0 +1,170 @@
+package podstatus
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// reporter writes what is true of a pod as a kubelet reports it.
+type reporter struct{ *Pod }
+
+// status is the status of one container from its two newest records, as far as phases
+// depend on it (kubelet: convertToAPIContainerStatuses).
+func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
+	newest, previous := r.lastTwo(ref.Name)
+	s := v1.ContainerStatus{Name: ref.Name, Image: ref.Image, State: r.stateWithout(ref)}
+	if newest != nil {
+		r.fillFrom(&s, newest)
+	}
+	if previous != nil {
+		s.LastTerminationState = r.stateOf(previous)
+	}
+	r.addStartError(ref, newest, &s)
+	r.addReadiness(ref, newest, &s)
+	return s
+}
+
+// shown is the status of one container together with what no phase depends on, and
+// what only podctl's memory tells of its past.
+func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
+	s := r.status(ref)
+	r.addResources(&s, ref)
+	if r.wasReset(ref) {
+		s.RestartCount = restartCount(r.NextAttempt(ref.Name))
+		s.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ExitCode: 137, Reason: restartingAll, Message: restartingAllText,
+		}}
+	}
+	return s
+}
+
+func (r *reporter) fillFrom(s *v1.ContainerStatus, c *model.Container) {
+	s.State = r.stateOf(c)
+	s.RestartCount = restartCount(c.RestartCount)
+	s.ContainerID = r.containerID(c)
+	s.ImageID = c.ImageRef
+	if c.Image != "" {
+		s.Image = c.Image
+	}
+}
+
+// restartCount is a count that what somebody else wrote does not make negative.
+func restartCount(n uint32) int32 { return int32(min(n, 1<<30)) }
+
+// lastTwo returns the two newest records of that name.
+func (r *reporter) lastTwo(name string) (newest, previous *model.Container) {
+	for _, c := range r.Containers {
+		switch {
+		case c.Name != name:
+		case newest == nil:
+			newest = c
+		default:
+			return newest, c
+		}
+	}
+	return newest, nil
+}
+
+func (r *reporter) containerID(c *model.Container) string {
+	return fmt.Sprintf("%s://%s", r.Observed.Runtime.Name, c.ID)
+}
+
+// stateOf is the state of one record.
+func (r *reporter) stateOf(c *model.Container) v1.ContainerState {
+	switch c.State {
+	case model.Running:
+		return v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(c.StartedAt)}}
+	case model.Exited:
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ExitCode:    c.ExitCode,
+			Reason:      c.Reason,
+			Message:     c.Message,
+			StartedAt:   metav1.NewTime(c.StartedAt),
+			FinishedAt:  metav1.NewTime(c.FinishedAt),
+			ContainerID: r.containerID(c),
+		}}
+	case model.Created, model.Unknown:
+	}
+	return waiting("", "")
+}
+
+// stateWithout is the state of a container that has no record at all.
+func (r *reporter) stateWithout(ref podspec.ContainerRef) v1.ContainerState {
+	switch {
+	case ref.Type == podspec.Init && r.AnyRegular():
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			Reason:  "Completed",
+			Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
+		}}
+	case r.wasReset(ref) && r.resetting():
+		return waiting(restartingAll, restartingAllText)
+	case len(r.Manifest.Spec.InitContainers) > 0:
+		return waiting("PodInitializing", "")
+	}
+	return waiting("ContainerCreating", "")
+}
+
+func waiting(reason, message string) v1.ContainerState {
+	return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+// addStartError shows why a container that should run does not: the last
+// failure to start it becomes the waiting reason, and how it ended before moves
+// to lastState.
+func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
+	failure, ok := r.startError(ref, newest)
+	if !ok || !RestartWanted(r.Manifest, ref.Container, newest) {
+		return
+	}
+	// The kubelet takes no init container that exited 0 for one that starts again, a sidecar
+	// neither (convertToAPIContainerStatuses).
+	inits := ref.Type == podspec.Init || ref.Type == podspec.Sidecar
+	if inits && newest != nil && newest.State == model.Exited && newest.ExitCode == 0 {
+		return
+	}
+	if s.State.Terminated != nil {
+		s.LastTerminationState = s.State
+	}
+	s.State = waiting(failure.Reason, failure.Message)
+}
+
+// startError is the failure that is to be shown: a restart delay that holds the
+// container now, or the last failure to start it.
+func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container) (model.StartError, bool) {
+	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
+		if d, held := r.Delay(ref); held && !d.Estimated {
+			pod := r.Manifest
+			return model.StartError{Reason: string(model.CrashLoopBackOff), Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+				d.Duration, ref.Name, pod.Name, pod.Namespace, pod.UID)}, true
+		}
+	}
+	failure, ok := r.Observed.Memory.StartErrors[ref.Name]
+	return failure, ok
+}
+
+func (r *reporter) addReadiness(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
+	running := newest != nil && newest.State == model.Running && s.State.Running != nil
+	switch ref.Type {
+	case podspec.Init:
+		s.Started = &running
+		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+		return
+	case podspec.Ephemeral:
+		return
+	case podspec.Sidecar, podspec.Regular:
+	}
+	started := running && r.passed(ref.Container, newest, model.Startup)
+	s.Started = &started
+	s.Ready = started && r.passed(ref.Container, newest, model.Readiness)
+}
+
+// passed reports whether a container has no probe of that type, or one whose verdict
+// is success.
+func (r *reporter) passed(spec *v1.Container, c *model.Container, t model.ProbeType) bool {
+	return model.ProbeOf(spec, t) == nil || r.Verdict(spec, c, t).Result == model.ProbeSuccess
+}

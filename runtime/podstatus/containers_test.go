@@ -1,0 +1,208 @@
+package podstatus
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// stateText writes a state of a container in few words.
+func stateText(s v1.ContainerState) string {
+	switch {
+	case s.Running != nil:
+		return "running"
+	case s.Terminated != nil:
+		return strings.TrimSpace(fmt.Sprintf("exited %d %s", s.Terminated.ExitCode, s.Terminated.Reason))
+	case s.Waiting != nil:
+		return strings.TrimSpace("waiting " + s.Waiting.Reason)
+	}
+	return ""
+}
+
+// shownOf is the status of a container of any kind.
+func shownOf(t *testing.T, w *modeltest.World, name string) v1.ContainerStatus {
+	t.Helper()
+	s := statusOf(w)
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return list[i]
+			}
+		}
+	}
+	t.Fatalf("there is no container %s", name)
+	return v1.ContainerStatus{}
+}
+
+// TestStateWithoutARecord says what a container waits for.
+func TestStateWithoutARecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, container string
+		states, want    string
+	}{
+		"alone in its pod":              {modeltest.Pod("  containers: [{name: app, image: i:1}]\n"), "app", "", "waiting ContainerCreating"},
+		"beside init containers":        {modeltest.WebPod, "app", "", "waiting PodInitializing"},
+		"an init container":             {modeltest.WebPod, "seed", "", "waiting PodInitializing"},
+		"an init container of old":      {modeltest.WebPod, "seed", "app=Running", "exited 0 Completed"},
+		"and a regular one of unknown":  {modeltest.WebPod, "seed", "app=Unknown", "waiting PodInitializing"},
+		"a regular one beside a record": {modeltest.WebPod, "log", "app=Running", "waiting PodInitializing"},
+	} {
+		w := inState(modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady), c.states)
+		s := shownOf(t, w, c.container)
+		if got := stateText(s.State); got != c.want {
+			t.Errorf("%s: %s, not %s", name, got, c.want)
+		}
+		if s.ContainerID != "" || s.RestartCount != 0 || s.Image != "i:1" {
+			t.Errorf("%s: id %q, %d restarts, image %q", name, s.ContainerID, s.RestartCount, s.Image)
+		}
+	}
+}
+
+// TestStateOfARecord is that of the newest, and the one before is the last state.
+func TestStateOfARecord(t *testing.T) {
+	w := policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady)
+	first := w.Container("s0", "app", 4, model.Exited)
+	first.ExitCode, first.Reason, first.Message = 3, "Error", "boom"
+	second := w.Container("s0", "app", 5, model.Running)
+	second.Image, second.ImageRef = "registry.test/i:1", "registry.test/i@sha256:ab"
+	got := shownOf(t, w, "app")
+	if stateText(got.State) != "running" || !got.State.Running.StartedAt.Time.Equal(second.StartedAt) {
+		t.Errorf("state %+v", got.State)
+	}
+	want := &v1.ContainerStateTerminated{
+		ExitCode: 3, Reason: "Error", Message: "boom", ContainerID: "containerd://app-4-of-s0",
+		StartedAt: got.LastTerminationState.Terminated.StartedAt, FinishedAt: got.LastTerminationState.Terminated.FinishedAt,
+	}
+	if diff := cmp.Diff(want, got.LastTerminationState.Terminated); diff != "" {
+		t.Errorf("last state (-want +got)\n%s", diff)
+	}
+	if got.RestartCount != 5 || got.ContainerID != "containerd://app-5-of-s0" || got.Image != "registry.test/i:1" || got.ImageID != second.ImageRef {
+		t.Errorf("%+v", got)
+	}
+	second.RestartCount = math.MaxUint32
+	if got := shownOf(t, w, "app").RestartCount; got < 0 {
+		t.Errorf("%d restarts", got)
+	}
+	for state, want := range map[model.ContainerState]string{model.Created: "waiting", model.Unknown: "waiting", model.Exited: "exited 0"} {
+		second.State = state
+		w.Find("app-5-of-s0").State = state
+		if got := stateText(shownOf(t, w, "app").State); got != want {
+			t.Errorf("%s: %s", state, got)
+		}
+	}
+}
+
+// TestStartErrorIsShown instead of the state of a container that should run and does not.
+func TestStartErrorIsShown(t *testing.T) {
+	always, never := v1.RestartPolicyAlways, v1.RestartPolicyNever
+	for _, c := range []struct {
+		policy      v1.RestartPolicy
+		states      string
+		state, last string
+	}{
+		{always, "", "waiting ErrImagePull", ""},
+		{always, "app=Created", "waiting ErrImagePull", ""},
+		{always, "app=Running", "running", ""},
+		{always, "app=Exited:1", "waiting ErrImagePull", "exited 1"},
+		{always, "app=Exited", "waiting ErrImagePull", "exited 0"},
+		{never, "app=Exited:1", "exited 1", ""},
+		{never, "", "waiting ErrImagePull", ""},
+	} {
+		w := inState(policy(t, c.policy).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: "ErrImagePull", Message: "no such image"}}
+		got := shownOf(t, w, "app")
+		if stateText(got.State) != c.state || stateText(got.LastTerminationState) != c.last {
+			t.Errorf("%s, %q: %s, last %s", c.policy, c.states, stateText(got.State), stateText(got.LastTerminationState))
+		}
+		if got.State.Waiting != nil && got.State.Waiting.Message != "no such image" {
+			t.Errorf("%s, %q: message %q", c.policy, c.states, got.State.Waiting.Message)
+		}
+	}
+}
+
+// TestDelayIsShown as CrashLoopBackOff, before the last failure to start; an estimate is not
+// shown.
+func TestDelayIsShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *modeltest.World)
+		want   string
+	}{
+		"in force":     {func(*modeltest.World) {}, "waiting CrashLoopBackOff"},
+		"over":         {func(w *modeltest.World) { w.End("app", 7, time.Minute) }, "waiting ErrImagePull"},
+		"an estimate":  {func(w *modeltest.World) { w.Memory.Backoffs = nil }, "waiting ErrImagePull"},
+		"it runs":      {func(w *modeltest.World) { w.Containers[0].State = model.Running }, "running"},
+		"under Never":  {func(w *modeltest.World) { w.Desired.Pod.Spec.RestartPolicy = v1.RestartPolicyNever }, "exited 7"},
+		"no more runs": {func(w *modeltest.World) { w.Memory.StartErrors, w.Memory.Backoffs = nil, nil }, "exited 7"},
+	} {
+		w := crashed(t, time.Second)
+		w.Memory.Backoffs["app"] = model.Backoff{Duration: 20 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
+		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: "ErrImagePull"}}
+		c.change(w)
+		got := shownOf(t, w, "app")
+		if stateText(got.State) != c.want {
+			t.Errorf("%s: %s", name, stateText(got.State))
+		}
+		if c.want == "waiting CrashLoopBackOff" {
+			want := "back-off 20s restarting failed container=app pod=web_default(" + string(w.Desired.Pod.UID) + ")"
+			if got.State.Waiting.Message != want {
+				t.Errorf("%s: %s", name, got.State.Waiting.Message)
+			}
+		}
+	}
+}
+
+// TestDebugContainersAreNotDelayed: they run once.
+func TestDebugContainersAreNotDelayed(t *testing.T) {
+	w := web(t, "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n").Sandbox("s0", 0, model.SandboxReady)
+	w.Container("s0", "look", 0, model.Exited).ExitCode = 1
+	w.Memory.Backoffs["look"] = model.Backoff{Duration: time.Minute, LastUpdate: modeltest.Noon()}
+	got := shownOf(t, w, "look")
+	if stateText(got.State) != "exited 1" || got.Started != nil || got.Ready {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestStartedAndReady follow the probes of sidecars and regular containers, and of init
+// containers what they have done.
+func TestStartedAndReady(t *testing.T) {
+	const both = ", startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}"
+	spec := "  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always" + both + "}]\n  containers: [{name: app, image: i:1" + both + "}, {name: log, image: i:1}]\n"
+	for _, c := range []struct {
+		container, states string
+		passed            []model.ProbeType
+		started, ready    bool
+	}{
+		{"seed", "", nil, false, false},
+		{"seed", "seed=Running", nil, true, false},
+		{"seed", "seed=Exited:1", nil, false, false},
+		{"seed", "seed=Exited", nil, false, true},
+		{"side", "side=Running", nil, false, false},
+		{"side", "side=Running", []model.ProbeType{model.Startup}, true, false},
+		{"side", "side=Running", []model.ProbeType{model.Startup, model.Readiness}, true, true},
+		{"app", "app=Running", nil, false, false},
+		{"app", "app=Running", []model.ProbeType{model.Readiness}, false, false},
+		{"app", "app=Running", []model.ProbeType{model.Startup}, true, false},
+		{"app", "app=Running", []model.ProbeType{model.Startup, model.Readiness}, true, true},
+		{"app", "app=Exited", []model.ProbeType{model.Startup, model.Readiness}, false, false},
+		{"app", "app=Created", nil, false, false},
+		{"log", "log=Running", nil, true, true},
+		{"log", "log=Exited", nil, false, false},
+	} {
+		w := inState(web(t, spec).Sandbox("s0", 0, model.SandboxReady), c.states)
+		for _, p := range c.passed {
+			w.Probed(c.container+"-0-of-s0", p, model.ProbeSuccess, 0)
+		}
+		got := shownOf(t, w, c.container)
+		if *got.Started != c.started || got.Ready != c.ready {
+			t.Errorf("%s, %q, passed %v: started %t, ready %t", c.container, c.states, c.passed, *got.Started, got.Ready)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package podstatus
+
+import (
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Delay is a restart delay that is in force.
+type Delay struct {
+	Duration time.Duration
+	Until    time.Time
+	// ExitCode is how the run ended from whose end the delay counts.
+	ExitCode int32
+	// Estimated reports whether the delay is a guess from the runtime's records.
+	Estimated bool
+}
+
+// Delay is what holds the next start of a container (kubelet: doBackOff), counted from the
+// end of its newest run; false when nothing does.
+func (p *Pod) Delay(ref podspec.ContainerRef) (Delay, bool) {
+	exited := p.NewestExited(ref.Name)
+	if exited == nil || p.noBackoff {
+		return Delay{}, false
+	}
+	backoff, estimated := p.backoff(ref, exited)
+	until := backoff.Until(exited.FinishedAt)
+	if until.IsZero() || !p.Now.Before(until) || model.AheadOf(p.Now, exited.FinishedAt) {
+		return Delay{}, false
+	}
+	return Delay{Duration: backoff.Duration, Until: until, ExitCode: exited.ExitCode, Estimated: estimated}, true
+}
+
+// backoff is the delay of a container: podctl's record of it, or an estimate.
+func (p *Pod) backoff(ref podspec.ContainerRef, exited *model.Container) (backoff model.Backoff, estimated bool) {
+	if p.Observed.Memory.Backoffs == nil {
+		return estimate(history(p.Containers, exited)), true
+	}
+	b := p.Observed.Memory.Backoffs[ref.Name]
+	if b.Key != "" && digest.Compare(b.Key, spechash.Container(p.Desired, ref.Container)) == digest.Different {
+		return model.Backoff{}, false
+	}
+	return b, false
+}
+
+// estimate replays the restarts the runtime still has records of. What
+// happened before the oldest of them is not known, so the shortest delay it can
+// have left is assumed: the estimate is never longer than the truth.
+func estimate(records []*model.Container) model.Backoff {
+	var b model.Backoff
+	for i, c := range records {
+		switch {
+		case i > 0:
+			b = b.Advance(records[i-1].FinishedAt, c.StartedAt)
+		case c.RestartCount > 0:
+			b = model.Backoff{Duration: model.BackoffInitial, LastUpdate: c.StartedAt}
+		}
+	}
+	return b
+}
+
+// history is the unbroken run of a container's records up to its newest, oldest first.
+func history(newestFirst []*model.Container, newest *model.Container) []*model.Container {
+	records := []*model.Container{newest}
+	for _, c := range newestFirst {
+		if c.Name == newest.Name && c.State == model.Exited && c.RestartCount+1 == records[0].RestartCount {
+			records = append([]*model.Container{c}, records...)
+		}
+	}
+	return records
+}

@@ -1,0 +1,125 @@
+package podstatus
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// phaseOf is the pod's phase as its records show it. What is remembered of a pod that
+// finished holds as long as the manifest does not ask to run for ever; records that were
+// removed since do not make the pod run again.
+func phaseOf(p *Pod) v1.PodPhase {
+	if done := p.Observed.Memory.Completion; done != nil && p.Manifest.Spec.RestartPolicy != v1.RestartPolicyAlways {
+		return done.Phase
+	}
+	return tallyOf(p).phase()
+}
+
+// tally counts the containers of a pod by what they are doing; the phase follows
+// from it (kubelet: getPhase).
+type tally struct {
+	pod *Pod
+	// entered reports whether a regular container has a record in the active sandbox.
+	entered bool
+
+	pendingInit, pendingSidecar, failedInit int
+	waiting, running, stopped, succeeded    int
+	// restartable counts stopped containers that will run again.
+	restartable int
+}
+
+func tallyOf(p *Pod) *tally {
+	t := &tally{pod: p, entered: p.anyRegular(func(name string) bool { return p.Current(name) != nil })}
+	r := &reporter{p}
+	for _, ref := range Lasting(p.Manifest) {
+		status := r.status(ref)
+		switch ref.Type {
+		case podspec.Init:
+			t.addInit(ref, &status)
+		case podspec.Sidecar:
+			t.addSidecar(&status)
+		case podspec.Regular, podspec.Ephemeral:
+			t.addRegular(ref, &status)
+		}
+	}
+	return t
+}
+
+func (t *tally) phase() v1.PodPhase {
+	switch {
+	case t.failedInit > 0:
+		return v1.PodFailed
+	case t.pendingInit > 0, t.pendingSidecar > 0 && !t.entered, t.waiting > 0:
+		return v1.PodPending
+	case t.running > 0:
+		return v1.PodRunning
+	case t.stopped > 0:
+		return t.stoppedPhase()
+	}
+	return v1.PodPending
+}
+
+func (t *tally) stoppedPhase() v1.PodPhase {
+	switch {
+	case t.restartable > 0:
+		return v1.PodRunning
+	case t.stopped == t.succeeded:
+		return v1.PodSucceeded
+	}
+	return v1.PodFailed
+}
+
+func (t *tally) addInit(ref podspec.ContainerRef, s *v1.ContainerStatus) {
+	ended := lastEnd(s)
+	switch {
+	case ended == nil, t.pod.AwaitsRestart(ref.Name):
+		t.pendingInit++
+	case ended.ExitCode != 0 && !restartAfter(t.pod.Manifest, ref.Container, ended.ExitCode):
+		t.failedInit++
+	}
+}
+
+// lastEnd is how a container ended that is not running now; nil when it runs, or
+// never ended.
+func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
+	if s.State.Waiting != nil {
+		return s.LastTerminationState.Terminated
+	}
+	return s.State.Terminated
+}
+
+func (t *tally) addSidecar(s *v1.ContainerStatus) {
+	switch {
+	case s.State.Running != nil:
+		t.running++
+		if !ptr.Deref(s.Started, false) {
+			t.pendingSidecar++
+		}
+	case lastEnd(s) == nil:
+		t.pendingSidecar++
+		t.waiting++
+	}
+}
+
+func (t *tally) addRegular(ref podspec.ContainerRef, s *v1.ContainerStatus) {
+	ended := lastEnd(s)
+	switch {
+	case s.State.Running != nil:
+		t.running++
+	case t.pod.AwaitsRestart(ref.Name):
+		t.stopped++
+		t.restartable++
+	case ended == nil:
+		t.waiting++
+	default:
+		t.stopped++
+		if s.State.Terminated != nil && ended.ExitCode == 0 {
+			t.succeeded++
+		}
+		if restartAfter(t.pod.Manifest, ref.Container, ended.ExitCode) {
+			t.restartable++
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package podstatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Input is what the state of a pod is made of.
+type Input struct {
+	// Desired is the pod as it shall be; nil when it shall be gone.
+	Desired  *podspec.Desired
+	Observed model.Observed
+	Now      time.Time
+	// NoBackoff lifts all restart delays, as the user may ask for.
+	NoBackoff bool
+}
+
+// Pod is what is true of a pod now: the input in the order in which rules read it, with
+// sandboxes and containers newest first.
+type Pod struct {
+	Desired *podspec.Desired
+	// Manifest is that of Desired; nil when nothing is desired.
+	Manifest *v1.Pod
+	Observed *model.Observed
+	Now      time.Time
+
+	Sandboxes  []model.Sandbox
+	Containers []*model.Container
+	// Active is the sandbox the pod lives in: the latest one, if it is ready.
+	Active string
+	// Phase is empty when nothing is desired.
+	Phase v1.PodPhase
+
+	noBackoff bool
+}
+
+// New puts in order what was observed of a pod.
+func New(in *Input) *Pod {
+	p := &Pod{
+		Desired: in.Desired, Observed: &in.Observed, Now: in.Now, noBackoff: in.NoBackoff,
+		Sandboxes: model.SortedSandboxes(in.Observed.Sandboxes), Containers: in.Observed.NewestFirst(),
+	}
+	if len(p.Sandboxes) > 0 && p.Sandboxes[0].State == model.SandboxReady {
+		p.Active = p.Sandboxes[0].ID
+	}
+	if in.Desired != nil && in.Desired.Pod != nil {
+		p.Manifest = in.Desired.Pod
+		p.Phase = phaseOf(p)
+	}
+	return p
+}
+
+// Find is the latest record that matches; nil when there is none.
+func (p *Pod) Find(match func(*model.Container) bool) *model.Container {
+	for _, c := range p.Containers {
+		if match(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// Newest is the latest record of that name in any sandbox; nil when there is
+// none. Restart policy, counts and delays go by it.
+func (p *Pod) Newest(name string) *model.Container {
+	return p.Find(func(c *model.Container) bool { return c.Name == name })
+}
+
+// Current is the latest record of that name in the active sandbox. What an init
+// container has done is judged by it alone: a record of an earlier sandbox says
+// nothing of this one (kubernetes#140309).
+func (p *Pod) Current(name string) *model.Container {
+	if p.Active == "" {
+		return nil
+	}
+	return p.Find(func(c *model.Container) bool { return c.Name == name && c.SandboxID == p.Active })
+}
+
+// NewestExited is the latest record of that name that has ended, in any
+// sandbox: a restart delay counts from its end.
+func (p *Pod) NewestExited(name string) *model.Container {
+	return p.Find(func(c *model.Container) bool { return c.Name == name && c.State == model.Exited })
+}
+
+// AnyRunning reports whether some container runs, whatever its name.
+func (p *Pod) AnyRunning() bool {
+	return p.Find(func(c *model.Container) bool { return c.State == model.Running }) != nil
+}
+
+// AnyRegular reports whether some regular container has a record that shows
+// it was there. One of unknown state shows nothing.
+func (p *Pod) AnyRegular() bool {
+	return p.anyRegular(func(name string) bool {
+		c := p.Newest(name)
+		return c != nil && c.State != model.Unknown
+	})
+}
+
+// Initialised reports whether a regular container has come as far as being
+// created in the active sandbox, which it can only after initialisation.
+func (p *Pod) Initialised() bool {
+	return p.anyRegular(func(name string) bool {
+		c := p.Current(name)
+		return c != nil && (c.State == model.Created || c.State == model.Running)
+	})
+}
+
+func (p *Pod) anyRegular(matches func(name string) bool) bool {
+	for _, ref := range podspec.RegularContainers(p.Manifest) {
+		if matches(ref.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// NextAttempt is the attempt, and the restart count, of the next start: one more
+// than the newest record's, or than the highest log file's when the runtime has
+// no record, and above any attempt that is taken: by a replacement that was created
+// and not started, or as it turned out when it was tried.
+func (p *Pod) NextAttempt(name string) uint32 {
+	next := uint32(0)
+	if c := p.Newest(name); c != nil {
+		next = c.RestartCount + 1
+	} else if last, ok := p.Observed.LogAttempts[name]; ok {
+		next = last + 1
+	}
+	for _, c := range p.Containers {
+		if c.Name == name && c.State == model.Created {
+			next = max(next, c.RestartCount+1)
+		}
+	}
+	if reserved, ok := p.Observed.Reserved[name]; ok {
+		next = max(next, reserved+1)
+	}
+	return next
+}
+
+// AwaitsRestart reports whether podctl stopped a container so that it runs again, and it
+// has not run since.
+func (p *Pod) AwaitsRestart(name string) bool {
+	return model.AwaitsRestart(p.Containers, name, p.Observed.Memory.PendingRestarts[name])
+}
+
+// StartTime is when the pod was applied first; without a record of that it is when
+// its oldest sandbox was created.
+func (p *Pod) StartTime() time.Time {
+	if t := p.Observed.Memory.StartTime; !t.IsZero() {
+		return t
+	}
+	var oldest time.Time
+	for i := range p.Sandboxes {
+		if t := p.Sandboxes[i].CreatedAt; oldest.IsZero() || t.Before(oldest) {
+			oldest = t
+		}
+	}
+	return oldest
+}
+
+// Over reports whether the pod has finished, or has run out of its time.
+func (p *Pod) Over() bool {
+	return p.Phase == v1.PodSucceeded || p.Phase == v1.PodFailed || p.DeadlineExceeded()
+}
+
+// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod
+// was applied first.
+func (p *Pod) DeadlineExceeded() bool {
+	deadline, started := p.Manifest.Spec.ActiveDeadlineSeconds, p.StartTime()
+	return deadline != nil && !started.IsZero() && p.Now.Sub(started) >= model.Seconds(*deadline)
+}
+
+// Ago says how long before now a moment was, as kubectl writes it.
+func (p *Pod) Ago(t time.Time) string {
+	if t.IsZero() || t.UnixNano() == 0 || p.Now.Before(t) {
+		return "just now"
+	}
+	return duration.HumanDuration(p.Now.Sub(t)) + " ago"
+}

@@ -1,0 +1,148 @@
+package podstatus
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Below these amounts of cpu, in thousandths of a core, the kernel knows no difference: what was
+// asked for is shown then (kubelet: cm.MinShares, cm.MinMilliCPULimit).
+const (
+	minMilliRequest = 2
+	minMilliLimit   = 10
+)
+
+// addResources shows what a container may use and does use, its user and its mounts
+// (kubelet: convertToAPIContainerStatuses).
+func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
+	s.VolumeMounts = r.volumeMounts(ref.Container)
+	c := r.Newest(ref.Name)
+	if c == nil {
+		return
+	}
+	allocated := r.allocated(ref)
+	s.AllocatedResources = allocated.Requests
+	s.Resources = &allocated
+	s.User = c.User
+	if c.State == model.Running {
+		s.Resources = inForce(allocated, c.Resources)
+	}
+}
+
+// allocated are the resources that were last given to a container that runs, and of others
+// those that the manifest gives it.
+func (r *reporter) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
+	c, actuated := r.Newest(ref.Name), r.Observed.Memory.Actuated
+	if c != nil && c.State == model.Running && actuated != nil {
+		if applied, known := actuated.Containers[ref.Name]; known {
+			return *applied.DeepCopy()
+		}
+	}
+	return *ref.Resources.DeepCopy()
+}
+
+// inForce are the allocated resources with the figures of the runtime, where it has any. It
+// knows no request of memory, and no resources but cpu and memory.
+func inForce(allocated v1.ResourceRequirements, told *v1.ResourceRequirements) *v1.ResourceRequirements {
+	r := allocated.DeepCopy()
+	if told == nil {
+		return r
+	}
+	replaceCPU(r.Limits, told.Limits, minMilliLimit)
+	replaceCPU(r.Requests, told.Requests, minMilliRequest)
+	if memory, ok := told.Limits[v1.ResourceMemory]; ok && r.Limits != nil {
+		r.Limits[v1.ResourceMemory] = memory
+	}
+	return r
+}
+
+func replaceCPU(list, told v1.ResourceList, least int64) {
+	cpu, ok := told[v1.ResourceCPU]
+	if ok && list != nil && max(cpu.MilliValue(), list.Cpu().MilliValue()) > least {
+		list[v1.ResourceCPU] = cpu
+	}
+}
+
+// volumeMounts are a container's mounts as its manifest names them.
+func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
+	var mounts []v1.VolumeMountStatus
+	for i := range spec.VolumeMounts {
+		m := &spec.VolumeMounts[i]
+		s := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			mode := r.recursiveMode(m.RecursiveReadOnly)
+			s.RecursiveReadOnly = &mode
+		}
+		mounts = append(mounts, s)
+	}
+	return mounts
+}
+
+// recursiveMode reports whether what is mounted below a read-only mount is read-only too, which
+// not every handler can do (kubelet: resolveRecursiveReadOnly).
+func (r *reporter) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
+	handler := podspec.RuntimeHandler(r.Manifest)
+	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled || !slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
+		return v1.RecursiveReadOnlyDisabled
+	}
+	return v1.RecursiveReadOnlyEnabled
+}
+
+// addPodResources shows what the whole pod may use (kubelet:
+// convertToAPIPodLevelResourcesStatus).
+func (r *reporter) addPodResources(s *v1.PodStatus) {
+	pod := r.allocatedPod()
+	s.AllocatedResources = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	s.Resources = &v1.ResourceRequirements{}
+	if own := pod.Spec.Resources; own != nil {
+		s.Resources = own.DeepCopy()
+	}
+	if s.Phase == v1.PodRunning {
+		r.addPodInForce(s.Resources, pod, s.AllocatedResources)
+		return
+	}
+	s.Resources.Requests = s.AllocatedResources.DeepCopy()
+	s.Resources.Limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+}
+
+// allocatedPod is the pod with the resources that it and its containers were given.
+func (r *reporter) allocatedPod() *v1.Pod {
+	pod := r.Manifest.DeepCopy()
+	for _, ref := range podspec.Containers(pod) {
+		ref.Resources = r.allocated(ref)
+	}
+	if actuated := r.Observed.Memory.Actuated; actuated != nil && r.Active != "" {
+		pod.Spec.Resources = actuated.Pod.DeepCopy()
+	}
+	return pod
+}
+
+// addPodInForce adds what is in force for a pod that runs: of cpu, and of limits, what its
+// cgroup was given, if it has one of its own.
+func (r *reporter) addPodInForce(to *v1.ResourceRequirements, pod *v1.Pod, requests v1.ResourceList) {
+	if to.Requests == nil {
+		to.Requests = v1.ResourceList{}
+	}
+	if to.Limits == nil {
+		to.Limits = v1.ResourceList{}
+	}
+	if memory, ok := requests[v1.ResourceMemory]; ok && to.Requests.Memory().IsZero() {
+		to.Requests[v1.ResourceMemory] = memory
+	}
+	if exists := r.Observed.CgroupExists; exists == nil || !*exists {
+		return
+	}
+	replaceCPU(to.Requests, requests, minMilliRequest)
+	limits, cpu, memory := podspec.Limits(pod)
+	if cpu {
+		replaceCPU(to.Limits, limits, minMilliLimit)
+	}
+	if memory {
+		to.Limits[v1.ResourceMemory] = limits[v1.ResourceMemory]
+	}
+}

@@ -1,0 +1,83 @@
+package podstatus
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Of is the status of a pod as a kubelet would report it: phase, conditions,
+// container states and addresses.
+func Of(p *Pod) v1.PodStatus {
+	r := &reporter{p}
+	s := v1.PodStatus{Phase: p.Phase, QOSClass: podspec.QOSClass(p.Manifest)}
+	if r.runsAgain() {
+		s.Phase = v1.PodRunning
+	}
+	if p.DeadlineExceeded() && p.Phase != v1.PodSucceeded {
+		s.Phase, s.Reason = v1.PodFailed, string(model.DeadlineExceeded)
+		s.Message = "Pod was active on the node longer than the specified deadline"
+	}
+	if started := p.StartTime(); !started.IsZero() {
+		s.StartTime = &metav1.Time{Time: started.Truncate(time.Second)}
+	}
+	r.addIPs(&s)
+	s.InitContainerStatuses = r.list(podspec.InitContainers(p.Manifest))
+	s.ContainerStatuses = byName(r.list(podspec.RegularContainers(p.Manifest)))
+	s.EphemeralContainerStatuses = byName(r.list(podspec.EphemeralContainers(p.Manifest)))
+	truncateMessages(&s, len(podspec.Containers(p.Manifest)))
+	r.addPodResources(&s)
+	s.Conditions = conditions(p, &s)
+	return s
+}
+
+func (r *reporter) list(refs []podspec.ContainerRef) []v1.ContainerStatus {
+	var statuses []v1.ContainerStatus
+	for _, ref := range refs {
+		statuses = append(statuses, r.shown(ref))
+	}
+	return statuses
+}
+
+func byName(statuses []v1.ContainerStatus) []v1.ContainerStatus {
+	slices.SortFunc(statuses, func(a, b v1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return statuses
+}
+
+func (r *reporter) addIPs(s *v1.PodStatus) {
+	if r.Active == "" {
+		return
+	}
+	for _, ip := range r.Sandboxes[0].IPs {
+		s.PodIPs = append(s.PodIPs, v1.PodIP{IP: ip})
+	}
+	if len(s.PodIPs) > 0 {
+		s.PodIP = s.PodIPs[0].IP
+	}
+}
+
+// messagesMax bounds the termination messages of a whole pod, in bytes (kubelet:
+// kubecontainer.MaxPodTerminationMessageLogLength).
+const messagesMax = 12 << 10
+
+func truncateMessages(s *v1.PodStatus, containers int) {
+	limit := messagesMax / max(containers, 1)
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			truncateMessage(list[i].State.Terminated, limit)
+			truncateMessage(list[i].LastTerminationState.Terminated, limit)
+		}
+	}
+}
+
+func truncateMessage(t *v1.ContainerStateTerminated, limit int) {
+	if t != nil && len(t.Message) > limit {
+		t.Message = t.Message[:limit]
+	}
+}

@@ -1,0 +1,45 @@
+package podstatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Verdict is what is known of one probe of one running container.
+type Verdict struct {
+	Result model.ProbeResult
+	// Asked reports whether the probe has been asked at all.
+	Asked bool
+	// Stale reports whether a failure is too old to act on.
+	Stale bool
+	// Message says what failed, and CountedAt when that was found.
+	Message   string
+	CountedAt time.Time
+}
+
+// Verdict looks up what a probe has found. A container without that probe, or
+// whose probe was never asked, is unknown.
+func (p *Pod) Verdict(spec *v1.Container, c *model.Container, t model.ProbeType) Verdict {
+	probe := model.ProbeOf(spec, t)
+	record, ok := p.Observed.Memory.Probes[c.ID][t]
+	if probe == nil || !ok {
+		return Verdict{Result: model.ProbeUnknown}
+	}
+	v := Verdict{Result: record.Result, Asked: true, CountedAt: record.CountedAt}
+	if record.Result == model.ProbeFailure {
+		v.Stale = record.Stale(probe, p.Now)
+		v.Message = failureText(t, record)
+	}
+	return v
+}
+
+func failureText(t model.ProbeType, record model.ProbeRecord) string {
+	text := string(t) + " probe failed"
+	if record.Message != "" {
+		text += ": " + record.Message
+	}
+	return text
+}
