@@ -285,15 +285,15 @@ func TestExportTakesOnePod(t *testing.T) {
 	}
 }
 
-// TestNodeDownNamesWhatItCannotRead: nobody can say whether a pod whose journal cannot be
+// TestNodeDownNamesWhatItCannotRead: nobody can say whether a pod whose checkpoint cannot be
 // read is the node's.
 func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
-	journals, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
-	if err != nil || len(journals) < 2 {
-		t.Fatal(journals, err)
+	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
+	if err != nil || len(checkpoints) < 2 {
+		t.Fatal(checkpoints, err)
 	}
-	if err := os.WriteFile(journals[0], []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(checkpoints[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
@@ -301,7 +301,7 @@ func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
 	if code := Main(t.Context(), env, []string{"--state-dir", dir, "node", "down"}); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if !strings.Contains(errs.String(), journals[0]) || strings.Contains(errs.String(), journals[1]) {
+	if !strings.Contains(errs.String(), checkpoints[0]) || strings.Contains(errs.String(), checkpoints[1]) {
 		t.Errorf("it says %q", errs.String())
 	}
 }

@@ -43,7 +43,7 @@ func newDoctor(sess *session.Session) *cobra.Command {
 			"and warning (!). Nothing is changed.\n" +
 			"\n" +
 			"--bundle writes one archive for a bug report: the checks, the version, snapshots and plans of all pods that podctl\n" +
-			"applied, and its journals. Values of Secrets are left out wherever they occur. Everything else in the manifests is\n" +
+			"applied, and its checkpoints. Values of Secrets are left out wherever they occur. Everything else in the manifests is\n" +
 			"included." +
 			flags.ExitCodes("0 pods can run", "1 pods cannot run, or an error"),
 		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz",

@@ -47,14 +47,14 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 	if err := terminal.WriteDocument(sess.IO.Out, output, pod); err != nil {
 		return err
 	}
-	obstacles := podspec.TakeoverProblems(pod)
-	for _, o := range obstacles {
+	problems := podspec.TakeoverProblems(pod)
+	for _, o := range problems {
 		sess.IO.Note("note: %s", o)
 	}
 	for _, text := range takeoverNotes(pod, sess.Flags.StateDir, sess.Flags.CgroupRoot) {
 		sess.IO.Note("note: %s", text)
 	}
-	if len(obstacles) > 0 {
+	if len(problems) > 0 {
 		sess.IO.Note("pod %s cannot be taken over as it is (docs/kubernetes.md)", model.RefOf(pod))
 		return exit.With(exit.NotYet)
 	}

@@ -84,11 +84,11 @@ func quotings() []func(string) string {
 // told is a text as every output has it.
 func told(t *testing.T, d *podspec.Desired, text string) []string {
 	t.Helper()
-	journal := &state.Checkpoint{Memory: model.Memory{Applied: d}}
-	redactor := journal.Redactor(nil)
+	checkpoint := &state.Checkpoint{Memory: model.Memory{Applied: d}}
+	redactor := checkpoint.Redactor(nil)
 	var history state.History
 	history.Add(state.PodEvent{Message: redactor.Text(text)})
-	observed := &snapshot.Pod{Checkpoint: journal, Containers: []snapshot.Container{
+	observed := &snapshot.Pod{Checkpoint: checkpoint, Containers: []snapshot.Container{
 		{Status: &runtimeapi.ContainerStatus{Message: strings.ToValidUTF8(text, "\uFFFD")}, TerminationMessage: text},
 	}}
 	var recorded, document, document2 bytes.Buffer
@@ -103,7 +103,7 @@ func told(t *testing.T, d *podspec.Desired, text string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundled := redactJSON(session.NewRedactor([]state.AppliedPod{{Desired: d, Checkpoint: journal}}), inside)
+	bundled := redactJSON(session.NewRedactor([]state.AppliedPod{{Desired: d, Checkpoint: checkpoint}}), inside)
 	return []string{
 		history.Events[0].Message, recorded.String(), document.String(), document2.String(), string(bundled),
 		redactor.Error(errors.New(text)).Error(), terminal.Printable(redactor.Text(text)),

@@ -201,7 +201,7 @@ func (r *goldenRow) diff(t *testing.T, p *plan.Plan) string {
 	return diffActions(want, actionsOf(p))
 }
 
-// finished tells that the kubelet saw the pod's end: it then terminates the pod,
+// finished reports whether the kubelet saw the pod's end: it then terminates the pod,
 // whatever else it computed for it.
 func (r *goldenRow) finished() bool {
 	return r.KubeletPhase == v1.PodSucceeded || r.KubeletPhase == v1.PodFailed

@@ -37,7 +37,7 @@ type recordedExit struct {
 // decisionLead is how long before a start the kubelet of the records decided it.
 const decisionLead = 50 * time.Millisecond
 
-// fold replays the exits as podctl's journal does, start by start.
+// fold replays the exits as podctl's checkpoint does, start by start.
 func (r *goldenBackoff) fold() model.Backoff {
 	var b model.Backoff
 	for i := 1; i < len(r.Exits); i++ {
@@ -88,7 +88,7 @@ func (g *goldenCall) hold(t *testing.T, row *goldenRow) *plan.Hold {
 	return &p.Holds[0]
 }
 
-// TestBackoffAgreesWithTheKubelet: with the journal's memory the hold is the
+// TestBackoffAgreesWithTheKubelet: with the checkpoint's memory the hold is the
 // kubelet's own, to the nanosecond.
 func TestBackoffAgreesWithTheKubelet(t *testing.T) {
 	g := &goldenCall{dir: t.TempDir()}
@@ -139,7 +139,7 @@ func (g *goldenCall) waitingMessage(t *testing.T, row *goldenRow) string {
 	return waiting.Message
 }
 
-// TestLostBackoffIsNeverLonger: without the journal's memory, and with only some
+// TestLostBackoffIsNeverLonger: without the checkpoint's memory, and with only some
 // of the records left, the hold is an estimate that says so, and never longer
 // than the truth.
 func TestLostBackoffIsNeverLonger(t *testing.T) {

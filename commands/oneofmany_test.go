@@ -22,11 +22,11 @@ func silent(t *testing.T, method string) *lab {
 		l.Must("apply", l.Write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
 	}
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
-	journals, err := state.Layout{Root: l.Path("state")}.Checkpoints()
+	checkpoints, err := state.Layout{Root: l.Path("state")}.Checkpoints()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range journals {
+	for _, entry := range checkpoints {
 		if j := entry.Checkpoint; j.Pod.Name == "broken" {
 			ids := []string{j.LastRun.Sandbox, j.LastRun.Containers["a"], string(j.Pod.UID)}
 			l.Fail(runtimetest.Fault{

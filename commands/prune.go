@@ -32,7 +32,7 @@ func newPrune(sess *session.Session) *cobra.Command {
 		Long: "Remove what podctl created and no pod needs any more:\n" +
 			"\n" +
 			"  records of exited containers, except the newest of each\n" +
-			"  sandboxes that were replaced, or without a journal and with nothing running in them\n" +
+			"  sandboxes that were replaced, or without a checkpoint and with nothing running in them\n" +
 			"  files in the state directory, logs and events of deleted pods\n" +
 			"  with --volumes: persistent volume claims that no pod uses\n" +
 			"\n" +
@@ -60,7 +60,7 @@ func prune(ctx context.Context, sess *session.Session, o *pruneOptions) error {
 		return err
 	}
 	garbage, failed := o.collect(ctx, engine, garbage)
-	// Only now: a pod without a journal may have claims, until it is gone.
+	// Only now: a pod without a checkpoint may have claims, until it is gone.
 	claims, err := o.claims(ctx, engine)
 	claims, kept := o.collect(ctx, engine, claims)
 	return errors.Join(failed, err, kept, showGarbage(sess, o, append(garbage, claims...)))

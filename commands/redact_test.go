@@ -111,7 +111,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 	text := contentsOf(t, l.Path("state/pods/*/journal.json"))
 	if !strings.Contains(text, "earlierSecrets") {
-		t.Error("the journal keeps no earlier Secrets")
+		t.Error("the checkpoint keeps no earlier Secrets")
 	}
 	for _, args := range [][]string{{"snapshot", "web"}, {"plan", "-o", "json"}, {"get", "-o", "json"}} {
 		if _, stdout, _ := l.Call(args...); strings.Contains(stdout, "earlierSecrets") {
@@ -142,12 +142,12 @@ func TestFailedStartsTellNoSecret(t *testing.T) {
 	}
 }
 
-// TestUnknownSecretsAreNotTold: where the journal of a pod cannot be read, or is gone, nobody
+// TestUnknownSecretsAreNotTold: where the checkpoint of a pod cannot be read, or is gone, nobody
 // knows its Secrets, and messages that may repeat them are withheld. A manifest has them.
 func TestUnknownSecretsAreNotTold(t *testing.T) {
 	const secret = "swordfish-5Hn3Jd6Rb0Yc"
-	for name, lose := range map[string]func(journal string) error{
-		"damaged": func(journal string) error { return os.WriteFile(journal, []byte(`{"x`), 0o600) },
+	for name, lose := range map[string]func(checkpoint string) error{
+		"damaged": func(checkpoint string) error { return os.WriteFile(checkpoint, []byte(`{"x`), 0o600) },
 		"gone":    os.Remove,
 	} {
 		t.Run(name, func(t *testing.T) {

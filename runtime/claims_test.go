@@ -44,14 +44,14 @@ func TestUnusedClaims(t *testing.T) {
 	if found := unused(); len(found) > 0 {
 		t.Errorf("unused is %v, which a pod has", found)
 	}
-	journal := f.layout.Pod(d.Pod.UID).Checkpoint().Path()
-	if err := os.Rename(journal, journal+".aside"); err != nil {
+	checkpoint := f.layout.Pod(d.Pod.UID).Checkpoint().Path()
+	if err := os.Rename(checkpoint, checkpoint+".aside"); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, of which there is no journal") {
 		t.Errorf("unused without a journal: %v %v", found, err)
 	}
-	if err := os.Rename(journal+".aside", journal); err != nil {
+	if err := os.Rename(checkpoint+".aside", checkpoint); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.engine.Pods.Delete(t.Context(), ref, executor.Options{}); err != nil {
@@ -106,12 +106,12 @@ func TestClaimNamesOfBefore(t *testing.T) {
 	before := f.ids()["a"]
 	for _, name := range []string{"../../../victim", "outer/inner"} {
 		rename := func(d *podspec.Desired) { d.Pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = name }
-		journal, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read()
+		checkpoint, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read()
 		if err != nil {
 			t.Fatal(err)
 		}
-		rename(journal.Applied)
-		if err = f.layout.Pod(d.Pod.UID).Checkpoint().Write(journal); err != nil {
+		rename(checkpoint.Applied)
+		if err = f.layout.Pod(d.Pod.UID).Checkpoint().Write(checkpoint); err != nil {
 			t.Fatal(err)
 		}
 		rename(d)

@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestDamagedJournals: a journal that is cut off anywhere is refused in a sentence, one
+// TestDamagedJournals: a checkpoint that is cut off anywhere is refused in a sentence, one
 // with a bit that was flipped is refused or harmless. No container is stopped, and none
 // is started.
 func TestDamagedJournals(t *testing.T) {
@@ -67,16 +67,16 @@ spec:
 `
 
 // TestClaimsOutliveWhatCannotBeRead: a deletion with its claims keeps one that another pod
-// has, or may have, as its journal cannot be read, and says why.
+// has, or may have, as its checkpoint cannot be read, and says why.
 func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		other, journal string
-		says           string
+		other, checkpoint string
+		says              string
 	}{
 		"another pod has it":        {other: "data", says: "pod default/other uses it"},
-		"one that is damaged":       {other: "data", journal: "{", says: "it is damaged"},
-		"one of a newer podctl":     {other: "data", journal: `{"version":2}`, says: "it was written by a newer podctl"},
-		"of another's own manifest": {other: "else", journal: "{", says: "it is damaged"},
+		"one that is damaged":       {other: "data", checkpoint: "{", says: "it is damaged"},
+		"one of a newer podctl":     {other: "data", checkpoint: `{"version":2}`, says: "it was written by a newer podctl"},
+		"of another's own manifest": {other: "else", checkpoint: "{", says: "it is damaged"},
 		"nobody has it":             {other: "else"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,9 +88,9 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			journal := f.layout.Pod(other.Pod.UID).Checkpoint().Path()
-			if c.journal != "" {
-				if err := os.WriteFile(journal, []byte(c.journal), 0o600); err != nil {
+			checkpoint := f.layout.Pod(other.Pod.UID).Checkpoint().Path()
+			if c.checkpoint != "" {
+				if err := os.WriteFile(checkpoint, []byte(c.checkpoint), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -102,8 +102,8 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 			if !strings.Contains(warnings, c.says) || (c.says == "") != (warnings == "") {
 				t.Errorf("warned %q, want %q", warnings, c.says)
 			}
-			if c.journal != "" && (!strings.Contains(warnings, journal) || !strings.Contains(warnings, dir) || strings.Contains(warnings, "not harmed")) {
-				t.Errorf("%q names neither journal nor claim, or gives bad advice", warnings)
+			if c.checkpoint != "" && (!strings.Contains(warnings, checkpoint) || !strings.Contains(warnings, dir) || strings.Contains(warnings, "not harmed")) {
+				t.Errorf("%q names neither checkpoint nor claim, or gives bad advice", warnings)
 			}
 		})
 	}

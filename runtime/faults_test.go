@@ -179,7 +179,7 @@ func everyFault() map[string]runtimetest.Disturbance {
 	}
 }
 
-// hangs tells that a call is never answered.
+// hangs reports whether a call is never answered.
 func hangs(d runtimetest.Disturbance) bool { return d.Hang || d.Delay > 0 }
 
 // faultsOf are what goes wrong with the n-th call of a method in a shape: everything in

@@ -37,7 +37,7 @@ func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
 	if calls := f.proxy.Calls(); slices.Contains(calls, "RunPodSandbox") {
 		t.Errorf("a refused pass made the calls %v", calls)
 	}
-	if journal, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || journal.Applied != nil {
+	if checkpoint, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || checkpoint.Applied != nil {
 		t.Errorf("a refused pass wrote down that it was applied: %v", err)
 	}
 	refused(false, executor.Options{AllowKubelet: true})

@@ -243,7 +243,7 @@ func (x *trial) disturb() {
 	case 5:
 		x.edit()
 	case 6:
-		x.note("the journal is lost")
+		x.note("the checkpoint is lost")
 		_ = os.Remove(x.layout.Pod(x.uid()).Checkpoint().Path())
 	case 7:
 		f := runtimetest.Fault{
@@ -402,7 +402,7 @@ func stepFaults(p *plan.Plan, s *plan.Step, steps map[string]*plan.Step, before 
 	return faults
 }
 
-// stopsForLater tells that a step stops a container for an edit whose new run is held. (One
+// stopsForLater reports whether a step stops a container for an edit whose new run is held. (One
 // that fails its probes is stopped without regard to that, as in a kubelet.)
 func stopsForLater(p *plan.Plan, s *plan.Step) bool {
 	edits := []model.Reason{model.SandboxConfigChanged, model.NetworkModeChanged, model.SpecChanged, model.Resized, model.RestartRequested}
@@ -410,7 +410,7 @@ func stopsForLater(p *plan.Plan, s *plan.Step) bool {
 		slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Container == s.Container })
 }
 
-// ranUnderNever tells that a step starts a regular container that has run to its
+// ranUnderNever reports whether a step starts a regular container that has run to its
 // end, while its manifest is the same and nobody restarts it, podctl neither.
 func ranUnderNever(in *plan.Input, s *plan.Step) bool {
 	ref, ok := podspec.FindContainer(in.Desired.Pod, s.Container)
@@ -453,7 +453,7 @@ func (x *trial) settle() *plan.Plan {
 	return nil
 }
 
-// overUnderNever tells that the pod has lost its sandbox and gets no other.
+// overUnderNever reports whether the pod has lost its sandbox and gets no other.
 func overUnderNever(p *plan.Plan) bool {
 	return len(p.Steps) == 0 && len(p.Holds) == 1 && p.Holds[0].Container == "" && strings.Contains(p.Holds[0].Message, "restartPolicy Never")
 }

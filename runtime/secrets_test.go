@@ -37,10 +37,10 @@ spec:
     lifecycle: {postStart: {exec: {command: [hook]}}, preStop: {exec: {command: [hook]}}}
 `
 
-// TestWhatOthersRepeatIsScrubbed: no error, no event, no plan and no report of a probe
+// TestWhatOthersRepeatIsRedacted: no error, no event, no plan and no report of a probe
 // has the value of a Secret that a runtime, a hook or a probe repeated, also not of the
 // Secret that the container was started with when the manifest has another by now.
-func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
+func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 	// Long, so that a cut would go through one, and with blanks that a table takes out.
 	const before, after = "hunter2  hunter2-hunter2-hunter2-hunter2-hunter2-before", "swordfish-after"
 	says := "it knows " + before + " and " + after + strings.Repeat(" "+before, 20)
@@ -88,11 +88,11 @@ func TestWhatOthersRepeatIsScrubbed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			journal, err := pod.Checkpoint().Read()
+			checkpoint, err := pod.Checkpoint().Read()
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&told, "%+v %+v %+v\n", history, journal.StartErrors, journal.Probes)
+			fmt.Fprintf(&told, "%+v %+v %+v\n", history, checkpoint.StartErrors, checkpoint.Probes)
 			if !strings.Contains(told.String(), "it knows (secret) and (secret)") {
 				t.Errorf("nobody repeated anything:\n%s", told.String())
 			}

@@ -25,12 +25,12 @@ func TestSnapshotShowsWhatIsSeen(t *testing.T) {
 	if outcome, err := f.engine.Pods.Debug(t.Context(), d, debug, executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome)
 	}
-	journal, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read()
+	checkpoint, err := f.layout.Pod(d.Pod.UID).Checkpoint().Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal.Deletion = &model.Deletion{At: f.clock.Now(), GracePeriodSeconds: 7}
-	if err = f.layout.Pod(d.Pod.UID).Checkpoint().Write(journal); err != nil {
+	checkpoint.Deletion = &model.Deletion{At: f.clock.Now(), GracePeriodSeconds: 7}
+	if err = f.layout.Pod(d.Pod.UID).Checkpoint().Write(checkpoint); err != nil {
 		t.Fatal(err)
 	}
 	live, err := f.engine.Lister.List(t.Context(), []*podspec.Desired{d})

@@ -182,7 +182,7 @@ func (k *kubelet) stop(ctx context.Context) (sample, error) {
 	})
 }
 
-// runs tells that all containers run but for the init containers, which have ended then.
+// runs reports whether all containers run but for the init containers, which have ended then.
 func (k *kubelet) runs(ctx context.Context) (bool, error) {
 	reply, err := k.n.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: k.labels(), State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},

@@ -134,7 +134,7 @@ func Words(words ...string) cobra.CompletionFunc {
 	}
 }
 
-// applied lists what podctl applied; journals that cannot be read are left
+// applied lists what podctl applied; checkpoints that cannot be read are left
 // out without a word.
 func (c Completion) applied() []*podspec.Desired {
 	applied, _, err := state.Applied(c.flags.Layout())

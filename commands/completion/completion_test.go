@@ -107,11 +107,11 @@ func TestComplete(t *testing.T) {
 func TestCompletionIsSilent(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir := commandstest.Applied(t, commandstest.Pods)
-	journals, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
-	if err != nil || len(journals) != 3 {
-		t.Fatal(journals, err)
+	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "journal.json"))
+	if err != nil || len(checkpoints) != 3 {
+		t.Fatal(checkpoints, err)
 	}
-	if err := os.WriteFile(journals[0], []byte("{half"), 0o600); err != nil {
+	if err := os.WriteFile(checkpoints[0], []byte("{half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := complete(t, dir, "get", "-n", "none", ""); len(strings.Fields(got)) != 3 {
@@ -120,7 +120,7 @@ func TestCompletionIsSilent(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, absent := range []string{dir, filepath.Join(dir, "none"), journals[0]} {
+	for _, absent := range []string{dir, filepath.Join(dir, "none"), checkpoints[0]} {
 		if got := complete(t, absent, "get", ""); got != ":4" {
 			t.Errorf("%s: %s", absent, got)
 		}

@@ -202,7 +202,7 @@ func (l *crashLab) must(args ...string) {
 	}
 }
 
-// killedAtCall runs the command in a process that is killed at a call, and tells whether
+// killedAtCall runs the command in a process that is killed at a call, and reports whether
 // it came to that.
 func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbance) bool {
 	l.t.Helper()
@@ -409,7 +409,7 @@ type undisturbed struct {
 // point is one at which the process is killed.
 type point struct {
 	name string
-	// kill runs the command up to there, and tells whether it came so far: what runs side by
+	// kill runs the command up to there, and reports whether it came so far: what runs side by
 	// side takes another order at times.
 	kill func(*crashLab) bool
 }
@@ -522,7 +522,7 @@ func TestCrashMatrix(t *testing.T) {
 }
 
 // survives kills the command at a point and gives it again, or in each third case deletes
-// the pod: there is what there would have been. It tells whether the point was reached.
+// the pod: there is what there would have been. It reports whether the point was reached.
 func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 	t.Helper()
 	l := u.newLab(t, c)

@@ -84,7 +84,7 @@ func testGetWatch(t *testing.T, m *machine) {
 	}
 }
 
-// testGetForeign: pods that podctl has no journal of are shown and marked.
+// testGetForeign: pods that podctl has no checkpoint of are shown and marked.
 func testGetForeign(t *testing.T, m *machine) {
 	pods, aside := filepath.Join(m.state, "pods"), filepath.Join(m.state, "aside")
 	if err := os.Rename(pods, aside); err != nil {

@@ -148,11 +148,11 @@ func testHealthyStays(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
 	before := m.ids(t, "hello")
 	m.must(t, "probe", "hello")
-	journal, err := filepath.Glob(filepath.Join(m.state, "pods", "*", "journal.json"))
+	checkpoint, err := filepath.Glob(filepath.Join(m.state, "pods", "*", "journal.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range journal {
+	for _, path := range checkpoint {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}

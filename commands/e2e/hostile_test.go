@@ -176,29 +176,29 @@ func (h *hostile) obstructed() {
 	h.must(os.Remove(events))
 }
 
-// damaged: the journal is cut off, no journal, of a newer podctl, or no file.
+// damaged: the checkpoint is cut off, no checkpoint, of a newer podctl, or no file.
 func (h *hostile) damaged() {
 	h.t.Helper()
-	journal := filepath.Join(h.dir, "pods", h.uid, "journal.json")
-	good, err := os.ReadFile(journal)
+	checkpoint := filepath.Join(h.dir, "pods", h.uid, "journal.json")
+	good, err := os.ReadFile(checkpoint)
 	h.must(err)
 	for says, text := range map[string][]byte{
 		"cut off: unexpected end of JSON input; remove the file": good[:len(good)/2],
 		"it is damaged: line 1: it is not valid JSON":            bytes.Repeat([]byte{0xff, 0}, 500),
 		"it was written by a newer podctl (its version is 7":     bytes.Replace(good, []byte(`"version":1`), []byte(`"version":7`), 1),
 	} {
-		h.must(os.WriteFile(journal, text, 0o600))
+		h.must(os.WriteFile(checkpoint, text, 0o600))
 		h.unusable(says)
 	}
-	h.must(os.Remove(journal))
-	h.must(os.Mkdir(journal, 0o700))
+	h.must(os.Remove(checkpoint))
+	h.must(os.Mkdir(checkpoint, 0o700))
 	h.unusable("it is damaged: it is not a regular file")
-	h.must(os.Remove(journal))
+	h.must(os.Remove(checkpoint))
 	h.expect(0, "No changes", "plan", h.path)
-	h.must(os.WriteFile(journal, good, 0o600))
+	h.must(os.WriteFile(checkpoint, good, 0o600))
 }
 
-// unusable: who works with the journal says what is wrong with it; what the runtime
+// unusable: who works with the checkpoint says what is wrong with it; what the runtime
 // knows is shown all the same.
 func (h *hostile) unusable(says string) {
 	h.t.Helper()

@@ -292,10 +292,10 @@ func testDamagedJournal(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if r := m.run(t, "image", "prune"); r.code != 1 || !strings.Contains(r.stderr, "are needed are not known") {
-		t.Errorf("with a journal that is damaged: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("with a checkpoint that is damaged: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "image", "ls"); !strings.Contains(r.stderr, "it is damaged") {
-		t.Errorf("ls with a journal that is damaged:\n%s", r.stderr)
+		t.Errorf("ls with a checkpoint that is damaged:\n%s", r.stderr)
 	}
 	if err := os.RemoveAll(filepath.Dir(damaged)); err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func garbageOf(t *testing.T, text string) []string {
 	return found
 }
 
-// testPruneLost leaves a pod that ended and whose journal is lost. It returns its
+// testPruneLost leaves a pod that ended and whose checkpoint is lost. It returns its
 // log directory.
 func testPruneLost(t *testing.T, m *machine) string {
 	t.Helper()
@@ -166,7 +166,7 @@ spec:
 	return filepath.Join(m.logs, "default_lost_lost-uid")
 }
 
-// testPruneKeeps: the loss of the journal is no reason to touch what runs, and a
+// testPruneKeeps: the loss of the checkpoint is no reason to touch what runs, and a
 // sandbox of another tool is none of podctl's business.
 func testPruneKeeps(t *testing.T, m *machine) {
 	t.Helper()

@@ -28,7 +28,7 @@ func maybeElsewhere(sess *session.Session, name string, err error) error {
 	if _, unreadable, listErr := state.Applied(sess.Flags.Layout()); listErr != nil || len(unreadable) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; it may be one whose journal cannot be read (see above): use its manifest instead of its name", err)
+	return fmt.Errorf("%w; it may be one whose checkpoint cannot be read (see above): use its manifest instead of its name", err)
 }
 
 // maybeLost adds to an error about a pod that was not found that the runtime has one of that
@@ -42,7 +42,7 @@ func maybeLost(ctx context.Context, sess *session.Session, err error) error {
 	if listErr != nil || len(unreadable) > 0 || !isLost(ctx, sess, absent.Name, applied) {
 		return err
 	}
-	return fmt.Errorf("%w; the runtime has one that podctl made, whose journal is gone or elsewhere: use its manifest instead of its name", err)
+	return fmt.Errorf("%w; the runtime has one that podctl made, whose checkpoint is gone or elsewhere: use its manifest instead of its name", err)
 }
 
 // hintTimeout bounds requests that only make an error clearer.

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// damaged applies two pods and cuts off the journal of the second.
-func damaged(t *testing.T) (l *lab, journal string) {
+// damaged applies two pods and cuts off the checkpoint of the second.
+func damaged(t *testing.T) (l *lab, checkpoint string) {
 	t.Helper()
 	l = newLab(t)
 	l.Must("apply", l.Write("sound", "  containers: [{name: a, image: 'i:1'}]\n"))
@@ -23,42 +23,42 @@ func damaged(t *testing.T) (l *lab, journal string) {
 	if err != nil || len(both) != 2 {
 		t.Fatal(both, err)
 	}
-	if journal = both[0]; journal == sound[0] {
-		journal = both[1]
+	if checkpoint = both[0]; checkpoint == sound[0] {
+		checkpoint = both[1]
 	}
-	if err := os.Truncate(journal, 300); err != nil {
+	if err := os.Truncate(checkpoint, 300); err != nil {
 		t.Fatal(err)
 	}
-	return l, journal
+	return l, checkpoint
 }
 
 // TestAllIsNotDoneWithoutAJournal: who asks for all pods is told in the end, with an error,
 // that one of them was out of reach; the others get what was asked for.
 func TestAllIsNotDoneWithoutAJournal(t *testing.T) {
-	l, journal := damaged(t)
+	l, checkpoint := damaged(t)
 	for _, c := range []struct {
 		args       []string
 		code       int
 		says, done string
 	}{
-		{[]string{"plan"}, exit.Error, "podctl: reading the journal " + journal, "default/sound"},
-		{[]string{"plan", "--exit-code"}, exit.Error, "podctl: reading the journal " + journal, "default/sound"},
-		{[]string{"apply", "--all", "--dry-run"}, exit.Error, "podctl: reading the journal " + journal, "default/sound"},
-		{[]string{"apply", "--all"}, exit.Error, "podctl: reading the journal " + journal, "pod default/sound unchanged"},
-		{[]string{"probe"}, exit.Error, "podctl: reading the journal " + journal, ""},
-		{[]string{"snapshot"}, exit.Error, "podctl: reading the journal " + journal, `"sound"`},
-		{[]string{"plan", "sound"}, exit.OK, "note: reading the journal " + journal, "default/sound"},
-		{[]string{"get"}, exit.OK, "note: reading the journal " + journal, "hurt"},
-		{[]string{"delete", "--all"}, exit.Error, "podctl: reading the journal " + journal, "pod default/sound deleted"},
+		{[]string{"plan"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
+		{[]string{"plan", "--exit-code"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
+		{[]string{"apply", "--all", "--dry-run"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
+		{[]string{"apply", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "pod default/sound unchanged"},
+		{[]string{"probe"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, ""},
+		{[]string{"snapshot"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, `"sound"`},
+		{[]string{"plan", "sound"}, exit.OK, "note: reading the checkpoint " + checkpoint, "default/sound"},
+		{[]string{"get"}, exit.OK, "note: reading the checkpoint " + checkpoint, "hurt"},
+		{[]string{"delete", "--all"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "pod default/sound deleted"},
 	} {
 		code, stdout, stderr := l.Call(c.args...)
-		if code != c.code || strings.Count(stderr, journal) != 1 || !strings.Contains(stderr, c.says) || !strings.Contains(stdout, c.done) {
+		if code != c.code || strings.Count(stderr, checkpoint) != 1 || !strings.Contains(stderr, c.says) || !strings.Contains(stdout, c.done) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, code, stdout, stderr)
 		}
 	}
 }
 
-// TestLostPodIsNamed: a pod that get shows although its journal is gone is not said to be
+// TestLostPodIsNamed: a pod that get shows although its checkpoint is gone is not said to be
 // nowhere; what is in nobody's runtime is.
 func TestLostPodIsNamed(t *testing.T) {
 	l := newLab(t)
@@ -67,7 +67,7 @@ func TestLostPodIsNamed(t *testing.T) {
 	if err := os.RemoveAll(l.Path("state/pods")); err != nil {
 		t.Fatal(err)
 	}
-	const hint = "whose journal is gone or elsewhere: use its manifest instead of its name"
+	const hint = "whose checkpoint is gone or elsewhere: use its manifest instead of its name"
 	for name, lost := range map[string]bool{"web": true, "absent": false} {
 		for _, verb := range []string{"delete", "plan", "describe"} {
 			code, _, stderr := l.Call(verb, name)

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// An older podctl wrote digests of secret values without a key: on containers, in journals,
+// An older podctl wrote digests of secret values without a key: on containers, in checkpoints,
 // snapshots and saved plans. The values can be guessed from them. Containers that have them
 // go on running: the digests are compared with those of the manifest they were made of, where
 // it is known. Podctl writes none of them any more.

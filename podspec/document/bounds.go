@@ -27,10 +27,10 @@ const (
 	MaxProblems = 100
 )
 
-// crowdedLine is the line in which a source has its mark too many; 0 when it has none.
+// overfullLine is the line in which a source has its mark too many; 0 when it has none.
 // What is inside of texts is counted too: telling it apart would take the parser that
 // this protects.
-func crowdedLine(text []byte, limit int) int {
+func overfullLine(text []byte, limit int) int {
 	for i, c := range text {
 		switch c {
 		case '\n', ',', '[', '{':

@@ -30,7 +30,7 @@ func Split(s input.Source) ([]*Document, []Problem) {
 	if hidden, found := hiddenLineEnd(s); found {
 		return nil, []Problem{hidden}
 	}
-	if line := crowdedLine(s.Text, maxMarks); line > 0 {
+	if line := overfullLine(s.Text, maxMarks); line > 0 {
 		return nil, refuse(line, fmt.Sprintf("holds more than %d lines, commas and brackets: a source of that size is not read", maxMarks))
 	}
 	docs := splitDocuments(s)

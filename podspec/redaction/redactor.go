@@ -21,7 +21,7 @@ import (
 const Hidden = "(secret)"
 
 // Withheld stands for a message of a pod whose secrets are not known.
-const Withheld = "(message withheld: the journal of the pod cannot be read)"
+const Withheld = "(message withheld: the checkpoint of the pod cannot be read)"
 
 // Withhold returns what may be told of a message while the secrets of its pod are not known.
 func Withhold(message string) string {

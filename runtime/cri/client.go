@@ -148,14 +148,14 @@ func (c connection) intercept(ctx context.Context, method string, req, reply any
 	return &callError{err: err}
 }
 
-// brokenOff tells that a call ended as its time was over, and that the other side was
+// brokenOff reports whether a call ended as its time was over, and that the other side was
 // the first to notice.
 func brokenOff(err error, deadline time.Time) bool {
 	code := status.Code(err)
 	return (code == codes.Canceled || code == codes.DeadlineExceeded) && time.Until(deadline) < deadlineSlack
 }
 
-// timeIsOver tells that the caller gave up, or that his time, of which the other side
+// timeIsOver reports whether the caller gave up, or that his time, of which the other side
 // knows as well, is over in the next moment.
 func timeIsOver(ctx context.Context, err error) bool {
 	if deadline, ok := ctx.Deadline(); ok && brokenOff(err, deadline) {
@@ -288,11 +288,11 @@ func checkSocket(e Endpoint) error {
 	return checkAccess(e, socket)
 }
 
-// IsNotFound tells that the runtime does not know what was asked for, which for
+// IsNotFound reports whether the runtime does not know what was asked for, which for
 // a stop or a removal is success.
 func IsNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// IsUnimplemented tells that the runtime is older than the call.
+// IsUnimplemented reports whether the runtime is older than the call.
 func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // checkAccess tells a socket one may not use from one that does not answer: the

@@ -41,7 +41,7 @@ func ReadInfo(info map[string]string) Info {
 	return i
 }
 
-// SystemdCgroup tells that the default runtime is configured to leave cgroups to
+// SystemdCgroup reports whether the default runtime is configured to leave cgroups to
 // systemd.
 func (i Info) SystemdCgroup() bool {
 	return i.Config.Containerd.Runtimes[i.Config.Containerd.Default].Options.SystemdCgroup

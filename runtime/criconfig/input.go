@@ -18,9 +18,9 @@ type Node struct {
 	// Allocatable is what limits default to in downward API fields.
 	Allocatable v1.ResourceList `json:"allocatable,omitempty"`
 	CgroupV2    bool            `json:"cgroupV2,omitempty"`
-	// SystemdCgroup tells that the runtime uses the systemd cgroup driver.
+	// SystemdCgroup reports whether the runtime uses the systemd cgroup driver.
 	SystemdCgroup bool `json:"systemdCgroup,omitempty"`
-	// SwapController tells that the kernel can limit swap.
+	// SwapController reports whether the kernel can limit swap.
 	SwapController bool `json:"swapController,omitempty"`
 	// HugePageSizes are named as the CRI names them, in the order to send.
 	HugePageSizes []string `json:"hugePageSizes,omitempty"`

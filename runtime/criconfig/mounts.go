@@ -93,7 +93,7 @@ func absolute(p string) string {
 	return "/" + p
 }
 
-// readOnlyByNature tells that a volume's content is not the container's to
+// readOnlyByNature reports whether a volume's content is not the container's to
 // change.
 func readOnlyByNature(vol *v1.Volume) bool {
 	if vol.PersistentVolumeClaim != nil {

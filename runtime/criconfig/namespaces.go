@@ -30,7 +30,7 @@ func namespaces(pod *v1.Pod, targetID string, users *IDMapping) *runtimeapi.Name
 	return n
 }
 
-// OwnUsers tells that a pod has a user namespace of its own.
+// OwnUsers reports whether a pod has a user namespace of its own.
 func OwnUsers(pod *v1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
 
 func userNamespace(pod *v1.Pod, users *IDMapping) *runtimeapi.UserNamespace {

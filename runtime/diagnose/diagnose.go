@@ -31,7 +31,7 @@ type Diagnosis struct {
 	Now    time.Time
 }
 
-// Diagnose collects what tells whether pods can run here. It changes nothing, and
+// Diagnose collects what shows whether pods can run here. It changes nothing, and
 // what cannot be found out is left out.
 func Diagnose(ctx context.Context, d Diagnosis) *doctor.Facts {
 	f := &doctor.Facts{
@@ -168,7 +168,7 @@ func stateFacts(l state.Layout) doctor.State {
 	h := l.Health()
 	s := doctor.State{
 		Path: l.Root, Exists: h.Exists, Open: h.Mode&0o077 != 0, Writable: h.Writable,
-		Journals: h.Journals, OpenJournals: h.Open, NewestWrite: h.NewestWrite,
+		Checkpoints: h.Checkpoints, OpenCheckpoints: h.Open, NewestWrite: h.NewestWrite,
 	}
 	if h.Exists {
 		s.Mode = fmt.Sprintf("%04o", h.Mode)

@@ -160,12 +160,12 @@ func TestChecks(t *testing.T) {
 			func(f *Facts) { f.State.Problem = "cannot be trusted: it is another's; remove it" },
 			"state", Failed, "another's", "remove it",
 		},
-		"one that is read only":     {func(f *Facts) { f.State.Writable = false }, "state", Failed, "cannot be written", "--state-dir"},
-		"one that cannot be made":   {func(f *Facts) { f.State = State{Path: "/x"} }, "state", Failed, "/x does not exist and cannot", "as root"},
-		"one that others look into": {func(f *Facts) { f.State.Open = true }, "state", Warning, "others can look", "chmod 700"},
-		"one that is to be made":    {func(f *Facts) { f.State = State{Path: "/x", Writable: true} }, "state", OK, "first apply makes it", ""},
-		"a journal that is damaged": {func(f *Facts) { f.State.Unreadable = []string{"remove the file"} }, "journals", Warning, "0 can be read, 1 cannot", "remove"},
-		"a journal that others see": {func(f *Facts) { f.State.OpenJournals = []string{"/j"} }, "journals", Warning, "others can read /j", "chmod 600"},
+		"one that is read only":        {func(f *Facts) { f.State.Writable = false }, "state", Failed, "cannot be written", "--state-dir"},
+		"one that cannot be made":      {func(f *Facts) { f.State = State{Path: "/x"} }, "state", Failed, "/x does not exist and cannot", "as root"},
+		"one that others look into":    {func(f *Facts) { f.State.Open = true }, "state", Warning, "others can look", "chmod 700"},
+		"one that is to be made":       {func(f *Facts) { f.State = State{Path: "/x", Writable: true} }, "state", OK, "first apply makes it", ""},
+		"a checkpoint that is damaged": {func(f *Facts) { f.State.Unreadable = []string{"remove the file"} }, "journals", Warning, "0 can be read, 1 cannot", "remove"},
+		"a checkpoint that others see": {func(f *Facts) { f.State.OpenCheckpoints = []string{"/j"} }, "journals", Warning, "others can read /j", "chmod 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)

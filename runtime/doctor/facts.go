@@ -121,14 +121,14 @@ type State struct {
 	// Open reports whether others than the owner can look into it.
 	Open bool `json:"open"`
 	// Problem is why it is not used.
-	Problem  string `json:"problem,omitempty"`
-	Writable bool   `json:"writable"`
-	Journals int    `json:"journals"`
-	// Unreadable says of each journal that cannot be read why.
+	Problem     string `json:"problem,omitempty"`
+	Writable    bool   `json:"writable"`
+	Checkpoints int    `json:"journals"`
+	// Unreadable says of each checkpoint that cannot be read why.
 	Unreadable []string `json:"unreadable,omitempty"`
-	// OpenJournals are those that others can read.
-	OpenJournals []string  `json:"openJournals,omitempty"`
-	NewestWrite  time.Time `json:"newestWrite,omitzero"`
+	// OpenCheckpoints are those that others can read.
+	OpenCheckpoints []string  `json:"openJournals,omitempty"`
+	NewestWrite     time.Time `json:"newestWrite,omitzero"`
 }
 
 // Redact replaces the texts of others in the facts, the runtime's and those of errors, by what

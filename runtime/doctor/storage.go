@@ -73,14 +73,14 @@ func checkState(f *Facts) Check {
 	return ok(found)
 }
 
-func checkJournals(f *Facts) Check {
+func checkCheckpoints(f *Facts) Check {
 	s := f.State
-	found := fmt.Sprintf("%d can be read", s.Journals-len(s.Unreadable))
+	found := fmt.Sprintf("%d can be read", s.Checkpoints-len(s.Unreadable))
 	switch {
 	case len(s.Unreadable) > 0:
 		return warning(fmt.Sprintf("%s, %d cannot", found, len(s.Unreadable)), strings.Join(s.Unreadable, "; "))
-	case len(s.OpenJournals) > 0:
-		return warning("others can read "+strings.Join(s.OpenJournals, ", "), "chmod 600 them: the values of Secrets are in them")
+	case len(s.OpenCheckpoints) > 0:
+		return warning("others can read "+strings.Join(s.OpenCheckpoints, ", "), "chmod 600 them: the values of Secrets are in them")
 	}
 	return ok(found)
 }

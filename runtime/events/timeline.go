@@ -77,7 +77,7 @@ func ofStart(pod *v1.Pod, spans []state.Span) []state.Span {
 	return slices.DeleteFunc(slices.Clone(spans), func(s state.Span) bool { return !st.has(s) })
 }
 
-// has tells that the next span belongs to the start.
+// has reports whether the next span belongs to the start.
 func (st *start) has(s state.Span) bool {
 	if s.Kind == "Ready" || s.Kind == "Started" {
 		// A probe passes after the start, and the first time is meant.

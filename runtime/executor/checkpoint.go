@@ -104,7 +104,7 @@ func (x *checkpointer) write() error {
 }
 
 // remember writes down what only podctl knows after a pass. A deleted pod's
-// journal goes with it.
+// checkpoint goes with it.
 func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		return x.forget(r)
@@ -227,7 +227,7 @@ func (x *checkpointer) noteFailure(container string, err error) {
 }
 
 // noteHolds keeps why containers could not even be tried, which the pod's status
-// shows as a kubelet's does. It tells whether there is anything new.
+// shows as a kubelet's does. It reports whether there is anything new.
 func (x *checkpointer) noteHolds() bool {
 	news := false
 	for i := range x.plan.Holds {
@@ -243,7 +243,7 @@ func (x *checkpointer) noteHolds() bool {
 	return news
 }
 
-// completes tells that the pod has finished and nobody has written it down.
+// completes reports whether the pod has finished and nobody has written it down.
 func (x *checkpointer) completes() bool {
 	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
 }

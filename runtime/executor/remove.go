@@ -63,7 +63,7 @@ func (x *remover) removeLogs(s *plan.Step) error {
 	return nil
 }
 
-// logIsShared tells that the log of a record that goes is also that of one that stays, or
+// logIsShared reports whether the log of a record that goes is also that of one that stays, or
 // of a start of this plan: in a new sandbox attempts may begin anew.
 func (x *remover) logIsShared(s *plan.Step) bool {
 	starts := slices.ContainsFunc(x.plan.Steps, func(other plan.Step) bool {
@@ -101,7 +101,7 @@ func (x *remover) keptAttempts(container string) []uint32 {
 	return kept
 }
 
-// removeLastWords removes the file for the termination message of a record that goes.
+// removeTerminationMessage removes the file for the termination message of a record that goes.
 func (x *remover) removeTerminationMessage(s *plan.Step) error {
 	pod := x.pod
 	goes := map[string]bool{}

@@ -132,7 +132,7 @@ func (x *stopper) watchExit(ctx context.Context, s *stopping) {
 	x.schedule.gates[s.step.ID].exit()
 }
 
-// exitAwaited tells that a step begins once the container of a stop has exited.
+// exitAwaited reports whether a step begins once the container of a stop has exited.
 func (x *stopper) exitAwaited(stop *plan.Step) bool {
 	if stop == nil {
 		return false
@@ -177,7 +177,7 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) {
 }
 
 // awaitStops waits for the stops that come before this one, for as long as the
-// grace period lasts. It tells whether there was anything to wait for.
+// grace period lasts. It reports whether there was anything to wait for.
 func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
 	ctx, cancel := context.WithTimeout(ctx, model.Seconds(x.graceLeft(s)))
 	defer cancel()
@@ -197,7 +197,7 @@ func (x *stopper) awaitStops(ctx context.Context, s *stopping) bool {
 }
 
 // awaitStop waits for one stop. One that failed is waited for to the end, as in
-// the kubelet: its container may still run. It tells whether that happened.
+// the kubelet: its container may still run. It reports whether that happened.
 func (x *stopper) awaitStop(ctx context.Context, id string) bool {
 	select {
 	case <-x.schedule.gates[id].done:

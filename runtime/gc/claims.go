@@ -25,7 +25,7 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]clai
 		return nil, err
 	}
 	if len(unreadable) > 0 {
-		return nil, errors.New("a pod whose journal cannot be read may use it: " + state.Troubles(unreadable))
+		return nil, errors.New("a pod whose checkpoint cannot be read may use it: " + state.Troubles(unreadable))
 	}
 	if err = x.checkCheckpoints(ctx); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (x *Collector) refusedClaims(users []claimUser) error {
 	return errors.Join(errs...)
 }
 
-// checkJournals finds a pod of podctl's in the runtime of which there is no journal.
+// checkCheckpoints finds a pod of podctl's in the runtime of which there is no checkpoint.
 func (x *Collector) checkCheckpoints(ctx context.Context) error {
 	pods, err := x.leftoversByPod(ctx, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func (x *Collector) checkCheckpoints(ctx context.Context) error {
 			return err
 		}
 		if !l.checkpoint {
-			return fmt.Errorf("pod %s, of which there is no journal, may use it", l.ref())
+			return fmt.Errorf("pod %s, of which there is no checkpoint, may use it", l.ref())
 		}
 	}
 	return nil

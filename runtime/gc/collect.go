@@ -110,7 +110,7 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 			owner[s.GetId()] = uid
 		}
 	}
-	// By the sandbox and not by their labels: a container of nobody's in a pod's
+	// By the sandbox and not by their labels: an unmanaged container in a pod's
 	// sandbox has none, and is a reason to keep it.
 	for _, c := range containers.GetContainers() {
 		if uid := cmp.Or(owner[c.GetPodSandboxId()], lostOwner(c, selector)); uid != "" {
@@ -151,7 +151,7 @@ func (x *Collector) oldLogs() ([]Garbage, error) {
 	return found, err
 }
 
-// oldEvents are those of pods that have no journal any more.
+// oldEvents are those of pods that have no checkpoint any more.
 func (x *Collector) oldEvents() ([]Garbage, error) {
 	histories, err := x.layout.Histories()
 	var found []Garbage
@@ -211,7 +211,7 @@ func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64
 	return g.Size
 }
 
-// sharesLog tells that another record of the container writes, or wrote, into the
+// sharesLog reports whether another record of the container writes, or wrote, into the
 // same log: the attempts of init containers begin anew in a new sandbox.
 func (x *Collector) sharesLog(l *leftovers, g *Garbage) bool {
 	return slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {

@@ -53,24 +53,24 @@ type Garbage struct {
 	Size int64 `json:"size"`
 }
 
-// is tells that two pieces of garbage are the same thing.
+// is reports whether two pieces of garbage are the same thing.
 func (g *Garbage) is(other Garbage) bool {
 	return g.Kind == other.Kind && g.Pod.UID == other.Pod.UID && g.ID == other.ID && g.Path == other.Path
 }
 
-// litter is what the runtime has of one pod, and what podctl knows of it.
+// leftovers is what the runtime has of one pod, and what podctl knows of it.
 type leftovers struct {
 	uid        types.UID
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
-	// journal and dir tell what lies on disk for the pod.
+	// checkpoint and dir tell what lies on disk for the pod.
 	checkpoint, dir bool
-	// shared tells that a kubelet lives, whose the files may be: its layout is the
+	// shared reports whether a kubelet lives, whose the files may be: its layout is the
 	// same.
 	shared bool
 }
 
-// isPodctls tells that podctl made a container or a sandbox. Only such are ever
+// isPodctls reports whether podctl made a container or a sandbox. Only such are ever
 // garbage.
 func isPodctls(annotations map[string]string) bool {
 	for key := range annotations {
@@ -81,7 +81,7 @@ func isPodctls(annotations map[string]string) bool {
 	return false
 }
 
-// foreign tells that the runtime has things of the pod, and none of podctl's.
+// unmanaged reports whether the runtime has things of the pod, and none of podctl's.
 func (l *leftovers) unmanaged() bool {
 	for _, s := range l.sandboxes {
 		if isPodctls(s.GetAnnotations()) {
@@ -169,7 +169,7 @@ func (l *leftovers) emptiedBy(s *runtimeapi.PodSandbox, dead []Garbage) bool {
 	return true
 }
 
-// orphans are the sandboxes of a pod without a journal in which nothing runs and
+// orphans are the sandboxes of a pod without a checkpoint in which nothing runs and
 // nothing is of others. A container in an unknown state may run.
 func (l *leftovers) orphans() []Garbage {
 	var found []Garbage
@@ -179,7 +179,7 @@ func (l *leftovers) orphans() []Garbage {
 			return !over || !isPodctls(c.GetAnnotations())
 		})
 		if !keep && isPodctls(s.GetAnnotations()) {
-			found = append(found, l.sandbox(s, "podctl has no journal of the pod, and nothing runs in it"))
+			found = append(found, l.sandbox(s, "podctl has no checkpoint of the pod, and nothing runs in it"))
 		}
 	}
 	return found
@@ -203,7 +203,7 @@ func (l *leftovers) sandboxOf(containerID string) string {
 	return ""
 }
 
-// allIn tells that every container is in one of the sandboxes.
+// allIn reports whether every container is in one of the sandboxes.
 func (l *leftovers) allIn(sandboxes []Garbage) bool {
 	return !slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
 		return !slices.ContainsFunc(sandboxes, func(g Garbage) bool { return g.ID == c.GetPodSandboxId() })

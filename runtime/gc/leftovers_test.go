@@ -61,7 +61,7 @@ func TestGarbage(t *testing.T) {
 		"an old sandbox that is ready stays": {leftovers{
 			checkpoint: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, ready)},
 		}, nil},
-		"without a journal all of it goes": {leftovers{
+		"without a checkpoint all of it goes": {leftovers{
 			dir: true, sandboxes: []*runtimeapi.PodSandbox{box("s1", 1, ready), box("s2", 2, down)},
 			containers: []*runtimeapi.Container{record("a1", "a", "s1", 1, exited), record("a2", "a", "s1", 2, created)},
 		}, []string{sandbox + "s2", sandbox + "s1", files + ""}},

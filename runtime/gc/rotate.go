@@ -110,7 +110,7 @@ func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, erro
 	return found, nil
 }
 
-// isFullLog tells that a container runs and that the log it writes is full.
+// isFullLog reports whether a container runs and that the log it writes is full.
 func (x *Collector) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 	reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: g.ID})
 	status := reply.GetStatus()

@@ -36,7 +36,7 @@ type Image struct {
 	Tags    []string `json:"tags,omitempty"`
 	Digests []string `json:"digests,omitempty"`
 	Size    uint64   `json:"size"`
-	// Pinned tells that the runtime itself needs the image, for its sandboxes.
+	// Pinned reports whether the runtime itself needs the image, for its sandboxes.
 	Pinned bool `json:"pinned,omitempty"`
 	// UsedBy are the containers made of the image, or with it as a volume.
 	UsedBy []User `json:"usedBy,omitempty"`
@@ -102,13 +102,13 @@ func (i *Image) OtherNames(asked string) []string {
 	})
 }
 
-// Unused tells that nobody needs the image.
+// Unused reports whether nobody needs the image.
 func (i *Image) Unused() bool {
 	return !i.Pinned && len(i.UsedBy) == 0 && len(i.NamedBy) == 0
 }
 
 // List lists the images of the runtime by their names, with those who need
-// them. Of a journal that cannot be read nobody can say which images its pod
+// them. Of a checkpoint that cannot be read nobody can say which images its pod
 // needs.
 func (s *Store) List(ctx context.Context) (images []*Image, unreadable []error, err error) {
 	applied, unreadable, err := state.Applied(s.layout)

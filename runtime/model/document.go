@@ -18,7 +18,7 @@ const MaxDocumentValues = 250_000
 // than podctl writes is refused before anything is made of it; what is wrong is named
 // with its line.
 func DecodeDocument(text []byte, into any) error {
-	if at := crowded(text, MaxDocumentValues); at > 0 {
+	if at := overfull(text, MaxDocumentValues); at > 0 {
 		return fmt.Errorf("line %d: it holds more than %d values", lineAt(text, at), MaxDocumentValues)
 	}
 	// The decoder of manifests is tried first: what it has learnt of a pod's fields
@@ -39,9 +39,9 @@ func DecodeDocument(text []byte, into any) error {
 	return nil
 }
 
-// crowded is the offset of the first value too many; 0 when there is none. Every value
+// overfull is the offset of the first value too many; 0 when there is none. Every value
 // comes after a bracket or a comma that stands outside of a text, or is the document.
-func crowded(text []byte, limit int) int64 {
+func overfull(text []byte, limit int) int64 {
 	inText := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -18,14 +18,14 @@ type Observed struct {
 	Ports map[string]string
 	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
 	Capacity v1.ResourceList
-	// Strangers are containers in the pod's sandboxes that belong to no pod.
+	// Unmanaged are containers in the pod's sandboxes that belong to no pod.
 	Unmanaged []Unmanaged
 	// Images says what is known of an image, by the reference as the manifest
 	// writes it. No entry: nobody looked.
 	Images map[string]Image
 	// Volumes says what lies on disk, by volume name. No entry: nobody looked.
 	Volumes map[string]Volume
-	// CgroupExists tells whether the pod's own cgroup is there; nil when nobody
+	// CgroupExists reports whether the pod's own cgroup is there; nil when nobody
 	// looked, or when the pod's cgroup is not podctl's to make.
 	CgroupExists *bool
 	// LogAttempts is the highest attempt for which a log file exists, by
@@ -68,11 +68,11 @@ type Sandbox struct {
 	Attempt   uint32
 	State     SandboxState
 	CreatedAt time.Time
-	// HostNetwork tells that the sandbox shares the node's network namespace.
+	// HostNetwork reports whether the sandbox shares the node's network namespace.
 	HostNetwork bool
 	// IPs are the addresses the runtime reports, the primary one first.
 	IPs []string
-	// NoNetwork tells that the runtime reports no network block at all, which is
+	// NoNetwork reports whether the runtime reports no network block at all, which is
 	// not the same as a network without an address.
 	NoNetwork bool
 	// SpecHash is podctl's own hash of the sandbox-level fields; empty when the
@@ -133,7 +133,7 @@ type Container struct {
 	Resources *v1.ResourceRequirements
 	// User is whom its first process was started as; nil when the runtime does not tell.
 	User *v1.ContainerUser
-	// LogFull tells that the container writes to a log that is due to be rotated.
+	// LogFull reports whether the container writes to a log that is due to be rotated.
 	LogFull bool
 	// Debug marks a container that `podctl debug` added: it belongs to the
 	// desired state.
@@ -151,7 +151,7 @@ type Image struct {
 
 // Volume is what lies on disk for one volume of the pod.
 type Volume struct {
-	// Prepared tells that the volume is complete and can be mounted.
+	// Prepared reports whether the volume is complete and can be mounted.
 	Prepared bool
 	// Digest is of the content that lies there; empty for volumes whose content
 	// podctl does not write.

@@ -70,7 +70,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	return pod, err
 }
 
-// statusInput is what the status of a pod is made of. A journal that cannot be used
+// statusInput is what the status of a pod is made of. A checkpoint that cannot be used
 // hides neither the pod nor others: what the runtime says is shown.
 func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*plan.Input, *snapshot.Pod, error) {
 	ref := model.RefOf(d.Pod)

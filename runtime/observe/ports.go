@@ -37,7 +37,7 @@ func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
 	return taken
 }
 
-// onNodeNetwork tells that the pod runs on the node's network.
+// onNodeNetwork reports whether the pod runs on the node's network.
 func onNodeNetwork(s *snapshot.Pod) bool {
 	return slices.ContainsFunc(s.Sandboxes, func(box *runtimeapi.PodSandboxStatus) bool {
 		return box.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY &&
@@ -52,7 +52,7 @@ type publishedPort struct {
 
 // publishedByOthers lists the ports of the pods that podctl applied and that have
 // not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose
-// journals cannot be read are left out: nobody can say which ports they have, and a collision
+// checkpoints cannot be read are left out: nobody can say which ports they have, and a collision
 // destroys nothing, so that they hold no other pod.
 func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 	applied, _, err := state.Applied(o.layout)
@@ -71,7 +71,7 @@ func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 	return ports
 }
 
-// hasSandbox tells that a pod was left with a sandbox by the last pass, or that one was about
+// hasSandbox reports whether a pod was left with a sandbox by the last pass, or that one was about
 // to be made by a pass that has not come to its end, or not to a good one.
 func hasSandbox(j *state.Checkpoint) bool {
 	_, begun := j.InFlight[state.ThePod]

@@ -18,11 +18,11 @@ import (
 )
 
 // records reads what the runtime has of one pod: its sandboxes, its containers, and
-// what is in its sandboxes of nobody's. Each status is asked for once, as soon as a list
+// what is in its sandboxes and unmanaged. Each status is asked for once, as soon as a list
 // has named it.
 //
 // A pod whose sandbox is known from the last pass takes two lists: a sandbox's
-// containers are the pod's and the strangers in one. Otherwise the pod's containers
+// containers are the pod's and the unmanaged ones in it. Otherwise the pod's containers
 // are found by its label, and those of each sandbox by a list of their own; so are those
 // of a pod that is deleted, of which nothing may be overlooked.
 type records struct {
@@ -161,7 +161,7 @@ func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 }
 
 // add takes a container in, once; it is returned when its status is to be asked for.
-// Of a stranger no more is known than the list tells.
+// Of an unmanaged one no more is known than the list tells.
 func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,13 +169,13 @@ func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 		Id: item.GetId(), Metadata: item.GetMetadata(), State: item.GetState(), CreatedAt: item.GetCreatedAt(),
 		Labels: item.GetLabels(), Annotations: item.GetAnnotations(),
 	}}
-	stranger := c.IsUnmanaged()
-	if r.seen[item.GetId()] || (!stranger && !snapshot.OwnedBy(r.ref, item.GetLabels())) {
+	unmanaged := c.IsUnmanaged()
+	if r.seen[item.GetId()] || (!unmanaged && !snapshot.OwnedBy(r.ref, item.GetLabels())) {
 		return nil
 	}
 	r.seen[item.GetId()] = true
 	r.containers = append(r.containers, c)
-	if stranger {
+	if unmanaged {
 		return nil
 	}
 	return c
@@ -190,7 +190,7 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 
-// LogFull tells that the log of a container that runs is due to be rotated.
+// LogFull reports whether the log of a container that runs is due to be rotated.
 func LogFull(status *runtimeapi.ContainerStatus) bool {
 	path := status.GetLogPath()
 	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && logfile.Full(path)

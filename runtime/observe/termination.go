@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// How much of a container's last words is read (kubelet: kubecontainer's
+// How much of a termination message is read (kubelet: kubecontainer's
 // MaxContainerTerminationMessage…), in bytes and lines.
 const (
 	messageBytes    = 4096
@@ -26,7 +26,7 @@ const (
 	messageLogSpan = 4 << 20
 )
 
-// lastWords is the termination message of a container that has ended: what it
+// terminationMessage is the termination message of a container that has ended: what it
 // wrote into its file, or the end of its log when it failed, wrote nothing and its
 // policy says so. Policy and path are those it was created with (kubelet:
 // getTerminationMessage).

@@ -20,11 +20,11 @@ import (
 // who made it.
 const AnnotationOwner = "podctl.io/owner"
 
-// The owners of pods that podctl has no journal of.
+// The owners of pods that podctl has no checkpoint of.
 const (
 	// OwnerKubelet: a kubelet, or a tool that labels pods as it does.
 	OwnerKubelet = "kubelet"
-	// OwnerLost: podctl made the pod, and its journal is gone or elsewhere.
+	// OwnerLost: podctl made the pod, and its checkpoint is gone or elsewhere.
 	OwnerLost = "podctl (no journal)"
 )
 

@@ -21,7 +21,7 @@ func TestOwed(t *testing.T) {
 		// later is the state of a record that came after the one that was stopped.
 		later model.ContainerState
 		owed  bool
-		// starts tells that it starts, finished that the pod is over.
+		// starts reports whether it starts, finished that the pod is over.
 		starts, finished bool
 	}{
 		"stopped, OnFailure":              {v1.RestartPolicyOnFailure, "", true, true, false},

@@ -28,7 +28,7 @@ type resizing struct {
 	// resized are the resources that differ. Without any record of what was applied
 	// nothing has changed.
 	resized []v1.ResourceName
-	// foreign reports whether a kubelet made the container.
+	// unmanaged reports whether a kubelet made the container.
 	foreign bool
 }
 

@@ -28,7 +28,7 @@ type Report struct {
 	ContainerType podspec.ContainerType
 	ContainerID   string
 	Type          model.ProbeType
-	// Asked tells that the probe ran; Why says why it did not.
+	// Asked reports whether the probe ran; Skipped says why it did not.
 	Asked   bool
 	Skipped string
 	Result  Result
@@ -36,7 +36,7 @@ type Report struct {
 	// equal verdicts in a row decide.
 	Record    model.ProbeRecord
 	Threshold int32
-	// Counted tells that this run counts towards the threshold.
+	// Counted reports whether this run counts towards the threshold.
 	Counted bool
 	probe   *v1.Probe
 }
@@ -84,7 +84,7 @@ func (m Memory) keep(r *Report) {
 	m[r.ContainerID][r.Type] = r.Record
 }
 
-// Decided tells that the probe's threshold has been reached, one way or the other.
+// Decided reports whether the probe's threshold has been reached, one way or the other.
 func (r *Report) Decided() bool {
 	return r.ContainerID != "" && (r.Record.OnHold || (r.Record.Last != "" && r.Record.Run >= r.Threshold))
 }
@@ -206,7 +206,7 @@ func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe)
 	return r
 }
 
-// whyNot says why a running container's probe is not asked now (kubelet:
+// skipReason says why a running container's probe is not asked now (kubelet:
 // worker.doProbe): its initial delay has not passed, its startup probe has not,
 // or it has been decided for good.
 func (q *round) skipReason(spec *v1.Container, c *model.Container, t model.ProbeType, p *v1.Probe, record *model.ProbeRecord) string {
@@ -258,7 +258,7 @@ func (r *Report) fold(record model.ProbeRecord, at time.Time) {
 	}
 }
 
-// settle puts this run onto the record that the journal has by now. Another process may
+// settle puts this run onto the record that the checkpoint has by now. Another process may
 // have asked the probe since this one looked: what that one found out is newer, and stays.
 // A time that lay in the future even then is a clock's that was set back.
 func (r *Report) settle(now, before Memory, at time.Time) {
@@ -310,7 +310,7 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 	return errors.Join(pod.Checkpoint().Write(j), events.Write(pod, ref, j.Redactor(nil)))
 }
 
-// keepProbes puts the answers into the journal and drops those of containers that are
+// keepProbes puts the answers into the checkpoint and drops those of containers that are
 // gone. One of which another process noted something since is not among those that were
 // seen here.
 func keepProbes(j *state.Checkpoint, s *snapshot.Pod, reports []Report) {

@@ -70,7 +70,7 @@ func (e *ExecError) Error() string {
 // Unwrap returns the cause.
 func (e *ExecError) Unwrap() error { return e.Err }
 
-// NoCommand tells that the container has no such program.
+// NoCommand reports whether the container has no such program.
 func (e *ExecError) NoCommand() bool {
 	text := e.Err.Error()
 	return strings.Contains(text, "no such file or directory") || strings.Contains(text, "executable file not found")

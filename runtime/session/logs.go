@@ -27,7 +27,7 @@ type LogOptions struct {
 	logfile.Options
 	// Container is the container's name; empty means all that have a log.
 	Container string
-	// Once tells that the container runs once in its life: following it ends with it.
+	// Once reports whether the container runs once in its life: following it ends with it.
 	Once bool
 	// Previous shows the run before the current one.
 	Previous bool
@@ -119,7 +119,7 @@ func (f *logFollower) run(ctx context.Context) error {
 const followPause = 300 * time.Millisecond
 
 // next is the run that is shown now: the newest or the one before it, and after that
-// the one that came next. It tells whether the newest runs still.
+// the one that came next. It reports whether the newest runs still.
 func (f *logFollower) next(ctx context.Context) (c *runtimeapi.Container, running bool, err error) {
 	runs, err := f.runs(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (f *logFollower) pass(runs []*runtimeapi.Container) {
 	}
 }
 
-// awaitsRestart tells that the container has ended and waits for its next run: its
+// awaitsRestart reports whether the container has ended and waits for its next run: its
 // last one is the previous one then (kubectl: logs --previous).
 func (f *logFollower) awaitsRestart(ctx context.Context) bool {
 	in, _, err := f.e.observer.Input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
@@ -220,7 +220,7 @@ func (f *logFollower) show(ctx context.Context, c *runtimeapi.Container) error {
 	return err
 }
 
-// finished tells that no further run of the container will come.
+// finished reports whether no further run of the container will come.
 func (f *logFollower) finished(ctx context.Context) bool {
 	in, _, err := f.e.observer.Input(ctx, model.RefOf(f.desired.Pod), f.desired, plan.Options{})
 	if gone := (*cri.UnavailableError)(nil); errors.As(err, &gone) {

@@ -135,7 +135,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 	return f, errors.Join(errs[:]...)
 }
 
-// remember adds what the journal knows.
+// remember adds what the checkpoint knows.
 func (f *snapshotFile) remember(j *state.Checkpoint) {
 	j = j.WithoutSecrets()
 	f.Actuated = j.Actuated

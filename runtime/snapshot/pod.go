@@ -52,9 +52,9 @@ type Runtime struct {
 type Container struct {
 	SandboxID string
 	Status    *runtimeapi.ContainerStatus
-	// LastWords is the termination message of a container that has ended.
+	// TerminationMessage is the termination message of a container that has ended.
 	TerminationMessage string
-	// LogFull tells that the log of a running container is due to be rotated.
+	// LogFull reports whether the log of a running container is due to be rotated.
 	LogFull bool
 }
 
@@ -110,7 +110,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	return o
 }
 
-// IsUnmanaged tells that a container bears no mark of any pod.
+// IsUnmanaged reports whether a container bears no mark of any pod.
 func (c *Container) IsUnmanaged() bool {
 	for key := range c.Status.GetAnnotations() {
 		if strings.HasPrefix(key, "io.kubernetes.") {
@@ -120,7 +120,7 @@ func (c *Container) IsUnmanaged() bool {
 	return c.Status.GetLabels()[criconfig.LabelPodUID] == ""
 }
 
-// OwnedBy tells that a record is of a pod: by its label, and without one for
+// OwnedBy reports whether a record is of a pod: by its label, and without one for
 // want of a better word.
 func OwnedBy(ref model.PodRef, labels map[string]string) bool {
 	uid, labelled := labels[criconfig.LabelPodUID]
@@ -142,7 +142,7 @@ func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 	return images
 }
 
-// names tells that a reference of a manifest means this image. What has neither
+// names reports whether a reference of a manifest means this image. What has neither
 // tag nor digest is asked for by the tag latest, and is never a name that a
 // runtime gives.
 func (i *Image) names(reference string) bool {

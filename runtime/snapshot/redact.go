@@ -39,7 +39,7 @@ func (s *Pod) Redact(r *redaction.Redactor) {
 
 // Withhold takes out what others said of a pod of podctl's whose Secrets are not known: the
 // words of the runtime and the containers' termination messages. What a kubelet or another tool
-// made keeps them, unless a journal is there that cannot be read.
+// made keeps them, unless a checkpoint is there that cannot be read.
 func (s *Pod) Withhold() {
 	unreadable := s.Checkpoint != nil && s.Checkpoint.Unreadable
 	for i := range s.Containers {

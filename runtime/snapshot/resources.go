@@ -10,7 +10,7 @@ import (
 const minShares = 2
 
 // resourcesInForce turns the kernel's figures into quantities (kubelet:
-// toKubeContainerResources). Nil tells that there are none.
+// toKubeContainerResources). Nil means that there are none.
 func resourcesInForce(r *runtimeapi.LinuxContainerResources) *v1.ResourceRequirements {
 	limits, requests := v1.ResourceList{}, v1.ResourceList{}
 	if quota, period := r.GetCpuQuota(), r.GetCpuPeriod(); quota > 0 && period > 0 && quota*1000/period > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestWithholdIsForPodctlsOwn: messages are withheld of containers that podctl made, and of all
-// where a journal cannot be read. Another tool's are told, and no message stays none.
+// where a checkpoint cannot be read. Another tool's are told, and no message stays none.
 func TestWithholdIsForPodctlsOwn(t *testing.T) {
 	own := map[string]string{criconfig.AnnotationContainerSpecHash: "x"}
 	for name, c := range map[string]struct {

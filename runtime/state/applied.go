@@ -12,13 +12,13 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// AppliedPod is a pod that podctl applied, as its journal remembers it.
+// AppliedPod is a pod that podctl applied, as its checkpoint remembers it.
 type AppliedPod struct {
 	Desired    *podspec.Desired
 	Checkpoint *Checkpoint
 }
 
-// Applied lists the pods podctl applied, by namespace and name. A journal that
+// Applied lists the pods podctl applied, by namespace and name. A checkpoint that
 // cannot be read does not hide the others.
 func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 	entries, err := layout.Checkpoints()
@@ -40,7 +40,7 @@ func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 	return pods, unreadable, nil
 }
 
-// Troubles says in one line which journals cannot be read, and why. The advice to
+// Troubles says in one line which checkpoints cannot be read, and why. The advice to
 // remove them is left out: here it would be the harm.
 func Troubles(unreadable []error) string {
 	texts := make([]string, 0, len(unreadable))
@@ -70,7 +70,7 @@ func (e *NotFoundError) Error() string {
 // are a name that somebody mistyped.
 const shortestUID = 8
 
-// MatchesUID tells that a text is a uid or the beginning of one.
+// MatchesUID reports whether a text is a uid or the beginning of one.
 func MatchesUID(uid types.UID, text string) bool {
 	return len(text) >= shortestUID && strings.HasPrefix(string(uid), text)
 }

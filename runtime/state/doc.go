@@ -1,10 +1,10 @@
-// Package state is podctl's memory on disk: every path, the lock, the journal,
+// Package state is podctl's memory on disk: every path, the lock, the checkpoint,
 // the log files.
 //
 // A Layout says where things lie, and has what belongs to no pod: the lists of pods, Claims,
 // DigestKey, DeletedLogs and two locks. A Pod is the place of one pod: its directory and its
 // lock. What is kept of it has a small type each, with the methods that read and change it:
-// Journal, History, Logs, TerminationLogs, IDs and CgroupMark. All of them are values, made
+// Checkpoint, History, Logs, TerminationLogs, IDs and CgroupMark. All of them are values, made
 // anew where they are needed; nothing is opened before a method is called. The package may not
 // import the planner.
 //
@@ -13,7 +13,7 @@
 // podctl's own; docs/state.md lists every file.
 //
 // A name that becomes a part of a path is checked here (checkName), wherever it comes from: a
-// journal may be older than what a manifest is refused for today. What is made, renamed or
+// checkpoint may be older than what a manifest is refused for today. What is made, renamed or
 // removed is so through an open directory (runtime/safefs).
 //
 // Whatever is written here gets its mode explicitly, so that the caller's umask

@@ -52,7 +52,7 @@ func TestEarlierSecretsAreKept(t *testing.T) {
 	}
 }
 
-// TestOldJournalsHaveNoEarlierSecrets: a journal without the field is read, and one with it
+// TestOldJournalsHaveNoEarlierSecrets: a checkpoint without the field is read, and one with it
 // as it was written.
 func TestOldJournalsHaveNoEarlierSecrets(t *testing.T) {
 	old, err := decodeCheckpoint([]byte(`{"version":1,"generation":3,"backoffs":null}`))

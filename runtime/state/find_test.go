@@ -47,10 +47,10 @@ func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
 		t.Fatalf("Journals = %v, %v; want three entries", entries, err)
 	}
 	if entries[0].Err != nil || entries[2].Err != nil || entries[2].Checkpoint.Pod.Name != "db" {
-		t.Errorf("the sound journals are %+v and %+v", entries[0], entries[2])
+		t.Errorf("the sound checkpoints are %+v and %+v", entries[0], entries[2])
 	}
 	if entries[1].Checkpoint != nil || !errors.Is(entries[1].Err, ErrDamaged) || entries[1].UID != "u2" {
-		t.Errorf("the damaged journal is %+v, want an entry with ErrDamaged", entries[1])
+		t.Errorf("the damaged checkpoint is %+v, want an entry with ErrDamaged", entries[1])
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func TestHealthOfADirectoryThatIsMissing(t *testing.T) {
 	l := newLayout(t)
 	h := l.Health()
-	if h.Exists || !h.Writable || h.Unusable != nil || h.Journals != 0 {
+	if h.Exists || !h.Writable || h.Unusable != nil || h.Checkpoints != 0 {
 		t.Errorf("%+v, want one that can be made", h)
 	}
 	wantGone(t, l.Root)
@@ -27,7 +27,7 @@ func TestHealthSeesEveryJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := l.Health()
-	if !h.Exists || h.Mode != 0o700 || !h.Writable || h.Unusable != nil || h.Journals != 3 {
+	if !h.Exists || h.Mode != 0o700 || !h.Writable || h.Unusable != nil || h.Checkpoints != 3 {
 		t.Errorf("%+v", h)
 	}
 	if len(h.Unreadable) != 1 || !errors.Is(h.Unreadable[0], ErrDamaged) {
@@ -47,7 +47,7 @@ func TestHealthOfADirectoryThatIsNotTrusted(t *testing.T) {
 	if err := os.Chmod(l.Root, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if h := l.Health(); !errors.Is(h.Unusable, ErrUnsafe) || h.Journals != 0 {
+	if h := l.Health(); !errors.Is(h.Unusable, ErrUnsafe) || h.Checkpoints != 0 {
 		t.Errorf("%+v, want ErrUnsafe", h)
 	}
 }

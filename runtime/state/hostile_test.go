@@ -429,7 +429,7 @@ func TestLogsOfPodsWithLongNamesAreSetAside(t *testing.T) {
 	}
 }
 
-// TestFilesPlantedInThePlaceOfPods: what lies among journals, events, claims and deleted logs
+// TestFilesPlantedInThePlaceOfPods: what lies among checkpoints, events, claims and deleted logs
 // under names that none of podctl's has, or is of another kind, is left alone and hides
 // nothing.
 func TestFilesPlantedInThePlaceOfPods(t *testing.T) {

@@ -28,7 +28,7 @@ func (l Layout) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
 	return pods, err
 }
 
-// known lists the pods that have a journal, in order.
+// known lists the pods that have a checkpoint, in order.
 func (l Layout) known() ([]Pod, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -46,12 +46,12 @@ func (l Layout) known() ([]Pod, error) {
 // Entry is one pod that podctl remembers.
 type Entry struct {
 	UID types.UID
-	// Journal is nil when Err says why it cannot be read.
+	// Checkpoint is nil when Err says why it cannot be read.
 	Checkpoint *Checkpoint
 	Err        error
 }
 
-// Checkpoints reads every journal there is, in the order of the uids. One that
+// Checkpoints reads every checkpoint there is, in the order of the uids. One that
 // cannot be read is an entry with an error and does not hide the others.
 func (l Layout) Checkpoints() ([]Entry, error) {
 	pods, err := l.known()
@@ -67,7 +67,7 @@ func (l Layout) Checkpoints() ([]Entry, error) {
 	return entries, nil
 }
 
-// Leftovers lists the pods of which something lies on disk that no journal
+// Leftovers lists the pods of which something lies on disk that no checkpoint
 // accounts for, in order.
 func (l Layout) Leftovers() ([]types.UID, error) {
 	if err := l.check(); err != nil {
@@ -149,18 +149,18 @@ type Health struct {
 	Unusable error
 	// Writable is set if podctl can write to it, or make it.
 	Writable bool
-	// Journals counts the pods, Unreadable has an error for each journal that cannot
-	// be read, Open the journals that others can read.
-	Journals    int
+	// Checkpoints counts the pods, Unreadable has an error for each checkpoint that cannot
+	// be read, Open the checkpoints that others can read.
+	Checkpoints int
 	Unreadable  []error
 	Open        []string
 	NewestWrite time.Time
 }
 
-// Health looks at the state directory and at every journal in it.
+// Health looks at the state directory and at every checkpoint in it.
 func (l Layout) Health() Health {
 	entries, err := l.Checkpoints()
-	h := Health{Unusable: err, Journals: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
+	h := Health{Unusable: err, Checkpoints: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
 	if info, err := os.Stat(l.Root); err == nil {
 		h.Exists, h.Mode = true, info.Mode().Perm()
 	}
@@ -173,13 +173,13 @@ func (l Layout) Health() Health {
 	return h
 }
 
-func (h *Health) lookAt(journal string) {
-	info, err := os.Lstat(journal)
+func (h *Health) lookAt(checkpoint string) {
+	info, err := os.Lstat(checkpoint)
 	if err != nil {
 		return
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		h.Open = append(h.Open, journal)
+		h.Open = append(h.Open, checkpoint)
 	}
 	if info.ModTime().After(h.NewestWrite) {
 		h.NewestWrite = info.ModTime()

@@ -61,7 +61,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	return paths
 }
 
-// FuzzPaths: whatever names a manifest or journal has, each path that is made of them is
+// FuzzPaths: whatever names a manifest or checkpoint has, each path that is made of them is
 // refused, or lies where docs/state.md says and nowhere else; no two kinds share one, and
 // nothing has the name of what is podctl's own.
 func FuzzPaths(f *testing.F) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Pod is the place of one pod: its directory, and in methods of their own the places of what is
-// kept of it (Journal, History, Logs and others). Its path methods are pure: those that take names return a
+// kept of it (Checkpoint, History, Logs and others). Its path methods are pure: those that take names return a
 // *NameError for one that cannot be part of a path. What touches the disk returns an error.
 type Pod struct {
 	layout Layout
@@ -74,7 +74,7 @@ func (p Pod) SubPath(volume, container string, index int) (string, error) {
 }
 
 // check refuses a uid that cannot name a directory. A uid comes out of a manifest or a
-// journal.
+// checkpoint.
 func (p Pod) check() error { return p.refused }
 
 // Pod is the place of the pod with a uid. Nothing is created. With a uid that cannot name a directory
@@ -89,7 +89,7 @@ func (l Layout) Pod(uid types.UID) Pod {
 // History is the place of what happened to the pod.
 func (p Pod) History() HistoryStore { return HistoryStore{p} }
 
-// Checkpoint is the place of the pod's journal.
+// Checkpoint is the place of the pod's checkpoint.
 func (p Pod) Checkpoint() CheckpointStore { return CheckpointStore{p} }
 
 // IDs is the place of the pod's range.

@@ -62,7 +62,7 @@ func TestRootThatOthersCanWriteToIsRefused(t *testing.T) {
 				}
 			}
 			if _, err := os.Stat(pod.Checkpoint().Path()); err != nil {
-				t.Errorf("the journal was touched: %v", err)
+				t.Errorf("the checkpoint was touched: %v", err)
 			}
 		})
 	}

@@ -111,7 +111,7 @@ func expired(t *testing.T) context.Context {
 	return ctx
 }
 
-// uids are the pods that have a journal.
+// uids are the pods that have a checkpoint.
 func uids(l Layout) (found []types.UID, err error) {
 	pods, err := l.known()
 	for _, pod := range pods {

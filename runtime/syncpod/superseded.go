@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Superseded tells that podctl's own copy of a manifest is not what was applied last
+// Superseded reports whether podctl's own copy of a manifest is not what was applied last
 // any more: it must neither take back what somebody changed meanwhile nor make a pod
 // that was deleted.
 func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint) error {
@@ -29,9 +29,9 @@ func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint)
 // this one waited.
 type SupersededError struct {
 	Pod model.PodRef
-	// Deleted tells that the pod is gone.
+	// Deleted reports whether the pod is gone.
 	Deleted bool
-	// Deleting tells that its deletion has begun and was not finished.
+	// Deleting reports whether its deletion has begun and was not finished.
 	Deleting bool
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // The bounds of what is read of a volume: its files in bytes, where each name counts for
-// entryCost, and how deep its directories lie. All that a journal can hold stays below them
+// entryCost, and how deep its directories lie. All that a checkpoint can hold stays below them
 // (state: 64 MiB), and what is more was not written by podctl.
 const (
 	contentMax = 64 << 20

@@ -17,7 +17,7 @@ import (
 
 // RemoveAll unmounts and removes what a pod has on disk: its volumes, bound
 // subPaths, hosts file and termination messages, and all else in its directory
-// but the journal. What is mounted is unmounted first and never entered, and
+// but the checkpoint. What is mounted is unmounted first and never entered, and
 // links are not followed: paths of the host are not touched. It may be called
 // again after a failure.
 func RemoveAll(p state.Pod) error {

@@ -33,7 +33,7 @@ func (x *Waiter) Await(ctx context.Context, desired *podspec.Desired, goal Goal)
 	}
 }
 
-// glance asks the probes that are due and looks where the pod is.
+// poll asks the probes that are due and looks where the pod is.
 func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	if w.goal != Deleted {
 		if err := w.probe(ctx); err != nil {

@@ -136,7 +136,7 @@ func Ending(status *v1.PodStatus) string {
 	return "has ended as " + string(status.Phase) + exitCodes(status)
 }
 
-// allStarted tells that every regular container and sidecar runs, or has run to its end
+// allStarted reports whether every regular container and sidecar runs, or has run to its end
 // before anybody looked.
 func allStarted(pod *v1.Pod, status *v1.PodStatus) bool {
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
@@ -209,7 +209,7 @@ func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
 	return failed, done
 }
 
-// endless tells that a pod cannot succeed, as one of its containers is always restarted.
+// endless reports whether a pod cannot succeed, as one of its containers is always restarted.
 func endless(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
 		if c.RestartPolicy != nil {
@@ -219,7 +219,7 @@ func endless(pod *v1.Pod) bool {
 	})
 }
 
-// hasCondition tells that the pod has the condition that a goal names.
+// hasCondition reports whether the pod has the condition that a goal names.
 func hasCondition(status *v1.PodStatus, goal Goal) bool {
 	name, want, given := strings.Cut(strings.TrimPrefix(string(goal), conditionGoal), "=")
 	if !given {

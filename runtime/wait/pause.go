@@ -77,7 +77,7 @@ func (w *waiter) look(ctx context.Context) (string, error) {
 	return strings.Join(states, ","), nil
 }
 
-// fingerprint is what look would have shown of a snapshot's containers; of strangers it
+// fingerprint is what look would have shown of a snapshot's containers; of unmanaged ones it
 // shows nothing.
 func fingerprint(s *snapshot.Pod) string {
 	var states []string

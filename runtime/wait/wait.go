@@ -87,9 +87,9 @@ type waiter struct {
 	retryAt time.Time
 	// until is the first moment at which something will change by itself.
 	until time.Time
-	// pending tells that the next pass has something to do.
+	// pending reports whether the next pass has something to do.
 	pending bool
-	// over tells that the pod has come to its end: what is left is to clear up after it,
+	// over reports whether the pod has come to its end: what is left is to clear up after it,
 	// which waits for nothing that failed.
 	over bool
 	// seen is what the last look at the pod's containers showed.
@@ -107,7 +107,7 @@ type waiter struct {
 // answer, although it answers again when it is asked how things are.
 const UnansweredMax = 5
 
-// survives tells that a wait goes on although the runtime does not answer, after a
+// retryable reports whether a wait goes on although the runtime does not answer, after a
 // pause: it did before, and may have been restarted.
 func (w *waiter) retryable(ctx context.Context, err error) bool {
 	if err == nil {
@@ -229,13 +229,13 @@ func (w *waiter) blockedBy(err error) error {
 	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
 }
 
-// mayPass tells that a failed start is retried with its restart delay, as the
+// mayPass reports whether a failed start is retried with its restart delay, as the
 // kubelet does.
 func mayPass(reason string) bool {
 	return reason == "PostStartHookError" || reason == "RunContainerError"
 }
 
-// goesOn tells that a wait goes on after a failed start of a container: it is tried again,
+// goesOn reports whether a wait goes on after a failed start of a container: it is tried again,
 // or that was its end, as any exit code is for a pod that shall only complete.
 func (w *waiter) goesOn(container string) bool {
 	ref, ok := podspec.FindContainer(w.desired.Pod, container)

@@ -75,7 +75,7 @@ func (w *watch) after(pause time.Duration) time.Duration {
 	return min(pause+pause/8, silentWithout)
 }
 
-// next waits for something to happen, for as long as the pause at most. It tells whether
+// next waits for something to happen, for as long as the pause at most. It reports whether
 // the runtime said so.
 func (w *watch) next(ctx context.Context, pause time.Duration) (told bool, err error) {
 	timer := time.NewTimer(pause)

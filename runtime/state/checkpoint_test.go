@@ -36,7 +36,7 @@ func desired(namespace, name string, uid types.UID) *podspec.Desired {
 	}
 }
 
-// fullJournal is a journal in which every field is set.
+// fullJournal is a checkpoint in which every field is set.
 func fullJournal() *Checkpoint {
 	return &Checkpoint{
 		Version:   1,
@@ -80,7 +80,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("journal differs (-want +got):\n%s", diff)
 	}
 	if entries := names(t, pod.Dir()); len(entries) != 1 {
-		t.Errorf("the pod's directory holds %v, want the journal alone", entries)
+		t.Errorf("the pod's directory holds %v, want the checkpoint alone", entries)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
 	}
 }
 
-// FuzzDecodeJournal reads what nobody wrote: a journal or a word on what is
+// FuzzDecodeJournal reads what nobody wrote: a checkpoint or a word on what is
 // wrong with it, and what was read can be written and read again.
 func FuzzDecodeJournal(f *testing.F) {
 	full, err := json.Marshal(fullJournal())

@@ -26,7 +26,7 @@ func sparse(path string, size int64) error {
 }
 
 // TestReadersNeverSeeHalfAJournal reads while another goroutine replaces the
-// journal: each reading is one of the journals that were written, as a whole.
+// journal: each reading is one of the checkpoints that were written, as a whole.
 func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	long := fullJournal()
@@ -72,11 +72,11 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 		t.Errorf("ReadJournal = %+v, %v; want generation 1", j, err)
 	}
 	if entries := names(t, pod.Dir()); len(entries) != 1 {
-		t.Errorf("the pod's directory holds %v, want the journal alone", entries)
+		t.Errorf("the pod's directory holds %v, want the checkpoint alone", entries)
 	}
 }
 
-// TestFailedFirstWriteKeepsNothing: nobody is told of a journal that never was.
+// TestFailedFirstWriteKeepsNothing: nobody is told of a checkpoint that never was.
 func TestFailedFirstWriteKeepsNothing(t *testing.T) {
 	l := newLayout(t)
 	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
@@ -88,7 +88,7 @@ func TestFailedFirstWriteKeepsNothing(t *testing.T) {
 	}
 }
 
-// writeBeyondLimit writes a journal that does not fit, as on a full disk, and
+// writeBeyondLimit writes a checkpoint that does not fit, as on a full disk, and
 // says what came of it.
 func writeBeyondLimit(l Layout) {
 	signal.Ignore(unix.SIGXFSZ)
@@ -132,7 +132,7 @@ func TestRemoveJournalRemovesThePodAndNothingElse(t *testing.T) {
 	}
 	wantGone(t, pod.Dir())
 	if j, err := other.Checkpoint().Read(); err != nil || j.Generation != 1 {
-		t.Errorf("the other pod's journal is %+v, %v", j, err)
+		t.Errorf("the other pod's checkpoint is %+v, %v", j, err)
 	}
 }
 

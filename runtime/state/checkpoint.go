@@ -14,7 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// journalVersion is the version of the journal's form.
+// journalVersion is the version of the checkpoint's form.
 const checkpointVersion = 1
 
 // Checkpoint is what podctl remembers of one pod and the runtime cannot. Losing it
@@ -43,11 +43,11 @@ type Checkpoint struct {
 	// generation, the oldest first (KeepEarlierSecrets). They leave this file for nowhere.
 	EarlierSecrets [][][]byte `json:"earlierSecrets,omitempty"`
 
-	// Unreadable is set if this stands for a journal that cannot be read.
+	// Unreadable is set if this stands for a checkpoint that cannot be read.
 	Unreadable bool `json:"-"`
 }
 
-// KnowsSecrets reports whether a redactor of this journal and of a manifest that may be applied
+// KnowsSecrets reports whether a redactor of this checkpoint and of a manifest that may be applied
 // next has all Secrets that messages of the pod may repeat: one of them is enough, unless the
 // manifest is none of a user's.
 func (j *Checkpoint) KnowsSecrets(next *podspec.Desired) bool {
@@ -81,7 +81,7 @@ func (j *Checkpoint) Settle(name string) {
 	j.Actuated.Containers[name] = *cmp.Or(begun.Resources, &v1.ResourceRequirements{})
 }
 
-// name fills in which pod the journal is about, as soon as it is known.
+// name fills in which pod the checkpoint is about, as soon as it is known.
 func (j *Checkpoint) name() {
 	if j.Applied != nil && j.Applied.Pod != nil {
 		j.Pod = model.RefOf(j.Applied.Pod)
@@ -129,7 +129,7 @@ func bytesOf(generations [][][]byte) int {
 	return total
 }
 
-// SecretValues lists the values of all Secrets that the journal knows, those of earlier
+// SecretValues lists the values of all Secrets that the checkpoint knows, those of earlier
 // generations too.
 func (j *Checkpoint) SecretValues() [][]byte {
 	var values [][]byte
@@ -142,8 +142,8 @@ func (j *Checkpoint) SecretValues() [][]byte {
 	return values
 }
 
-// Redactor returns a redactor of all Secrets that the journal knows, and of those of a
-// manifest that may be applied next; nil for none. The journal may be nil.
+// Redactor returns a redactor of all Secrets that the checkpoint knows, and of those of a
+// manifest that may be applied next; nil for none. The checkpoint may be nil.
 func (j *Checkpoint) Redactor(next *podspec.Desired) *redaction.Redactor {
 	var values [][]byte
 	if j != nil {
@@ -155,7 +155,7 @@ func (j *Checkpoint) Redactor(next *podspec.Desired) *redaction.Redactor {
 	return redaction.New(values...)
 }
 
-// WithoutSecrets is a copy of a journal that may leave the machine: digests stand for
+// WithoutSecrets is a copy of a checkpoint that may leave the machine: digests stand for
 // the values of Secrets.
 func (j *Checkpoint) WithoutSecrets() *Checkpoint {
 	without := *j
@@ -166,7 +166,7 @@ func (j *Checkpoint) WithoutSecrets() *Checkpoint {
 	return &without
 }
 
-// upgradeDigests brings all digests of a journal into today's form. An older podctl wrote
+// upgradeDigests brings all digests of a checkpoint into today's form. An older podctl wrote
 // such as tell secret values to whoever tries them.
 func (j *Checkpoint) upgradeDigests() {
 	for name, b := range j.Backoffs {

@@ -15,17 +15,17 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// journalMax bounds what is read of a journal, in bytes. Forty ConfigMaps
+// journalMax bounds what is read of a checkpoint, in bytes. Forty ConfigMaps
 // of the largest size stay below it.
 const checkpointMax = 64 << 20
 
-// ErrDamaged says that a journal is cut off or is no journal.
+// ErrDamaged says that a checkpoint is cut off or is no checkpoint.
 var ErrDamaged = errors.New("it is damaged")
 
-// ErrNewer says that a journal was written by a newer podctl.
+// ErrNewer says that a checkpoint was written by a newer podctl.
 var ErrNewer = errors.New("it was written by a newer podctl")
 
-// CheckpointError says that a journal cannot be used. Err is ErrDamaged or ErrNewer,
+// CheckpointError says that a checkpoint cannot be used. Err is ErrDamaged or ErrNewer,
 // with details.
 type CheckpointError struct {
 	Path string
@@ -35,9 +35,9 @@ type CheckpointError struct {
 // Error says what happened and what to do.
 func (e *CheckpointError) Error() string {
 	if errors.Is(e.Err, ErrNewer) {
-		return fmt.Sprintf("reading the journal %s: %v; use that podctl, or remove the file: %s", e.Path, e.Err, whatIsLost)
+		return fmt.Sprintf("reading the checkpoint %s: %v; use that podctl, or remove the file: %s", e.Path, e.Err, whatIsLost)
 	}
-	return fmt.Sprintf("reading the journal %s: %v; remove the file: %s", e.Path, e.Err, whatIsLost)
+	return fmt.Sprintf("reading the checkpoint %s: %v; remove the file: %s", e.Path, e.Err, whatIsLost)
 }
 
 const whatIsLost = "running containers are not harmed by that, podctl only forgets the manifest applied last, probe results and restart delays"
@@ -45,16 +45,16 @@ const whatIsLost = "running containers are not harmed by that, podctl only forge
 // Unwrap returns the cause.
 func (e *CheckpointError) Unwrap() error { return e.Err }
 
-// CheckpointStore is where the journal of a pod is kept.
+// CheckpointStore is where the checkpoint of a pod is kept.
 type CheckpointStore struct{ pod Pod }
 
 // journalName is the name of the file.
 const checkpointName = "journal.json"
 
-// Path is the file of the journal.
+// Path is the file of the checkpoint.
 func (s CheckpointStore) Path() string { return filepath.Join(s.pod.Dir(), checkpointName) }
 
-// Exists reports whether podctl remembers the pod, even where the journal cannot be read.
+// Exists reports whether podctl remembers the pod, even where the checkpoint cannot be read.
 func (s CheckpointStore) Exists() (bool, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
 		return false, err
@@ -62,7 +62,7 @@ func (s CheckpointStore) Exists() (bool, error) {
 	return exists(s.Path())
 }
 
-// Read reads the pod's journal. A missing one is empty; one that is damaged, or of a newer
+// Read reads the pod's checkpoint. A missing one is empty; one that is damaged, or of a newer
 // podctl, is a *JournalError.
 func (s CheckpointStore) Read() (*Checkpoint, error) {
 	if err := firstError(s.pod.check(), s.pod.layout.check()); err != nil {
@@ -71,7 +71,7 @@ func (s CheckpointStore) Read() (*Checkpoint, error) {
 	return s.read(s.pod.layout.DigestKey().known())
 }
 
-// read is Read where the state directory was looked at and its key read: once for all journals,
+// read is Read where the state directory was looked at and its key read: once for all checkpoints,
 // if many are read.
 func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	text, err := readRegular(s.Path(), checkpointMax)
@@ -97,7 +97,7 @@ func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	return j, nil
 }
 
-// checkNames refuses a journal that contradicts itself, or its place, on which pod it is
+// checkNames refuses a checkpoint that contradicts itself, or its place, on which pod it is
 // about.
 func (s CheckpointStore) checkNames(j *Checkpoint) error {
 	if j.Applied == nil {
@@ -136,7 +136,7 @@ func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 	return &j, nil
 }
 
-// Write replaces the pod's journal as a whole: after a crash the old one
+// Write replaces the pod's checkpoint as a whole: after a crash the old one
 // or the new one is there. The caller holds the pod's lock.
 func (s CheckpointStore) Write(j *Checkpoint) error {
 	j.Version = checkpointVersion
@@ -160,7 +160,7 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 		err = s.sync()
 	}
 	if err != nil {
-		return fmt.Errorf("writing the journal %s: %w%s", s.Path(), safefs.Cause(err), kept)
+		return fmt.Errorf("writing the checkpoint %s: %w%s", s.Path(), safefs.Cause(err), kept)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (s CheckpointStore) sync() error {
 }
 
 // removeUnfinished removes what a process left that was killed while it wrote
-// the journal or the id range. Whoever calls it holds the lock, so nobody is writing now.
+// the checkpoint or the id range. Whoever calls it holds the lock, so nobody is writing now.
 func (s CheckpointStore) removeUnfinished() error {
 	dir, err := s.pod.Open(s.pod.Dir())
 	if err != nil {
