@@ -173,12 +173,6 @@ func (p *planned) step(kind plan.Kind, container string) *plan.Step {
 	return &p.plan.Steps[i]
 }
 
-// ref names the pod of a manifest.
-func ref(t *testing.T, text string) model.PodRef {
-	t.Helper()
-	return model.RefOf(load(t, text).Pod)
-}
-
 // pod is a manifest of a pod that ends within a second; spec is what stands below its spec.
 func pod(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec

@@ -120,7 +120,7 @@ func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
 		t.Fatal(err, used)
 	}
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
-	if err := x.remove.removeLastWords(&plan.Step{Container: "a", ContainerID: "another"}); err != nil || len(files()) != 2 {
+	if err = x.remove.removeLastWords(&plan.Step{Container: "a", ContainerID: "another"}); err != nil || len(files()) != 2 {
 		t.Errorf("the record of another container: %v, left %v", err, files())
 	}
 	made, err := x.start.inputs.TerminationLog("a")
