@@ -331,7 +331,7 @@ func resourcePod(cpu string) string {
 // TestResourcesInForce: the resources of a container are those it was started with or resized to,
 // and not those of a manifest that is only wanted.
 func TestResourcesInForce(t *testing.T) {
-	l := newLab(t, "i:1")
+	l := newLab(t, "i:1", "i:2")
 	p := l.apply(resourcePod("1"))
 	inForce := func() string {
 		t.Helper()
@@ -352,6 +352,10 @@ func TestResourcesInForce(t *testing.T) {
 	l.apply(resourcePod("2"))
 	if got := inForce(); got != "2" {
 		t.Errorf("it was resized to %s", got)
+	}
+	l.apply(strings.Replace(resourcePod("3"), "i:1", "i:2", 1))
+	if got := inForce(); got != "3" {
+		t.Errorf("it was replaced with %s", got)
 	}
 }
 

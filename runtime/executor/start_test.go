@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,6 +98,13 @@ func TestLogsOfStarts(t *testing.T) {
 	if err = os.Symlink(elsewhere, log); err != nil {
 		t.Fatal(err)
 	}
+	// It is put there again while the container is created.
+	again := sync.OnceFunc(func() {
+		if linkErr := os.Symlink(elsewhere, log); linkErr != nil {
+			t.Errorf("when the container is created: %v", linkErr)
+		}
+	})
+	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Only: func(any) bool { again(); return false }})
 	outcome, err := p.run(Options{})
 	if err != nil || outcome.Err() != nil || len(l.warnings()) > 0 {
 		t.Fatal(err, outcome.Err(), l.warnings())
