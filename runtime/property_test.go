@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/podspec/spechash"
-	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -33,45 +31,6 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
-
-// memoryCgroups are cgroups that nobody sees, but for the processes of a runtime in memory.
-type memoryCgroups struct {
-	mu     sync.Mutex
-	names  map[string]bool
-	server *runtimetest.Server
-}
-
-func (m *memoryCgroups) Ensure(name string, _ cgroup.Resources) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.names[name] = true
-	return nil
-}
-
-func (m *memoryCgroups) Exists(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.names[name]
-}
-
-func (m *memoryCgroups) Remove(name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.names, name)
-	return nil
-}
-
-func (m *memoryCgroups) Occupants(_ []string, id string, _ int) (cgroup.Processes, bool) {
-	return memoryOccupants{m.server, id}, true
-}
-
-type memoryOccupants struct {
-	server *runtimetest.Server
-	id     string
-}
-
-func (m memoryOccupants) Left() bool { return m.server.Runs(m.id) }
-func (memoryOccupants) Close()       {}
 
 // lab is a runtime in memory with podctl's engine before it.
 type lab struct {
@@ -107,7 +66,7 @@ func newLab(t *testing.T, images ...string) *lab {
 	t.Cleanup(func() { _ = client.Close() })
 	dir := filepath.Dir(strings.TrimPrefix(endpoint, "unix://"))
 	layout := state.Layout{Root: filepath.Join(dir, "state"), LogRoot: filepath.Join(dir, "logs")}
-	settings := Settings{Layout: layout, Now: clock.Now, Cgroups: &memoryCgroups{names: map[string]bool{}, server: server}}
+	settings := Settings{Layout: layout, Now: clock.Now, Cgroups: runtimetest.NewCgroups(server)}
 	return &lab{t: t, server: server, clock: clock, engine: NewEngine(client, settings), layout: layout, settings: settings}
 }
 

@@ -1,7 +1,9 @@
 package criconfig
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -43,7 +45,9 @@ func Resources(pod *v1.Pod, ref podspec.ContainerRef, node Node) *runtimeapi.Lin
 	c := ref.Container
 	cpuLimit, memoryLimit := limitOf(pod, c, v1.ResourceCPU), limitOf(pod, c, v1.ResourceMemory)
 	r := calculated(c.Resources.Requests, cpuLimit, memoryLimit)
-	r.OomScoreAdj = int64(qos.GetContainerOOMScoreAdjust(pod, c, node.MemoryBytes))
+	// Of a machine whose memory is not known a container asks for no part that counts.
+	memory := cmp.Or(node.MemoryBytes, math.MaxInt64)
+	r.OomScoreAdj = int64(qos.GetContainerOOMScoreAdjust(pod, c, memory))
 	for _, size := range node.HugePageSizes {
 		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{
 			PageSize: size, Limit: hugePageLimit(hugePageLimits(pod, c), size),

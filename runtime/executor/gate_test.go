@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestCrowd: who is let in keeps others out until he leaves, and no longer than a moment.
+// TestSemaphore: who is let in keeps others out until he leaves, and no longer than a moment.
 func TestSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, began := make(semaphore, 1), time.Now()

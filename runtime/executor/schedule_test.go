@@ -3,8 +3,11 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,8 +40,8 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 	steps := func(onFailure plan.OnFailure) []plan.Step {
 		return []plan.Step{
 			{ID: "a", OnFailure: onFailure},
-			{ID: "b", Needs: plan.After("a")},
-			{ID: "c", Needs: plan.After("b")},
+			waits(plan.Step{ID: "b"}, "a"),
+			waits(plan.Step{ID: "c"}, "b"),
 		}
 	}
 	cases := map[string]struct {
@@ -64,13 +67,159 @@ func TestSkippingSparesSiblings(t *testing.T) {
 	for onFailure, last := range map[plan.OnFailure]string{plan.Continue: "start-b Done", plan.Abort: "start-b Skipped"} {
 		got := graph(t, []plan.Step{
 			{ID: "pull-a", OnFailure: plan.SkipContainer},
-			{ID: "start-a", OnFailure: onFailure, Needs: plan.After("pull-a")},
-			{ID: "start-b", OnFailure: plan.Continue, Needs: plan.After("start-a")},
+			waits(plan.Step{ID: "start-a", OnFailure: onFailure}, "pull-a"),
+			waits(plan.Step{ID: "start-b", OnFailure: plan.Continue}, "start-a"),
 			{ID: "start-c", OnFailure: plan.Continue},
 		}, "pull-a")
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"pull-a Failed", "start-a Skipped", last, "start-c Done"}, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", onFailure, diff)
 		}
+	}
+}
+
+// scheduled is a scheduler of steps, which do what act does.
+func scheduled(steps []plan.Step, notify func(Event), act func(context.Context, *plan.Step) (string, error)) *scheduler {
+	x := newScheduler(&plan.Plan{Steps: steps}, &reporter{now: time.Now, notify: notify})
+	x.act, x.drop = act, func(context.Context, *plan.Step) {}
+	return x
+}
+
+// TestStepsBeginOnceTheyMay: a step waits for the end of what it comes after, or where less is
+// enough for the exit only. What came first is reported first all the same.
+func TestStepsBeginOnceTheyMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, starts, told := time.Now(), map[string]time.Duration{}, []string{}
+		var mu sync.Mutex
+		var x *scheduler
+		x = scheduled([]plan.Step{
+			{ID: "stop", Kind: plan.StopContainer},
+			waitsForExit(plan.Step{ID: "start"}, "stop"),
+			waits(plan.Step{ID: "remove"}, "stop"),
+			{ID: "other"},
+		}, func(ev Event) {
+			if ev.Kind == StepDone {
+				told = append(told, ev.Step.ID)
+			}
+		}, func(_ context.Context, s *plan.Step) (string, error) {
+			mu.Lock()
+			starts[s.ID] = time.Since(began)
+			mu.Unlock()
+			if s.ID == "stop" {
+				time.Sleep(2 * time.Second)
+				x.gates["stop"].exit()
+				time.Sleep(3 * time.Second)
+			}
+			return "", nil
+		})
+		x.run(t.Context())
+		want := map[string]time.Duration{"stop": 0, "other": 0, "start": 2 * time.Second, "remove": 5 * time.Second}
+		if diff := cmp.Diff(want, starts); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if !slices.Equal(told[:2], []string{"other", "stop"}) || len(told) != 4 {
+			t.Errorf("told in the order %v", told)
+		}
+	})
+}
+
+// TestStopsTakeNoRoom: so many steps run at a time, and stops, which wait for others to end, do
+// not keep those from beginning.
+func TestStopsTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps []plan.Step
+		for i := range 2 * maxConcurrent {
+			steps = append(steps, plan.Step{ID: fmt.Sprint("stop", i), Kind: plan.StopContainer}, plan.Step{ID: fmt.Sprint("start", i), Kind: plan.StartContainer})
+		}
+		var mu sync.Mutex
+		now, most := map[plan.Kind]int{}, map[plan.Kind]int{}
+		x := scheduled(steps, nil, func(_ context.Context, s *plan.Step) (string, error) {
+			mu.Lock()
+			now[s.Kind]++
+			most[s.Kind] = max(most[s.Kind], now[s.Kind])
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			now[s.Kind]--
+			mu.Unlock()
+			return "", nil
+		})
+		x.run(t.Context())
+		if most[plan.StartContainer] != maxConcurrent || most[plan.StopContainer] != 2*maxConcurrent {
+			t.Errorf("at a time: %v", most)
+		}
+	})
+}
+
+// TestReplacementsAreCreatedEarly: beside the stop of what they replace, once what they need is
+// done; not where that failed. One that is not started is dropped.
+func TestReplacementsAreCreatedEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		failing string
+		want    []string
+	}{
+		"all is well":     {"", []string{"pull", "create start", "stop", "start"}},
+		"the pull failed": {"pull", []string{"pull", "stop", "drop start"}},
+		"the stop failed": {"stop", []string{"pull", "create start", "stop", "drop start"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var did []string
+			note := func(what string) {
+				mu.Lock()
+				defer mu.Unlock()
+				did = append(did, what)
+			}
+			x := scheduled([]plan.Step{
+				{ID: "pull", OnFailure: plan.SkipContainer},
+				{ID: "stop", Kind: plan.StopContainer, OnFailure: plan.SkipContainer},
+				createsAfter(waits(plan.Step{ID: "start"}, "pull", "stop"), "pull"),
+			}, nil, func(_ context.Context, s *plan.Step) (string, error) {
+				if s.ID == "stop" {
+					time.Sleep(time.Second)
+				}
+				note(s.ID)
+				if s.ID == c.failing {
+					return "", errors.New("told to fail")
+				}
+				return "", nil
+			})
+			x.create = func(_ context.Context, s *plan.Step) { note("create " + s.ID) }
+			x.drop = func(_ context.Context, s *plan.Step) { note("drop " + s.ID) }
+			x.run(t.Context())
+			if diff := cmp.Diff(c.want, did); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", name, diff)
+			}
+		})
+	}
+}
+
+// TestInterruptionsSkip: what has begun goes on to its end, and nothing else begins.
+func TestInterruptionsSkip(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b", OnFailure: plan.Continue}, "a")}, nil,
+		func(context.Context, *plan.Step) (string, error) { cancel(); return "", nil })
+	x.run(ctx)
+	if len(x.failed) > 0 || len(x.skipped) != 1 || x.skipped[0].ID != "b" || x.complete() || !x.undone(&x.plan.Steps[1]) || x.undone(&x.plan.Steps[0]) {
+		t.Errorf("failed %v, skipped %v", x.failed, x.skipped)
+	}
+}
+
+// TestSurprisesAreNoFailures: the pass ends, what comes after is skipped, and nothing has failed.
+func TestSurprisesAreNoFailures(t *testing.T) {
+	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b"}, "a")}, nil,
+		func(context.Context, *plan.Step) (string, error) { return "", &SurpriseError{err: errors.New("gone")} })
+	x.run(t.Context())
+	if x.surprise == nil || len(x.failed) > 0 || len(x.skipped) != 1 || x.complete() {
+		t.Errorf("surprise %v, failed %v, skipped %v", x.surprise, x.failed, x.skipped)
+	}
+}
+
+// TestRefusalsAreComplete: what podctl never does is told as a failure, and counts as done.
+func TestRefusalsAreComplete(t *testing.T) {
+	x := scheduled([]plan.Step{{ID: "a", Kind: plan.RemoveVolume}}, nil, func(context.Context, *plan.Step) (string, error) { return "", nil })
+	x.refuse(&x.plan.Steps[0], errors.New("no"))
+	if !x.complete() || len(x.refused) != 1 || x.refused[0].Reason != string(plan.RemoveVolume) {
+		t.Errorf("complete %t, refused %+v", x.complete(), x.refused)
 	}
 }

@@ -2,14 +2,20 @@ package observe
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -63,4 +69,93 @@ func connect(t *testing.T, names ...string) *cri.Client {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// TestRuntimeFactsAreAskedOnce: a runtime is asked about itself once, and again only when it did
+// not answer.
+func TestRuntimeFactsAreAskedOnce(t *testing.T) {
+	l := newLab(t)
+	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: errors.New("told to fail")})
+	if _, err := l.host.RuntimeFacts(t.Context()); err == nil {
+		t.Error("no facts are facts")
+	}
+	for range 2 {
+		facts, err := l.host.RuntimeFacts(t.Context())
+		if err != nil || facts.Name == "" || facts.Version == "" || facts.Status.GetInfo() != nil {
+			t.Errorf("%+v, %v", facts, err)
+		}
+	}
+	if n := l.count("Version"); n != 2 {
+		t.Errorf("it was asked %d times, the one that failed among them", n)
+	}
+}
+
+// TestCgroupDrivers: what a runtime says of its driver counts, and of one that is too old to say
+// it what it is configured with.
+func TestCgroupDrivers(t *testing.T) {
+	says := func(driver runtimeapi.CgroupDriver) *runtimeapi.RuntimeConfigResponse {
+		return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}
+	}
+	configured := map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`}
+	for name, c := range map[string]struct {
+		config *runtimeapi.RuntimeConfigResponse
+		info   map[string]string
+		want   bool
+	}{
+		"systemd": {says(runtimeapi.CgroupDriver_SYSTEMD), nil, true}, "cgroupfs": {says(runtimeapi.CgroupDriver_CGROUPFS), configured, false},
+		"configured": {nil, configured, true}, "nobody knows": {nil, nil, false},
+	} {
+		if got := usesSystemdCgroup(c.config, func() cri.Info { return cri.ReadInfo(c.info) }); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestOldRuntimes: one that does not know the question for its driver is no error.
+func TestOldRuntimes(t *testing.T) {
+	l := newLab(t)
+	l.server.Fail(runtimetest.Fault{Method: "RuntimeConfig", Times: 1, Err: status.Error(codes.Unimplemented, "unknown method")})
+	if facts, err := l.host.RuntimeFacts(t.Context()); err != nil || facts.systemdCgroup {
+		t.Errorf("%+v, %v", facts, err)
+	}
+}
+
+// TestNode: the facts of the machine are read once, those of the runtime are there as soon as
+// they are known, and the roots are podctl's.
+func TestNode(t *testing.T) {
+	client := connect(t)
+	read := 0
+	h := NewHost(client, state.Layout{Root: "/state"}, Sources{CgroupRoot: "/own", Machine: func() criconfig.Node { read++; return criconfig.Node{Name: "n"} }})
+	if n := h.Node(); n.Name != "n" || n.CgroupRoot != "/own" || n.SeccompRoot == "" || n.Handlers != nil {
+		t.Errorf("before the runtime was asked: %+v", n)
+	}
+	client.RuntimeServiceClient = &fixedStatus{client.RuntimeServiceClient, &runtimeapi.StatusResponse{
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "kata", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
+	}}
+	h.Prefetch(t.Context())
+	n := h.Node()
+	if !n.Handlers["kata"].UserNamespaces || n.Handlers["kata"].RecursiveReadOnlyMounts || !n.SupplementalGroupsPolicy || read != 1 {
+		t.Errorf("after it: %+v, read %d times", n, read)
+	}
+}
+
+// TestKubelets: one that uses the runtime is named, with what to do; it is looked for once.
+func TestKubelets(t *testing.T) {
+	err := error(&LiveKubeletError{machine.Kubelet{Process: "k3s", PID: 7, Endpoint: "unix:///x"}})
+	for _, word := range []string{"k3s (pid 7)", "unix:///x", "podctl node up", "--allow-kubelet"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("no %q in %q", word, err)
+		}
+	}
+	looked := 0
+	h := NewHost(connect(t), state.Layout{}, Sources{Kubelet: func() error { looked++; return err }})
+	for range 2 {
+		if got := h.CheckKubelet(); !errors.Is(got, err) {
+			t.Errorf("found %v", got)
+		}
+	}
+	if looked != 1 {
+		t.Errorf("looked %d times", looked)
+	}
 }

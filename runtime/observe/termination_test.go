@@ -92,3 +92,59 @@ func exited(log string) *runtimeapi.ContainerStatus {
 		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: "FallbackToLogsOnError"},
 	}
 }
+
+// largeLog is a log that is due to be rotated.
+func largeLog(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "uid", "containers", "0.log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 20<<20)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTerminationMessages: the file counts before the log, which counts only for a container that
+// failed, wrote nothing and asks for it.
+func TestTerminationMessages(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	log := write("log", "2026-05-04T12:00:00.000000001Z stdout F of the log\n")
+	said, silent := write("said", "of the file"), write("silent", "")
+	for name, c := range map[string]struct {
+		file   string
+		change func(*runtimeapi.ContainerStatus)
+		want   string
+	}{
+		"it wrote one":     {said, func(*runtimeapi.ContainerStatus) {}, "of the file"},
+		"it wrote none":    {silent, func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
+		"its file is gone": {dir + "/gone", func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
+		"it does not ask for it": {silent, func(s *runtimeapi.ContainerStatus) {
+			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePolicy)
+		}, ""},
+		"it succeeded":            {silent, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 }, ""},
+		"it never ran":            {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
+		"it runs":                 {said, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_RUNNING }, ""},
+		"its path is not mounted": {said, func(s *runtimeapi.ContainerStatus) { s.Mounts[0].ContainerPath = "/other" }, "of the log\n"},
+		"nobody made one": {said, func(s *runtimeapi.ContainerStatus) {
+			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePath)
+		}, "of the log\n"},
+	} {
+		s := exited(log)
+		s.Annotations[criconfig.AnnotationTerminationMessagePath] = "/dev/termination-log"
+		s.Mounts = []*runtimeapi.Mount{{ContainerPath: "/dev/termination-log", HostPath: c.file}}
+		c.change(s)
+		if got := terminationMessage(t.Context(), s); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func TestFailedFirstWriteKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, err := os.ReadFile(report(l))
-	if err != nil || !strings.Contains(string(said), "writing the journal") || strings.Contains(string(said), "kept") {
+	if err != nil || !strings.Contains(string(said), "writing the checkpoint") || strings.Contains(string(said), "kept") {
 		t.Errorf("writing beyond the limit: %q (%v)", said, err)
 	}
 }

@@ -1,0 +1,393 @@
+package executor
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestCheckpointBeforeTheSteps: the manifest is written down before anything happens, with the
+// resources that are about to be made; another manifest counts up, the same one does not.
+func TestCheckpointBeforeTheSteps(t *testing.T) {
+	l := newLab(t, "i:1", "i:2")
+	p := l.plan(model.PodRef{}, onePod())
+	if err := p.execution(Options{}).checkpoint.begin(); err != nil {
+		t.Fatal(err)
+	}
+	j := l.checkpoint(p.in.Pod)
+	if len(l.server.Calls()) > 0 || !j.Applied.SameAs(p.in.Desired) || j.Generation != 1 || !j.StartTime.Equal(l.clock.Now()) || j.Endpoint != l.client.Endpoint.Address {
+		t.Errorf("after %v: generation %d, started %v, at %s", l.server.Calls(), j.Generation, j.StartTime, j.Endpoint)
+	}
+	if _, sandbox := j.InFlight[state.ThePod]; !sandbox || len(j.InFlight) != 2 || j.InFlight["a"].Resources == nil || j.Backoffs == nil {
+		t.Errorf("about to be made: %+v, back-offs %v", j.InFlight, j.Backoffs)
+	}
+	started := l.clock.Now()
+	l.apply(onePod())
+	if j = l.checkpoint(p.in.Pod); j.Generation != 1 {
+		t.Errorf("the same manifest is generation %d", j.Generation)
+	}
+	l.clock.Advance(time.Hour)
+	l.apply(strings.Replace(onePod(), "i:1", "i:2", 1))
+	if j = l.checkpoint(p.in.Pod); j.Generation != 2 || !j.StartTime.Equal(started) || !j.AppliedAt.Equal(l.clock.Now()) {
+		t.Errorf("another manifest is generation %d, started %v, applied %v", j.Generation, j.StartTime, j.AppliedAt)
+	}
+}
+
+// TestNothingIsDoneThatCannotBeWrittenDown: a disk that takes no checkpoint keeps a pod from
+// being started; a deletion, which frees some of it, goes on and says so.
+func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	path := l.layout.Pod(p.in.Pod.UID).Checkpoint().Path()
+	restore := blocked(t, path)
+	if _, err := p.run(Options{}); err == nil || !strings.Contains(err.Error(), "pod default/web") || len(l.server.Calls()) > 0 {
+		t.Errorf("error %v after %v", err, l.server.Calls())
+	}
+	restore()
+	l.apply(onePod())
+	p = l.plan(p.in.Pod, "")
+	blocked(t, path)
+	_, err := p.run(Options{})
+	if warned := l.warnings(); l.count("RemovePodSandbox") != 1 || len(warned) == 0 || !strings.Contains(warned[0], "not marked as one that goes") {
+		t.Errorf("the deletion: %v, warned %q, calls %v", err, warned, l.server.Calls())
+	}
+}
+
+// blocked puts a directory that is not empty in the place of a file.
+func blocked(t *testing.T, path string) (restore func()) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path+"/in the way", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDeletionIsMarkedAndForgotten: a deletion is written down with the time that containers
+// have before anything is stopped, and all is forgotten only once every step was done.
+func TestDeletionIsMarkedAndForgotten(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).in.Pod
+	l.server.Fail(runtimetest.Fault{Method: "RemovePodSandbox", Times: 1, Err: errors.New("told to fail")})
+	p := l.plan(ref, "")
+	marked := (*model.Deletion)(nil)
+	outcome, err := p.run(Options{Begun: func() { marked = l.checkpoint(ref).Deletion }})
+	if err != nil || outcome.Err() == nil {
+		t.Fatal(err, outcome.Err())
+	}
+	if marked == nil || !marked.At.Equal(l.clock.Now()) || marked.GracePeriodSeconds != p.plan.LongestGrace() {
+		t.Errorf("marked %+v", marked)
+	}
+	if j := l.checkpoint(ref); j.Applied == nil || j.Deletion == nil {
+		t.Errorf("a deletion that failed was forgotten: %+v", j)
+	}
+	if outcome, err = l.plan(ref, "").run(Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	if j := l.checkpoint(ref); j.Applied != nil || j.Generation != 0 {
+		t.Errorf("a pod that is gone is remembered: %+v", j)
+	}
+	l.plan(ref, "").run(Options{}) //nolint:errcheck // it has nothing to do
+	if j := l.checkpoint(ref); j.Deletion != nil {
+		t.Error("a pod that is not there is being deleted")
+	}
+}
+
+// TestApplyTakesADeletionBack: a pod whose deletion was not finished is wanted again, as a new
+// generation although its manifest is the same.
+func TestApplyTakesADeletionBack(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.apply(onePod())
+	if err := l.plan(p.in.Pod, "").execution(Options{}).checkpoint.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.plan(model.PodRef{}, onePod()).run(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if j := l.checkpoint(p.in.Pod); j.Deletion != nil || j.Generation != 2 {
+		t.Errorf("deletion %+v, generation %d", j.Deletion, j.Generation)
+	}
+}
+
+// TestStartsAreRemembered: what failed is named with the kubelet's reason until the container
+// starts, and each start after an exit lengthens the restart delay.
+func TestStartsAreRemembered(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.server.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 1}, runtimetest.Behaviour{StartError: "no such program"})
+	ref := l.apply(onePod()).in.Pod
+	if j := l.checkpoint(ref); len(j.Backoffs) > 0 || len(j.StartErrors) > 0 {
+		t.Errorf("after the first start: %+v, %+v", j.Backoffs, j.StartErrors)
+	}
+	l.clock.Advance(2 * time.Second)
+	outcome, err := l.plan(model.PodRef{}, onePod()).run(Options{})
+	if err != nil || outcome.Err() == nil {
+		t.Fatal(err, outcome.Err())
+	}
+	j := l.checkpoint(ref)
+	if e := j.StartErrors["a"]; e.Reason != "RunContainerError" || !strings.Contains(e.Message, "no such program") || !e.At.Equal(l.clock.Now()) {
+		t.Errorf("the failure is %+v", e)
+	}
+	if b := j.Backoffs["a"]; b.Duration != model.BackoffInitial || !b.LastUpdate.Equal(l.clock.Now()) || b.Key == "" {
+		t.Errorf("the restart delay is %+v", b)
+	}
+	l.clock.Advance(time.Minute)
+	l.apply(onePod())
+	if j = l.checkpoint(ref); len(j.StartErrors) > 0 || j.Backoffs["a"].Duration != 2*model.BackoffInitial {
+		t.Errorf("after it started: %+v, %+v", j.StartErrors, j.Backoffs)
+	}
+	// Another definition begins anew.
+	x := l.plan(model.PodRef{}, strings.Replace(onePod(), "i:1", "i:2", 1)).execution(Options{})
+	other, _ := podspec.FindContainer(x.desired.Pod, "a")
+	x.checkpoint.noteTry(other)
+	if b := x.checkpoint.checkpoint.Backoffs["a"]; b.Duration != model.BackoffInitial {
+		t.Errorf("the delay of another definition is %+v", b)
+	}
+}
+
+// TestFailuresTellNoSecrets: what is written down of a failure is without values of Secrets.
+func TestFailuresTellNoSecrets(t *testing.T) {
+	l := newLab(t, "i:1")
+	text := pod("  containers: [{name: a, image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]}]\n") +
+		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
+	x := l.plan(model.PodRef{}, text).execution(Options{})
+	x.checkpoint.noteFailure("a", withReason("X", errors.New("it says correct horse")))
+	if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
+		t.Errorf("written down: %+v", e)
+	}
+}
+
+// TestHoldsAreRememberedOnce: why a container cannot be tried is written down, and not again
+// as long as it is the same. Holds that time ends are not.
+func TestHoldsAreRememberedOnce(t *testing.T) {
+	l := newLab(t, "i:1")
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	x.plan.Holds = []plan.Hold{
+		{Container: "a", Reason: model.ErrImageNeverPull, Message: "image i:1 is not present", Unstartable: true},
+		{Container: "b", Reason: model.CrashLoopBackOff, Message: "back-off 10s"},
+	}
+	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() {
+		t.Error("a hold is news the first time, and only then")
+	}
+	if errs := x.checkpoint.checkpoint.StartErrors; len(errs) != 1 || errs["a"].Reason != string(model.ErrImageNeverPull) {
+		t.Errorf("written down: %+v", errs)
+	}
+	x.plan.Holds[0].Message = "another"
+	if !x.checkpoint.noteHolds() {
+		t.Error("another message is no news")
+	}
+}
+
+// TestCompletionIsRemembered: a pod that has finished stays so when the runtime's records are
+// lost, also if a pass had nothing else to do.
+func TestCompletionIsRemembered(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.server.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 3})
+	never := strings.Replace(onePod(), "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
+	p := l.plan(model.PodRef{}, never)
+	if _, err := p.run(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if j := l.checkpoint(p.in.Pod); j.Completion != nil {
+		t.Errorf("it runs, and has finished: %+v", j.Completion)
+	}
+	l.clock.Advance(time.Minute)
+	p = l.plan(model.PodRef{}, never)
+	p.plan.Steps = nil
+	if _, err := p.run(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	c := l.checkpoint(p.in.Pod).Completion
+	if c == nil || c.Phase != v1.PodFailed || c.DesiredDigest != p.in.Desired.Digest() || !c.At.Equal(l.clock.Now()) {
+		t.Fatalf("written down: %+v", c)
+	}
+	l.clock.Advance(time.Minute)
+	l.apply(never)
+	if again := l.checkpoint(p.in.Pod).Completion; !again.At.Equal(c.At) {
+		t.Errorf("it finished again at %v", again.At)
+	}
+}
+
+// TestLastRunIsRemembered: what runs after a pass is known by its id, and what the pass stopped
+// is not missed later.
+func TestLastRunIsRemembered(t *testing.T) {
+	l := newLab(t, "i:1", "i:2")
+	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
+	ref := l.apply(two).in.Pod
+	first := l.checkpoint(ref).LastRun
+	if first == nil || first.Sandbox == "" || len(first.Containers) != 2 {
+		t.Fatalf("after the first pass: %+v", first)
+	}
+	l.apply(strings.Replace(two, "name: b, image: 'i:1'", "name: b, image: 'i:2'", 1))
+	second := l.checkpoint(ref).LastRun
+	if second.Sandbox != first.Sandbox || second.Containers["a"] != first.Containers["a"] || second.Containers["b"] == first.Containers["b"] {
+		t.Errorf("after b was replaced: %+v, before %+v", second, first)
+	}
+	removed := pod("  containers: [{name: a, image: 'i:1'}]\n")
+	l.apply(removed)
+	if third := l.checkpoint(ref).LastRun; len(third.Containers) != 1 || third.Containers["a"] != first.Containers["a"] {
+		t.Errorf("after b was removed: %+v", third)
+	}
+	l.apply(strings.Replace(removed, "spec:\n", "spec:\n  hostname: other\n", 1))
+	if fourth := l.checkpoint(ref).LastRun; fourth.Sandbox == first.Sandbox || fourth.Containers["a"] == first.Containers["a"] {
+		t.Errorf("after the sandbox was replaced: %+v", fourth)
+	}
+}
+
+// TestLastRunOfStepsThatFailed: a container whose stop failed counts as running, and a sandbox
+// that was stopped takes all with it.
+func TestLastRunOfStepsThatFailed(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.apply(onePod())
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	id := p.snapshot.Containers[0].Status.GetId()
+	x.plan.Steps = []plan.Step{
+		{ID: "stop-a", Kind: plan.StopContainer, Container: "a", ContainerID: id},
+		{ID: "stop-sandbox", Kind: plan.StopSandbox, SandboxID: p.plan.SandboxID},
+	}
+	stop, sandbox := &x.plan.Steps[0], &x.plan.Steps[1]
+	for name, c := range map[string]struct {
+		results results
+		want    model.LastRun
+	}{
+		"nothing was done":    {results{skipped: []*plan.Step{stop, sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, Containers: map[string]string{"a": id}}},
+		"the stop failed":     {results{failed: []StepError{{Step: stop}}, skipped: []*plan.Step{sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, Containers: map[string]string{"a": id}}},
+		"only it was stopped": {results{failed: []StepError{{Step: sandbox}}}, model.LastRun{Sandbox: p.plan.SandboxID, Containers: map[string]string{}}},
+		"all was stopped":     {results{}, model.LastRun{Stopped: []string{p.plan.SandboxID}}},
+	} {
+		x.checkpoint.checkpoint.LastRun = nil
+		x.checkpoint.noteLastRun(&c.results)
+		if diff := cmp.Diff(&c.want, x.checkpoint.checkpoint.LastRun); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	// A sandbox that was stopped in an earlier pass is still known as that.
+	x.checkpoint.checkpoint.LastRun, x.plan.Steps = &model.LastRun{Stopped: []string{"gone", p.plan.SandboxID}}, nil
+	x.checkpoint.noteLastRun(&results{})
+	if got := x.checkpoint.checkpoint.LastRun.Stopped; !slices.Equal(got, []string{p.plan.SandboxID}) {
+		t.Errorf("a pass later: %v", got)
+	}
+}
+
+// TestResetContainers: those whose records a restart of all has taken away are known until they
+// are started, also over several passes.
+func TestResetContainers(t *testing.T) {
+	x := &checkpointer{subject: &subject{plan: &plan.Plan{Steps: []plan.Step{
+		{ID: "1", Kind: plan.RemoveContainer, Container: "a", Reason: model.RestartAllContainers},
+		{ID: "2", Kind: plan.RemoveContainer, Container: "b", Reason: model.RestartAllContainers},
+		{ID: "3", Kind: plan.RemoveContainer, Container: "c", Reason: model.Superseded},
+		{ID: "4", Kind: plan.RemoveContainer, Container: "d", Reason: model.RestartAllContainers},
+	}}}, checkpoint: &state.Checkpoint{Memory: model.Memory{LastRun: &model.LastRun{Reset: []string{"e", "b", "f"}}}}}
+	failed := &results{failed: []StepError{{Step: &x.plan.Steps[3]}}}
+	if got := x.resetContainers(failed, map[string]string{"a": "id", "f": "id"}); !slices.Equal(got, []string{"b", "e"}) {
+		t.Errorf("reset are %v", got)
+	}
+}
+
+// TestPendingRestartsAreRemembered: what a pass stops to start it anew is owed a start until it
+// has started, also if another pass comes between.
+func TestPendingRestartsAreRemembered(t *testing.T) {
+	l := newLab(t, "i:1", "i:2")
+	p := l.apply(onePod())
+	id, other := p.snapshot.Containers[0].Status.GetId(), strings.Replace(onePod(), "i:1", "i:2", 1)
+	l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: errors.New("told to fail")})
+	if outcome, err := l.plan(model.PodRef{}, other).run(Options{}); err != nil || outcome.Err() == nil {
+		t.Fatal(err, outcome.Err())
+	}
+	if owed := l.checkpoint(p.in.Pod).PendingRestarts; owed["a"] != id {
+		t.Errorf("after a start that failed: %v, want %s", owed, id)
+	}
+	x := l.plan(model.PodRef{}, other).execution(Options{})
+	x.plan.Steps = nil
+	x.checkpoint.notePendingRestarts()
+	if owed := x.checkpoint.checkpoint.PendingRestarts; owed["a"] != id {
+		t.Errorf("a pass that does something else forgets it: %v", owed)
+	}
+	l.apply(other)
+	if owed := l.checkpoint(p.in.Pod).PendingRestarts; len(owed) > 0 {
+		t.Errorf("after it started: %v", owed)
+	}
+}
+
+// resourcePod has one container with a cpu limit.
+func resourcePod(cpu string) string {
+	return pod("  containers: [{name: a, image: 'i:1', resources: {limits: {cpu: " + cpu + "}}}]\n")
+}
+
+// TestResourcesInForce: the resources of a container are those it was started with or resized to,
+// and not those of a manifest that is only wanted.
+func TestResourcesInForce(t *testing.T) {
+	l := newLab(t, "i:1", "i:2")
+	p := l.apply(resourcePod("1"))
+	inForce := func() string {
+		t.Helper()
+		limits := l.checkpoint(p.in.Pod).Actuated.Containers["a"].Limits
+		return limits.Cpu().String()
+	}
+	if got := inForce(); got != "1" {
+		t.Errorf("it was started with %s", got)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("told to fail")})
+	outcome, err := l.plan(model.PodRef{}, resourcePod("2")).run(Options{})
+	if err != nil || outcome.Err() == nil || outcome.Failed[0].Reason != "ResizePodInPlaceError" {
+		t.Fatal(err, outcome.Err())
+	}
+	if got := inForce(); got != "1" {
+		t.Errorf("a resize that failed left %s", got)
+	}
+	l.apply(resourcePod("2"))
+	if got := inForce(); got != "2" {
+		t.Errorf("it was resized to %s", got)
+	}
+	l.apply(strings.Replace(resourcePod("3"), "i:1", "i:2", 1))
+	if got := inForce(); got != "3" {
+		t.Errorf("it was replaced with %s", got)
+	}
+}
+
+// TestResourcesOfPodsAreResizedAtLast: the pod's own are changed once all of a plan is done.
+func TestResourcesOfPodsAreResizedAtLast(t *testing.T) {
+	l := newLab(t, "i:1")
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	wanted := &v1.ResourceRequirements{}
+	x.desired.Pod.Spec.Resources = wanted
+	x.plan.Steps = []plan.Step{{ID: "pod", Kind: plan.UpdatePod}, {ID: "a", Kind: plan.UpdateContainer}}
+	x.checkpoint.noteInFlight(nil)
+	x.checkpoint.noteResizedPod(&results{skipped: []*plan.Step{&x.plan.Steps[1]}})
+	if x.checkpoint.checkpoint.Actuated.Pod != nil {
+		t.Error("the pod was resized, and a container was not")
+	}
+	x.checkpoint.noteResizedPod(&results{})
+	if x.checkpoint.checkpoint.Actuated.Pod != wanted {
+		t.Error("the pod was resized, and nobody knows")
+	}
+}
+
+// TestResourcesWithoutRecord: a container that nobody has a record of is taken to have what the
+// manifest before says, or without one this manifest.
+func TestResourcesWithoutRecord(t *testing.T) {
+	before, now := loadPod(t, resourcePod("1")).Pod, loadPod(t, resourcePod("2")).Pod
+	ref, _ := podspec.FindContainer(now, "a")
+	for want, old := range map[string]*v1.Pod{"1": before, "2": {}} {
+		if got := resourcesOf(old, ref); got.Limits.Cpu().String() != want {
+			t.Errorf("it has %s, want %s", got.Limits.Cpu(), want)
+		}
+	}
+	if got := resourcesOf(nil, ref); got.Limits.Cpu().String() != "2" {
+		t.Errorf("without a manifest before it has %s", got.Limits.Cpu())
+	}
+}

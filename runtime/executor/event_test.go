@@ -1,0 +1,69 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// TestStepErrorsNameTheirObject: the pod, the container or volume, and what went wrong.
+func TestStepErrorsNameTheirObject(t *testing.T) {
+	cause := errors.New("no space")
+	for want, c := range map[string]struct {
+		step   plan.Step
+		reason string
+	}{
+		"pod ns/web: container a: ErrImagePull: no space":                                            {plan.Step{Kind: plan.PullImage, Container: "a"}, "ErrImagePull"},
+		"pod ns/web: volume v: FailedMount: no space":                                                {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, "FailedMount"},
+		"pod ns/web: RunSandbox: SomeReason: no space":                                               {plan.Step{Kind: plan.RunSandbox}, "SomeReason"},
+		"pod ns/web: " + (&plan.Step{Kind: plan.RemoveCgroup}).Object() + ": RemoveCgroup: no space": {plan.Step{Kind: plan.RemoveCgroup}, "RemoveCgroup"},
+	} {
+		err := &StepError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Step: &c.step, Reason: c.reason, Err: cause}
+		if err.Error() != want || !errors.Is(err, cause) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestReasonsOfErrors: the innermost name that was given is told, also of a wrapped error, and
+// no error stays none.
+func TestReasonsOfErrors(t *testing.T) {
+	cause := errors.New("told to fail")
+	if err := withReason("X", nil); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+	err := fmt.Errorf("beside: %w", withReason("ErrImagePull", cause))
+	if got := reasonOf(err, "PullImage"); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: told to fail" {
+		t.Errorf("reason %s of %v", got, err)
+	}
+	if got := reasonOf(cause, "PullImage"); got != "PullImage" {
+		t.Errorf("without one the reason is %s", got)
+	}
+}
+
+// TestSurprisesTeachOnlyTakenNames: the next plan takes an attempt above the highest that was
+// taken; a sandbox that was lost teaches nothing.
+func TestSurprisesTeachOnlyTakenNames(t *testing.T) {
+	reserved := map[string]uint32{"a": 3}
+	taken := reservedOr(errors.New(`name "a_1" is reserved for "x"`), "a", 2)
+	surprise := (*SurpriseError)(nil)
+	if !errors.As(taken, &surprise) {
+		t.Fatalf("a name that is taken is %v", taken)
+	}
+	surprise.Learn(reserved)
+	if reserved["a"] != 3 {
+		t.Errorf("a lower attempt made it %d", reserved["a"])
+	}
+	(&SurpriseError{name: "a", attempt: 5, reserved: true}).Learn(reserved)
+	(&SurpriseError{name: "b", attempt: 9, err: errors.New("not found")}).Learn(reserved)
+	if _, learnt := reserved["b"]; reserved["a"] != 5 || learnt {
+		t.Errorf("learnt %v", reserved)
+	}
+	other := errors.New("disk full")
+	if err := reservedOr(other, "a", 2); err != other { //nolint:errorlint // it is the very one
+		t.Errorf("another error became %v", err)
+	}
+}

@@ -1,0 +1,96 @@
+package executor
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// TestOutputsBeginWithWhatIsThere: a plan that keeps its sandbox starts with the addresses of
+// that one and of no other.
+func TestOutputsBeginWithWhatIsThere(t *testing.T) {
+	observed := &model.Observed{Sandboxes: []model.Sandbox{{ID: "old", IPs: []string{"10.0.0.1"}}, {ID: "new", IPs: []string{"10.0.0.2", "fd00::2"}}}}
+	o := newOutputs(&plan.Plan{SandboxID: "new"}, observed)
+	if got := o.sandbox(); got.id != "new" || o.podIP() != "10.0.0.2" {
+		t.Errorf("the sandbox is %+v, its address %q", got, o.podIP())
+	}
+	if o = newOutputs(&plan.Plan{}, observed); o.podIP() != "" || o.sandbox().id != "" {
+		t.Errorf("before it is made the sandbox is %+v", o.sandbox())
+	}
+}
+
+// TestSandboxMessageIsMadeOnce: starts of several containers ask for the message at the same
+// time, and all get the same one.
+func TestSandboxMessageIsMadeOnce(t *testing.T) {
+	o := newOutputs(&plan.Plan{SandboxID: "s"}, &model.Observed{})
+	refused := errors.New("no")
+	if _, err := o.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return nil, refused }); !errors.Is(err, refused) {
+		t.Errorf("the first try: %v", err)
+	}
+	made := 0
+	got := make([]*runtimeapi.PodSandboxConfig, 8)
+	var group sync.WaitGroup
+	for i := range got {
+		group.Go(func() {
+			sandbox, err := o.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) {
+				made++
+				return &runtimeapi.PodSandboxConfig{}, nil
+			})
+			if err != nil || sandbox.id != "s" {
+				t.Errorf("sandbox %q, %v", sandbox.id, err)
+			}
+			got[i] = sandbox.config
+		})
+	}
+	group.Wait()
+	if made != 1 || slices.ContainsFunc(got, func(c *runtimeapi.PodSandboxConfig) bool { return c == nil || c != got[0] }) {
+		t.Errorf("it was made %d times", made)
+	}
+	own := &runtimeapi.PodSandboxConfig{Hostname: "own"}
+	o.setSandbox(sandboxOutput{id: "t", config: own})
+	if sandbox, err := o.sandboxWith(nil); err != nil || sandbox.config != own {
+		t.Errorf("after a sandbox was made: %+v, %v", sandbox, err)
+	}
+}
+
+// TestReplacementsAreTakenOnce: what was created for a step is started or removed, and not both.
+func TestReplacementsAreTakenOnce(t *testing.T) {
+	o := newOutputs(&plan.Plan{}, &model.Observed{})
+	o.setCreated("start-a", creation{id: "1"})
+	if made, ok := o.takeCreated("start-b"); ok {
+		t.Errorf("another step got %+v", made)
+	}
+	if made, ok := o.takeCreated("start-a"); !ok || made.id != "1" {
+		t.Errorf("the step got %+v, %t", made, ok)
+	}
+	if made, ok := o.takeCreated("start-a"); ok {
+		t.Errorf("the step got it twice: %+v", made)
+	}
+}
+
+// TestStartedContainers: one whose postStart hook failed does not count as started, and who asks
+// for all gets a copy.
+func TestStartedContainers(t *testing.T) {
+	o := newOutputs(&plan.Plan{}, &model.Observed{Images: map[string]model.Image{}})
+	o.setStarted("a", "1")
+	o.setStarted("b", "2")
+	o.dropStarted("b")
+	all := o.allStarted()
+	if len(all) != 1 || all["a"] != "1" || o.startedID("b") != "" {
+		t.Errorf("started are %v", all)
+	}
+	all["c"] = "3"
+	if o.startedID("c") != "" {
+		t.Error("the copy is none")
+	}
+	o.setImage("i:1", model.Image{ID: "sha256:1"})
+	if o.image("i:1").ID != "sha256:1" || o.image("i:2").ID != "" {
+		t.Error("an image is not what was pulled")
+	}
+}

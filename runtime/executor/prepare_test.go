@@ -1,0 +1,147 @@
+package executor
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestTakenNamesAreSurprises: the runtime has a sandbox or container of a name although none was
+// observed. The pass ends without a failure, and the next plan takes another attempt.
+func TestTakenNamesAreSurprises(t *testing.T) {
+	for kind, want := range map[plan.Kind]map[string]uint32{plan.RunSandbox: {"": 0}, plan.StartContainer: {"a": 0}} {
+		l := newLab(t, "i:1")
+		p := l.plan(model.PodRef{}, onePod())
+		method := map[plan.Kind]string{plan.RunSandbox: "RunPodSandbox", plan.StartContainer: "CreateContainer"}[kind]
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: status.Error(codes.Unknown, `name "x" is reserved for "y"`)})
+		outcome, err := p.run(Options{})
+		surprise := (*SurpriseError)(nil)
+		if !errors.As(err, &surprise) || len(outcome.Failed) > 0 {
+			t.Errorf("%s: %v, failed %v", kind, err, outcome.Failed)
+			continue
+		}
+		reserved := map[string]uint32{}
+		surprise.Learn(reserved)
+		if !maps.Equal(reserved, want) {
+			t.Errorf("%s: learnt %v, want %v", kind, reserved, want)
+		}
+		p.in.Observed.Reserved = reserved
+		if s := (&planned{lab: l, in: p.in, plan: plan.Make(p.in)}).step(kind, ""); s.Attempt != 1 {
+			t.Errorf("%s: the next attempt is %d", kind, s.Attempt)
+		}
+	}
+}
+
+// TestSandboxesSupplyAddresses: what comes after a sandbox knows its id, its addresses and the
+// very message it was made with.
+func TestSandboxesSupplyAddresses(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	x := p.execution(Options{})
+	if err := x.checkpoint.begin(); err != nil {
+		t.Fatal(err)
+	}
+	detail, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := x.prepare.outputs.sandbox()
+	if detail == "" || made.ips[0] != detail || made.id == "" || made.config.GetMetadata().GetName() != "web" {
+		t.Errorf("told %q, kept %+v", detail, made)
+	}
+	if _, begun := x.checkpoint.checkpoint.InFlight[state.ThePod]; begun {
+		t.Error("the sandbox is still about to be made")
+	}
+}
+
+// TestSandboxFailures: whatever goes wrong is a CreatePodSandboxError, also if the runtime made
+// the sandbox and then does not tell of it.
+func TestSandboxFailures(t *testing.T) {
+	for _, method := range []string{"RunPodSandbox", "PodSandboxStatus"} {
+		l := newLab(t, "i:1")
+		p := l.plan(model.PodRef{}, onePod())
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		outcome, err := p.run(Options{})
+		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "CreatePodSandboxError" || len(l.server.Created().Containers) > 0 {
+			t.Errorf("%s: %v, %v", method, err, outcome.Failed)
+		}
+	}
+}
+
+// TestPullsThatFail: the kubelet's reason is told and written down, and what pulled is known to
+// the start after it.
+func TestPullsThatFail(t *testing.T) {
+	l := newLab(t)
+	text := pod("  containers: [{name: a, image: 'absent.local/i:1'}, {name: b, image: 'i:2'}]\n")
+	outcome, err := l.plan(model.PodRef{}, text).run(Options{})
+	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "ErrImagePull" || outcome.Failed[0].Step.Container != "a" {
+		t.Fatal(err, outcome.Failed)
+	}
+	j := l.checkpoint(outcome.Plan.Pod)
+	if e := j.StartErrors["a"]; len(j.StartErrors) != 1 || e.Reason != "ErrImagePull" || e.Message == "" {
+		t.Errorf("written down: %+v", j.StartErrors)
+	}
+	if made := l.server.Created().Containers; len(made) != 1 || made[0].GetImage().GetImage() != "sha256:i:2" {
+		t.Errorf("created %v", made)
+	}
+	if len(outcome.Skipped) == 0 {
+		t.Error("the start of a container without its image was tried")
+	}
+}
+
+// TestImagesThatVanish: an image that was pulled and is not there is an ImageInspectError.
+func TestImagesThatVanish(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(model.PodRef{}, onePod())
+	l.server.Fail(runtimetest.Fault{Method: "ImageStatus", Times: 9, Err: errors.New("told to fail")})
+	_, err := p.execution(Options{}).prepare.pullImage(t.Context(), p.step(plan.PullImage, ""))
+	if got := reasonOf(err, ""); got != "ImageInspectError" {
+		t.Errorf("%s: %v", got, err)
+	}
+}
+
+// TestCgroupsOfPods: one that was not finished is marked until it has its limits. A machine
+// without cgroups runs pods all the same, and says so.
+func TestCgroupsOfPods(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	x, mark := p.execution(Options{}), l.layout.Pod(p.in.Pod.UID).CgroupMark()
+	l.cgroups.Fail(errors.New("told to fail"))
+	if err := x.prepare.applyCgroup(); reasonOf(err, "") != "FailedCreatePodContainer" || !mark.IsSet() {
+		t.Errorf("%v, marked %t", err, mark.IsSet())
+	}
+	l.cgroups.Fail(nil)
+	if err := x.prepare.applyCgroup(); err != nil || mark.IsSet() || !l.cgroups.Exists(criconfig.CgroupParent(p.in.Desired.Pod, x.node())) {
+		t.Errorf("%v, marked %t", err, mark.IsSet())
+	}
+	l.cgroups.Fail(&cgroup.UnavailableError{})
+	if err := x.prepare.applyCgroup(); err != nil || len(l.warnings()) != 1 || !strings.Contains(l.warnings()[0], "without a cgroup of its own") {
+		t.Errorf("without cgroups: %v, warned %q", err, l.warnings())
+	}
+}
+
+// TestVolumesThatFail: the volume is named with the kubelet's reason, and the pod does not start
+// without it.
+func TestVolumesThatFail(t *testing.T) {
+	l := newLab(t, "i:1")
+	text := pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n" +
+		"  volumes: [{name: h, hostPath: {path: /not/there, type: Directory}}]\n")
+	outcome, err := l.plan(model.PodRef{}, text).run(Options{})
+	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "FailedMount" || !strings.Contains(outcome.Err().Error(), "volume h") {
+		t.Fatal(err, outcome.Err())
+	}
+	if len(l.server.Created().Containers) > 0 {
+		t.Error("a container was made without its volume")
+	}
+}

@@ -1,0 +1,278 @@
+package executor
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// recordOf is a record of an attempt of container a.
+func recordOf(id string, attempt uint32) snapshot.Container {
+	return snapshot.Container{Status: &runtimeapi.ContainerStatus{Id: id, Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}}}
+}
+
+// TestLogsThatGoWithARecord: those of a container that left the manifest or never ran, and those
+// of older runs; what `logs --previous` shows stays.
+func TestLogsThatGoWithARecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		logs    plan.Logs
+		attempt uint32
+		// starts is an attempt that the plan starts, superseded another record that goes.
+		starts     uint32
+		superseded string
+		want       string
+	}{
+		"it left the manifest":                 {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
+		"its sandbox was replaced":             {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
+		"it never ran":                         {plan.RemoveOwnLogs, 3, 9, "", "0 1 2"},
+		"a newer one followed":                 {plan.RemoveSupersededLogs, 1, 9, "1", "2 3"},
+		"a newer one of the same attempt":      {plan.RemoveSupersededLogs, 2, 9, "", "0 1 2 3"},
+		"it is started again under its number": {plan.RemoveSupersededLogs, 1, 1, "1", "0 1 2 3"},
+		"all are restarted":                    {plan.RemoveOlderLogs, 3, 9, "", "2 3"},
+		"any other reason":                     {plan.KeepLogs, 3, 9, "", "0 1 2 3"},
+	} {
+		logs := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+		dir := makeLogs(t, logs, "0", "1", "2", "3")
+		s := plan.Step{Kind: plan.RemoveContainer, Container: "a", ContainerID: "id", Attempt: c.attempt, Logs: c.logs}
+		x := &remover{subject: &subject{
+			plan: &plan.Plan{Pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, Steps: []plan.Step{
+				s, {Kind: plan.StartContainer, Container: "a", Attempt: c.starts}, {Kind: plan.RemoveContainer, Logs: plan.RemoveSupersededLogs, ContainerID: c.superseded},
+			}},
+			snapshot: &snapshot.Pod{Containers: []snapshot.Container{recordOf("1", 1), recordOf("2", 2), recordOf("3", 3)}}, pod: logs,
+		}}
+		if c.superseded == "" {
+			x.snapshot.Containers = x.snapshot.Containers[1:]
+		}
+		if err := x.removeLogs(&s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := logsIn(t, dir); got != c.want {
+			t.Errorf("%s: %q are left, want %q", name, got, c.want)
+		}
+	}
+}
+
+// makeLogs makes logs of container a of pod web.
+func makeLogs(t *testing.T, of state.Pod, attempts ...string) (dir string) {
+	t.Helper()
+	logs := of.Logs("ns", "web")
+	path, err := logs.File("a", 0)
+	if err = errors.Join(err, logs.Make("a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range attempts {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), n+".log"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Dir(path)
+}
+
+func logsIn(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".log"))
+	}
+	return strings.Join(names, " ")
+}
+
+// TestTerminationMessagesGoWithTheirRecord: the file of a record that goes is removed, and those
+// of others stay. A start removes what none uses.
+func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.apply(onePod())
+	kept := l.layout.Pod(p.in.Pod.UID).TerminationLogs("a")
+	dir, _ := kept.Dir()
+	files := func() []string {
+		t.Helper()
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := make([]string, 0, len(entries))
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	used := files()
+	orphan, err := kept.New()
+	if err != nil || len(used) != 1 {
+		t.Fatal(err, used)
+	}
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	if err = x.remove.removeTerminationMessage(&plan.Step{Container: "a", ContainerID: "another"}); err != nil || len(files()) != 2 {
+		t.Errorf("the record of another container: %v, left %v", err, files())
+	}
+	made, err := x.start.inputs.TerminationLog("a")
+	if got := files(); err != nil || len(got) != 2 || slices.Contains(got, filepath.Base(orphan)) || !slices.Contains(got, filepath.Base(made)) {
+		t.Errorf("after another start: %v, %v", got, err)
+	}
+	if err := x.remove.removeTerminationMessage(&plan.Step{Container: "a", ContainerID: p.snapshot.Containers[0].Status.GetId()}); err != nil || slices.Contains(files(), used[0]) {
+		t.Errorf("the record is removed: %v, left %v", err, files())
+	}
+}
+
+// TestRecordsOutliveTheirFiles: as long as its files cannot be removed a record stays, or nobody
+// would know of them.
+func TestRecordsOutliveTheirFiles(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.apply(onePod())
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	x.plan.Pod.Name = "../web"
+	s := &plan.Step{Container: "a", ContainerID: p.snapshot.Containers[0].Status.GetId(), Logs: plan.RemoveOwnLogs}
+	if err := x.remove.removeContainer(t.Context(), s); err == nil || l.count("RemoveContainer") > 0 {
+		t.Errorf("%v after %v", err, l.server.Calls())
+	}
+	x.plan.Pod.Name = "web"
+	if err := x.remove.removeContainer(t.Context(), s); err != nil || l.count("RemoveContainer") != 1 {
+		t.Errorf("%v after %v", err, l.server.Calls())
+	}
+}
+
+// claimPod has a claim.
+func claimPod(name string) string {
+	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: c, mountPath: /c}]}]\n"+
+		"  volumes: [{name: c, persistentVolumeClaim: {claimName: data}}]\n"), "{name: web}", "{name: "+name+"}", 1)
+}
+
+// TestClaimsOutliveTheirPods: a claim goes with the pod only if that is asked for, no other pod
+// has it, and somebody can say so.
+func TestClaimsOutliveTheirPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*lab)
+		options Options
+		kept    bool
+		warning string
+	}{
+		"not asked for": {func(*lab) {}, Options{}, true, ""},
+		"asked for":     {func(*lab) {}, Options{Options: plan.Options{RemoveVolumes: true}}, false, ""},
+		"another's too": {func(l *lab) { l.apply(claimPod("other")) }, Options{Options: plan.Options{RemoveVolumes: true}}, true, "the claim data is kept: pod default/other uses it"},
+		"nobody knows": {func(l *lab) {
+			other := l.apply(claimPod("other")).in.Pod
+			if err := os.WriteFile(l.layout.Pod(other.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
+				l.t.Fatal(err)
+			}
+		}, Options{Options: plan.Options{RemoveVolumes: true}}, true, "remove "},
+	} {
+		l := newLab(t, "i:1")
+		c.prepare(l)
+		ref := l.apply(claimPod("web")).in.Pod
+		if outcome, err := l.plan(ref, "").run(c.options); err != nil || outcome.Err() != nil {
+			t.Fatal(name, err, outcome.Err())
+		}
+		claims, err := l.layout.Claims().List()
+		if err != nil || (len(claims) == 1) != c.kept {
+			t.Errorf("%s: claims %v, %v", name, claims, err)
+		}
+		if got := strings.Join(l.warnings(), "\n"); (got == "") != (c.warning == "") || !strings.Contains(got, c.warning) {
+			t.Errorf("%s: warned %q, want %q", name, got, c.warning)
+		}
+	}
+}
+
+// TestClaimsThatAreRefused: a claim whose name leads elsewhere is left alone and named as a
+// failure, and the pod is forgotten all the same.
+func TestClaimsThatAreRefused(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).in.Pod
+	p := l.plan(ref, "")
+	p.snapshot.Checkpoint.Applied = loadPod(t, claimPod("web"))
+	p.snapshot.Checkpoint.Applied.Pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "../../etc"
+	outcome, err := p.run(Options{Options: plan.Options{RemoveVolumes: true}})
+	if err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), "../../etc") {
+		t.Fatal(err, outcome.Err())
+	}
+	if j := l.checkpoint(ref); j.Applied != nil {
+		t.Error("the pod is remembered")
+	}
+}
+
+// TestCgroupsThatGo: those of the pod under any quality of service go, and its own even if it was
+// not finished. One that cannot be removed hides no other.
+func TestCgroupsThatGo(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).in.Pod
+	x := l.plan(ref, "").execution(Options{})
+	names := criconfig.CgroupParents(ref.UID, x.node())
+	for _, name := range names[1:] {
+		if err := l.cgroups.Ensure(name, cgroup.Resources{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.cgroups.Fail(errors.New("told to fail"))
+	if err := x.remove.removeCgroup(); err == nil || !strings.Contains(err.Error(), "told to fail") {
+		t.Errorf("error %v", err)
+	}
+	l.cgroups.Fail(nil)
+	if err := x.remove.removeCgroup(); err != nil || slices.ContainsFunc(names, l.cgroups.Exists) {
+		t.Errorf("%v: one of %v is left", err, names)
+	}
+}
+
+// TestLogsOfPodsThatGo: they are moved aside, so that the next pod of the name starts at zero.
+func TestLogsOfPodsThatGo(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).in.Pod
+	logs := l.layout.Pod(ref.UID).Logs("default", "web")
+	x := l.plan(ref, "").execution(Options{})
+	if _, there := logs.Last("a"); !there {
+		t.Fatal("there are no logs")
+	}
+	if err := x.remove.archiveLogs(); err != nil {
+		t.Fatal(err)
+	}
+	aside, err := filepath.Glob(filepath.Join(l.layout.LogRoot, ".deleted", "*", "a", "0.log"))
+	if _, there := logs.Last("a"); there || err != nil || len(aside) != 1 {
+		t.Errorf("there are logs: %t, aside %v, %v", there, aside, err)
+	}
+}
+
+// TestSandboxesThatCannotBeStopped: the failure has the kubelet's name, and what comes after it is
+// left for the next pass.
+func TestSandboxesThatCannotBeStopped(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).in.Pod
+	l.server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: errors.New("told to fail")})
+	outcome, err := l.plan(ref, "").run(Options{})
+	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "KillPodSandboxError" || len(outcome.Skipped) == 0 || l.count("RemovePodSandbox") > 0 {
+		t.Errorf("%v, %v, left %d, calls %v", err, outcome.Failed, len(outcome.Skipped), l.server.Calls())
+	}
+}
+
+// TestHooksOfWhichManifest: the one that is wanted counts, and without it the one applied last.
+func TestHooksOfWhichManifest(t *testing.T) {
+	wanted, applied := loadPod(t, onePod()), loadPod(t, endingPod("1"))
+	for name, c := range map[string]struct {
+		x    subject
+		want *podspec.Desired
+	}{
+		"wanted": {subject{desired: wanted, applied: applied}, wanted}, "goes": {subject{applied: applied}, applied},
+	} {
+		if got := c.x.manifest(); got != c.want.Pod {
+			t.Errorf("%s: it is another", name)
+		}
+	}
+	if got := (&subject{}).manifest(); got != nil {
+		t.Errorf("of no manifest: %v", got)
+	}
+}

@@ -1,0 +1,87 @@
+package executor
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestReportsComeOneAtATime: the caller is told of one event at a time, each with its pod.
+func TestReportsComeOneAtATime(t *testing.T) {
+	told, inside := 0, 0
+	r := &reporter{pod: model.PodRef{Name: "web"}, now: time.Now, notify: func(ev Event) {
+		if inside++; inside > 1 || ev.Pod.Name != "web" {
+			t.Errorf("%d events at a time, of pod %q", inside, ev.Pod.Name)
+		}
+		time.Sleep(time.Millisecond)
+		told++
+		inside--
+	}}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() { r.warn("x"); r.progress(&plan.Step{}, "y") })
+	}
+	group.Wait()
+	if told != 8 {
+		t.Errorf("%d events were told", told)
+	}
+}
+
+// TestReportsTellNoSecrets: neither the caller nor the history learns the value of a Secret,
+// and what is only recorded is not told.
+func TestReportsTellNoSecrets(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	var told []string
+	r := &reporter{pod: model.PodRef{UID: "u"}, now: time.Now, redactor: redaction.New([]byte("correct horse")), notify: func(ev Event) { told = append(told, ev.Detail) }}
+	r.warn("the hook says: correct horse")
+	r.progress(&plan.Step{Container: "a"}, "still correct horse")
+	r.progress(nil, "of no step")
+	r.record("FailedPreStopHook", "a", "it printed correct horse")
+	r.write(layout.Pod("u"), &plan.Plan{})
+	h, err := layout.Pod("u").History().Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 2 || len(h.Events) != 1 || h.Events[0].Reason != "FailedPreStopHook" {
+		t.Errorf("told %q, recorded %+v", told, h.Events)
+	}
+	if text := strings.Join(append(told, eventTexts(h.Events)...), "\n"); strings.Contains(text, "correct horse") {
+		t.Errorf("a Secret in:\n%s", text)
+	}
+}
+
+// TestHistoryThatCannotBeWritten: the caller is told, and the pass does not fail for it.
+func TestHistoryThatCannotBeWritten(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	// What is in the place of the directory of histories is a file.
+	if err := os.WriteFile(strings.TrimSuffix(layout.Pod("u").History().Path(), "/u.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	r := &reporter{pod: model.PodRef{UID: "u"}, now: time.Now, notify: func(ev Event) { told = append(told, string(ev.Kind)+" "+ev.Detail) }}
+	r.write(layout.Pod("u"), &plan.Plan{Holds: []plan.Hold{{Reason: model.NetworkNotReady}}})
+	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning ") || !strings.Contains(told[0], "the pod's events") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// TestOutcomeJoinsItsFailures: each failure can be found in the error of the pass; without one
+// there is none.
+func TestOutcomeJoinsItsFailures(t *testing.T) {
+	if err := (&Outcome{Skipped: []*plan.Step{{ID: "a"}}}).Err(); err != nil {
+		t.Errorf("a step that was skipped is an error: %v", err)
+	}
+	first, second := errors.New("first"), errors.New("second")
+	err := (&Outcome{Failed: []StepError{{Step: &plan.Step{}, Err: first}, {Step: &plan.Step{}, Err: second}}}).Err()
+	if !errors.Is(err, first) || !errors.Is(err, second) {
+		t.Errorf("the failures are %v", err)
+	}
+}

@@ -1,0 +1,237 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestLostSandboxIsASurprise: a container whose sandbox is gone is not a failure of the container:
+// another plan makes a sandbox.
+func TestLostSandboxIsASurprise(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
+	first := l.apply(onePod())
+	l.clock.Advance(time.Minute)
+	p := l.plan(model.PodRef{}, onePod())
+	if err := l.client.RemoveSandbox(t.Context(), first.plan.SandboxID); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := p.run(Options{})
+	if surprise := (*SurpriseError)(nil); !errors.As(err, &surprise) || len(outcome.Failed) > 0 {
+		t.Fatal(err, outcome.Failed)
+	}
+	if l.apply(onePod()); l.count("RunPodSandbox") != 2 {
+		t.Errorf("calls %v", l.server.Calls())
+	}
+}
+
+// TestStartFailures: each has the kubelet's reason, and leaves the other containers alone.
+func TestStartFailures(t *testing.T) {
+	failed := errors.New("told to fail")
+	onlyA := func(request any) bool {
+		r, ok := request.(*runtimeapi.CreateContainerRequest)
+		return !ok || r.GetConfig().GetMetadata().GetName() == "a"
+	}
+	for reason, fault := range map[string]runtimetest.Fault{
+		"CreateContainerError": {Method: "CreateContainer", Times: 1, Err: failed, Only: onlyA},
+		"RunContainerError":    {Method: "StartContainer", Times: 1, Err: failed},
+	} {
+		l := newLab(t, "i:1")
+		l.server.Fail(fault)
+		p := l.plan(model.PodRef{}, pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n"))
+		outcome, err := p.run(Options{})
+		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != reason {
+			t.Errorf("%s: %v, %v", reason, err, outcome.Failed)
+			continue
+		}
+		j, name := l.checkpoint(p.in.Pod), outcome.Failed[0].Step.Container
+		if j.StartErrors[name].Reason != reason || len(j.LastRun.Containers) != 1 || j.LastRun.Containers[name] != "" {
+			t.Errorf("%s: written down %+v, %+v", reason, j.StartErrors, j.LastRun)
+		}
+	}
+}
+
+// TestStartIsNotCutOff: a start that has begun is finished although the user ends the pass.
+func TestStartIsNotCutOff(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	x := p.execution(Options{})
+	if _, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, "")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.start.startContainer(ctx, p.step(plan.StartContainer, "a")); err != nil || x.start.outputs.startedID("a") == "" {
+		t.Errorf("%v, started %q", err, x.start.outputs.startedID("a"))
+	}
+}
+
+// TestLogsOfStarts: the runtime opens a log and not what somebody put in its place, and the log
+// has the link that log shippers look for. That the link cannot be made is no failure.
+func TestLogsOfStarts(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	logs := l.layout.Pod(p.in.Pod.UID).Logs("default", "web")
+	log, err := logs.File("a", p.step(plan.StartContainer, "a").Attempt)
+	if err = errors.Join(err, logs.Make("a")); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err = os.Symlink(elsewhere, log); err != nil {
+		t.Fatal(err)
+	}
+	// It is put there again while the container is created.
+	again := sync.OnceFunc(func() {
+		if linkErr := os.Symlink(elsewhere, log); linkErr != nil {
+			t.Errorf("when the container is created: %v", linkErr)
+		}
+	})
+	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Only: func(any) bool { again(); return false }})
+	outcome, err := p.run(Options{})
+	if err != nil || outcome.Err() != nil || len(l.warnings()) > 0 {
+		t.Fatal(err, outcome.Err(), l.warnings())
+	}
+	if _, err = os.Stat(elsewhere); !os.IsNotExist(err) {
+		t.Errorf("the runtime wrote elsewhere: %v", err)
+	}
+	links, err := os.ReadDir(l.layout.ContainerLogRoot)
+	if err != nil || len(links) != 1 {
+		t.Fatal(links, err)
+	}
+	if target, _ := os.Readlink(filepath.Join(l.layout.ContainerLogRoot, links[0].Name())); target != log {
+		t.Errorf("the link leads to %s, want %s", target, log)
+	}
+	l.server.Exit("a", 1)
+	if err = errors.Join(os.RemoveAll(l.layout.ContainerLogRoot), os.WriteFile(l.layout.ContainerLogRoot, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = l.plan(model.PodRef{}, onePod()).run(Options{})
+	if warned := l.warnings(); err != nil || outcome.Err() != nil || len(warned) != 1 || !strings.Contains(warned[0], "linking the log of container a") {
+		t.Errorf("%v, %v, warned %q", err, outcome.Err(), warned)
+	}
+}
+
+// hookPod has a container with a postStart hook, which fails in the lab unless told otherwise.
+func hookPod(grace string) string {
+	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', lifecycle: {postStart: {exec: {command: [begin]}}, preStop: {exec: {command: [end]}}}}]\n"),
+		"Seconds: 1\n", "Seconds: "+grace+"\n", 1)
+}
+
+// TestPostStartThatFails: the container is stopped as any other, with its preStop hook where it
+// has time for one, and does not count as started.
+func TestPostStartThatFails(t *testing.T) {
+	for grace, want := range map[string][]string{"1": {"[begin]", "[end]"}, "0": {"[begin]"}} {
+		l := newLab(t, "i:1")
+		var ran []string
+		l.server.OnExec(func(_ string, command []string) *runtimeapi.ExecSyncResponse {
+			ran = append(ran, "["+command[0]+"]")
+			return &runtimeapi.ExecSyncResponse{ExitCode: int32(map[string]int{"begin": 7}[command[0]])}
+		})
+		outcome, err := l.plan(model.PodRef{}, hookPod(grace)).run(Options{})
+		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "PostStartHookError" || !strings.Contains(outcome.Err().Error(), "begin exited 7") {
+			t.Fatal(err, outcome.Failed)
+		}
+		j := l.checkpoint(outcome.Plan.Pod)
+		if !slices.Equal(ran, want) || l.count("StopContainer a") != 1 || len(j.LastRun.Containers) > 0 {
+			t.Errorf("grace %s: ran %v, %d stops, left %v", grace, ran, l.count("StopContainer a"), j.LastRun.Containers)
+		}
+		if !slices.ContainsFunc(l.history(outcome.Plan.Pod), func(e string) bool { return strings.HasPrefix(e, "Warning FailedPostStartHook a") }) {
+			t.Errorf("the history is %q", l.history(outcome.Plan.Pod))
+		}
+	}
+}
+
+// TestReplacementsThatAreNotStarted: what was created beside the stop of its predecessor is
+// removed when the start is skipped; what cannot be removed is told.
+func TestReplacementsThatAreNotStarted(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	x := p.execution(Options{})
+	if _, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, "")); err != nil {
+		t.Fatal(err)
+	}
+	s := p.step(plan.StartContainer, "a")
+	x.start.createEarly(t.Context(), s)
+	x.start.dropCreated(t.Context(), s)
+	x.start.dropCreated(t.Context(), s)
+	if l.count("CreateContainer a") != 1 || l.count("RemoveContainer a") != 1 || len(l.warnings()) > 0 {
+		t.Errorf("calls %v, warned %q", l.server.Calls(), l.warnings())
+	}
+	x.start.createEarly(t.Context(), s)
+	l.server.Fail(runtimetest.Fault{Method: "RemoveContainer", Times: 99, Err: status.Error(codes.Internal, "told to fail")})
+	x.start.dropCreated(t.Context(), s)
+	if warned := l.warnings(); len(warned) != 1 || !strings.Contains(warned[0], "container a: what was created to replace it is left") {
+		t.Errorf("warned %q", warned)
+	}
+}
+
+// TestEarlyCreationThatFails: it is told when the replacement would start, and as its failure.
+func TestEarlyCreationThatFails(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	x := p.execution(Options{})
+	if _, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, "")); err != nil {
+		t.Fatal(err)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("told to fail")})
+	s := p.step(plan.StartContainer, "a")
+	x.start.createEarly(t.Context(), s)
+	if _, err := x.start.startContainer(t.Context(), s); reasonOf(err, "") != "CreateContainerError" || l.count("CreateContainer") > 0 {
+		t.Errorf("%v after %v", err, l.server.Calls())
+	}
+}
+
+// TestContainersThatLeftTheManifest: a step about a container that nobody knows fails before
+// anything is done.
+func TestContainersThatLeftTheManifest(t *testing.T) {
+	l := newLab(t, "i:1")
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	s := &plan.Step{ID: "start-z", Kind: plan.StartContainer, Container: "z"}
+	_, startErr := x.start.startContainer(t.Context(), s)
+	for name, err := range map[string]error{"start": startErr, "check": x.start.checkContainer(s), "update": x.start.updateContainer(t.Context(), s)} {
+		if err == nil || !strings.Contains(err.Error(), "container z is not in the manifest") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	x.start.createEarly(t.Context(), s)
+	if made, ok := x.start.outputs.takeCreated(s.ID); !ok || made.err == nil {
+		t.Errorf("created early: %+v", made)
+	}
+}
+
+// TestDebugContainersBearTheirDefinition: no manifest has it, and nothing of the pass is written
+// down, as the manifest stays as it is.
+func TestDebugContainersBearTheirDefinition(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(model.PodRef{}, onePod())
+	c := &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger", Image: "i:1"}}
+	if outcome, err := p.run(Options{Debug: c}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	var got v1.EphemeralContainer
+	made := l.server.Created().Containers[0]
+	if err := json.Unmarshal([]byte(made.GetAnnotations()[criconfig.AnnotationDebug]), &got); err != nil || got.Name != "debugger" {
+		t.Errorf("it bears %v, %v", made.GetAnnotations(), err)
+	}
+	if j := l.checkpoint(p.in.Pod); j.Applied != nil {
+		t.Error("the manifest of a debug container was written down")
+	}
+}

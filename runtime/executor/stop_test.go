@@ -1,0 +1,305 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/snapshot"
+)
+
+// endingPod has a container with a preStop hook and so many seconds to end.
+func endingPod(grace string) string {
+	return strings.Replace(pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {exec: {command: [end]}}}}]\n"), "Seconds: 1\n", "Seconds: "+grace+"\n", 1)
+}
+
+// stopOf is the execution of a plan that stops the container of a pod, and its step.
+func stopOf(t *testing.T, l *lab, text string) (*execution, *plan.Step) {
+	t.Helper()
+	p := l.plan(l.apply(text).in.Pod, "")
+	return p.execution(Options{}), p.step(plan.StopContainer, "")
+}
+
+// TestHooksRunBeforeTheSignal: the preStop hook has run before a container is asked to end, and
+// what it took is taken from the grace period, of which a little is always left.
+func TestHooksRunBeforeTheSignal(t *testing.T) {
+	for took, want := range map[time.Duration]int64{0: 10, 4 * time.Second: 6, time.Minute: plan.ShortestStop} {
+		l := newLab(t, "i:1")
+		x, s := stopOf(t, l, endingPod("10"))
+		l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+			l.clock.Advance(took)
+			return &runtimeapi.ExecSyncResponse{}
+		})
+		grace := int64(-1)
+		l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Only: func(request any) bool {
+			grace = request.(*runtimeapi.StopContainerRequest).GetTimeout()
+			return false
+		}})
+		summary, err := x.stop.stopContainer(t.Context(), s)
+		if err != nil || grace != want || !strings.HasPrefix(summary, "preStop ") || !strings.HasSuffix(summary, "exited 143") {
+			t.Errorf("after a hook of %v: %d seconds, want %d: %q, %v", took, grace, want, summary, err)
+		}
+		calls := l.server.Calls()
+		hook, stop := slices.Index(calls, "ExecSync a [end]"), slices.Index(calls, "StopContainer a 0")
+		if hook < 0 || stop < hook {
+			t.Errorf("calls %v", calls)
+		}
+	}
+}
+
+// TestHooksThatFail: a preStop hook that fails is told, recorded, and does not keep a container
+// from being stopped.
+func TestHooksThatFail(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.plan(l.apply(endingPod("10")).in.Pod, "")
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 3} })
+	if outcome, err := p.run(Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook failed: end exited 3" {
+		t.Errorf("warned %q", warned)
+	}
+	if !slices.Contains(l.history(p.in.Pod), "Warning FailedPreStopHook a: PreStop hook failed: end exited 3") {
+		t.Errorf("the history is %q", l.history(p.in.Pod))
+	}
+}
+
+// TestNoTimeForHooks: a container without a grace period is stopped without its hook.
+func TestNoTimeForHooks(t *testing.T) {
+	l := newLab(t, "i:1")
+	x, s := stopOf(t, l, endingPod("10"))
+	s.GracePeriodSeconds = new(int64)
+	if summary, err := x.stop.stopContainer(t.Context(), s); err != nil || l.count("ExecSync") > 0 || l.count("StopContainer") != 1 {
+		t.Errorf("%q, %v after %v", summary, err, l.server.Calls())
+	}
+}
+
+// TestInterruptedHooks: a hook that the user ends has not failed, and the container is not asked
+// to end.
+func TestInterruptedHooks(t *testing.T) {
+	l := newLab(t, "i:1")
+	x, s := stopOf(t, l, endingPod("10"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("interrupted")
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+		cancel(ended)
+		return &runtimeapi.ExecSyncResponse{ExitCode: 1}
+	})
+	if _, err := x.stop.stopContainer(ctx, s); !errors.Is(err, ended) || l.count("StopContainer") > 0 || len(l.warnings()) > 0 {
+		t.Errorf("%v after %v, warned %q", err, l.server.Calls(), l.warnings())
+	}
+}
+
+// TestStopsThatAreMadeSureOf: what counts is that a container has ended, whatever came of the
+// call; the runtime's word that it has does not count while it reports it as running.
+func TestStopsThatAreMadeSureOf(t *testing.T) {
+	failed := errors.New("told to fail")
+	stop := func(f runtimetest.Fault, prepare func(*lab)) (string, error) {
+		l := newLab(t, "i:1")
+		x, s := stopOf(t, l, onePod())
+		f.Method, f.Times = "StopContainer", 1
+		if f.Err != nil {
+			l.server.Fail(f)
+		}
+		prepare(l)
+		return x.stop.stopContainer(t.Context(), s)
+	}
+	nothing := func(*lab) {}
+	if summary, err := stop(runtimetest.Fault{Err: failed, Afterwards: true}, nothing); err != nil || summary != "exited 143" {
+		t.Errorf("the answer was lost: %q, %v", summary, err)
+	}
+	if summary, err := stop(runtimetest.Fault{}, func(l *lab) { l.server.Lose("a") }); err != nil || summary != "" {
+		t.Errorf("its record was lost: %q, %v", summary, err)
+	}
+	if _, err := stop(runtimetest.Fault{Err: failed}, nothing); reasonOf(err, "") != "KillContainerError" || !strings.Contains(err.Error(), failed.Error()) {
+		t.Errorf("it runs on: %v", err)
+	}
+	if _, err := stop(runtimetest.Fault{Err: failed}, func(l *lab) { l.server.Forget("a") }); err == nil || !strings.Contains(err.Error(), failed.Error()) {
+		t.Errorf("nobody knows: %v", err)
+	}
+}
+
+// TestEndings: a container was killed only if its time was over; 137 alone says nothing.
+func TestEndings(t *testing.T) {
+	exited := func(code int32) *runtimeapi.ContainerStatus { return &runtimeapi.ContainerStatus{ExitCode: code} }
+	for name, c := range map[string]struct {
+		status *runtimeapi.ContainerStatus
+		took   time.Duration
+		want   string
+	}{
+		"its record is gone":  {nil, time.Minute, ""},
+		"by itself":           {exited(0), time.Second, "exited 0"},
+		"by its own 137":      {exited(137), time.Second, "exited 137"},
+		"by the kill":         {exited(137), 10 * time.Second, "killed after 10s"},
+		"late, and by itself": {exited(1), time.Minute, "exited 1"},
+	} {
+		if got := ending(c.status, c.took, 10); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestOrderOfStops: a sidecar waits for the stops before it once its hook has run, for as long as
+// its grace period lasts. One that failed is waited for to the end, as its container may run.
+func TestOrderOfStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		after  time.Duration
+		failed bool
+		waited bool
+		want   time.Duration
+	}{
+		"it has ended":     {0, false, false, 0},
+		"it ends in time":  {3 * time.Second, false, true, 3 * time.Second},
+		"it ends too late": {time.Minute, false, true, 10 * time.Second},
+		"it fails":         {time.Second, true, true, 10 * time.Second},
+		"it has failed":    {0, true, true, 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			report := &reporter{now: time.Now}
+			steps := []plan.Step{{ID: "app"}, stopWaits(plan.Step{ID: "side"}, "app")}
+			x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}, now: time.Now, report: report}
+			x.schedule = newScheduler(x.plan, report)
+			end := func() {
+				if c.failed {
+					x.schedule.states["app"] = stepBlocks
+				}
+				x.schedule.gates["app"].end()
+			}
+			began := time.Now()
+			if c.after == 0 {
+				end()
+			} else {
+				timer := time.AfterFunc(c.after, end)
+				defer timer.Stop()
+			}
+			waited := x.awaitStops(t.Context(), &stopping{step: &steps[1], grace: 10, began: began})
+			if took := time.Since(began); waited != c.waited || took != c.want {
+				t.Errorf("%s: waited %t for %v, want %t for %v", name, waited, took, c.waited, c.want)
+			}
+		})
+	}
+}
+
+// TestWhoWaitsForAnExit: processes are looked at only where a step begins once they are gone.
+func TestWhoWaitsForAnExit(t *testing.T) {
+	steps := []plan.Step{{ID: "stop-a"}, {ID: "stop-b"}, waitsForExit(plan.Step{ID: "start-a"}, "stop-a"), waits(plan.Step{ID: "start-b"}, "stop-b")}
+	x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}}
+	if !x.exitAwaited(&steps[0]) || x.exitAwaited(&steps[1]) || x.exitAwaited(nil) {
+		t.Error("a start waits for the exit of a, and for the stop of b")
+	}
+}
+
+// goneProcesses are cgroups in which no process is left.
+type goneProcesses struct{ cgroup.Groups }
+
+func (goneProcesses) Occupants([]string, string, int) (cgroup.Processes, bool) {
+	return noProcesses{}, true
+}
+
+type noProcesses struct{}
+
+func (noProcesses) Left() bool { return false }
+func (noProcesses) Close()     {}
+
+// TestExitsAreSeen: who waits for the exit of a container goes on when no process is left,
+// although the runtime has not answered. Where nobody can see that he waits.
+func TestExitsAreSeen(t *testing.T) {
+	for gone, want := range map[bool]bool{true: true, false: false} {
+		l := newLab(t, "i:1")
+		x, s := stopOf(t, l, onePod())
+		x.plan.Steps = append(x.plan.Steps, waitsForExit(plan.Step{ID: "start"}, s.ID))
+		s = &x.plan.Steps[slices.IndexFunc(x.plan.Steps, func(other plan.Step) bool { return other.ID == s.ID })]
+		if gone {
+			x.stop.cgroups = goneProcesses{x.stop.cgroups}
+		} else {
+			l.server.Lose("a")
+		}
+		x.stop.watchExit(t.Context(), &stopping{step: s, id: s.ContainerID})
+		select {
+		case <-x.schedule.gates[s.ID].exited:
+			if !want {
+				t.Error("an exit was seen that nobody can see")
+			}
+		default:
+			if want {
+				t.Error("the exit was not seen")
+			}
+		}
+	}
+}
+
+// TestHandlersOfHooks: a hook is taken from the manifest, and for a container that has left it
+// from the container itself. A step without a hook has none.
+func TestHandlersOfHooks(t *testing.T) {
+	exec := func(word string) *v1.LifecycleHandler {
+		return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{word}}}
+	}
+	manifest := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Lifecycle: &v1.Lifecycle{PreStop: exec("of the manifest")}}, {Name: "b"}}}}
+	status := &runtimeapi.ContainerStatus{Id: "id", Annotations: map[string]string{
+		criconfig.AnnotationPreStopHandler: `{"exec":{"command":["of the container"]}}`, criconfig.AnnotationContainerPorts: `[{"containerPort":80}]`,
+	}}
+	x := &hooks{subject: &subject{desired: &podspec.Desired{Pod: manifest}, snapshot: &snapshot.Pod{Containers: []snapshot.Container{{Status: status}}}}}
+	for name, c := range map[string]struct {
+		step plan.Step
+		want string
+	}{
+		"no hook":       {plan.Step{Container: "a"}, ""},
+		"of a manifest": {plan.Step{Container: "a", ContainerID: "id", PreStop: "exec"}, "of the manifest"},
+		"it lost it":    {plan.Step{Container: "b", ContainerID: "id", PreStop: "exec"}, ""},
+		"it has left":   {plan.Step{Container: "c", ContainerID: "id", PreStop: "exec"}, "of the container"},
+		"nobody has it": {plan.Step{Container: "c", ContainerID: "other", PreStop: "exec"}, ""},
+	} {
+		handler, ref := x.preStopHandler(&c.step)
+		got := ""
+		if handler != nil {
+			got = handler.Exec.Command[0]
+		}
+		if got != c.want || (c.want != "" && ref.Name != c.step.Container) {
+			t.Errorf("%s: %q of %q, want %q", name, got, ref.Name, c.want)
+		}
+		if name == "it has left" && (len(ref.Ports) != 1 || ref.Ports[0].ContainerPort != 80) {
+			t.Errorf("its ports are %v", ref.Ports)
+		}
+	}
+	// The hooks of a pod that goes are those of the manifest that was applied last.
+	x.desired, x.applied = nil, &podspec.Desired{Pod: manifest}
+	if handler, _ := x.preStopHandler(&plan.Step{Container: "a", PreStop: "exec"}); handler == nil {
+		t.Error("a pod that goes has no hooks")
+	}
+}
+
+// TestKindsOfHooks: each runs its way; a hook without a way is told.
+func TestKindsOfHooks(t *testing.T) {
+	l := newLab(t, "i:1")
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{}).stop.hooks
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("interrupted")
+	cancel(ended)
+	if err := x.run(ctx, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3600}}, podspec.ContainerRef{}, ""); !errors.Is(err, ended) {
+		t.Errorf("a sleep ended with %v", err)
+	}
+	if err := x.run(t.Context(), &v1.LifecycleHandler{Sleep: &v1.SleepAction{}}, podspec.ContainerRef{}, ""); err != nil {
+		t.Errorf("a sleep of no time: %v", err)
+	}
+	if err := x.run(t.Context(), &v1.LifecycleHandler{}, podspec.ContainerRef{}, ""); err == nil || !strings.Contains(err.Error(), "exec, httpGet or sleep") {
+		t.Errorf("an empty hook: %v", err)
+	}
+	x.outputs.setSandbox(sandboxOutput{ips: []string{"10.0.0.2", "fd00::2"}})
+	x.desired.Pod.Spec.HostNetwork = true
+	if to := x.target(podspec.ContainerRef{}, "id"); to.PodIP != "10.0.0.2" || to.ContainerID != "id" || !to.HostNetwork {
+		t.Errorf("requests go to %+v", to)
+	}
+}

@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestUIDsOfOtherPods: what podctl remembers for another pod, and what the runtime has of another
+// one, is refused; both pods are named.
+func TestUIDsOfOtherPods(t *testing.T) {
+	web := model.PodRef{Namespace: "ns", Name: "web", UID: "u"}
+	for name, c := range map[string]struct {
+		of    model.PodRef
+		taken bool
+	}{
+		"nobody's": {model.PodRef{}, false}, "its own": {web, false}, "its own, of a checkpoint without uid": {model.PodRef{Namespace: "ns", Name: "web"}, false},
+		"another name": {model.PodRef{Namespace: "ns", Name: "db", UID: "u"}, true}, "another namespace": {model.PodRef{Namespace: "other", Name: "web", UID: "u"}, true},
+	} {
+		err := checkRecord(web, &state.Checkpoint{Pod: c.of})
+		if errors.As(err, new(*UIDTakenError)) != c.taken {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.taken && err.Error() != "pod ns/web has the uid \"u\", which is that of pod "+c.of.String()+
+			": give it another metadata.uid, or delete pod "+c.of.String()+" first" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestLabelsOfOtherPods: a label of another pod is refused, unless podctl itself remembers that
+// the uid is the pod's: an older podctl let a manifest take another name.
+func TestLabelsOfOtherPods(t *testing.T) {
+	l := newLab(t)
+	web := l.pod("web")
+	ref := model.RefOf(web.Pod)
+	other := labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: ref.UID})
+	for name, c := range map[string]struct {
+		labels map[string]string
+		taken  bool
+	}{
+		"none": {nil, false}, "its own": {labelsOf(ref), false}, "another's": {other, true},
+		"of another uid":  {labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: "x"}), false},
+		"without a name":  {map[string]string{criconfig.LabelPodUID: string(ref.UID)}, false},
+		"other namespace": {labelsOf(model.PodRef{Namespace: "kube-system", Name: "web", UID: ref.UID}), true},
+	} {
+		if err := l.observer.checkLabels(ref, c.labels); errors.As(err, new(*UIDTakenError)) != c.taken {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	records := []*runtimeapi.Container{{Labels: labelsOf(ref)}, {Labels: other}}
+	if err := CheckAllLabels(l.observer, ref, records); !errors.As(err, new(*UIDTakenError)) {
+		t.Errorf("the second record of two: %v", err)
+	}
+	l.remember(web, &state.Checkpoint{})
+	if err := CheckAllLabels(l.observer, ref, records); err != nil {
+		t.Errorf("podctl remembers the pod: %v", err)
+	}
+}
+
+// TestPodsOfOtherRuntimes: a pod that was applied to another runtime would run twice, unless this
+// one has records of it: then it is the same one by another way.
+func TestPodsOfOtherRuntimes(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := l.pod("web")
+	ref := model.RefOf(d.Pod)
+	for name, c := range map[string]struct {
+		s      snapshot.Pod
+		failed bool
+	}{
+		"never applied": {snapshot.Pod{Checkpoint: &state.Checkpoint{}}, false},
+		"applied here":  {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: l.client.Endpoint.Address}}, false},
+		"elsewhere":     {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}}, true},
+		"has a sandbox": {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}, Sandboxes: []*runtimeapi.PodSandboxStatus{{}}}, false},
+		"has a record":  {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}, Containers: []snapshot.Container{{}}}, false},
+	} {
+		err := l.observer.checkEndpoint(ref, &c.s)
+		if (err != nil) != c.failed || (err != nil && !strings.Contains(err.Error(), "pod default/web runs on unix:///other.sock, not on "+l.client.Endpoint.Address)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	l.remember(d, &state.Checkpoint{Endpoint: "unix:///other.sock"})
+	if _, _, err := l.observer.Input(t.Context(), ref, d, plan.Options{}); err == nil || !strings.Contains(err.Error(), "--runtime-endpoint") {
+		t.Errorf("the input of a plan: %v", err)
+	}
+}

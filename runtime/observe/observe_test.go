@@ -1,0 +1,236 @@
+package observe
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// TestImagesOfAPod: each image is asked for once; one that is not there, or has a name that no
+// runtime knows, is left out and holds up no other.
+func TestImagesOfAPod(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := loadPod(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:2'}]\n")
+	for name, c := range map[string]struct {
+		change func()
+		asked  int
+	}{"one that is absent": {func() {}, 2}, "one without a proper name": {func() { d.Pod.Spec.Containers[2].Image = "Not A Name" }, 1}} {
+		c.change()
+		l.reset()
+		found, err := l.observer.observeImages(t.Context(), d)
+		if err != nil || len(found) != 1 || found[0].ID != "sha256:i:1" || found[0].Reference == "" || l.count("ImageStatus") > c.asked {
+			t.Errorf("%s: %+v after %d questions, %v", name, found, l.count("ImageStatus"), err)
+		}
+	}
+	if found, err := l.observer.observeImages(t.Context(), nil); found != nil || err != nil {
+		t.Errorf("of a pod that goes: %v, %v", found, err)
+	}
+}
+
+// TestSnapshotHasAllImages: those of the runtime beside those that the pod names, each name once.
+func TestSnapshotHasAllImages(t *testing.T) {
+	l := newLab(t, "i:1", "docker.io/library/z:1")
+	s, err := l.observer.Snapshot(t.Context(), l.pod("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, image := range s.Images {
+		if seen[image.Reference] || image.ID == "" {
+			t.Errorf("%+v again", image)
+		}
+		seen[image.Reference] = true
+	}
+	if !seen["i:1"] || !seen["docker.io/library/z:1"] {
+		t.Errorf("images %v", s.Images)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "ListImages", Times: 1, Err: errors.New("told to fail")})
+	if _, err := l.observer.Snapshot(t.Context(), l.pod("web")); err == nil || !strings.Contains(err.Error(), "listing images") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestWhatLiesOnDisk: volumes, the cgroup, once it is complete, and the logs of containers that
+// the runtime has lost. Of a pod that goes nothing of it is looked at.
+func TestWhatLiesOnDisk(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := loadPod(t, strings.Replace(podText("web"), "image: 'i:1'", "image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w}]", 1)+
+		"  volumes: [{name: v, emptyDir: {}}, {name: w, emptyDir: {}}, {name: unused, emptyDir: {}}]\n")
+	ref, kept := model.RefOf(d.Pod), l.layout.Pod(d.Pod.UID)
+	look := func() *snapshot.Pod {
+		t.Helper()
+		s, err := l.observer.Observe(t.Context(), ref, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if s := look(); *s.Cgroup || s.Volumes["v"].Prepared || len(s.Volumes) != 2 || len(s.LogAttempts) > 0 {
+		t.Errorf("before anything is there: cgroup %t, volumes %v, logs %v", *s.Cgroup, s.Volumes, s.LogAttempts)
+	}
+	logs := kept.Logs("default", "web")
+	log, err := logs.File("a", 4)
+	cgroupName := criconfig.CgroupParent(d.Pod, l.host.Node())
+	err = errors.Join(err, logs.Make("a"), os.WriteFile(log, nil, 0o600), kept.CgroupMark().Set(), l.cgroups.Ensure(cgroupName, cgroup.Resources{}),
+		volume.Prepare(t.Context(), l.observer.volumeContext(d), "v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := look(); *s.Cgroup || !s.Volumes["v"].Prepared || s.Volumes["w"].Prepared || s.LogAttempts["a"] != 4 {
+		t.Errorf("a cgroup that is not complete: %t, volumes %v, logs %v", *s.Cgroup, s.Volumes, s.LogAttempts)
+	}
+	if err = kept.CgroupMark().Clear(); err != nil {
+		t.Fatal(err)
+	}
+	if s := look(); !*s.Cgroup {
+		t.Error("the cgroup is not seen")
+	}
+	s, err := l.observer.Observe(t.Context(), ref, nil)
+	if err != nil || s.Cgroup != nil || s.Volumes != nil || s.LogAttempts != nil || s.Images != nil {
+		t.Errorf("of a pod that goes: %+v, %v", s, err)
+	}
+}
+
+// TestWhatWasAboutToBeMade: what has a record of that attempt was made, with the resources that
+// were written down; the rest never was.
+func TestWhatWasAboutToBeMade(t *testing.T) {
+	cpu := func(n string) v1.ResourceRequirements {
+		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse(n)}}
+	}
+	two := cpu("2")
+	j := &state.Checkpoint{Memory: model.Memory{Actuated: &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("1"), "b": cpu("1")}}}, InFlight: map[string]state.InFlight{"a": {Attempt: 1, Resources: &two}, "b": {Attempt: 1, Resources: &two}, state.ThePod: {Attempt: 3, Resources: &two}}}
+	record := func(name string, attempt uint32) snapshot.Container {
+		return snapshot.Container{Status: &runtimeapi.ContainerStatus{Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt}}}
+	}
+	settleInFlight(&snapshot.Pod{
+		Checkpoint: j, Containers: []snapshot.Container{record("a", 0), record("a", 1), record("b", 0)},
+		Sandboxes: []*runtimeapi.PodSandboxStatus{{Metadata: &runtimeapi.PodSandboxMetadata{Attempt: 3}}},
+	})
+	want := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("2"), "b": cpu("1")}, Pod: &two}
+	if diff := cmp.Diff(want, j.Actuated); diff != "" || j.InFlight != nil {
+		t.Errorf("still to be made: %v; in force (-want +got)\n%s", j.InFlight, diff)
+	}
+}
+
+// TestSecretsStayOut: what the runtime and containers say is without the values of Secrets that
+// are known; where they are not known it is withheld of a pod of podctl's.
+func TestSecretsStayOut(t *testing.T) {
+	for name, text := range map[string]string{"known": secretPod(), "of an earlier manifest": podText("web")} {
+		l := newLab(t, "i:1")
+		d := loadPod(t, text)
+		ref := model.RefOf(d.Pod)
+		sandbox := l.sandbox(ref, 0)
+		l.container(ref, sandbox, "a", 0)
+		l.server.SetNetwork("the plugin says correct horse")
+		l.remember(loadPod(t, secretPod()), &state.Checkpoint{Memory: model.Memory{StartErrors: map[string]model.StartError{"a": {Message: "it says correct horse"}}}})
+		s, err := l.observer.Observe(t.Context(), ref, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		observed := s.Observed(ref, d)
+		for what, said := range map[string]string{"network": observed.Runtime.NetworkMessage, "start error": observed.Memory.StartErrors["a"].Message} {
+			if strings.Contains(said, "correct horse") || !strings.Contains(said, "says") {
+				t.Errorf("%s, %s: %q", name, what, said)
+			}
+		}
+	}
+}
+
+// TestInputOfAPlan: it has the pod's name also when nothing is desired, the time of the look, and
+// the options.
+func TestInputOfAPlan(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := l.pod("web")
+	ref := model.RefOf(d.Pod)
+	in, s, err := l.observer.Input(t.Context(), ref, d, plan.Options{IgnoreBackoff: true})
+	if err != nil || in.Pod != ref || in.Desired != d || !in.Now.Equal(l.clock.Now()) || !in.Options.IgnoreBackoff || s.Pod != ref {
+		t.Errorf("%+v, %v", in, err)
+	}
+	if in, _, err = l.observer.Input(t.Context(), ref, nil, plan.Options{}); err != nil || in.Pod != ref || in.Desired != nil {
+		t.Errorf("of a pod that goes: %+v, %v", in, err)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: status.Error(codes.Internal, "told to fail")})
+	if _, _, err = l.observer.Input(t.Context(), ref, d, plan.Options{}); err == nil {
+		t.Error("a look that failed is the input of a plan")
+	}
+}
+
+// TestKeysOfDigests: without a key of the machine there is one for the process, the same all the
+// time; once one is kept it is that of the machine.
+func TestKeysOfDigests(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	key := func(d *Digests) string {
+		t.Helper()
+		k, err := d.Key()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.ID()
+	}
+	d := NewDigests(layout)
+	first := key(d)
+	if first == "" || key(d) != first || key(NewDigests(layout)) == first {
+		t.Errorf("the keys are %s and %s", first, key(d))
+	}
+	if err := d.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	kept := key(d)
+	if kept == first || key(NewDigests(layout)) != kept {
+		t.Errorf("kept is %s, another process has %s", kept, key(NewDigests(layout)))
+	}
+	if err := d.Keep(); err != nil || key(d) != kept {
+		t.Errorf("kept again: %v", err)
+	}
+	if err := os.WriteFile(layout.DigestKey().Path(), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewDigests(layout).Keep(); !errors.Is(err, state.ErrDamaged) {
+		t.Errorf("a damaged key: %v", err)
+	}
+	l := newLab(t)
+	l.observer.digests = NewDigests(layout)
+	if _, err := l.observer.Observe(t.Context(), model.RefOf(l.pod("web").Pod), l.pod("web")); !errors.Is(err, state.ErrDamaged) {
+		t.Errorf("a look with a damaged key: %v", err)
+	}
+}
+
+// TestManifestsGetTheKey: digests of what is wanted and of what was applied are made with the key
+// of the machine.
+func TestManifestsGetTheKey(t *testing.T) {
+	text := secretPod()
+	l := newLab(t, "i:1")
+	if err := l.observer.digests.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	hash := func(d *podspec.Desired) string { return spechash.Container(d, &d.Pod.Spec.Containers[0]) }
+	d := loadPod(t, text)
+	l.remember(loadPod(t, text), &state.Checkpoint{})
+	s, err := l.observer.Observe(t.Context(), model.RefOf(d.Pod), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest.Compare(hash(d), hash(s.Checkpoint.Applied)) != digest.Same {
+		t.Errorf("%s and %s", hash(d), hash(s.Checkpoint.Applied))
+	}
+}

@@ -1,0 +1,71 @@
+package runtimetest
+
+import (
+	"sync"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+)
+
+// Cgroups are cgroups of pods in memory. The processes in them are the containers that run in
+// a Server.
+type Cgroups struct {
+	server *Server
+
+	mu    sync.Mutex
+	names map[string]bool
+	// err is what Ensure and Remove return.
+	err error
+}
+
+// NewCgroups makes Cgroups for the containers of a Server.
+func NewCgroups(server *Server) *Cgroups { return &Cgroups{server: server, names: map[string]bool{}} }
+
+// Fail makes every later change fail; nil ends that.
+func (c *Cgroups) Fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// Ensure makes a cgroup.
+func (c *Cgroups) Ensure(name string, _ cgroup.Resources) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.names[name] = true
+	}
+	return c.err
+}
+
+// Exists reports whether a cgroup has been made.
+func (c *Cgroups) Exists(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[name]
+}
+
+// Remove removes a cgroup.
+func (c *Cgroups) Remove(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		delete(c.names, name)
+	}
+	return c.err
+}
+
+// Occupants are the processes of a container.
+func (c *Cgroups) Occupants(_ []string, id string, _ int) (cgroup.Processes, bool) {
+	return occupants{c.server, id}, true
+}
+
+type occupants struct {
+	server *Server
+	id     string
+}
+
+// Left reports whether the container runs.
+func (o occupants) Left() bool { return o.server.Runs(o.id) }
+
+// Close ends the watch.
+func (occupants) Close() {}
