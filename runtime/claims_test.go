@@ -48,8 +48,8 @@ func TestUnusedClaims(t *testing.T) {
 	if err := os.Rename(checkpoint, checkpoint+".aside"); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, of which there is no journal") {
-		t.Errorf("unused without a journal: %v %v", found, err)
+	if found, err := f.engine.Garbage.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "pod default/web, of which there is no checkpoint") {
+		t.Errorf("unused without a checkpoint: %v %v", found, err)
 	}
 	if err := os.Rename(checkpoint+".aside", checkpoint); err != nil {
 		t.Fatal(err)

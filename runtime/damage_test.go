@@ -16,10 +16,10 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestDamagedJournals: a checkpoint that is cut off anywhere is refused in a sentence, one
+// TestDamagedCheckpoints: a checkpoint that is cut off anywhere is refused in a sentence, one
 // with a bit that was flipped is refused or harmless. No container is stopped, and none
 // is started.
-func TestDamagedJournals(t *testing.T) {
+func TestDamagedCheckpoints(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
 	pod := f.layout.Pod(model.RefOf(f.load(f.shape.before).Pod).UID)
 	good, err := os.ReadFile(pod.Checkpoint().Path())
@@ -46,7 +46,7 @@ func TestDamagedJournals(t *testing.T) {
 	}
 	for n := 0; n < len(good); n += 13 {
 		if try(fmt.Sprintf("the first %d bytes", n), good[:n]) == nil {
-			t.Errorf("%d of %d bytes are taken for a journal", n, len(good))
+			t.Errorf("%d of %d bytes are taken for a checkpoint", n, len(good))
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // chance is all that is needed

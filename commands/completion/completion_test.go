@@ -115,7 +115,7 @@ func TestCompletionIsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := complete(t, dir, "get", "-n", "none", ""); len(strings.Fields(got)) != 3 {
-		t.Errorf("beside a broken journal: %s", got)
+		t.Errorf("beside a broken checkpoint: %s", got)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func testGetForeign(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(r.stdout, "OWNER") || !strings.Contains(r.stdout, "podctl (no journal)") {
-		t.Errorf("pods without a journal:\n%s", r.stdout)
+		t.Errorf("pods without a checkpoint:\n%s", r.stdout)
 	}
 	if r := m.must(t, "get"); strings.Contains(r.stdout, "OWNER") {
 		t.Errorf("pods of podctl's own:\n%s", r.stdout)

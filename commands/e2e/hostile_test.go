@@ -221,7 +221,7 @@ func (h *hostile) fullDisk() {
 	h.looks()
 	h.expect(0, "unchanged", "apply", h.path)
 	for _, args := range [][]string{{"apply", h.changed}, {"restart", "hostile", "b"}} {
-		h.expect(1, "pod default/hostile: writing the journal", args...)
+		h.expect(1, "pod default/hostile: writing the checkpoint", args...)
 		h.expect(1, "journal.json: no space left on device; the one before is kept", args...)
 	}
 	h.expect(1, "Success", "probe", "hostile")

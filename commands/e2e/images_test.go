@@ -272,7 +272,7 @@ func testImagePrune(t *testing.T, m *machine, unused, named string) {
 	if !strings.Contains(r.stdout, "Removed ") || m.image(t, unused) != nil {
 		t.Errorf("an image that nobody needs is kept:\n%s", r.stdout)
 	}
-	testDamagedJournal(t, m)
+	testDamagedCheckpoint(t, m)
 	for _, kept := range []string{named, "registry.local/podctl/demo:1", "registry.local/podctl/pause:1"} {
 		if m.image(t, kept) == nil {
 			t.Errorf("%s was removed:\n%s", kept, r.stdout)
@@ -281,8 +281,8 @@ func testImagePrune(t *testing.T, m *machine, unused, named string) {
 	m.must(t, "delete", "named")
 }
 
-// testDamagedJournal: what nobody can say to be needless is not removed.
-func testDamagedJournal(t *testing.T, m *machine) {
+// testDamagedCheckpoint: what nobody can say to be needless is not removed.
+func testDamagedCheckpoint(t *testing.T, m *machine) {
 	t.Helper()
 	damaged := filepath.Join(m.state, "pods", "damaged", "journal.json")
 	if err := os.Mkdir(filepath.Dir(damaged), 0o750); err != nil {

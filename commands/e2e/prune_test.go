@@ -126,7 +126,7 @@ func testPrune(t *testing.T, m *machine) {
 		}
 	}
 	if left := m.sandboxes(t, "lost", runtimeapi.PodSandboxState_SANDBOX_READY); len(left) > 0 {
-		t.Errorf("sandboxes without a journal: %v", left)
+		t.Errorf("sandboxes without a checkpoint: %v", left)
 	}
 	testPruneKeeps(t, m)
 	m.must(t, "delete", "two")

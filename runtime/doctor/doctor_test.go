@@ -72,7 +72,7 @@ func TestChecks(t *testing.T) {
 	unusable := healthy(t)
 	unusable.State.Problem = "it is another's"
 	if slices.ContainsFunc(Examine(unusable), func(c Check) bool { return c.Name == "journals" }) {
-		t.Error("journals are judged that nobody looked at")
+		t.Error("checkpoints are judged that nobody looked at")
 	}
 	for name, c := range map[string]struct {
 		change        func(*Facts)

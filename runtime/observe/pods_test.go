@@ -48,9 +48,9 @@ func TestPodsThatFailHideNoOthers(t *testing.T) {
 	}
 }
 
-// TestPodsWithUnreadableJournals: what the runtime says of them is shown, without what only
+// TestPodsWithUnreadableCheckpoints: what the runtime says of them is shown, without what only
 // podctl knows.
-func TestPodsWithUnreadableJournals(t *testing.T) {
+func TestPodsWithUnreadableCheckpoints(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
 	ref := model.RefOf(d.Pod)

@@ -36,8 +36,8 @@ func desired(namespace, name string, uid types.UID) *podspec.Desired {
 	}
 }
 
-// fullJournal is a checkpoint in which every field is set.
-func fullJournal() *Checkpoint {
+// fullCheckpoint is a checkpoint in which every field is set.
+func fullCheckpoint() *Checkpoint {
 	return &Checkpoint{
 		Version:   1,
 		Pod:       model.PodRef{Namespace: "default", Name: "web", UID: testUID},
@@ -68,7 +68,7 @@ var exported = cmpopts.IgnoreUnexported(podspec.Desired{})
 
 func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	want := fullJournal()
+	want := fullCheckpoint()
 	if err := pod.Checkpoint().Write(want); err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(fullJournal(), got, exported); diff != "" {
-		t.Errorf("journal differs (-want +got):\n%s", diff)
+	if diff := cmp.Diff(fullCheckpoint(), got, exported); diff != "" {
+		t.Errorf("checkpoint differs (-want +got):\n%s", diff)
 	}
 	if entries := names(t, pod.Dir()); len(entries) != 1 {
 		t.Errorf("the pod's directory holds %v, want the checkpoint alone", entries)
@@ -91,7 +91,7 @@ func TestMissingJournalIsEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&Checkpoint{Version: 1}, j, exported); diff != "" {
-		t.Errorf("journal differs (-want +got):\n%s", diff)
+		t.Errorf("checkpoint differs (-want +got):\n%s", diff)
 	}
 	wantGone(t, l.Root)
 }
@@ -139,7 +139,7 @@ func TestJournalThatCannotBeUsed(t *testing.T) {
 			j, err := pod.Checkpoint().Read()
 			unusable := (*CheckpointError)(nil)
 			if j != nil || !errors.As(err, &unusable) || !errors.Is(err, test.want) {
-				t.Fatalf("ReadJournal = %v, %v; want a JournalError with %v", j, err, test.want)
+				t.Fatalf("ReadCheckpoint = %v, %v; want a CheckpointError with %v", j, err, test.want)
 			}
 			for _, part := range []string{pod.Checkpoint().Path(), "remove the file", "running containers are not harmed"} {
 				if !strings.Contains(err.Error(), part) {
@@ -158,14 +158,14 @@ func TestUnknownFieldsOfTheSameVersionAreDropped(t *testing.T) {
 	write(t, pod.Checkpoint().Path(), `{"version":1,"generation":3,"later":{"a":[1]}}`)
 	j, err := pod.Checkpoint().Read()
 	if err != nil || j.Generation != 3 {
-		t.Fatalf("ReadJournal = %+v, %v; want generation 3", j, err)
+		t.Fatalf("ReadCheckpoint = %+v, %v; want generation 3", j, err)
 	}
 	if err = pod.Checkpoint().Write(j); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(pod.Checkpoint().Path())
 	if err != nil || strings.Contains(string(text), "later") {
-		t.Errorf("journal is %s (%v), want it without the unknown field", text, err)
+		t.Errorf("checkpoint is %s (%v), want it without the unknown field", text, err)
 	}
 }
 
@@ -212,10 +212,10 @@ func TestJournalThatIsADirectoryOrAPipeIsDamaged(t *testing.T) {
 	}
 }
 
-// FuzzDecodeJournal reads what nobody wrote: a checkpoint or a word on what is
+// FuzzDecodeCheckpoint reads what nobody wrote: a checkpoint or a word on what is
 // wrong with it, and what was read can be written and read again.
-func FuzzDecodeJournal(f *testing.F) {
-	full, err := json.Marshal(fullJournal())
+func FuzzDecodeCheckpoint(f *testing.F) {
+	full, err := json.Marshal(fullCheckpoint())
 	if err != nil {
 		f.Fatal(err)
 	}

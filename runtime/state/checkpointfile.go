@@ -81,9 +81,9 @@ func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 	case errors.Is(err, ErrDamaged):
 		return nil, &CheckpointError{Path: s.Path(), Err: err}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("reading the journal: %w; run podctl as the user who applied the pod, which is root as a rule", err)
+		return nil, fmt.Errorf("reading the checkpoint: %w; run podctl as the user who applied the pod, which is root as a rule", err)
 	case err != nil:
-		return nil, fmt.Errorf("reading the journal: %w", err)
+		return nil, fmt.Errorf("reading the checkpoint: %w", err)
 	}
 	j, err := decodeCheckpoint(text)
 	if err == nil {
@@ -143,7 +143,7 @@ func (s CheckpointStore) Write(j *Checkpoint) error {
 	j.name()
 	text, err := json.Marshal(j)
 	if err != nil {
-		return fmt.Errorf("writing the journal: %w", err)
+		return fmt.Errorf("writing the checkpoint: %w", err)
 	}
 	if err = s.pod.MakeDir(s.pod.Dir(), podDirMode); err != nil {
 		return err
@@ -209,10 +209,10 @@ func (s CheckpointStore) Remove() error {
 		return nil
 	}
 	if err := errors.Join(s.removeUnfinished(), s.pod.CgroupMark().Clear()); err != nil {
-		return fmt.Errorf("removing the journal: %w", err)
+		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
 	if err := removeFile(s.Path()); err != nil {
-		return fmt.Errorf("removing the journal: %w", err)
+		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
 	if err := inDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)

@@ -25,19 +25,19 @@ func sparse(path string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// TestReadersNeverSeeHalfAJournal reads while another goroutine replaces the
-// journal: each reading is one of the checkpoints that were written, as a whole.
-func TestReadersNeverSeeHalfAJournal(t *testing.T) {
+// TestReadersNeverSeeHalfACheckpoint reads while another goroutine replaces the
+// checkpoint: each reading is one of the checkpoints that were written, as a whole.
+func TestReadersNeverSeeHalfACheckpoint(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	long := fullJournal()
+	long := fullCheckpoint()
 	long.Source = strings.Repeat("x", 100000)
-	if err := pod.Checkpoint().Write(fullJournal()); err != nil {
+	if err := pod.Checkpoint().Write(fullCheckpoint()); err != nil {
 		t.Fatal(err)
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for i := range 20 {
-			j := *fullJournal()
+			j := *fullCheckpoint()
 			if i%2 == 0 {
 				j = *long
 			}
@@ -48,7 +48,7 @@ func TestReadersNeverSeeHalfAJournal(t *testing.T) {
 	})
 	for range 200 {
 		if j, err := pod.Checkpoint().Read(); err != nil || j.Generation != 3 {
-			t.Fatalf("ReadJournal = %v, %v", j, err)
+			t.Fatalf("ReadCheckpoint = %v, %v", j, err)
 		}
 	}
 	writer.Wait()
@@ -69,7 +69,7 @@ func TestFailedWriteKeepsTheJournalBefore(t *testing.T) {
 	}
 	j, err := pod.Checkpoint().Read()
 	if err != nil || j.Generation != 1 {
-		t.Errorf("ReadJournal = %+v, %v; want generation 1", j, err)
+		t.Errorf("ReadCheckpoint = %+v, %v; want generation 1", j, err)
 	}
 	if entries := names(t, pod.Dir()); len(entries) != 1 {
 		t.Errorf("the pod's directory holds %v, want the checkpoint alone", entries)
@@ -117,7 +117,7 @@ func TestLeftoversOfAKilledWriterGo(t *testing.T) {
 	wantGone(t, pod.Dir())
 }
 
-func TestRemoveJournalRemovesThePodAndNothingElse(t *testing.T) {
+func TestRemoveCheckpointRemovesThePodAndNothingElse(t *testing.T) {
 	l := newLayout(t)
 	pod, other := l.Pod(testUID), l.Pod("other")
 	for _, p := range []Pod{pod, other} {
@@ -136,7 +136,7 @@ func TestRemoveJournalRemovesThePodAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestRemoveJournalSaysThatSomethingIsLeft(t *testing.T) {
+func TestRemoveCheckpointSaysThatSomethingIsLeft(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)

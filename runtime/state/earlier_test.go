@@ -52,9 +52,9 @@ func TestEarlierSecretsAreKept(t *testing.T) {
 	}
 }
 
-// TestOldJournalsHaveNoEarlierSecrets: a checkpoint without the field is read, and one with it
+// TestOldCheckpointsHaveNoEarlierSecrets: a checkpoint without the field is read, and one with it
 // as it was written.
-func TestOldJournalsHaveNoEarlierSecrets(t *testing.T) {
+func TestOldCheckpointsHaveNoEarlierSecrets(t *testing.T) {
 	old, err := decodeCheckpoint([]byte(`{"version":1,"generation":3,"backoffs":null}`))
 	if err != nil || old.EarlierSecrets != nil || old.Generation != 3 {
 		t.Errorf("%+v %v", old, err)

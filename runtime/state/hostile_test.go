@@ -474,7 +474,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	entries, err := l.Checkpoints()
 	mine := slices.ContainsFunc(entries, func(e Entry) bool { return e.UID == testUID && e.Err == nil && e.Checkpoint.Generation == 3 })
 	if err != nil || !mine {
-		t.Errorf("journals are %+v %v", entries, err)
+		t.Errorf("checkpoints are %+v %v", entries, err)
 	}
 	histories, err := l.Histories()
 	if err != nil || !slices.ContainsFunc(histories, func(h *History) bool { return h.Pod.UID == testUID }) {
@@ -524,7 +524,7 @@ func TestStateBelowALinkOfAnotherUser(t *testing.T) {
 	}
 	pod := Layout{Root: filepath.Join(link, "a", "state"), LogRoot: filepath.Join(link, "b", "pods")}.Pod(testUID)
 	for what, err := range map[string]error{
-		"the journal": pod.Checkpoint().Write(&Checkpoint{}), "logs": pod.Logs("default", "web").Make("app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
+		"the checkpoint": pod.Checkpoint().Write(&Checkpoint{}), "logs": pod.Logs("default", "web").Make("app"), "a directory": pod.MakeDir(pod.Volumes(), 0o750),
 	} {
 		foreign := (*safefs.LinkError)(nil)
 		if !errors.Is(err, ErrUnsafe) && (!errors.As(err, &foreign) || foreign.UID != 65534) {

@@ -43,13 +43,13 @@ func TestUIDsThatLeadOutOfTheDirectoryAreRefused(t *testing.T) {
 		t.Run(string(uid), func(t *testing.T) {
 			pod := newLayout(t).Pod(uid)
 			attempts := map[string]error{
-				"WriteJournal":  pod.Checkpoint().Write(&Checkpoint{}),
-				"RemoveJournal": pod.Checkpoint().Remove(),
+				"WriteCheckpoint":  pod.Checkpoint().Write(&Checkpoint{}),
+				"RemoveCheckpoint": pod.Checkpoint().Remove(),
 				"MakeDir":       pod.MakeDir(pod.Dir(), 0o750),
 				"MakeLogDir":    pod.Logs("default", "web").Make("app"),
 				"SetAsideLogs":  pod.Logs("default", "web").Archive(testTime()),
 			}
-			_, attempts["ReadJournal"] = pod.Checkpoint().Read()
+			_, attempts["ReadCheckpoint"] = pod.Checkpoint().Read()
 			_, attempts["Lock"] = pod.Lock(t.Context())
 			_, attempts["NewTerminationLog"] = pod.TerminationLogs("app").New()
 			for what, err := range attempts {

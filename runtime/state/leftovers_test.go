@@ -28,7 +28,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	for uid, want := range map[types.UID]bool{"known": true, "gone": false} {
 		if got, err := l.Pod(uid).Checkpoint().Exists(); err != nil || got != want {
-			t.Errorf("%s has a journal: %t %v", uid, got, err)
+			t.Errorf("%s has a checkpoint: %t %v", uid, got, err)
 		}
 	}
 	if has, err := l.Pod("gone").HasDir(); err != nil || !has || l.Pod("gone").DirSize() == 0 {

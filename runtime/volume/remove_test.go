@@ -26,7 +26,7 @@ func TestRemoveAllLeavesTheJournalAlone(t *testing.T) {
 		}
 	}
 	if left := names(t, c.Pod.Dir()); len(left) != 1 || left[0] != "journal.json" {
-		t.Errorf("left are %v, want the journal", left)
+		t.Errorf("left are %v, want the checkpoint", left)
 	}
 	if err := c.Pod.Checkpoint().Remove(); err != nil {
 		t.Error(err)
@@ -132,6 +132,6 @@ func TestMarkersGoFirst(t *testing.T) {
 	}
 	got := removalOrder(c.Pod, entries)
 	if len(got) != 3 || got[0] != "plugins" || got[1] != "aaa" || got[2] != "volumes" {
-		t.Errorf("removed in the order %v, want the markers first and not the journal", got)
+		t.Errorf("removed in the order %v, want the markers first and not the checkpoint", got)
 	}
 }
