@@ -22,7 +22,7 @@ func TestWithholdIsForPodctlsOwn(t *testing.T) {
 		"podctl's":             {own, false, "words", redaction.Withheld},
 		"podctl's, and silent": {own, false, "", ""},
 		"a kubelet's":          {nil, false, "words", "words"},
-		"a damaged checkpoint":    {nil, true, "words", redaction.Withheld},
+		"a damaged checkpoint": {nil, true, "words", redaction.Withheld},
 	} {
 		status := &runtimeapi.ContainerStatus{Annotations: c.annotations, Message: c.said, Reason: "Error"}
 		s := &Pod{Checkpoint: &state.Checkpoint{Unreadable: c.unreadable}, Containers: []Container{{Status: status, TerminationMessage: c.said}}}

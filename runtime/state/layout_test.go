@@ -45,9 +45,9 @@ func TestUIDsThatLeadOutOfTheDirectoryAreRefused(t *testing.T) {
 			attempts := map[string]error{
 				"WriteCheckpoint":  pod.Checkpoint().Write(&Checkpoint{}),
 				"RemoveCheckpoint": pod.Checkpoint().Remove(),
-				"MakeDir":       pod.MakeDir(pod.Dir(), 0o750),
-				"MakeLogDir":    pod.Logs("default", "web").Make("app"),
-				"SetAsideLogs":  pod.Logs("default", "web").Archive(testTime()),
+				"MakeDir":          pod.MakeDir(pod.Dir(), 0o750),
+				"MakeLogDir":       pod.Logs("default", "web").Make("app"),
+				"SetAsideLogs":     pod.Logs("default", "web").Archive(testTime()),
 			}
 			_, attempts["ReadCheckpoint"] = pod.Checkpoint().Read()
 			_, attempts["Lock"] = pod.Lock(t.Context())
