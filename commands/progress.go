@@ -57,7 +57,7 @@ func (p *progress) report(ev runtime.Event) {
 // end, where errors are looked for.
 func failureText(err error) string {
 	if step, ok := errors.AsType[*runtime.StepError](err); ok {
-		return step.Reason
+		return string(step.Reason)
 	}
 	return err.Error()
 }

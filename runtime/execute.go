@@ -254,7 +254,7 @@ func (x *execution) fail(s *plan.Step, err error) error {
 		x.states[s.ID] = stepBlocks
 		return err
 	}
-	failure := StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, string(s.Kind)), Err: err}
+	failure := StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, model.Reason(s.Kind)), Err: err}
 	x.failed = append(x.failed, failure)
 	switch s.OnFailure {
 	case plan.Abort:

@@ -217,7 +217,7 @@ func (x *execution) noteFailure(container string, err error) {
 		x.journal.StartErrors = map[string]model.StartError{}
 	}
 	x.journal.StartErrors[container] = model.StartError{
-		Reason: reasonOf(err, "RunContainerError"), Message: x.redactor.Text(err.Error()), At: x.e.now(),
+		Reason: reasonOf(err, model.RunContainerError), Message: x.redactor.Text(err.Error()), At: x.e.now(),
 	}
 }
 
@@ -230,8 +230,8 @@ func (x *execution) noteHolds() bool {
 		if !h.Unstartable {
 			continue
 		}
-		if before := x.journal.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
-			x.noteFailure(h.Container, because(string(h.Reason), errors.New(h.Message)))
+		if before := x.journal.StartErrors[h.Container]; before.Reason != h.Reason || before.Message != h.Message {
+			x.noteFailure(h.Container, because(h.Reason, errors.New(h.Message)))
 			news = true
 		}
 	}

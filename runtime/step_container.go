@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -58,10 +59,10 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 	}
 	pod := x.e.layout.Pod(x.plan.Pod.UID)
 	if err := pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt); err != nil {
-		return "", because("RunContainerError", err)
+		return "", because(model.RunContainerError, err)
 	}
 	if _, err := x.e.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
-		return "", because("RunContainerError", err)
+		return "", because(model.RunContainerError, err)
 	}
 	if err := pod.LinkLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
@@ -73,11 +74,11 @@ func (x *execution) createAndStart(ctx context.Context, ref podspec.ContainerRef
 func (x *execution) create(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
 	sandbox, err := x.currentSandbox()
 	if err != nil {
-		return "", because("CreateContainerConfigError", err)
+		return "", because(model.CreateContainerConfigError, err)
 	}
 	config, err := x.containerConfig(ref, s.Attempt, sandbox.podIPs, mountsForReal)
 	if err != nil {
-		return "", because("CreateContainerConfigError", err)
+		return "", because(model.CreateContainerConfigError, err)
 	}
 	if err = x.markDebug(config); err != nil {
 		return "", err
@@ -89,7 +90,7 @@ func (x *execution) create(ctx context.Context, ref podspec.ContainerRef, s *pla
 		err = pod.ClearLog(x.plan.Pod.Namespace, x.plan.Pod.Name, ref.Name, s.Attempt)
 	}
 	if err != nil {
-		return "", because("CreateContainerError", err)
+		return "", because(model.CreateContainerError, err)
 	}
 	created, err := x.e.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox.sandboxID, Config: config, SandboxConfig: sandbox.config,
@@ -98,7 +99,7 @@ func (x *execution) create(ctx context.Context, ref podspec.ContainerRef, s *pla
 	case isNotFound(err):
 		return "", &surpriseError{err: err}
 	case err != nil:
-		return "", because("CreateContainerError", x.reservedOr(err, ref.Name, s.Attempt))
+		return "", because(model.CreateContainerError, x.reservedOr(err, ref.Name, s.Attempt))
 	}
 	return created.GetContainerId(), nil
 }
@@ -174,5 +175,5 @@ func (x *execution) postStart(ctx context.Context, ref podspec.ContainerRef, id 
 		s.preStop = preStop(ref.Container)
 	}
 	_, stopErr := x.stop(context.WithoutCancel(ctx), s)
-	return because("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
+	return because(model.PostStartHookError, errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
 }

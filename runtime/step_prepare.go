@@ -30,7 +30,7 @@ func (x *execution) applyCgroup() error {
 	if !x.e.cgroups.Exists(name) {
 		// A kill before it has all its limits would leave one that looks complete.
 		if err := pod.MarkCgroup(); err != nil {
-			return because("FailedCreatePodContainer", err)
+			return because(model.FailedCreatePodContainer, err)
 		}
 	}
 	err := x.e.cgroups.Ensure(name, cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
@@ -41,7 +41,7 @@ func (x *execution) applyCgroup() error {
 	if err == nil {
 		err = pod.UnmarkCgroup()
 	}
-	return because("FailedCreatePodContainer", err)
+	return because(model.FailedCreatePodContainer, err)
 }
 
 func (x *execution) removeCgroup() error {
@@ -60,7 +60,7 @@ func (x *execution) removeCgroup() error {
 }
 
 func (x *execution) prepareVolume(ctx context.Context, s *plan.Step) error {
-	return because("FailedMount", volume.Prepare(ctx, x.e.volumeContext(x.desired), s.Volume))
+	return because(model.FailedMount, volume.Prepare(ctx, x.e.volumeContext(x.desired), s.Volume))
 }
 
 func (x *execution) removeVolumes(ctx context.Context, s *plan.Step) error {
@@ -80,7 +80,7 @@ func (x *execution) removeVolumes(ctx context.Context, s *plan.Step) error {
 func (x *execution) refuse(s *plan.Step, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.refused = append(x.refused, StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, string(s.Kind)), Err: err})
+	x.refused = append(x.refused, StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, model.Reason(s.Kind)), Err: err})
 }
 
 func (x *execution) archiveLogs() error {
@@ -98,7 +98,7 @@ func (x *execution) archiveLogs() error {
 func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error) {
 	config, err := x.sandboxConfig(x.plan.Attempt)
 	if err != nil {
-		return "", because("CreatePodSandboxError", err)
+		return "", because(model.CreatePodSandboxError, err)
 	}
 	_, err = x.e.puller.Pull(ctx, x.e.client.Images, image.Request{
 		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: pullSecrets(x.desired),
@@ -110,7 +110,7 @@ func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error)
 	}
 	info, err := x.e.pulledImage(ctx, s.Image)
 	if err != nil {
-		return "", because("ImageInspectError", err)
+		return "", because(model.ImageInspectError, err)
 	}
 	x.mu.Lock()
 	x.yield.images[s.Image] = (&snapshot.Image{ID: info.ID, User: info.User}).Observed()
@@ -121,9 +121,9 @@ func (x *execution) pullImage(ctx context.Context, s *plan.Step) (string, error)
 // pullReason carries on the kubelet's name for the failure of a pull.
 func pullReason(err error) error {
 	if failure := (*image.Error)(nil); errors.As(err, &failure) {
-		return because(failure.Reason, err)
+		return because(model.Reason(failure.Reason), err)
 	}
-	return because("ErrImagePull", err)
+	return because(model.ErrImagePull, err)
 }
 
 // pullSecrets are the pod's imagePullSecrets that the manifests supply.
@@ -152,9 +152,9 @@ func (x *execution) checkContainer(_ context.Context, s *plan.Step) error {
 		}
 	}
 	if err != nil {
-		x.noteFailure(ref.Name, because("CreateContainerConfigError", err))
+		x.noteFailure(ref.Name, because(model.CreateContainerConfigError, err))
 	}
-	return because("CreateContainerConfigError", err)
+	return because(model.CreateContainerConfigError, err)
 }
 
 // checkStartable finds what a runtime would refuse, and only after the container that is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/node"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -19,26 +20,26 @@ import (
 func (x *execution) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
 		if _, err := x.e.layout.Pod(x.plan.Pod.UID).GiveIDs(ctx); err != nil {
-			return "", because("CreatePodSandboxError", err)
+			return "", because(model.CreatePodSandboxError, err)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	config, err := x.sandboxConfig(s.Attempt)
 	if err != nil {
-		return "", because("CreatePodSandboxError", err)
+		return "", because(model.CreatePodSandboxError, err)
 	}
 	if err = x.e.layout.Pod(x.plan.Pod.UID).MakeLogDir(x.plan.Pod.Namespace, x.plan.Pod.Name, ""); err != nil {
-		return "", because("CreatePodSandboxError", err)
+		return "", because(model.CreatePodSandboxError, err)
 	}
 	reply, err := x.e.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
 		Config: config, RuntimeHandler: podspec.RuntimeHandler(x.desired.Pod),
 	})
 	if err != nil {
-		return "", because("CreatePodSandboxError", x.reservedOr(err, "", s.Attempt))
+		return "", because(model.CreatePodSandboxError, x.reservedOr(err, "", s.Attempt))
 	}
 	status, err := x.e.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: reply.GetPodSandboxId()})
 	if err != nil {
-		return "", because("CreatePodSandboxError", err)
+		return "", because(model.CreatePodSandboxError, err)
 	}
 	observed := snapshot.ObservedSandbox(status.GetStatus())
 	x.mu.Lock()
@@ -72,7 +73,7 @@ func (x *execution) currentSandbox() (yield, error) {
 }
 
 func (x *execution) stopSandbox(ctx context.Context, s *plan.Step) error {
-	return because("KillPodSandboxError", x.e.stopPodSandbox(ctx, s.SandboxID))
+	return because(model.KillPodSandboxError, x.e.stopPodSandbox(ctx, s.SandboxID))
 }
 
 // stopPodSandbox stops a sandbox. One whose shim ends while it is asked to is stopped

@@ -35,7 +35,7 @@ type stopping struct {
 func (x *execution) stopContainer(ctx context.Context, s *plan.Step) (string, error) {
 	handler, ref := x.preStopHandler(s)
 	told, err := x.stop(ctx, &stopping{step: s, ref: ref, id: s.ContainerID, grace: *s.GracePeriodSeconds, preStop: handler})
-	return told, because("KillContainerError", err)
+	return told, because(model.KillContainerError, err)
 }
 
 // stop takes the way of the kubelet's killContainer: the hook, the wait for those

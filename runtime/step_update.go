@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -21,7 +22,7 @@ func (x *execution) updateContainer(ctx context.Context, s *plan.Step) error {
 		ContainerId: s.ContainerID, Linux: criconfig.Resources(x.desired.Pod, ref, x.e.node()),
 	})
 	if err != nil {
-		return because("ResizePodInPlaceError", err)
+		return because(model.ResizePodInPlaceError, err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -216,8 +216,8 @@ func (w *waiter) blockedBy(err error) error {
 
 // mayPass tells that a failed start is retried with its restart delay, as the
 // kubelet does.
-func mayPass(reason string) bool {
-	return reason == "PostStartHookError" || reason == "RunContainerError"
+func mayPass(reason model.Reason) bool {
+	return reason == model.PostStartHookError || reason == model.RunContainerError
 }
 
 // goesOn tells that a wait goes on after a failed start of a container: it is tried again,
