@@ -243,7 +243,7 @@ func testDoctorBundle(t *testing.T, m *machine) {
 	})
 	m.must(t, "apply", manifest)
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
-	if r := m.must(t, "doctor", "--bundle", file); !strings.Contains(r.stderr, "look into it") {
+	if r := m.must(t, "doctor", "--bundle", file); !strings.Contains(r.stderr, "check it before you send it") {
 		t.Errorf("%s", r.stderr)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {

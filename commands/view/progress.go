@@ -56,7 +56,7 @@ func (p *progress) report(ev executor.Event) {
 // where errors are looked for.
 func failureReason(err error) string {
 	if step, ok := errors.AsType[*executor.StepError](err); ok {
-		return step.Reason
+		return string(step.Reason)
 	}
 	return err.Error()
 }

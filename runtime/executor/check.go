@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/volume"
 )
@@ -21,9 +22,9 @@ func (x *starter) checkContainer(s *plan.Step) error {
 		return err
 	}
 	if err = x.check(ref, s.Attempt); err != nil {
-		x.checkpoint.noteFailure(ref.Name, withReason("CreateContainerConfigError", err))
+		x.checkpoint.noteFailure(ref.Name, withReason(model.CreateContainerConfigError, err))
 	}
-	return withReason("CreateContainerConfigError", err)
+	return withReason(model.CreateContainerConfigError, err)
 }
 
 func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {

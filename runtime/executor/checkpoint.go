@@ -222,7 +222,7 @@ func (x *checkpointer) noteFailure(container string, err error) {
 		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
 	x.checkpoint.StartErrors[container] = model.StartError{
-		Reason: reasonOf(err, "RunContainerError"), Message: x.report.redactor.Text(err.Error()), At: x.now(),
+		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(err.Error()), At: x.now(),
 	}
 }
 
@@ -235,8 +235,8 @@ func (x *checkpointer) noteHolds() bool {
 		if !h.Unstartable {
 			continue
 		}
-		if before := x.checkpoint.StartErrors[h.Container]; before.Reason != string(h.Reason) || before.Message != h.Message {
-			x.noteFailure(h.Container, withReason(string(h.Reason), errors.New(h.Message)))
+		if before := x.checkpoint.StartErrors[h.Container]; before.Reason != h.Reason || before.Message != h.Message {
+			x.noteFailure(h.Container, withReason(h.Reason, errors.New(h.Message)))
 			news = true
 		}
 	}

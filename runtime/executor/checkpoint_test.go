@@ -183,7 +183,7 @@ func TestHoldsAreRememberedOnce(t *testing.T) {
 	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() {
 		t.Error("a hold is news the first time, and only then")
 	}
-	if errs := x.checkpoint.checkpoint.StartErrors; len(errs) != 1 || errs["a"].Reason != string(model.ErrImageNeverPull) {
+	if errs := x.checkpoint.checkpoint.StartErrors; len(errs) != 1 || errs["a"].Reason != model.ErrImageNeverPull {
 		t.Errorf("written down: %+v", errs)
 	}
 	x.plan.Holds[0].Message = "another"

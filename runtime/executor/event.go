@@ -46,14 +46,14 @@ type StepError struct {
 	Step *plan.Step
 	// Reason is the kubelet's name for the failure: ErrImagePull,
 	// CreateContainerConfigError, RunContainerError and so on.
-	Reason string
+	Reason model.Reason
 	Err    error
 }
 
 // Error names pod, container and step, and the cause.
 func (e *StepError) Error() string {
 	what := string(e.Step.Kind)
-	if e.Reason == what {
+	if string(e.Reason) == what {
 		what = e.Step.Object()
 	}
 	if e.Step.Container != "" {
@@ -95,7 +95,7 @@ func (e *SurpriseError) Learn(reserved map[string]uint32) {
 // reasonError carries the kubelet's name for a failure up to the step it
 // happened in.
 type reasonError struct {
-	reason string
+	reason model.Reason
 	err    error
 }
 
@@ -103,14 +103,14 @@ func (e *reasonError) Error() string { return e.err.Error() }
 
 func (e *reasonError) Unwrap() error { return e.err }
 
-func withReason(reason string, err error) error {
+func withReason(reason model.Reason, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &reasonError{reason: reason, err: err}
 }
 
-func reasonOf(err error, fallback string) string {
+func reasonOf(err error, fallback model.Reason) model.Reason {
 	if r, ok := errors.AsType[*reasonError](err); ok {
 		return r.reason
 	}

@@ -14,14 +14,14 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 	cause := errors.New("no space")
 	for want, c := range map[string]struct {
 		step   plan.Step
-		reason string
+		reason model.Reason
 	}{
 		"pod ns/web: container a: ErrImagePull: no space":                                            {plan.Step{Kind: plan.PullImage, Container: "a"}, "ErrImagePull"},
 		"pod ns/web: volume v: FailedMount: no space":                                                {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, "FailedMount"},
 		"pod ns/web: RunSandbox: SomeReason: no space":                                               {plan.Step{Kind: plan.RunSandbox}, "SomeReason"},
 		"pod ns/web: " + (&plan.Step{Kind: plan.RemoveCgroup}).Object() + ": RemoveCgroup: no space": {plan.Step{Kind: plan.RemoveCgroup}, "RemoveCgroup"},
 	} {
-		err := &StepError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Step: &c.step, Reason: c.reason, Err: cause}
+		err := &StepError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Step: &c.step, Reason: model.Reason(c.reason), Err: cause}
 		if err.Error() != want || !errors.Is(err, cause) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -35,8 +35,8 @@ func TestReasonsOfErrors(t *testing.T) {
 	if err := withReason("X", nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
-	err := fmt.Errorf("beside: %w", withReason("ErrImagePull", cause))
-	if got := reasonOf(err, "PullImage"); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: told to fail" {
+	err := fmt.Errorf("beside: %w", withReason(model.ErrImagePull, cause))
+	if got := reasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) || err.Error() != "beside: told to fail" {
 		t.Errorf("reason %s of %v", got, err)
 	}
 	if got := reasonOf(cause, "PullImage"); got != "PullImage" {

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/volume"
@@ -37,7 +38,7 @@ func (x *preparer) applyCgroup() error {
 	if !x.cgroups.Exists(name) {
 		// A kill before it has all its limits would leave one that looks complete.
 		if err := x.pod.CgroupMark().Set(); err != nil {
-			return withReason("FailedCreatePodContainer", err)
+			return withReason(model.FailedCreatePodContainer, err)
 		}
 	}
 	err := x.cgroups.Ensure(name, cgroup.Resources(criconfig.PodCgroup(x.desired.Pod, node)))
@@ -48,11 +49,11 @@ func (x *preparer) applyCgroup() error {
 	if err == nil {
 		err = x.pod.CgroupMark().Clear()
 	}
-	return withReason("FailedCreatePodContainer", err)
+	return withReason(model.FailedCreatePodContainer, err)
 }
 
 func (x *preparer) prepareVolume(ctx context.Context, s *plan.Step) error {
-	return withReason("FailedMount", volume.Prepare(ctx, x.volumes(x.desired), s.Volume))
+	return withReason(model.FailedMount, volume.Prepare(ctx, x.volumes(x.desired), s.Volume))
 }
 
 // pullImage pulls one image with the pod's own credentials first, and looks up
@@ -60,7 +61,7 @@ func (x *preparer) prepareVolume(ctx context.Context, s *plan.Step) error {
 func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) {
 	config, err := x.inputs.sandboxConfig(x.plan.Attempt)
 	if err != nil {
-		return "", withReason("CreatePodSandboxError", err)
+		return "", withReason(model.CreatePodSandboxError, err)
 	}
 	_, err = x.puller.Pull(ctx, x.client.Images, images.Request{
 		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),
@@ -72,7 +73,7 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	}
 	info, err := images.Pulled(ctx, x.client.Images, s.Image)
 	if err != nil {
-		return "", withReason("ImageInspectError", err)
+		return "", withReason(model.ImageInspectError, err)
 	}
 	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User}).Observed())
 	return info.ID, nil
@@ -81,9 +82,9 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 // pullReason carries on the kubelet's name for the failure of a pull.
 func pullReason(err error) error {
 	if failure := (*images.Error)(nil); errors.As(err, &failure) {
-		return withReason(failure.Reason, err)
+		return withReason(model.Reason(failure.Reason), err)
 	}
-	return withReason("ErrImagePull", err)
+	return withReason(model.ErrImagePull, err)
 }
 
 // runSandbox creates and starts the pod's sandbox. Once begun it is finished,
@@ -91,26 +92,26 @@ func pullReason(err error) error {
 func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
 		if _, err := x.pod.IDs().Allocate(ctx); err != nil {
-			return "", withReason("CreatePodSandboxError", err)
+			return "", withReason(model.CreatePodSandboxError, err)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	config, err := x.inputs.sandboxConfig(s.Attempt)
 	if err != nil {
-		return "", withReason("CreatePodSandboxError", err)
+		return "", withReason(model.CreatePodSandboxError, err)
 	}
 	if err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Make(""); err != nil {
-		return "", withReason("CreatePodSandboxError", err)
+		return "", withReason(model.CreatePodSandboxError, err)
 	}
 	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
 		Config: config, RuntimeHandler: podspec.RuntimeHandler(x.desired.Pod),
 	})
 	if err != nil {
-		return "", withReason("CreatePodSandboxError", reservedOr(err, "", s.Attempt))
+		return "", withReason(model.CreatePodSandboxError, reservedOr(err, "", s.Attempt))
 	}
 	status, err := x.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: reply.GetPodSandboxId()})
 	if err != nil {
-		return "", withReason("CreatePodSandboxError", err)
+		return "", withReason(model.CreatePodSandboxError, err)
 	}
 	observed := snapshot.ObservedSandbox(status.GetStatus())
 	x.outputs.setSandbox(sandboxOutput{id: reply.GetPodSandboxId(), config: config, ips: observed.IPs})

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -65,10 +66,10 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 		return "", created.err
 	}
 	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt); err != nil {
-		return "", withReason("RunContainerError", err)
+		return "", withReason(model.RunContainerError, err)
 	}
 	if _, err := x.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
-		return "", withReason("RunContainerError", err)
+		return "", withReason(model.RunContainerError, err)
 	}
 	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Link(ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
@@ -80,11 +81,11 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
 	sandbox, err := x.inputs.sandbox()
 	if err != nil {
-		return "", withReason("CreateContainerConfigError", err)
+		return "", withReason(model.CreateContainerConfigError, err)
 	}
 	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.ips)
 	if err != nil {
-		return "", withReason("CreateContainerConfigError", err)
+		return "", withReason(model.CreateContainerConfigError, err)
 	}
 	if err = x.markDebug(config); err != nil {
 		return "", err
@@ -95,7 +96,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 		err = x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt)
 	}
 	if err != nil {
-		return "", withReason("CreateContainerError", err)
+		return "", withReason(model.CreateContainerError, err)
 	}
 	created, err := x.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox.id, Config: config, SandboxConfig: sandbox.config,
@@ -104,7 +105,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	case cri.IsNotFound(err):
 		return "", &SurpriseError{err: err}
 	case err != nil:
-		return "", withReason("CreateContainerError", reservedOr(err, ref.Name, s.Attempt))
+		return "", withReason(model.CreateContainerError, reservedOr(err, ref.Name, s.Attempt))
 	}
 	return created.GetContainerId(), nil
 }
@@ -150,7 +151,7 @@ func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id st
 		s.preStop = preStop(ref.Container)
 	}
 	_, stopErr := x.stop.stop(context.WithoutCancel(ctx), s)
-	return withReason("PostStartHookError", errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
+	return withReason(model.PostStartHookError, errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
 }
 
 // markDebug writes the definition of a debug container on it.
@@ -177,7 +178,7 @@ func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 		ContainerId: s.ContainerID, Linux: criconfig.Resources(x.desired.Pod, ref, x.node()),
 	})
 	if err != nil {
-		return withReason("ResizePodInPlaceError", err)
+		return withReason(model.ResizePodInPlaceError, err)
 	}
 	x.checkpoint.noteUpdate(ref)
 	return nil

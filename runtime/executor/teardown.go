@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -52,7 +53,7 @@ func (x *remover) archiveLogs() error {
 }
 
 func (x *remover) stopSandbox(ctx context.Context, s *plan.Step) error {
-	return withReason("KillPodSandboxError", x.client.StopSandbox(ctx, s.SandboxID))
+	return withReason(model.KillPodSandboxError, x.client.StopSandbox(ctx, s.SandboxID))
 }
 
 func (x *remover) removeSandbox(ctx context.Context, s *plan.Step) error {

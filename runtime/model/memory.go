@@ -69,7 +69,7 @@ type Completion struct {
 // StartError is the last failure to start one container: the kubelet shows it
 // as the waiting reason (semantics: ErrImagePull, CreateContainerError …).
 type StartError struct {
-	Reason  string    `json:"reason"`
+	Reason  Reason    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }

@@ -92,3 +92,44 @@ func editedWorld(before, after *podspec.Desired) *modeltest.World {
 	w.Memory.Applied, w.Desired = before, after
 	return w
 }
+
+// TestEditsOfTheSandboxUnderNever: a pod that runs once gets no other one, and what the same
+// settings say in other words changes nothing.
+func TestEditsOfTheSandboxThatSayTheSame(t *testing.T) {
+	before := modeltest.Load(t, editedPod)
+	for name, c := range map[string]struct {
+		edit func(*v1.Pod)
+		hold bool
+	}{
+		"another hostname": {func(pod *v1.Pod) { pod.Spec.Hostname = "other" }, true},
+		"no sysctls":       {func(pod *v1.Pod) { pod.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{}} }, false},
+	} {
+		after := modeltest.Load(t, editedPod)
+		c.edit(after.Pod)
+		p := makePlan(editedWorld(before, after))
+		if (len(p.Holds) > 0) != c.hold || len(p.Steps) > 0 || (!c.hold && len(p.Notes) > 0) {
+			t.Errorf("%s: %v, notes %q", name, lines(p), p.Notes)
+		}
+	}
+}
+
+// TestEditOfAContainerThatRestarts waits for its next start, and that of a resource is done
+// in place.
+func TestEditOfAContainerThatRestarts(t *testing.T) {
+	const limited = "{name: app, image: i:1, resources: {requests: {cpu: 1m}, limits: {cpu: %s}}}"
+	pod := func(cpu string) *podspec.Desired {
+		return modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", strings.Replace(limited, "%s", cpu, 1), 1))
+	}
+	w := modeltest.Running(pod("1"))
+	w.Memory.Applied, w.Memory.Actuated = w.Desired, actuatedOf(w)
+	w.Desired = pod("2")
+	if got := lines(makePlan(w)); len(got) != 2 || !strings.HasPrefix(got[1], "update-app Resized") {
+		t.Errorf("%v", got)
+	}
+	// Nobody knows what was applied to it: it has the new resources once it starts.
+	w.Memory.Actuated = nil
+	want := []string{"takes effect only when a container starts next: spec.containers[app].resources.limits[cpu]"}
+	if got := makePlan(w).Notes; len(got) != 1 || !strings.HasPrefix(got[0], strings.TrimSuffix(want[0], "[cpu]")) {
+		t.Errorf("%q", got)
+	}
+}

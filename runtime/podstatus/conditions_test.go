@@ -36,7 +36,7 @@ func TestConditions(t *testing.T) {
 			"PodScheduled True",
 		}},
 		"it initialises": {func() *modeltest.World {
-			return inState(modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady), "seed=Running")
+			return modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady).States("seed=Running")
 		}, []string{
 			"PodReadyToStartContainers True",
 			"Initialized False ContainersNotInitialized containers with incomplete status: [seed]",
@@ -45,7 +45,7 @@ func TestConditions(t *testing.T) {
 			"PodScheduled True",
 		}},
 		"it is initialised": {func() *modeltest.World {
-			return inState(modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady), "seed=Exited")
+			return modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited")
 		}, []string{
 			"PodReadyToStartContainers True",
 			"Initialized True",
@@ -57,7 +57,7 @@ func TestConditions(t *testing.T) {
 			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
 		}},
 		"the record of its init container is gone": {func() *modeltest.World {
-			return inState(modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady), "app=Running log=Running")
+			return modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady).States("app=Running log=Running")
 		}, []string{
 			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
 		}},
@@ -100,7 +100,7 @@ func ended(t *testing.T, code int32) *modeltest.World {
 // are.
 func TestSidecarsAreWaitedFor(t *testing.T) {
 	spec := "  initContainers: [{name: side, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}]\n"
-	w := inState(web(t, spec).Sandbox("s0", 0, model.SandboxReady), "side=Running")
+	w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States("side=Running")
 	for _, step := range []struct {
 		what string
 		do   func()
@@ -116,7 +116,7 @@ func TestSidecarsAreWaitedFor(t *testing.T) {
 		{"it is ready", func() { w.Probed("side-0-of-s0", model.Readiness, model.ProbeSuccess, 0) }, []string{
 			"Initialized True", "ContainersReady False ContainersNotReady containers with unready status: [app]",
 		}},
-		{"all run", func() { inState(w, "app=Running") }, []string{"Initialized True", "ContainersReady True"}},
+		{"all run", func() { w.States("app=Running") }, []string{"Initialized True", "ContainersReady True"}},
 	} {
 		step.do()
 		got := conditionsOf(w)
@@ -134,7 +134,7 @@ func TestReadinessGates(t *testing.T) {
 	if got, want := conditionsOf(w)[2], "Ready False ContainersNotReady containers with unready status: [app]"; got != want {
 		t.Errorf("before it runs: %s", got)
 	}
-	inState(w, "app=Running")
+	w.States("app=Running")
 	want := `Ready False ReadinessGatesNotReady corresponding condition of pod readiness gate "example.com/a" does not exist., ` +
 		`corresponding condition of pod readiness gate "example.com/b" does not exist.`
 	if got := conditionsOf(w); got[2] != want || got[3] != "ContainersReady True" {
@@ -156,7 +156,7 @@ func TestRestartAllCondition(t *testing.T) {
 		{v1.RestartPolicyNever, "app=Exited:1", "AllContainersRestarting False PodFailed"},
 		{v1.RestartPolicyNever, "app=Exited:0", "AllContainersRestarting False PodCompleted"},
 	} {
-		w := inState(web(t, fmt.Sprintf(spec, c.policy)).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := web(t, fmt.Sprintf(spec, c.policy)).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		got := conditionsOf(w)
 		if last := got[len(got)-1]; last != c.want {
 			t.Errorf("%s, %q: %s, not %s", c.policy, c.states, last, c.want)

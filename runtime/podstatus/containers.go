@@ -130,7 +130,7 @@ func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Contain
 	if s.State.Terminated != nil {
 		s.LastTerminationState = s.State
 	}
-	s.State = waiting(failure.Reason, failure.Message)
+	s.State = waiting(string(failure.Reason), failure.Message)
 }
 
 // startError is the failure that is to be shown: a restart delay that holds the
@@ -139,7 +139,7 @@ func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container)
 	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if d, held := r.Delay(ref); held && !d.Estimated {
 			pod := r.Manifest
-			return model.StartError{Reason: string(model.CrashLoopBackOff), Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+			return model.StartError{Reason: model.CrashLoopBackOff, Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
 				d.Duration, ref.Name, pod.Name, pod.Namespace, pod.UID)}, true
 		}
 	}

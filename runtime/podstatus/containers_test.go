@@ -55,7 +55,7 @@ func TestStateWithoutARecord(t *testing.T) {
 		"and a regular one of unknown":  {modeltest.WebPod, "seed", "app=Unknown", "waiting PodInitializing"},
 		"a regular one beside a record": {modeltest.WebPod, "log", "app=Running", "waiting PodInitializing"},
 	} {
-		w := inState(modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		s := shownOf(t, w, c.container)
 		if got := stateText(s.State); got != c.want {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
@@ -116,7 +116,7 @@ func TestStartErrorIsShown(t *testing.T) {
 		{never, "app=Exited:1", "exited 1", ""},
 		{never, "", "waiting ErrImagePull", ""},
 	} {
-		w := inState(policy(t, c.policy).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := policy(t, c.policy).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: "ErrImagePull", Message: "no such image"}}
 		got := shownOf(t, w, "app")
 		if stateText(got.State) != c.state || stateText(got.LastTerminationState) != c.last {
@@ -196,7 +196,7 @@ func TestStartedAndReady(t *testing.T) {
 		{"log", "log=Running", nil, true, true},
 		{"log", "log=Exited", nil, false, false},
 	} {
-		w := inState(web(t, spec).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		for _, p := range c.passed {
 			w.Probed(c.container+"-0-of-s0", p, model.ProbeSuccess, 0)
 		}

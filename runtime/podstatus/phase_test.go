@@ -1,7 +1,6 @@
 package podstatus
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -10,19 +9,6 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
-
-// inState gives containers states that are written as "app=Running log=Exited:1".
-func inState(w *modeltest.World, states string) *modeltest.World {
-	for one := range strings.FieldsSeq(states) {
-		name, state, _ := strings.Cut(one, "=")
-		state, code, _ := strings.Cut(state, ":")
-		rec := w.Container("s0", name, 0, model.ContainerState(strings.ToUpper(state)))
-		if code != "" {
-			rec.ExitCode = int32(code[0] - '0')
-		}
-	}
-	return w
-}
 
 // TestPhase is that of getPhase, by the states of init and regular containers.
 func TestPhase(t *testing.T) {
@@ -55,7 +41,7 @@ func TestPhase(t *testing.T) {
 	} {
 		d := modeltest.Load(t, modeltest.WebPod)
 		d.Pod.Spec.RestartPolicy = c.policy
-		w := inState(modeltest.New(d).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		if got := podOf(w).Phase; got != c.want {
 			t.Errorf("%s, %q: %s, not %s", c.policy, c.states, got, c.want)
 		}
@@ -82,7 +68,7 @@ func TestPhaseWithSidecars(t *testing.T) {
 		{"side=Exited app=Exited", false, v1.PodSucceeded},
 		{"side=Exited:1 app=Exited:1", false, v1.PodFailed},
 	} {
-		w := inState(web(t, spec).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		if c.started {
 			w.Probed("side-0-of-s0", model.Startup, model.ProbeSuccess, 0)
 		}
@@ -100,7 +86,7 @@ func TestPhaseOfWhatPodctlStopped(t *testing.T) {
 	} {
 		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady)
 		w.Desired.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
-		inState(w, states).Memory.PendingRestarts = map[string]string{"app": "app-0-of-s0"}
+		w.States(states).Memory.PendingRestarts = map[string]string{"app": "app-0-of-s0"}
 		if got := podOf(w).Phase; got != want {
 			t.Errorf("%q: %s", states, got)
 		}
@@ -128,7 +114,7 @@ func TestCompletionIsRemembered(t *testing.T) {
 // counts as ended all the same.
 func TestStartErrorsDecideNoPhase(t *testing.T) {
 	for states, want := range map[string]v1.PodPhase{"app=Exited:1": v1.PodRunning, "app=Created": v1.PodPending, "": v1.PodPending} {
-		w := inState(policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady), states)
+		w := policy(t, v1.RestartPolicyAlways).Sandbox("s0", 0, model.SandboxReady).States(states)
 		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: "ErrImagePull"}}
 		if got := podOf(w).Phase; got != want {
 			t.Errorf("%q: %s", states, got)

@@ -22,7 +22,7 @@ func resetWorld(t *testing.T, states string) *modeltest.World {
 	w := web(t, resetSpec).Sandbox("s0", 0, model.SandboxReady)
 	w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Reset: []string{"app", "log", "seed", "side"}}
 	w.LogAttempts = map[string]uint32{"app": 2, "log": 0, "seed": 0, "side": 0}
-	return inState(w, states)
+	return w.States(states)
 }
 
 // TestResetContainersAreShown as about to run again, with the count of their logs.
@@ -46,9 +46,9 @@ func TestWhatWasReset(t *testing.T) {
 		"nothing is remembered":  {func(w *modeltest.World) { w.Memory.LastRun = nil }, false},
 		"not among the reset":    {func(w *modeltest.World) { w.Memory.LastRun.Reset = []string{"log"} }, false},
 		"in another sandbox":     {func(w *modeltest.World) { w.Memory.LastRun.Sandbox = "s9" }, false},
-		"it has a record":        {func(w *modeltest.World) { inState(w, "seed=Created") }, false},
+		"it has a record":        {func(w *modeltest.World) { w.States("seed=Created") }, false},
 		"it never ran":           {func(w *modeltest.World) { delete(w.LogAttempts, "seed") }, false},
-		"a regular one has come": {func(w *modeltest.World) { inState(w, "app=Running") }, false},
+		"a regular one has come": {func(w *modeltest.World) { w.States("app=Running") }, false},
 	} {
 		w := resetWorld(t, "")
 		c.change(w)

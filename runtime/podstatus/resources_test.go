@@ -60,7 +60,7 @@ func TestResourcesInForce(t *testing.T) {
 		"it knows other resources":  {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
 		"a request of memory of it": {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
 	} {
-		w := inState(web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		for i := range w.Containers {
 			w.Containers[i].Resources = c.told
 		}
@@ -76,7 +76,7 @@ func TestResourcesInForce(t *testing.T) {
 func TestSmallAmountsOfCPU(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 5m}, requests: {cpu: 1m}}}]\n"
 	for told, want := range map[string]string{"10m": "limits cpu=5m requests cpu=1m", "11m": "limits cpu=11m requests cpu=1m"} {
-		w := inState(web(t, spec).Sandbox("s0", 0, model.SandboxReady), "app=Running")
+		w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 		w.Containers[0].Resources = &v1.ResourceRequirements{Limits: amounts("cpu=" + told), Requests: amounts("cpu=2m")}
 		if got := amountText(shownOf(t, w, "app").Resources); got != want {
 			t.Errorf("%s: %s", told, got)
@@ -97,7 +97,7 @@ func TestAllocatedResources(t *testing.T) {
 		"given, and ended":  {"app=Exited", actuated, "100m"},
 		"given to others":   {"app=Running", &model.Actuated{Containers: map[string]v1.ResourceRequirements{}}, "100m"},
 	} {
-		w := inState(web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		w.Memory.Actuated = c.actuated
 		s := statusOf(w)
 		if got := s.ContainerStatuses[0].AllocatedResources.Cpu().String(); got != c.want {
@@ -125,7 +125,7 @@ func TestPodResources(t *testing.T) {
 		"its cgroup":           {spec, "app=Running log=Running", new(true), "limits memory=128Mi requests cpu=200m memory=96Mi"},
 		"limits of the pod":    {own + spec, "app=Running log=Running", new(true), "limits cpu=2 memory=1Gi requests cpu=1 memory=96Mi"},
 	} {
-		w := inState(web(t, c.spec).Sandbox("s0", 0, model.SandboxReady), c.states)
+		w := web(t, c.spec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		w.CgroupExists = c.cgroup
 		if got := amountText(statusOf(w).Resources); got != c.want {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
@@ -135,7 +135,7 @@ func TestPodResources(t *testing.T) {
 
 // TestResizedPodShowsWhatItWasGiven until the edit of its own resources is done.
 func TestResizedPodShowsWhatItWasGiven(t *testing.T) {
-	w := inState(web(t, "  resources: {limits: {cpu: \"2\"}}\n"+sizedSpec).Sandbox("s0", 0, model.SandboxReady), "app=Running")
+	w := web(t, "  resources: {limits: {cpu: \"2\"}}\n"+sizedSpec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 	w.CgroupExists = new(true)
 	w.Memory.Actuated = &model.Actuated{Pod: &v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=3")}}
 	if got, want := amountText(statusOf(w).Resources), "limits cpu=4 memory=64Mi requests cpu=3 memory=32Mi"; got != want {
@@ -176,7 +176,7 @@ func TestVolumeMounts(t *testing.T) {
 
 // TestUserIsShown as the runtime tells.
 func TestUserIsShown(t *testing.T) {
-	w := inState(web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady), "app=Running")
+	w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 	w.Containers[0].User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: 1000}}
 	if got := shownOf(t, w, "app").User; got == nil || got.Linux.UID != 1000 {
 		t.Errorf("%+v", got)

@@ -231,8 +231,8 @@ func (w *waiter) blockedBy(err error) error {
 
 // mayPass reports whether a failed start is retried with its restart delay, as the
 // kubelet does.
-func mayPass(reason string) bool {
-	return reason == "PostStartHookError" || reason == "RunContainerError"
+func mayPass(reason model.Reason) bool {
+	return reason == model.PostStartHookError || reason == model.RunContainerError
 }
 
 // goesOn reports whether a wait goes on after a failed start of a container: it is tried again,

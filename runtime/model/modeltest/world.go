@@ -4,6 +4,7 @@ package modeltest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,19 @@ func (w *World) Container(sandbox, name string, attempt uint32, state model.Cont
 	}
 	w.Containers = append(w.Containers, c)
 	return w.Find(c.ID)
+}
+
+// States adds records to the sandbox s0 by what they are: "app=Running log=Exited:1".
+func (w *World) States(text string) *World {
+	for one := range strings.FieldsSeq(text) {
+		name, state, _ := strings.Cut(one, "=")
+		state, code, _ := strings.Cut(state, ":")
+		rec := w.Container("s0", name, 0, model.ContainerState(strings.ToUpper(state)))
+		if n, err := strconv.Atoi(code); err == nil {
+			rec.ExitCode = int32(n)
+		}
+	}
+	return w
 }
 
 // Find is the record with that id.

@@ -1,0 +1,338 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// TestKeepsAreInTheOrderOfTheManifest, after the sandbox, and none is stopped.
+func TestKeepsAreInTheOrderOfTheManifest(t *testing.T) {
+	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: b, image: i:1}, {name: a, image: i:1}]\n"
+	for name, c := range map[string]struct {
+		states string
+		set    func(w *modeltest.World)
+		want   string
+	}{
+		"all stay": {"a=Running b=Running seed=Exited", nil, "sandbox seed b a"},
+		"one is replaced": {"a=Running b=Running seed=Exited", func(w *modeltest.World) {
+			edited(t, w, modeltest.Pod(strings.Replace(spec, "b, image: i:1", "b, image: i:2", 1)))
+		}, "sandbox seed a"},
+		"all are replaced": {"a=Running b=Running seed=Exited", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, ""},
+	} {
+		w := web(t, spec, c.states)
+		if c.set != nil {
+			c.set(w)
+		}
+		var got []string
+		for _, k := range makePlan(w).Keeps {
+			if k.Container == "" {
+				k.Container = "sandbox"
+			}
+			got = append(got, k.Container)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, not %s", name, got, c.want)
+		}
+	}
+	if k := makePlan(web(t, spec, "a=Running b=Running")).Keeps[0]; k.ContainerID != "s0" || k.State != "READY" || k.Message != "10.0.0.2" {
+		t.Errorf("%+v", k)
+	}
+}
+
+// TestLater says what comes once the init container that starts, runs or is held is done.
+func TestLater(t *testing.T) {
+	spec := "  restartPolicy: OnFailure\n  initContainers: [{name: a, image: i:1}, {name: side, image: i:1, restartPolicy: Always}, {name: slow, image: i:1, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}]\n  containers: [{name: app, image: i:1}, {name: log, image: i:1}]\n"
+	for states, want := range map[string]string{
+		"":                                    "sidecar side, then sidecar slow, then app, log (when a has exited 0)",
+		"a=Running":                           "sidecar side, then sidecar slow, then app, log (when a has exited 0)",
+		"a=Exited":                            "sidecar slow, then app, log (when side has started)",
+		"a=Exited side=Running":               "app, log (when slow has passed its startup probe)",
+		"a=Exited side=Running slow=Running":  "app, log (when slow has passed its startup probe)",
+		"a=Exited side=Running app=Running":   "",
+		"a=Running app=Exited":                "sidecar side, then sidecar slow, then log (when a has exited 0)",
+		"a=Running app=Exited log=Exited":     "sidecar side, then sidecar slow (when a has exited 0)",
+		"a=Exited:1":                          "sidecar side, then sidecar slow, then app, log (when a has exited 0)",
+		"a=Exited side=Exited slow=Running":   "app, log (when slow has passed its startup probe)",
+		"a=Exited side=Running slow=Exited:1": "app, log (when slow has passed its startup probe)",
+	} {
+		if got := strings.Join(makePlan(web(t, spec, states)).Later, "; "); got != want {
+			t.Errorf("%q: %q, not %q", states, got, want)
+		}
+	}
+}
+
+// TestLaterOfWhatIsHeld is said as well: it waits for the same.
+func TestLaterOfWhatIsHeld(t *testing.T) {
+	w := web(t, "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", "seed=Exited:1")
+	w.Memory.Backoffs["seed"] = model.Backoff{Duration: time.Hour, LastUpdate: modeltest.Noon()}
+	p := makePlan(w)
+	if len(p.Holds) != 1 || len(p.Later) != 1 || p.Later[0] != "app (when seed has exited 0)" {
+		t.Errorf("holds %+v, later %q", p.Holds, p.Later)
+	}
+}
+
+// TestWaitingIsSaidOnce, and the planner goes by what it waits for, not by what it says.
+func TestWaitingIsSaid(t *testing.T) {
+	spec := "  initContainers: [{name: to, image: i:1}, {name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
+	p := makePlan(web(t, spec, "to=Exited seed=Running"))
+	if diff := cmp.Diff([]string{"init container seed to finish"}, p.WaitingFor); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	d := decided(web(t, spec, "to=Exited seed=Running"), Options{})
+	if !d.waitsFor("seed") || d.waitsFor("to") || d.waitsFor("finish") {
+		t.Errorf("%v", d.waiting)
+	}
+	if (&choice{waiting: []waiting{{}}}).waitsFor("") {
+		t.Error("what waits for all waits for one")
+	}
+}
+
+// TestDrift names what changed behind podctl.
+func TestDrift(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(w *modeltest.World)
+		want []string
+	}{
+		"nothing":        {func(*modeltest.World) {}, []string{}},
+		"the cgroup":     {func(w *modeltest.World) { w.CgroupExists = new(false) }, []string{"the pod's cgroup is missing while containers run: limits of the whole pod are not in force"}},
+		"a cgroup there": {func(w *modeltest.World) { w.CgroupExists = new(true) }, []string{}},
+		"an unmanaged container": {func(w *modeltest.World) {
+			w.Unmanaged = []model.Unmanaged{{ID: "0123456789abcdef", Name: "x"}, {ID: "fedcba9876543210"}}
+		}, []string{
+			"container x (0123456789ab) in the pod's sandbox is nobody's: it is left alone",
+			"container without a name (fedcba987654) in the pod's sandbox is nobody's: it is left alone",
+		}},
+		"a container is gone": {func(w *modeltest.World) {
+			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "other", "gone": "left"}}
+		}, []string{"container app (other) is gone: removed behind podctl"}},
+		"a container was stopped": {func(w *modeltest.World) {
+			w.End("app", 143, time.Hour)
+			w.End("log", 137, time.Hour)
+			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "app-0-of-s0", "log": "log-0-of-s0"}}
+		}, []string{
+			"container app (app-0-of-s0) was stopped behind podctl: exit code 143",
+			"container log (log-0-of-s0) was stopped behind podctl: exit code 137",
+		}},
+		"a container ended by itself": {func(w *modeltest.World) {
+			w.End("app", 1, time.Hour)
+			w.End("log", 137, time.Hour).Reason = "OOMKilled"
+			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "app-0-of-s0", "log": "log-0-of-s0"}}
+		}, []string{}},
+		"the sandbox is gone": {func(w *modeltest.World) {
+			w.Memory.LastRun = &model.LastRun{Sandbox: "sandbox-of-old", Containers: map[string]string{"app": "other"}}
+		}, []string{"sandbox sandbox-of-o is gone: removed behind podctl"}},
+		"the sandbox ended": {func(w *modeltest.World) {
+			w.Sandboxes[0].State = model.SandboxNotReady
+			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "other"}}
+		}, []string{"sandbox s0 was stopped behind podctl, or by a restart of the machine"}},
+		"no sandbox was left": {func(w *modeltest.World) { w.Memory.LastRun = &model.LastRun{} }, []string{}},
+	} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		c.set(w)
+		if diff := cmp.Diff(c.want, makePlan(w).Drift); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestFinishedPodHasNotDrifted: what is missing of it was to end.
+func TestFinishedPodHasNotDrifted(t *testing.T) {
+	w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", "app=Exited:137")
+	w.Memory.LastRun = &model.LastRun{Sandbox: "s9", Containers: map[string]string{"app": "app-0-of-s0"}}
+	if got := makePlan(w).Drift; len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestNotesOnImages: a tag that names another image than the one that runs.
+func TestNotesOnImages(t *testing.T) {
+	want := []string{"app runs image 0123456789ab, while i:1 now names i:1: podctl restart web app takes the new one"}
+	for name, c := range map[string]struct {
+		set  func(w *modeltest.World)
+		want []string
+	}{
+		"another image":      {func(*modeltest.World) {}, want},
+		"the same":           {func(w *modeltest.World) { w.Images["i:1"] = model.Image{ID: "sha256:0123456789abcdef"} }, []string{}},
+		"nobody looked":      {func(w *modeltest.World) { w.Images = nil }, []string{}},
+		"nobody said":        {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "" }, []string{}},
+		"it has ended":       {func(w *modeltest.World) { w.End("app", 0, time.Hour) }, []string{}},
+		"it is replaced":     {func(w *modeltest.World) { w.Find("app-0-of-s0").SpecHash = "v1:00" }, []string{}},
+		"another is stopped": {func(w *modeltest.World) { w.Find("log-0-of-s0").SpecHash = "v1:00" }, want},
+	} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		w.Find("app-0-of-s0").ImageID = "sha256:0123456789abcdef"
+		c.set(w)
+		if diff := cmp.Diff(c.want, makePlan(w).Notes); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestNotesOnSecrets whose digests were made with another key: nobody can tell, and nothing
+// is stopped for it.
+func TestNotesOnSecrets(t *testing.T) {
+	text := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n---\n" +
+		modeltest.Pod("  containers: [{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}]\n")
+	w := modeltest.New(modeltest.Load(t, text)).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
+	if p := makePlan(w); len(p.Notes) > 0 || !p.Complete {
+		t.Errorf("with the same key: %q, %v", p.Notes, lines(p))
+	}
+	w.Desired = modeltest.Load(t, text)
+	w.Desired.UseKey(digest.NewKey([]byte("another key of 32 bytes, just so.")))
+	p := makePlan(w)
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "container app: it is unknown whether the Secrets in its environment have changed") || !p.Complete {
+		t.Errorf("with another key: %q, %v", p.Notes, lines(p))
+	}
+}
+
+// TestEditOfAFinishedPod is not run, and said to be none.
+func TestEditOfAFinishedPod(t *testing.T) {
+	const note = "Completed; delete it first to run the change."
+	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1%s}]\n"
+	for name, c := range map[string]struct {
+		fields string
+		set    func(w *modeltest.World)
+		want   []string
+	}{
+		"no edit":                    {"", nil, []string{}},
+		"an edit":                    {", command: [b]", nil, []string{note}},
+		"an edit since it completed": {", command: [b]", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{note}},
+		"completed as it is now":     {"", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{}},
+		"no record, and completed":   {", command: [b]", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired); w.Containers = nil }, []string{note}},
+		"a record without a hash":    {", command: [b]", func(w *modeltest.World) { w.Containers[0].SpecHash, w.Containers[0].Hash = "", "" }, []string{}},
+	} {
+		w := web(t, fmt.Sprintf(spec, ""), "app=Exited")
+		if c.set != nil {
+			c.set(w)
+		}
+		edited(t, w, modeltest.Pod(fmt.Sprintf(spec, c.fields)))
+		if diff := cmp.Diff(c.want, makePlan(w).Notes); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+func completed(_ *modeltest.World, d *podspec.Desired) *model.Completion {
+	return &model.Completion{Phase: v1.PodSucceeded, At: modeltest.Noon(), DesiredDigest: d.Digest()}
+}
+
+// TestNotesOnEditsAreForPodsThatNeedNothing: steps and holds say more.
+func TestNotesOnEditsAreForPodsThatNeedNothing(t *testing.T) {
+	before := modeltest.Load(t, modeltest.WebPod)
+	w := modeltest.Running(before)
+	w.Memory.Applied = before
+	edited(t, w, strings.Replace(modeltest.WebPod, "spec:", "spec:\n  terminationGracePeriodSeconds: 5", 1))
+	want := []string{"takes effect without a step: spec.terminationGracePeriodSeconds"}
+	if diff := cmp.Diff(want, makePlan(w).Notes); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	w.End("app", 1, time.Hour)
+	if got := makePlan(w).Notes; len(got) > 0 {
+		t.Errorf("with steps: %q", got)
+	}
+	w.Memory.Backoffs["app"] = model.Backoff{Duration: 3 * time.Hour, LastUpdate: modeltest.Noon().Add(-time.Hour)}
+	if got := makePlan(w).Notes; len(got) > 0 {
+		t.Errorf("with holds: %q", got)
+	}
+	w.Memory.Applied = nil
+	if got := makePlan(modeltest.Running(before)).Notes; len(got) > 0 {
+		t.Errorf("without memory: %q", got)
+	}
+}
+
+// TestSummaryCountsObjects, the sandbox being one: what is stopped and started is replaced.
+func TestSummaryCountsObjects(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []Step
+		want  Summary
+	}{
+		"nothing":               {nil, Summary{}},
+		"a start":               {[]Step{{Kind: CheckContainer, Container: "a"}, {Kind: PullImage, Container: "a"}, {Kind: StartContainer, Container: "a"}}, Summary{Start: 1}},
+		"a sandbox and a start": {[]Step{{Kind: RunSandbox}, {Kind: StartContainer, Container: "a"}}, Summary{Start: 2}},
+		"a replacement":         {[]Step{{Kind: StopContainer, Container: "a"}, {Kind: StartContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}}, Summary{Replace: 1}},
+		"another sandbox":       {[]Step{{Kind: StopSandbox}, {Kind: RunSandbox}, {Kind: RemoveSandbox}}, Summary{Replace: 1}},
+		"a stop":                {[]Step{{Kind: StopContainer, Container: "a"}}, Summary{Stop: 1}},
+		"a removal":             {[]Step{{Kind: StopContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}}, Summary{Remove: 1}},
+		"updates":               {[]Step{{Kind: UpdateContainer, Container: "a"}, {Kind: UpdatePod}, {Kind: UpdateVolume}}, Summary{Update: 3}},
+		"what is no object":     {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{}},
+	} {
+		if got := summarise(&Plan{Steps: c.steps}); got != c.want {
+			t.Errorf("%s: %+v, not %+v", name, got, c.want)
+		}
+	}
+	if got := summarise(&Plan{Holds: make([]Hold, 2), Keeps: make([]Keep, 3)}); got != (Summary{Hold: 2, Keep: 3}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOnlySomeSteps: nothing waits for what is left out, and the summary counts the rest.
+func TestOnlySomeSteps(t *testing.T) {
+	p := makePlan(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
+	p.Only(func(s *Step) bool { return s.Kind != CheckContainer })
+	want := []string{"run-sandbox SandboxMissing", "start-seed NotCreated after run-sandbox"}
+	if diff := cmp.Diff(want, lines(p)); diff != "" || p.Summary.Start != 2 || !p.Pending() {
+		t.Errorf("%+v (-want +got)\n%s", p.Summary, diff)
+	}
+	p.Only(func(*Step) bool { return false })
+	if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"steps":[]`) || p.Pending() {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestDebugPlanStartsOneContainer and does nothing else.
+func TestDebugPlanStartsOneContainer(t *testing.T) {
+	spec := "  containers: [{name: app, image: i:1}]\n  ephemeralContainers: [{name: look, image: i:1}]\n"
+	for name, c := range map[string]struct {
+		states string
+		set    func(w *modeltest.World)
+		want   []string
+	}{
+		"it is to start":           {"app=Running", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
+		"another one starts too":   {"app=Exited", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
+		"it was there":             {"app=Running look=Exited", nil, []string{}},
+		"the sandbox is to be new": {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, []string{}},
+		"its image is not there":   {"app=Running", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"pull-look ImageAbsent", "check-look BeforeStart after pull-look", "start-look NotCreated after check-look"}},
+		"the network is not ready": {"app=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = new(false) }, []string{}},
+		"another one is held by it": {"app=Exited", func(w *modeltest.World) {
+			w.Memory.Backoffs["app"] = model.Backoff{Duration: time.Hour, LastUpdate: modeltest.Noon()}
+		}, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
+	} {
+		w := web(t, spec, c.states)
+		if c.set != nil {
+			c.set(w)
+		}
+		if diff := cmp.Diff(c.want, lines(MakeDebug(inputOf(w), "look"))); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestListsAreNeverNull in documents, and neither is a plan complete that waits.
+func TestListsAreNeverNull(t *testing.T) {
+	running := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	gone := inputOf(running)
+	gone.Desired = nil
+	for name, p := range map[string]*Plan{"nothing to do": makePlan(running), "a deletion": Make(gone)} {
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "null") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if p := makePlan(web(t, "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", "seed=Running")); p.Complete || len(p.Steps)+len(p.Holds) > 0 {
+		t.Errorf("complete %t: %v", p.Complete, lines(p))
+	}
+}

@@ -1,0 +1,483 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// stepsOf are the lines of a plan's steps of some kinds.
+func stepsOf(p *Plan, kinds ...Kind) []string {
+	var some []string
+	all := lines(p)
+	for i := range p.Steps {
+		for _, kind := range kinds {
+			if p.Steps[i].Kind == kind {
+				some = append(some, all[i])
+			}
+		}
+	}
+	return some
+}
+
+// TestCgroupIsMadeBeforeTheSandbox when it is known to be missing.
+func TestCgroupIsMadeBeforeTheSandbox(t *testing.T) {
+	for name, c := range map[string]struct {
+		exists *bool
+		want   string
+	}{
+		"it is there":        {new(true), "run-sandbox SandboxMissing"},
+		"it is missing":      {new(false), "run-sandbox SandboxMissing after create-cgroup"},
+		"it is not podctl's": {nil, "run-sandbox SandboxMissing"},
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
+		w.CgroupExists = c.exists
+		if got := stepsOf(makePlan(w), RunSandbox); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestVolumesAreReadyBeforeAnythingStarts, files on the host after the directories they may lie in; new content is
+// written whether anything starts or not.
+func TestVolumesAreReadyBeforeAnythingStarts(t *testing.T) {
+	spec := `  containers:
+  - {name: app, image: i:1, volumeMounts: [{name: file, mountPath: /f}, {name: dir, mountPath: /d}, {name: empty, mountPath: /e}]}
+  volumes:
+  - {name: file, hostPath: {path: /h/f, type: FileOrCreate}}
+  - {name: dir, hostPath: {path: /h, type: DirectoryOrCreate}}
+  - {name: empty, emptyDir: {}}
+  - {name: unused, emptyDir: {}}
+`
+	for name, c := range map[string]struct {
+		states string
+		set    func(w *modeltest.World)
+		want   []string
+	}{
+		"a new pod": {"", func(w *modeltest.World) { w.Sandboxes = nil }, []string{
+			"prepare-volume/dir VolumeMissing", "prepare-volume/empty VolumeMissing", "prepare-volume/file VolumeMissing after prepare-volume/dir",
+			"check-app BeforeStart after prepare-volume/dir,prepare-volume/empty,prepare-volume/file",
+			"run-sandbox SandboxMissing after prepare-volume/dir,prepare-volume/empty,prepare-volume/file",
+			"start-app NotCreated after run-sandbox,check-app",
+		}},
+		"some are ready": {"", func(w *modeltest.World) {
+			w.Volumes["dir"], w.Volumes["empty"] = model.Volume{Prepared: true}, model.Volume{Prepared: false}
+		}, []string{
+			"prepare-volume/empty VolumeMissing", "prepare-volume/file VolumeMissing", "check-app BeforeStart after prepare-volume/empty,prepare-volume/file",
+			"start-app NotCreated after check-app",
+		}},
+		"it runs": {"app=Running", func(*modeltest.World) {}, []string{}},
+		"it runs, and content changed": {"app=Running", func(w *modeltest.World) {
+			w.Volumes["empty"] = model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
+		}, []string{"update-volume/empty ContentChanged"}},
+	} {
+		w := web(t, spec, c.states)
+		c.set(w)
+		if diff := cmp.Diff(c.want, lines(makePlan(w))); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestPulls: each image once, for all that need it. One that is there is pulled again only
+// for those who ask for that.
+func TestPulls(t *testing.T) {
+	spec := `  containers:
+  - {name: a, image: "i:1", imagePullPolicy: Always}
+  - {name: b, image: "i:1", imagePullPolicy: IfNotPresent, volumeMounts: [{name: d, mountPath: /d}]}
+  - {name: c, image: "i:2"}
+  volumes: [{name: d, image: {reference: "d:1"}}]
+`
+	for name, c := range map[string]struct {
+		images string
+		opts   Options
+		want   []string
+	}{
+		"all are there": {"i:1 i:2 d:1", Options{}, []string{
+			"pull-a PullAlways", "check-a BeforeStart after pull-a", "check-b BeforeStart", "check-c BeforeStart",
+		}},
+		"none is there": {"", Options{}, []string{
+			"pull-a PullAlways", "pull-volume/d ImageAbsent", "pull-c ImageAbsent",
+			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
+		}},
+		"all shall be pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullAlways}, []string{
+			"pull-a PullAlways", "pull-volume/d PullAlways", "pull-c PullAlways",
+			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
+		}},
+		"none shall be pulled": {"i:1 i:2 d:1", Options{PullPolicy: v1.PullNever}, []string{"check-a BeforeStart", "check-b BeforeStart", "check-c BeforeStart"}},
+	} {
+		w := web(t, spec, "")
+		w.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "d:1": {}}
+		for ref := range strings.FieldsSeq(c.images) {
+			w.Images[ref] = model.Image{ID: "sha256:" + ref}
+		}
+		in := inputOf(w)
+		in.Options = c.opts
+		if diff := cmp.Diff(c.want, stepsOf(Make(in), PullImage, CheckContainer)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestImagesNobodyLookedForAreNotPulled.
+func TestImagesNobodyLookedForAreNotPulled(t *testing.T) {
+	w := web(t, "  containers: [{name: a, image: i:1}]\n", "")
+	w.Images = nil
+	if got := stepsOf(makePlan(w), PullImage); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestLogsAreRotated while their container runs on.
+func TestLogsAreRotated(t *testing.T) {
+	for name, c := range map[string]struct {
+		states string
+		set    func(w *modeltest.World)
+		want   []string
+	}{
+		"it runs":      {"app=Running", nil, []string{"rotate-log-app-0-of-s0 LogFull"}},
+		"it has ended": {"app=Exited", nil, nil},
+		"it is stopped": {"app=Running", func(w *modeltest.World) {
+			edited(t, w, modeltest.Pod("  containers: [{name: app, image: i:2}]\n"))
+		}, nil},
+		"its pod is stopped": {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, nil},
+	} {
+		w := web(t, "  containers: [{name: app, image: i:1}]\n", c.states)
+		w.Containers[0].LogFull = true
+		if c.set != nil {
+			c.set(w)
+		}
+		if diff := cmp.Diff(c.want, stepsOf(makePlan(w), RotateLog)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestGraceOfAStop: the user's word, the failed probe's, the pod's, or what the container was
+// created with, and never less than a kubelet gives.
+func TestGraceOfAStop(t *testing.T) {
+	grace := func(n int64) *int64 { return &n }
+	for name, c := range map[string]struct {
+		pod, user, record, probe *int64
+		gone, ends               bool
+		want                     int64
+		hook                     bool
+	}{
+		"the pod's":                  {pod: grace(40), record: grace(50), want: 40, hook: true},
+		"the probe's":                {pod: grace(40), probe: grace(7), want: 7, hook: true},
+		"the user's":                 {pod: grace(40), probe: grace(7), user: grace(3), want: 3, hook: true},
+		"none":                       {pod: grace(0), want: 2},
+		"a second":                   {pod: grace(1), want: 2, hook: true},
+		"none, and the pod ends":     {pod: grace(0), ends: true, want: 2, hook: true},
+		"none, by the user":          {pod: grace(40), user: grace(0), want: 0},
+		"one, by the user":           {pod: grace(40), user: grace(1), want: 1, hook: true},
+		"it left: its own":           {pod: grace(40), record: grace(50), gone: true, want: 50, hook: true},
+		"it left: the pod's":         {pod: grace(40), gone: true, want: 40, hook: true},
+		"more than a runtime counts": {pod: grace(1 << 40), want: 1<<31 - 1, hook: true},
+	} {
+		w := web(t, "  containers: [{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}]\n", "app=Running")
+		w.Desired.Pod.Spec.TerminationGracePeriodSeconds = c.pod
+		rec := &w.Containers[0]
+		rec.GracePeriod, rec.PreStop = c.record, "sleep"
+		in := inputOf(w)
+		in.Options.GracePeriod = c.user
+		l := &layout{Pod: in.State(), opts: &in.Options, decision: &decision{choice: choice{terminal: c.ends}}}
+		k := kill{container: rec, grace: c.probe}
+		hook := "sleep"
+		if !c.gone {
+			k.ref, hook = l.refOf(rec), "exec"
+		}
+		stopper{l}.stopContainer(k, nil)
+		s := l.steps[0]
+		if *s.GracePeriodSeconds != c.want || (s.PreStop == hook) != c.hook || (s.PreStop == "") == c.hook {
+			t.Errorf("%s: %d seconds, hook %q", name, *s.GracePeriodSeconds, s.PreStop)
+		}
+	}
+}
+
+// TestShortestGraceWithoutAnyWord on it.
+func TestShortestGraceWithoutAnyWord(t *testing.T) {
+	w := web(t, "  containers: [{name: app, image: i:1}]\n", "app=Running")
+	p := makeDeletion(w, Options{})
+	if got := *p.Steps[0].GracePeriodSeconds; got != ShortestStop || p.LongestGrace() != ShortestStop {
+		t.Errorf("%d seconds, at most %d", got, p.LongestGrace())
+	}
+}
+
+// TestStopsOfAPod: all begin at once; sidecars end after regular containers and in reverse.
+func TestStopsOfAPod(t *testing.T) {
+	spec := `  initContainers: [{name: s1, image: i:1, restartPolicy: Always}, {name: init, image: i:1}, {name: s2, image: i:1, restartPolicy: Always}]
+  containers: [{name: a, image: i:1}, {name: b, image: i:1}]
+`
+	w := web(t, spec, "s1=Running s2=Running a=Running b=Exited stray=Running")
+	w.Memory.Applied = w.Desired
+	want := []string{
+		"stop-a-0-of-s0 Deleted", "stop-stray-0-of-s Deleted",
+		"stop-s2-0-of-s0 Deleted ends after stop-a-0-of-s0,stop-stray-0-of-s",
+		"stop-s1-0-of-s0 Deleted ends after stop-a-0-of-s0,stop-stray-0-of-s,stop-s2-0-of-s0",
+	}
+	if diff := cmp.Diff(want, stepsOf(makeDeletion(w, Options{}), StopContainer)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestStopHasItsOwnCause if the container would be stopped even if its pod stayed. What was
+// decided is only read for it.
+func TestStopHasItsOwnCause(t *testing.T) {
+	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 5}}]\n"
+	w := web(t, spec, "app=Running")
+	w.Probed("app-0-of-s0", model.Liveness, model.ProbeFailure, 0)
+	p := makePlan(w)
+	want := []string{"stop-app-0-of-s0 LivenessFailed", "stop-sandbox-s0 Completed after stop-app-0-of-s0"}
+	if diff := cmp.Diff(want, lines(p)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	// The whole pod stops, so that the pod's grace period counts.
+	if got := *p.Steps[0].GracePeriodSeconds; got != 30 {
+		t.Errorf("%d seconds", got)
+	}
+}
+
+// TestSandboxesAreStoppedOnce by podctl; one that ended by itself is stopped for its network.
+func TestSandboxesAreStoppedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		stopped []string
+		want    []string
+	}{
+		"it ended by itself": {nil, []string{"stop-sandbox-s0 SandboxNotReady"}},
+		"podctl stopped it":  {[]string{"s0"}, nil},
+		"another one":        {[]string{"s9"}, []string{"stop-sandbox-s0 SandboxNotReady"}},
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxNotReady)
+		w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Stopped: c.stopped}
+		if diff := cmp.Diff(c.want, stepsOf(makePlan(w), StopSandbox)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", "app=Exited")
+	w.Sandboxes[0].State = model.SandboxNotReady
+	if got := lines(makePlan(w)); len(got) > 0 {
+		t.Errorf("a pod that has finished: %v", got)
+	}
+}
+
+// TestResetStopsAndRemovesInTurn: no hooks, no time, and the logs of older runs go.
+func TestResetStopsAndRemovesInTurn(t *testing.T) {
+	spec := `  containers:
+  - {name: app, image: i:1, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [4]}}]}
+  - {name: log, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}
+`
+	p := makePlan(web(t, spec, "app=Exited:4 log=Running"))
+	want := []string{
+		"stop-log-0-of-s0 RestartAllContainers",
+		"remove-log-0-of-s0 RestartAllContainers after stop-log-0-of-s0",
+		"remove-app-0-of-s0 RestartAllContainers after remove-log-0-of-s0",
+	}
+	if diff := cmp.Diff(want, lines(p)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if s := p.Steps[0]; s.PreStop != "" || *s.GracePeriodSeconds != ShortestStop || s.RestartsAll {
+		t.Errorf("%+v", s)
+	}
+	for _, s := range p.Steps[1:] {
+		if s.Logs != RemoveOlderLogs || !s.RestartsAll || s.OnFailure != Abort {
+			t.Errorf("%+v", s)
+		}
+	}
+	if diff := cmp.Diff([]string{"the next pass, which starts from the first container again"}, p.WaitingFor); diff != "" || p.Complete {
+		t.Errorf("complete %t (-want +got)\n%s", p.Complete, diff)
+	}
+}
+
+// TestRemovedRecordsTakeTheirLogs: those that nobody asks for any more, and of a container
+// that runs on under its name those before the newest.
+func TestRemovedRecordsTakeTheirLogs(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(w *modeltest.World)
+		want map[string]Logs
+	}{
+		"it left the manifest": {func(w *modeltest.World) { w.States("gone=Exited") }, map[string]Logs{"remove-gone-0-of-s0": RemoveOwnLogs}},
+		"it never started":     {func(w *modeltest.World) { w.Container("s0", "app", 1, model.Created) }, map[string]Logs{"remove-app-1-of-s0": RemoveOwnLogs}},
+		"a newer one starts": {func(w *modeltest.World) {
+			w.Container("s0", "app", 1, model.Exited)
+			w.Containers[1].State = model.Exited
+		}, map[string]Logs{"remove-app-0-of-s0": RemoveSupersededLogs}},
+		"a new sandbox": {func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, map[string]Logs{"remove-seed-0-of-s0": RemoveOwnLogs}},
+	} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		c.set(w)
+		got := map[string]Logs{}
+		for _, s := range makePlan(w).Steps {
+			if s.Kind == RemoveContainer {
+				got[s.ID] = s.Logs
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	for _, s := range makeDeletion(modeltest.Running(modeltest.Load(t, modeltest.WebPod)), Options{}).Steps {
+		if s.Logs != KeepLogs {
+			t.Errorf("a deletion, which archives logs: %+v", s)
+		}
+	}
+}
+
+// TestStartsFollowOneAnother where they have to: init containers and sidecars in turn, regular
+// ones after a hook, debug containers after the one they join.
+func TestStartsFollowOneAnother(t *testing.T) {
+	spec := `  initContainers: [{name: s1, image: i:1, restartPolicy: Always}, {name: s2, image: i:1, restartPolicy: Always}]
+  containers:
+  - {name: a, image: i:1}
+  - {name: b, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}
+  - {name: c, image: i:1}
+  ephemeralContainers: [{name: look, image: i:1, targetContainerName: c}, {name: see, image: i:1}]
+`
+	w := web(t, spec, "s1=Exited s2=Running")
+	want := []string{
+		"start-s1 Exited after check-s1",
+		"start-a NotCreated after check-a,start-s1",
+		"start-b NotCreated after check-b,start-s1",
+		"start-c NotCreated after check-c,start-b",
+		"start-look NotCreated after check-look,start-c",
+		"start-see NotCreated after check-see",
+	}
+	p := makePlan(w)
+	if diff := cmp.Diff(want, stepsOf(p, StartContainer)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, s := range p.Steps {
+		if s.Kind == StartContainer && (s.SandboxID != "s0" || s.OnFailure != Continue) {
+			t.Errorf("%s in %q, %s", s.ID, s.SandboxID, s.OnFailure)
+		}
+	}
+}
+
+// TestFailedStarts: a plain init container that cannot start ends the pass.
+func TestFailedStarts(t *testing.T) {
+	p := makePlan(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
+	for _, s := range p.Steps {
+		if s.Kind == StartContainer && (s.OnFailure != Abort || s.SandboxID != "") {
+			t.Errorf("%s: %s, in %q", s.ID, s.OnFailure, s.SandboxID)
+		}
+	}
+	if len(p.Later) != 1 || p.Later[0] != "app, log (when seed has exited 0)" {
+		t.Errorf("later %q", p.Later)
+	}
+}
+
+// TestOldSandboxesAreSweptUp once none of their records is left; the newest one stays, and so
+// does one that is ready.
+func TestOldSandboxesAreSweptUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(w *modeltest.World)
+		want []string
+	}{
+		"none is old": {func(*modeltest.World) {}, nil},
+		"an old one":  {func(w *modeltest.World) { w.Sandbox("old", 0, model.SandboxNotReady) }, []string{"remove-sandbox-old Superseded"}},
+		"an old one with the record that counts": {func(w *modeltest.World) {
+			w.Sandbox("old", 0, model.SandboxNotReady).Container("old", "job", 0, model.Exited)
+		}, nil},
+		"an old one with a record that goes": {func(w *modeltest.World) {
+			w.Sandbox("old", 0, model.SandboxNotReady).Container("old", "gone", 0, model.Exited)
+		}, []string{"remove-sandbox-old Superseded after remove-gone-0-of-ol"}},
+		"the one that is replaced": {func(w *modeltest.World) {
+			w.Sandboxes[0].State, w.Containers = model.SandboxNotReady, nil
+		}, []string{"remove-sandbox-s0 Superseded after run-sandbox,stop-sandbox-s0"}},
+	} {
+		w := web(t, "  containers: [{name: app, image: i:1}, {name: job, image: i:1, restartPolicy: Never}]\n", "app=Running")
+		w.Sandboxes[0].Attempt = 1
+		c.set(w)
+		if diff := cmp.Diff(c.want, stepsOf(makePlan(w), RemoveSandbox)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestSurplusRecordsGo when their container starts: of the dead ones the newest stays.
+func TestSurplusRecordsGo(t *testing.T) {
+	w := web(t, "  containers: [{name: app, image: i:1}]\n", "")
+	for attempt := range uint32(4) {
+		w.Container("s0", "app", attempt, model.Exited)
+	}
+	w.Containers[1].State = model.Unknown
+	want := []string{
+		"start-app Exited after check-app",
+		"remove-app-2-of-s0 Superseded", "remove-app-1-of-s0 Superseded", "remove-app-0-of-s0 Superseded",
+	}
+	if diff := cmp.Diff(want, stepsOf(makePlan(w), StartContainer, RemoveContainer)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestDeletionKnowsWhatWasApplied: without that the containers' own annotations give hook and
+// grace period.
+func TestDeletionKnowsWhatWasApplied(t *testing.T) {
+	d := modeltest.Load(t, modeltest.Pod("  terminationGracePeriodSeconds: 9\n  containers: [{name: app, image: i:1, lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"))
+	for name, applied := range map[string]bool{"9 sleep": true, "11 exec": false} {
+		w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
+		own := int64(11)
+		w.Containers[0].GracePeriod, w.Containers[0].PreStop = &own, "exec"
+		if applied {
+			w.Memory.Applied = d
+		}
+		s := makeDeletion(w, Options{}).Steps[0]
+		if got := strings.TrimPrefix(s.Detail(), "app-0-of-s0  grace "); strings.NewReplacer("s, preStop", "").Replace(got) != name {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestDeletionOfNothing: what was never applied and is not there needs nothing; what was
+// applied leaves files.
+func TestDeletionOfNothing(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
+	if p := makeDeletion(w, Options{}); len(p.Steps) > 0 || !p.Complete {
+		t.Errorf("%v", lines(p))
+	}
+	w.Memory.Generation = 1
+	want := []string{"remove-volumes Deleted", "remove-cgroup Deleted", "archive-logs Deleted"}
+	if diff := cmp.Diff(want, lines(makeDeletion(w, Options{}))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for claims, want := range map[bool]string{false: "the pod is deleted", true: "the pod is deleted, and its claims with it"} {
+		if got := makeDeletion(w, Options{RemoveVolumes: claims}).Steps[0].Message; got != want {
+			t.Errorf("claims %t: %s", claims, got)
+		}
+	}
+}
+
+// TestDeletionThatHasBegunIsNotTakenBack by podctl's own copy of a manifest.
+func TestDeletionThatHasBegunIsNotTakenBack(t *testing.T) {
+	for stored, held := range map[bool]bool{true: true, false: false} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		w.Memory.Deletion, w.Desired.Stored = &model.Deletion{}, stored
+		p := makePlan(w)
+		if (len(p.Holds) == 1) != held || len(p.Steps) > 0 || p.Complete == held {
+			t.Errorf("stored %t: %v", stored, lines(p))
+		}
+		if held && (!p.Holds[0].Blocking || p.Holds[0].Reason != model.Deleted) {
+			t.Errorf("%+v", p.Holds[0])
+		}
+	}
+}
+
+// TestHeldPodGetsNoSteps, and is neither killed nor given a sandbox.
+func TestHeldPodGetsNoSteps(t *testing.T) {
+	w := modeltest.Running(modeltest.Load(t, strings.Replace(modeltest.WebPod, "spec:", "spec:\n  runtimeClassName: kata", 1)))
+	w.Sandboxes[0].SpecHash, w.Runtime.Handlers = "v1:00", []string{""}
+	w.End("app", 1, time.Hour)
+	p := makePlan(w)
+	if p.KillPod || p.CreateSandbox || len(p.Steps) > 0 || len(p.Holds) != 1 || p.Complete {
+		t.Errorf("kill %t, create %t: %v", p.KillPod, p.CreateSandbox, lines(p))
+	}
+	if p.SandboxID != "s0" || p.Attempt != 1 {
+		t.Errorf("sandbox %s, attempt %d", p.SandboxID, p.Attempt)
+	}
+}

@@ -1,0 +1,293 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+func decided(w *modeltest.World, opts Options) *decision {
+	in := inputOf(w)
+	in.Options = opts
+	return decide(in.State(), &in.Options)
+}
+
+// decisionText writes what was decided, an entry each.
+func decisionText(d *decision) []string {
+	out := []string{}
+	for _, s := range d.starts {
+		out = append(out, "start "+s.ref.Name)
+	}
+	for _, k := range d.kills {
+		out = append(out, "kill "+k.container.ID)
+	}
+	for _, k := range d.keeps {
+		out = append(out, "keep "+k.Container)
+	}
+	for _, h := range d.holds {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("hold %s %s: %s", h.Container, h.Reason, h.Message)))
+	}
+	if d.held {
+		out = append(out, "all is held")
+	}
+	return out
+}
+
+const missingRef = ", env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"
+
+// TestWhatIsMissingHoldsAStart, and leaves running what it would replace.
+func TestWhatIsMissingHoldsAStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		states, fields, pod string
+		set                 func(w *modeltest.World)
+		want                []string
+	}{
+		"nothing": {"app=Running", "", "", nil, []string{"start x"}},
+		"a ConfigMap": {"app=Running", missingRef, "", nil, []string{
+			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+		}},
+		"a ConfigMap of one that runs": {"app=Running x=Running", missingRef, "", nil, []string{
+			"keep app", "keep x", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+		}},
+		"a ConfigMap of one that has ended": {"app=Running x=Exited", missingRef, "", nil, []string{
+			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+		}},
+		"an image": {"app=Running", "", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"start x"}},
+		"an image that may not be pulled": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{
+			"keep app", "hold x ErrImageNeverPull: image i:1 is absent and the pull policy is Never",
+		}},
+		"an image nobody looked for": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { delete(w.Images, "i:1") }, []string{"start x"}},
+	} {
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States(c.states)
+		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
+		if c.set != nil {
+			c.set(w)
+		}
+		got := decisionText(decided(w, Options{}))
+		if len(c.want) == 1 {
+			c.want = append(c.want, "keep app")
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestVolumeThatIsMissingHoldsAll: every container needs the pod's volumes.
+func TestVolumeThatIsMissingHoldsAll(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1}, {name: b, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n  volumes: [{name: v, configMap: {name: none}}]\n")))
+	d := decided(w, Options{})
+	if len(d.starts) > 0 || len(d.holds) != 2 {
+		t.Fatalf("%v", decisionText(d))
+	}
+	for _, h := range d.holds {
+		if h.Reason != model.FailedMount || !h.Blocking || h.Unstartable {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// TestPullPolicyOfTheUser comes before that of the manifest.
+func TestPullPolicyOfTheUser(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, imagePullPolicy: Always}]\n")))
+	w.Images["i:1"] = model.Image{}
+	if d := decided(w, Options{PullPolicy: "Never"}); len(d.holds) != 1 || d.holds[0].Reason != model.ErrImageNeverPull {
+		t.Errorf("%v", decisionText(d))
+	}
+	if d := decided(w, Options{}); len(d.holds) > 0 {
+		t.Errorf("%v", decisionText(d))
+	}
+}
+
+// TestDelayHoldsAStart, unless the definition is new or the user asks for it.
+func TestDelayHoldsAStart(t *testing.T) {
+	crash := func(w *modeltest.World) {
+		w.End("x", 7, 5*time.Second)
+		w.Memory.Backoffs["x"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
+	}
+	held := []string{"keep app", "hold x CrashLoopBackOff: back-off 40s, exit code 7"}
+	for name, c := range map[string]struct {
+		fields string
+		set    func(w *modeltest.World)
+		opts   Options
+		want   []string
+	}{
+		"a crash":                {"", crash, Options{}, held},
+		"and an edit":            {", command: [b]", crash, Options{}, []string{"start x", "keep app"}},
+		"and a restart":          {"", crash, Options{Restart: []string{"x"}}, []string{"start x", "keep app"}},
+		"and another's restart":  {"", crash, Options{Restart: []string{"app"}}, []string{"start app", "kill app-0-of-s0", held[1]}},
+		"and no delays":          {"", crash, Options{IgnoreBackoff: true}, []string{"start x", "keep app"}},
+		"podctl stopped it":      {"", func(w *modeltest.World) { crash(w); w.Memory.PendingRestarts = map[string]string{"x": "x-0-of-s0"} }, Options{}, []string{"start x", "keep app"}},
+		"its sandbox was edited": {"", func(w *modeltest.World) { crash(w); w.Sandboxes[0].SpecHash = "v1:00" }, Options{}, []string{"start x", "start app"}},
+		"its sandbox ended":      {"", func(w *modeltest.World) { crash(w); w.Sandboxes[0].State = model.SandboxNotReady }, Options{}, []string{"start app", held[1]}},
+	} {
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
+		c.set(w)
+		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
+		if diff := cmp.Diff(c.want, decisionText(decided(w, c.opts))); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestHoldsSayHowTheyEnd: what acts on a hold reads fields, and no reasons.
+func TestHoldsSayHowTheyEnd(t *testing.T) {
+	notReady := false
+	for name, c := range map[string]struct {
+		spec, states          string
+		set                   func(w *modeltest.World)
+		reason                model.Reason
+		blocking, unstartable bool
+		until                 time.Duration
+	}{
+		"a delay": {"  containers: [{name: a, image: i:1}]\n", "a=Running", func(w *modeltest.World) {
+			w.End("a", 1, 0)
+			w.Memory.Backoffs["a"] = model.Backoff{Duration: 20 * time.Second, LastUpdate: modeltest.Noon()}
+		}, model.CrashLoopBackOff, false, false, 20 * time.Second},
+		"a network": {"  containers: [{name: a, image: i:1}]\n", "", func(w *modeltest.World) {
+			w.Runtime.NetworkReady = &notReady
+		}, model.NetworkNotReady, false, false, 0},
+		"a stale failure": {"  containers: [{name: a, image: i:1, livenessProbe: {exec: {command: [a]}}}]\n", "a=Running", func(w *modeltest.World) {
+			w.Probed("a-0-of-s0", model.Liveness, model.ProbeFailure, time.Hour)
+		}, model.ProbeStale, false, false, 0},
+		"a reference": {"  containers: [{name: a, image: i:1" + missingRef + "}]\n", "", nil, model.CreateContainerConfigError, true, true, 0},
+		"an image": {"  containers: [{name: a, image: i:1, imagePullPolicy: Never}]\n", "", func(w *modeltest.World) {
+			w.Images["i:1"] = model.Image{}
+		}, model.ErrImageNeverPull, true, true, 0},
+		"a port": {"  containers: [{name: a, image: i:1, ports: [{containerPort: 80, hostPort: 80}]}]\n", "", func(w *modeltest.World) {
+			w.Sandboxes, w.Ports = nil, map[string]string{"80/TCP": "pod default/other"}
+		}, model.HostPortConflict, true, false, 0},
+		"a handler": {"  runtimeClassName: kata\n  containers: [{name: a, image: i:1}]\n", "", func(w *modeltest.World) {
+			w.Sandboxes, w.Runtime.Handlers = nil, []string{""}
+		}, model.CreatePodSandboxError, true, false, 0},
+		"an end under Never": {"  restartPolicy: Never\n  containers: [{name: a, image: i:1}]\n", "a=Running", func(w *modeltest.World) {
+			w.Sandboxes[0].State = model.SandboxNotReady
+		}, model.SandboxNotReadyState, true, false, 0},
+	} {
+		w := web(t, c.spec, c.states)
+		if c.set != nil {
+			c.set(w)
+		}
+		d := decided(w, Options{})
+		if len(d.holds) != 1 {
+			t.Errorf("%s: %v", name, decisionText(d))
+			continue
+		}
+		h := d.holds[0]
+		if h.Reason != c.reason || h.Blocking != c.blocking || h.Unstartable != c.unstartable || (h.Until != nil) != (c.until > 0) || (h.Delay != nil) != (c.until > 0) {
+			t.Errorf("%s: %+v", name, h)
+		}
+		if h.Until != nil && (!h.Until.Equal(modeltest.Noon().Add(c.until)) || h.Delay.Duration != c.until || h.Delay.ExitCode != 1) {
+			t.Errorf("%s: until %s, %+v", name, h.Until, h.Delay)
+		}
+	}
+}
+
+// TestPodIsHeld as a whole while its sandbox or its network cannot be had, or while some
+// container could not be started again.
+func TestPodIsHeld(t *testing.T) {
+	notReady := false
+	replaced := func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }
+	for name, c := range map[string]struct {
+		fields, states string
+		set            func(w *modeltest.World)
+		want           []string
+	}{
+		"nothing stands in the way": {"", "app=Running x=Running", replaced, []string{"start x", "start app"}},
+		"a taken port": {", ports: [{containerPort: 80, hostPort: 80}]", "app=Running x=Running", func(w *modeltest.World) {
+			replaced(w)
+			w.Ports = map[string]string{"80/TCP": "pod default/other"}
+		}, []string{"start x", "start app", "hold  HostPortConflict: spec.containers[0].ports[0]: hostPort 80/TCP is used by pod default/other", "all is held"}},
+		"a taken port, and the sandbox stays": {", ports: [{containerPort: 80, hostPort: 80}]", "app=Running x=Exited", func(w *modeltest.World) {
+			w.Ports = map[string]string{"80/TCP": "pod default/other"}
+		}, []string{"start x", "keep app"}},
+		"a network that is not ready": {"", "app=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{
+			"start x", "keep app", "hold  NetworkNotReady: the runtime's network is not ready", "all is held",
+		}},
+		"a network that nobody needs": {"", "app=Running x=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{"keep x", "keep app"}},
+		"a reference that is missing": {missingRef, "app=Running x=Running", replaced, []string{
+			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document", "all is held",
+		}},
+		"a reference, and nothing runs": {missingRef, "app=Exited x=Exited", replaced, []string{
+			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+		}},
+	} {
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", c.fields))).Sandbox("s0", 0, model.SandboxReady).States(c.states)
+		c.set(w)
+		if diff := cmp.Diff(c.want, decisionText(decided(w, Options{}))); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestWhatStartsLaterIsProvenToo when what runs is stopped for a new sandbox.
+func TestWhatStartsLaterIsProvenToo(t *testing.T) {
+	for states, want := range map[string]string{
+		"seed=Exited app=Running log=Running": "[seed app log]",
+		"seed=Exited app=Exited log=Exited":   "[seed]",
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady).States(states)
+		w.Sandboxes[0].SpecHash = "v1:00"
+		var names []string
+		for _, ref := range decided(w, Options{}).proven {
+			names = append(names, ref.Name)
+		}
+		if fmt.Sprint(names) != want {
+			t.Errorf("%q: %v", states, names)
+		}
+	}
+}
+
+// TestRecreationNamesWhatStartsLater: the init container starts now, and what another one
+// lacks is said all the same.
+func TestRecreationNamesWhatStartsLater(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: log, image: i:1}", "{name: log, image: i:1"+missingRef+"}", 1))).
+		Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	w.Sandboxes[0].SpecHash = "v1:00"
+	d := decided(w, Options{})
+	if !d.held || len(d.holds) != 1 || d.holds[0].Container != "log" {
+		t.Errorf("%v", decisionText(d))
+	}
+}
+
+// TestDecisionLeavesTheChoiceAlone: what is taken out is taken out of a copy.
+func TestDecisionLeavesTheChoiceAlone(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
+	edited(t, w, ladderPod(podspec.Regular, "Always", missingRef))
+	in := inputOf(w)
+	c := choose(in.State(), &in.Options)
+	before := choiceText(c)
+	d := restrain(in.State(), &in.Options, c)
+	if diff := cmp.Diff(before, choiceText(c)); diff != "" || len(c.kills) != 1 || len(d.kills) != 0 {
+		t.Errorf("%d kills chosen, %d decided (-before +after)\n%s", len(c.kills), len(d.kills), diff)
+	}
+}
+
+// TestVersionsAreCompared by their first two numbers.
+func TestVersionsAreCompared(t *testing.T) {
+	for version, older := range map[string]bool{
+		"1.6.20": true, "v1.7.0": true, "2.0.5": true, "2.0": true, "2.1.0": false, "2.10.0": false, "3.0": false, "2": false, "": false, "a.b": false, "1.x": false,
+	} {
+		if got := olderThan(version, 2, 1); got != older {
+			t.Errorf("%q: %t", version, got)
+		}
+	}
+}
+
+// TestImageVolumesAreThoseThatAreMounted by the container.
+func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
+	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, volumeMounts: [{name: x, mountPath: /x}, {name: e, mountPath: /e}]}, {name: b, image: i:1}]\n  volumes: [{name: x, image: {reference: \"d:1\"}}, {name: z, image: {reference: \"d:2\"}}, {name: e, emptyDir: {}}]\n"))
+	for name, want := range map[string]int{"a": 1, "b": 0} {
+		ref, _ := podspec.FindContainer(d.Pod, name)
+		if got := imageVolumes(d.Pod, ref); len(got) != want || (want > 0 && got[0].Name != "x") {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
