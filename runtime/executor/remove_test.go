@@ -144,8 +144,9 @@ func TestRecordsOutliveTheirFiles(t *testing.T) {
 		t.Errorf("%v after %v", err, l.server.Calls())
 	}
 	x.plan.Pod.Name = "web"
-	if err := x.remove.removeContainer(t.Context(), s); err != nil || l.count("RemoveContainer") != 1 {
-		t.Errorf("%v after %v", err, l.server.Calls())
+	dir, _ := l.layout.Pod(p.in.Pod.UID).TerminationLogs("a").Dir()
+	if err := x.remove.removeContainer(t.Context(), s); err != nil || l.count("RemoveContainer") != 1 || logsIn(t, dir) != "" {
+		t.Errorf("%v after %v, left %q", err, l.server.Calls(), logsIn(t, dir))
 	}
 }
 

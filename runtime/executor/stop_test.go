@@ -82,8 +82,8 @@ func TestNoTimeForHooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("10"))
 	s.GracePeriodSeconds = new(int64)
-	if summary, err := x.stop.stopContainer(t.Context(), s); err != nil || l.count("ExecSync") > 0 || l.count("StopContainer") != 1 {
-		t.Errorf("%q, %v after %v", summary, err, l.server.Calls())
+	if summary, err := x.stop.stopContainer(t.Context(), s); err != nil || l.count("ExecSync") > 0 || l.count("StopContainer") != 1 || len(l.warnings()) > 0 {
+		t.Errorf("%q, %v after %v, warned %q", summary, err, l.server.Calls(), l.warnings())
 	}
 }
 
@@ -100,6 +100,9 @@ func TestInterruptedHooks(t *testing.T) {
 	})
 	if _, err := x.stop.stopContainer(ctx, s); !errors.Is(err, ended) || l.count("StopContainer") > 0 || len(l.warnings()) > 0 {
 		t.Errorf("%v after %v, warned %q", err, l.server.Calls(), l.warnings())
+	}
+	if last := l.events[len(l.events)-1]; last.Detail != "runs its preStop hook" {
+		t.Errorf("the last that was told is %q", last.Detail)
 	}
 }
 
@@ -202,41 +205,48 @@ func TestWhoWaitsForAnExit(t *testing.T) {
 	}
 }
 
-// goneProcesses are cgroups in which no process is left.
-type goneProcesses struct{ cgroup.Groups }
-
-func (goneProcesses) Occupants([]string, string, int) (cgroup.Processes, bool) {
-	return noProcesses{}, true
+// processes are cgroups of which is known whether a process is left in them, or nothing at all.
+type processes struct {
+	cgroup.Groups
+	left, seen bool
 }
 
-type noProcesses struct{}
+func (p processes) Occupants([]string, string, int) (cgroup.Processes, bool) { return p, p.seen }
 
-func (noProcesses) Left() bool { return false }
-func (noProcesses) Close()     {}
+func (p processes) Left() bool { return p.left }
+func (processes) Close()       {}
 
 // TestExitsAreSeen: who waits for the exit of a container goes on when no process is left,
 // although the runtime has not answered. Where nobody can see that he waits.
 func TestExitsAreSeen(t *testing.T) {
-	for gone, want := range map[bool]bool{true: true, false: false} {
+	for name, c := range map[string]struct {
+		of   processes
+		lose bool
+		want bool
+	}{
+		"none is left": {processes{seen: true}, false, true}, "one is left": {processes{seen: true, left: true}, false, false},
+		"nobody can see them": {processes{}, false, false}, "nobody knows the container": {processes{seen: true}, true, false},
+	} {
 		l := newLab(t, "i:1")
 		x, s := stopOf(t, l, onePod())
-		x.plan.Steps = append(x.plan.Steps, waitsForExit(plan.Step{ID: "start"}, s.ID))
-		s = &x.plan.Steps[slices.IndexFunc(x.plan.Steps, func(other plan.Step) bool { return other.ID == s.ID })]
-		if gone {
-			x.stop.cgroups = goneProcesses{x.stop.cgroups}
-		} else {
+		id := s.ID
+		x.plan.Steps = append(x.plan.Steps, waitsForExit(plan.Step{ID: "start"}, id))
+		s = &x.plan.Steps[slices.IndexFunc(x.plan.Steps, func(other plan.Step) bool { return other.ID == id })]
+		x.stop.cgroups = c.of
+		if c.lose {
 			l.server.Lose("a")
 		}
-		x.stop.watchExit(t.Context(), &stopping{step: s, id: s.ContainerID})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		x.stop.watchExit(ctx, &stopping{step: s, id: s.ContainerID})
+		cancel()
+		exited := false
 		select {
-		case <-x.schedule.gates[s.ID].exited:
-			if !want {
-				t.Error("an exit was seen that nobody can see")
-			}
+		case <-x.schedule.gates[id].exited:
+			exited = true
 		default:
-			if want {
-				t.Error("the exit was not seen")
-			}
+		}
+		if exited != c.want {
+			t.Errorf("%s: its exit was seen: %t", name, exited)
 		}
 	}
 }

@@ -1,23 +1,20 @@
 package wait
 
 import (
-	"context"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
 )
-
-// TestReachedInTimeIfOnlyJust: the time may run out in the moment in which a goal is reached.
-func TestReachedInTimeIfOnlyJust(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	<-ctx.Done()
-	if err := (&waiter{goal: Ready}).translate(ctx, nil); err != nil {
-		t.Error(err)
-	}
-}
 
 // TestStarted: a container that ended well before anybody looked has been started, one that
 // crashed or waits has not, a sidecar among them.
@@ -49,5 +46,203 @@ func TestStarted(t *testing.T) {
 		if got := w.reached(status); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// conditions are those of a pod's status.
+func conditions(all ...v1.PodCondition) *v1.PodStatus {
+	return &v1.PodStatus{Phase: v1.PodRunning, Conditions: all}
+}
+
+// TestGoals: which phase and which conditions reach which goal.
+func TestGoals(t *testing.T) {
+	ready := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, v1.PodCondition{Type: "Custom", Status: v1.ConditionFalse})
+	unready := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse})
+	succeeded, failed, pending := &v1.PodStatus{Phase: v1.PodSucceeded}, &v1.PodStatus{Phase: v1.PodFailed}, &v1.PodStatus{Phase: v1.PodPending}
+	for _, c := range []struct {
+		goal   Goal
+		status *v1.PodStatus
+		want   bool
+	}{
+		{Ready, ready, true},
+		{Ready, unready, false},
+		{Ready, succeeded, true},
+		{Ready, failed, false},
+		{Completed, succeeded, true},
+		{Completed, failed, true},
+		{Completed, ready, false},
+		{Started, ready, true},
+		{Started, pending, false},
+		{Started, succeeded, false},
+		{Deleted, succeeded, false},
+		{"condition=Ready", ready, true},
+		{"condition=ready=TRUE", ready, true},
+		{"condition=Ready", unready, false},
+		{"condition=Ready=False", unready, true},
+		{"condition=Custom=false", ready, true},
+		{"condition=Custom", ready, false},
+		{"condition=Other=False", ready, false},
+	} {
+		w := &waiter{goal: c.goal, desired: &podspec.Desired{Pod: &v1.Pod{}}}
+		if got := w.reached(c.status); got != c.want {
+			t.Errorf("%s of a pod that is %s %v: %t", c.goal, c.status.Phase, c.status.Conditions, got)
+		}
+	}
+}
+
+// TestHoldsThatEndAWait: what no time ends is no reason to wait on; a network that is not ready
+// and a probe that is asked again are.
+func TestHoldsThatEndAWait(t *testing.T) {
+	soon := time.Now().Add(time.Hour)
+	for reason, c := range map[plan.Reason]struct {
+		until *time.Time
+		ends  bool
+	}{
+		plan.ErrImageNeverPull: {nil, true}, plan.CreateContainerConfigError: {nil, true}, plan.HostPortConflict: {nil, true},
+		plan.CrashLoopBackOff: {&soon, false}, plan.NetworkNotReady: {nil, false}, plan.ProbeStale: {nil, false},
+	} {
+		p := &plan.Plan{Holds: []plan.Hold{{Reason: plan.NetworkNotReady}, {Container: "a", Reason: reason, Until: c.until, Message: "so it is"}}}
+		if got := blocking(p); (got != nil) != c.ends {
+			t.Errorf("%s: %+v", reason, got)
+		}
+		w, _ := at(time.Now(), load(t, onePod()), Ready)
+		_, err := w.judge(&plan.Input{Desired: w.desired}, &v1.PodStatus{Phase: v1.PodPending}, p)
+		blocked := (*BlockedError)(nil)
+		if errors.As(err, &blocked) != c.ends {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if c.ends && err.Error() != "pod default/web cannot become ready: container a: "+string(reason)+": so it is" {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// TestReachedGoals: a goal counts once nothing is left to do.
+func TestReachedGoals(t *testing.T) {
+	over := &v1.PodStatus{Phase: v1.PodSucceeded}
+	for pending, steps := range map[bool][]plan.Step{false: nil, true: {{ID: "stop-sandbox"}}} {
+		w, _ := at(time.Now(), load(t, onePod()), Completed)
+		done, err := w.judge(&plan.Input{Desired: w.desired}, over, &plan.Plan{Steps: steps})
+		if err != nil || done == pending || w.pending != pending || !w.over {
+			t.Errorf("with %d steps to do: done %t, %v", len(steps), done, err)
+		}
+	}
+}
+
+// TestPodsThatEnded: a pod that has failed becomes neither started nor ready, one that has
+// succeeded is not started; the containers that failed are named.
+func TestPodsThatEnded(t *testing.T) {
+	ended := func(name string, code int32) v1.ContainerStatus {
+		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}
+	}
+	failed := &v1.PodStatus{
+		Phase: v1.PodFailed, InitContainerStatuses: []v1.ContainerStatus{ended("i", 2)}, ContainerStatuses: []v1.ContainerStatus{ended("a", 1), ended("b", 0), {Name: "c"}},
+	}
+	for _, c := range []struct {
+		goal   Goal
+		status *v1.PodStatus
+		want   string
+	}{
+		{Ready, failed, "the pod has ended as Failed: i exited 2, a exited 1"},
+		{Started, failed, "the pod has ended as Failed"},
+		{Started, &v1.PodStatus{Phase: v1.PodSucceeded}, "the pod has ended as Succeeded"},
+		{"condition=Custom", failed, "the pod has ended as Failed"},
+	} {
+		w, _ := at(time.Now(), load(t, onePod()), c.goal)
+		if _, err := w.judge(&plan.Input{Desired: w.desired}, c.status, &plan.Plan{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.goal, err, c.want)
+		}
+	}
+}
+
+// TestContainersThatEndedForGood: one that failed ends a wait. One that has done its work ends it
+// if the pod can never succeed; else the wait says once what it waits for.
+func TestContainersThatEndedForGood(t *testing.T) {
+	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
+	always := strings.Replace(never(two), "{name: b, image: 'i:1'}", "{name: b, image: 'i:1', restartPolicy: Always}", 1)
+	keeps := []plan.Keep{{Container: "a"}}
+	for name, c := range map[string]struct {
+		text  string
+		goal  Goal
+		code  int32
+		keeps []plan.Keep
+		want  string
+		told  int
+	}{
+		"it failed":                    {never(two), Ready, 1, keeps, "container a has exited 1 and does not run again", 0},
+		"it failed, before it started": {never(two), Started, 1, keeps, "container a has exited 1 and does not run again", 0},
+		"it is started again":          {never(two), Ready, 1, nil, "", 0},
+		"its end is waited for":        {never(two), Completed, 1, keeps, "", 0},
+		"it has done its work":         {never(two), Ready, 0, keeps, "", 1},
+		"it was started":               {never(two), Started, 0, keeps, "", 0},
+		"the pod can never succeed":    {always, Ready, 0, keeps, "container a has exited 0 and does not run again", 0},
+		"the pod only has to start":    {always, Started, 0, keeps, "", 0},
+	} {
+		w, told := at(time.Now(), load(t, c.text), c.goal)
+		status := &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
+			{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: c.code}}}, {Name: "b", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+		}}
+		for range 2 {
+			err := w.finished(status, &plan.Plan{Keeps: c.keeps})
+			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+			}
+		}
+		if len(*told) != c.told || (c.told > 0 && !strings.HasPrefix((*told)[0], "pod default/web: waiting: container a has exited 0")) {
+			t.Errorf("%s: told %q", name, *told)
+		}
+		status.Conditions = []v1.PodCondition{{Type: v1.AllContainersRestarting}}
+		if failed, done := endedForGood(status, &plan.Plan{Keeps: c.keeps}); len(failed)+len(done) > 0 {
+			t.Errorf("%s: while all are restarted: %v, %v", name, failed, done)
+		}
+	}
+}
+
+// TestWhatIsWaitedFor: the first moment at which something changes by itself, and the words of
+// what is missing.
+func TestWhatIsWaitedFor(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
+	in := func(d time.Duration) *time.Time { when := now.Add(d); return &when }
+	w, _ := at(now, load(t, strings.Replace(onePod(), "spec:\n", "spec:\n  activeDeadlineSeconds: 60\n", 1)), Ready)
+	status := &v1.PodStatus{Phase: v1.PodRunning, StartTime: &metav1.Time{Time: now.Add(-10 * time.Second)}}
+	p := &plan.Plan{WaitingFor: []string{"a to end"}, Holds: []plan.Hold{
+		{Container: "a", Reason: plan.CrashLoopBackOff, Until: in(40 * time.Second), Message: "back-off 40s"}, {Reason: plan.NetworkNotReady, Message: "the network is not ready"},
+	}}
+	if done, err := w.judge(&plan.Input{Desired: w.desired}, status, p); done || err != nil {
+		t.Fatal(done, err)
+	}
+	want := []string{"a to end", "container a, held until 12:00:40 (back-off 40s)", "the network is not ready"}
+	if diff := cmp.Diff(want, w.waiting); diff != "" || !w.until.Equal(*in(40 * time.Second)) {
+		t.Errorf("until %v; waiting for (-want +got)\n%s", w.until, diff)
+	}
+	// The deadline comes before the hold.
+	status.StartTime.Time = now.Add(-50 * time.Second)
+	if _, err := w.judge(&plan.Input{Desired: w.desired}, status, p); err != nil || !w.until.Equal(*in(10 * time.Second)) {
+		t.Errorf("until %v, %v", w.until, err)
+	}
+	// What failed and may pass is told first, and tried again before all.
+	w.trouble, w.retryAt = []string{"the registry is away"}, *in(time.Second)
+	if _, err := w.judge(&plan.Input{Desired: w.desired}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.waiting[0] != "the registry is away" {
+		t.Errorf("until %v, waiting for %v, %v", w.until, w.waiting, err)
+	}
+}
+
+// TestWordsOfAProbe: a pod that waits for nothing else says what its condition says, and what the
+// probes of its newest containers said that have not passed.
+func TestWordsOfAProbe(t *testing.T) {
+	w, _ := at(time.Now(), load(t, onePod()), Ready)
+	in := &plan.Input{Desired: w.desired, Observed: model.Observed{
+		Containers: []model.Container{{ID: "old", Name: "a", RestartCount: 0}, {ID: "new", Name: "a", RestartCount: 1}},
+		Memory: model.Memory{Probes: map[string]map[model.ProbeType]model.ProbeRecord{
+			"old": {model.Liveness: {Result: model.ProbeFailure, Message: "of an earlier run"}},
+			"new": {model.Readiness: {Result: model.ProbeFailure, Message: "connection refused"}, model.Liveness: {Result: model.ProbeSuccess, Message: "ok"}, model.Startup: {Result: model.ProbeUnknown}},
+		}},
+	}}
+	status := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Message: "containers with unready status: [a]"})
+	if _, err := w.judge(in, status, &plan.Plan{}); err != nil || !slices.Equal(w.waiting, []string{"containers with unready status: [a]", "readiness probe of a: connection refused"}) {
+		t.Errorf("waiting for %q, %v", w.waiting, err)
+	}
+	if got := unready(in, &v1.PodStatus{Phase: v1.PodPending}); !slices.Equal(got, []string{"phase Pending"}) {
+		t.Errorf("without a condition: %q", got)
 	}
 }

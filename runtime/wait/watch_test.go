@@ -1,8 +1,15 @@
 package wait
 
 import (
+	"context"
+	"errors"
+	"io"
 	"testing"
 	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // TestPausesFollowTheWait: a change is seen late by a small part of the wait, and a long
@@ -37,5 +44,63 @@ func TestEventsReplaceLooks(t *testing.T) {
 	}
 	if told, err := w.next(t.Context(), time.Nanosecond); told || err != nil {
 		t.Errorf("after nothing happened: told %v, error %v", told, err)
+	}
+}
+
+// stream is what a runtime sends, and then its end.
+type stream struct {
+	runtimeapi.RuntimeService_GetContainerEventsClient
+	uids []string
+}
+
+// Recv is the next event.
+func (s *stream) Recv() (*runtimeapi.ContainerEventResponse, error) {
+	if len(s.uids) == 0 {
+		return nil, io.EOF
+	}
+	uid := s.uids[0]
+	s.uids = s.uids[1:]
+	return &runtimeapi.ContainerEventResponse{PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}}}, nil
+}
+
+// TestEventsOfOtherPods: only those of the pod are told, several at a time as one, and when they
+// end the runtime is asked again.
+func TestEventsOfOtherPods(t *testing.T) {
+	for want, uids := range map[int][]string{0: {"other"}, 1: {"other", "own", "own"}} {
+		w := watch{happened: make(chan struct{}, 1)}
+		w.listen(&stream{uids: uids}, model.PodRef{UID: "own"})
+		if len(w.happened) != want || w.sends.Load() {
+			t.Errorf("%v: told %d times, sends %t", uids, len(w.happened), w.sends.Load())
+		}
+	}
+}
+
+// TestEventsShortenPauses: while events are sent pauses are long, and as soon as none are short.
+func TestEventsShortenPauses(t *testing.T) {
+	var w watch
+	if pause := w.after(time.Hour); pause != silentWithout {
+		t.Errorf("without events the longest pause is %v", pause)
+	}
+	w.sends.Store(true)
+	if pause := w.after(pauseMin); pause != 2*pauseMin {
+		t.Errorf("after an event the pause is %v", pause)
+	}
+	if pause := w.after(time.Hour); pause != silentWithEvents {
+		t.Errorf("with events the longest pause is %v", pause)
+	}
+}
+
+// TestWatchesWithoutEvents: a runtime that does not know events is looked at.
+func TestWatchesWithoutEvents(t *testing.T) {
+	l := newLab(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w := l.watchPod(ctx, model.PodRef{UID: "own"})
+	if told, err := w.next(ctx, time.Millisecond); told || err != nil || w.sends.Load() {
+		t.Errorf("told %t, %v", told, err)
+	}
+	ended := errors.New("interrupted")
+	cancel(ended)
+	if _, err := w.next(ctx, time.Hour); !errors.Is(err, ended) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -1,0 +1,202 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// lab is a client of a runtime in memory, in which a sandbox has a container that runs.
+func lab(t *testing.T) (client *Client, server *runtimetest.Server, sandbox, container string) {
+	t.Helper()
+	server, _, endpoint := runtimetest.Start(t, "i:1")
+	client, err := Connect(Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	box, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "web"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sandbox = box.GetPodSandboxId()
+	made, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Image: &runtimeapi.ImageSpec{Image: "i:1"},
+	}})
+	if err == nil {
+		container = made.GetContainerId()
+		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: container})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, server, sandbox, container
+}
+
+// TestRemovalsOfWhatIsGone: what is not there is removed. What the runtime lists on although
+// something behind it is gone was not, and the error says what to do.
+func TestRemovalsOfWhatIsGone(t *testing.T) {
+	gone := status.Error(codes.NotFound, "gone")
+	for name, c := range map[string]struct {
+		method string
+		remove func(context.Context, *Client, string) error
+	}{
+		"container": {"RemoveContainer", func(ctx context.Context, c *Client, id string) error { return c.RemoveRecord(ctx, id) }},
+		"sandbox":   {"RemovePodSandbox", func(ctx context.Context, c *Client, id string) error { return c.RemoveSandbox(ctx, id) }},
+	} {
+		client, server, sandbox, container := lab(t)
+		id := map[string]string{"container": container, "sandbox": sandbox}[name]
+		server.Fail(runtimetest.Fault{Method: c.method, Times: 2, Err: gone})
+		if err := c.remove(t.Context(), client, "another"); err != nil {
+			t.Errorf("%s that is not there: %v", name, err)
+		}
+		if err := c.remove(t.Context(), client, id); err == nil || !IsNotFound(err) || !strings.Contains(err.Error(), "has lost what is behind a record") {
+			t.Errorf("%s that is listed: %v", name, err)
+		}
+		if err := c.remove(t.Context(), client, id); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Fail(runtimetest.Fault{Method: c.method, Times: 1, Err: gone})
+		server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("told to fail")})
+		if err := c.remove(t.Context(), client, id); err == nil || !strings.Contains(err.Error(), "told to fail") {
+			t.Errorf("%s, and nobody can say whether it is listed: %v", name, err)
+		}
+	}
+}
+
+// TestBusyRuntimes: one that is busy for a moment is asked again; any other answer is final. A
+// sandbox that is gone is stopped.
+func TestBusyRuntimes(t *testing.T) {
+	busy := status.Error(codes.Unknown, "container is in starting state")
+	client, server, sandbox, container := lab(t)
+	for method, call := range map[string]func() error{
+		"RemoveContainer": func() error { return client.RemoveRecord(t.Context(), container) },
+		"StopPodSandbox":  func() error { return client.StopSandbox(t.Context(), sandbox) },
+	} {
+		server.Fail(runtimetest.Fault{Method: method, Times: 2, Err: busy})
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+		server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		if err := call(); err == nil || err.Error() != "told to fail" {
+			t.Errorf("%s that fails: %v", method, err)
+		}
+	}
+	server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: status.Error(codes.NotFound, "gone")})
+	if err := client.StopSandbox(t.Context(), sandbox); err != nil {
+		t.Errorf("a sandbox that is gone: %v", err)
+	}
+}
+
+// TestProcesses: the number of a container's first process is what the runtime tells of it; one
+// that does not tell is named.
+func TestProcesses(t *testing.T) {
+	client, server, _, container := lab(t)
+	if pid, err := client.Process(t.Context(), container); pid != 42 || err != nil {
+		t.Errorf("%d, %v", pid, err)
+	}
+	server.Exit("a", 0)
+	if _, err := client.Process(t.Context(), container); err == nil || !strings.Contains(err.Error(), client.Endpoint.String()+" does not tell which process") {
+		t.Errorf("a container that has ended: %v", err)
+	}
+	if _, err := client.Process(t.Context(), "another"); !IsNotFound(err) {
+		t.Errorf("another container: %v", err)
+	}
+}
+
+// TestRetries: only a runtime that does not answer is asked again, until the context ends.
+func TestRetries(t *testing.T) {
+	client, _, _, _ := lab(t)
+	gone, failed := error(&UnavailableError{Reason: "away"}), errors.New("told to fail")
+	for name, c := range map[string]struct {
+		answers []error
+		asked   int
+		want    error
+	}{"it answers": {[]error{nil}, 1, nil}, "it comes back": {[]error{gone, nil}, 2, nil}, "it refuses": {[]error{gone, failed}, 2, failed}} {
+		asked := 0
+		err := client.WithRetries(t.Context(), func() error { asked++; return c.answers[asked-1] })
+		if asked != c.asked || !errors.Is(err, c.want) {
+			t.Errorf("%s: asked %d times, %v", name, asked, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	err := client.WithRetries(ctx, func() error { asked++; cancel(); return gone })
+	if asked != 1 || !errors.Is(err, gone) {
+		t.Errorf("interrupted: asked %d times, %v", asked, err)
+	}
+}
+
+// TestNoneAnswered: a look at several things shows none of them when the context ended or nobody
+// answers, and some when one did, with whatever answer.
+func TestNoneAnswered(t *testing.T) {
+	gone, failed, ended := error(&UnavailableError{Reason: "away"}), errors.New("told to fail"), errors.New("interrupted")
+	over, cancel := context.WithCancelCause(t.Context())
+	cancel(ended)
+	for name, c := range map[string]struct {
+		ctx  context.Context //nolint:containedctx // a case
+		errs []error
+		want error
+	}{
+		"all are well":        {t.Context(), []error{nil, nil}, nil},
+		"one fails":           {t.Context(), []error{nil, gone}, nil},
+		"one answers":         {t.Context(), []error{failed, gone}, nil},
+		"none answers":        {t.Context(), []error{gone, gone}, gone},
+		"nobody was asked":    {t.Context(), nil, nil},
+		"it was ended":        {over, []error{nil, nil}, ended},
+		"ended during a call": {over, []error{nil, failed}, failed},
+	} {
+		if err := NoneAnswered(c.ctx, c.errs); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestWordsOfARuntime: its own words are shown, with the meaning of a code that says more, and
+// without those of the transport. The code is kept.
+func TestWordsOfARuntime(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.Unknown: "no space", codes.NotFound: "no space", codes.Internal: "the runtime failed: no space",
+		codes.ResourceExhausted: "the runtime lacks the means for it: no space",
+	} {
+		err := error(&callError{err: status.Error(code, "no space")})
+		if err.Error() != want || status.Code(errors.Unwrap(err)) != code {
+			t.Errorf("%s: %q, want %q", code, err, want)
+		}
+	}
+}
+
+// TestTimesOfCalls: a call that itself waits for something has so much longer.
+func TestTimesOfCalls(t *testing.T) {
+	c := connection{Client: &Client{Timeout: time.Minute}}
+	for name, request := range map[string]struct {
+		of   any
+		want time.Duration
+	}{
+		"a question":            {&runtimeapi.VersionRequest{}, time.Minute},
+		"a stop":                {&runtimeapi.StopContainerRequest{Timeout: 30}, time.Minute + 30*time.Second},
+		"a command":             {&runtimeapi.ExecSyncRequest{Timeout: 5}, time.Minute + 5*time.Second},
+		"a command of any time": {&runtimeapi.ExecSyncRequest{}, time.Minute + 24*time.Hour},
+		"a sandbox":             {&runtimeapi.RunPodSandboxRequest{}, 2 * time.Minute},
+		"a pull":                {&runtimeapi.PullImageRequest{}, time.Minute + time.Hour},
+	} {
+		var left time.Duration
+		invoke := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+			return nil
+		}
+		if err := c.intercept(t.Context(), "x", request.of, nil, nil, invoke); err != nil || left > request.want || left < request.want-time.Minute/2 {
+			t.Errorf("%s: it has %v, want %v, %v", name, left, request.want, err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package events
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+
+// secretPod is a pod with a Secret.
+func secretPod(t *testing.T) *podspec.Desired {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(`apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers: [{name: a, image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {p: correct horse}
+`)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Pods[0]
+}
+
+// TestRecorders: what was recorded is added to the history, without values of Secrets; nothing
+// recorded writes nothing.
+func TestRecorders(t *testing.T) {
+	pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+	ref := model.PodRef{Namespace: "ns", Name: "web", UID: "u"}
+	if err := (&Recorder{}).Write(pod, ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(pod.History().Path()); !os.IsNotExist(err) {
+		t.Errorf("of nothing there is a history: %v", err)
+	}
+	for range 2 {
+		var r Recorder
+		r.Normal(noon, "Started", "a", "Container started")
+		r.Warning(noon, "Unhealthy", "a", "it says correct horse")
+		r.Span(state.Span{Kind: "Ready", Object: "a", Begin: noon, End: noon})
+		if err := r.Write(pod, ref, redaction.New([]byte("correct horse"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := pod.History().Read()
+	if err != nil || h.Pod != ref || !h.Redacted || len(h.Events) != 2 || len(h.Spans) != 2 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if e := h.Events[1]; e.Type != state.Warning || e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestEarlierMessagesAreRedacted: what an older podctl left in a history goes with the first
+// events that are added.
+func TestEarlierMessagesAreRedacted(t *testing.T) {
+	pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+	if err := pod.History().Write(&state.History{Events: []state.PodEvent{{Reason: "Failed", Message: "correct horse"}}}); err != nil {
+		t.Fatal(err)
+	}
+	var r Recorder
+	r.Normal(noon, "Started", "a", "Container started")
+	if err := r.Write(pod, model.PodRef{UID: "u"}, redaction.New([]byte("correct horse"))); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := pod.History().Read(); err != nil || len(h.Events) != 2 || strings.Contains(h.Events[0].Message, "correct horse") {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// TestHistoriesOfOlderPodctls: values of Secrets are left out where they are known, and messages
+// where they are not. What was written without them is shown as it is.
+func TestHistoriesOfOlderPodctls(t *testing.T) {
+	d := secretPod(t)
+	ref := model.RefOf(d.Pod)
+	for name, c := range map[string]struct {
+		applied, redacted bool
+		want              string
+	}{
+		"known": {true, false, "says"}, "not known": {false, false, ""}, "written without": {false, true, "says correct horse"},
+	} {
+		layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+		pod := layout.Pod(ref.UID)
+		if err := pod.History().Write(&state.History{Pod: ref, Redacted: c.redacted, Events: []state.PodEvent{{Message: "it says correct horse", Last: noon}}}); err != nil {
+			t.Fatal(err)
+		}
+		if c.applied {
+			if err := pod.Journal().Write(&state.Journal{Applied: d}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := History(layout, ref)
+		all, allErr := Events(layout)
+		if err != nil || allErr != nil || len(all) != 1 || h.Pod.UID != ref.UID {
+			t.Fatal(err, allErr, all)
+		}
+		for _, message := range []string{h.Events[0].Message, all[0].Events[0].Message} {
+			if strings.Contains(message, "correct horse") != c.redacted || !strings.Contains(message, c.want) {
+				t.Errorf("%s: %q", name, message)
+			}
+		}
+	}
+}
+
+// TestEventsOfAllPods: the pod in which something happened last comes last, one without events
+// is left out, and one that cannot be read hides no other.
+func TestEventsOfAllPods(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	for name, minutes := range map[string][]int{"late": {1, 9}, "early": {5}, "silent": nil} {
+		h := &state.History{Pod: model.PodRef{Name: name}, Redacted: true}
+		for _, m := range minutes {
+			h.Events = append(h.Events, state.PodEvent{Reason: "Started", Last: noon.Add(time.Duration(m) * time.Minute)})
+		}
+		if err := layout.Pod(types.UID(name)).History().Write(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := Events(layout)
+	if err != nil || len(all) != 2 || all[0].Pod.Name != "early" || all[1].Pod.Name != "late" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

@@ -1,0 +1,290 @@
+package syncpod
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// lab is a Syncer before a runtime in memory.
+type lab struct {
+	*Syncer
+	t      *testing.T
+	server *runtimetest.Server
+	layout state.Layout
+}
+
+func newLab(t *testing.T, names ...string) *lab {
+	t.Helper()
+	server, clock, endpoint := runtimetest.Start(t, names...)
+	client, err := cri.Connect(cri.Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	w := observe.World{Client: client, Layout: layout, Cgroups: runtimetest.NewCgroups(server), Now: clock.Now}
+	host := observe.NewHost(client, layout, observe.Sources{
+		Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil },
+	})
+	digests := observe.NewDigests(layout)
+	observer := observe.New(w, host, digests)
+	x := executor.New(w, host, gc.New(w, host, images.NewStore(client, layout)))
+	locker := &state.Locker{Layout: layout, Waiting: func(string) {}}
+	return &lab{Syncer: New(locker, digests, observer, x), t: t, server: server, layout: layout}
+}
+
+func load(t *testing.T, text string) *podspec.Desired {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Pods[0]
+}
+
+const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: a, image: 'i:1'}]\n"
+
+// apply makes a pass that succeeds.
+func (l *lab) apply(text string) *executor.Outcome {
+	l.t.Helper()
+	outcome, err := l.Apply(l.t.Context(), load(l.t, text), executor.Options{})
+	if err != nil || outcome.Err() != nil {
+		l.t.Fatal(err, outcome.Err())
+	}
+	return outcome
+}
+
+// taken makes the creation of containers fail as their names are taken.
+func (l *lab) taken(times int) {
+	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: times, Err: status.Error(codes.Unknown, `name "a" is reserved for "x"`)})
+}
+
+// TestSurprisesMakeAnotherPlan: a pass goes on with a new plan that knows what was taken, three
+// times at most. A saved plan is executed as it is or not at all.
+func TestSurprisesMakeAnotherPlan(t *testing.T) {
+	for times, fails := range map[int]bool{1: false, maxReplans: false, maxReplans + 1: true} {
+		l := newLab(t, "i:1")
+		l.taken(times)
+		plans, attempts := 0, []uint32{}
+		outcome, err := l.Apply(t.Context(), load(t, web), executor.Options{Planned: func(p *plan.Plan) {
+			plans++
+			i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer })
+			attempts = append(attempts, p.Steps[i].Attempt)
+		}})
+		if surprise := (*executor.SurpriseError)(nil); errors.As(err, &surprise) != fails || (err != nil && !fails) {
+			t.Errorf("%d surprises: %v", times, err)
+		}
+		if plans != min(times, maxReplans)+1 || !slices.IsSorted(attempts) || len(slices.Compact(attempts)) != plans {
+			t.Errorf("%d surprises: %d plans, with the attempts %v", times, plans, attempts)
+		}
+		if !fails && outcome.Err() != nil {
+			t.Errorf("%d surprises: %v", times, outcome.Err())
+		}
+	}
+	l := newLab(t, "i:1")
+	d := load(t, web)
+	saved, err := l.Plan(t.Context(), d, plan.Options{KeepBasis: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.taken(1)
+	plans := 0
+	_, err = l.Apply(t.Context(), d, executor.Options{Saved: saved, Planned: func(*plan.Plan) { plans++ }})
+	if surprise := (*executor.SurpriseError)(nil); !errors.As(err, &surprise) || plans != 1 {
+		t.Errorf("a saved plan: %d plans, %v", plans, err)
+	}
+}
+
+// TestPlansChangeNothing: neither that of an apply nor that of a deletion.
+func TestPlansChangeNothing(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := load(t, web)
+	if p, err := l.Plan(t.Context(), d, plan.Options{}); err != nil || len(p.Steps) == 0 {
+		t.Error(p, err)
+	}
+	if p, err := l.PlanDeletion(t.Context(), model.RefOf(d.Pod), plan.Options{}); err != nil || len(p.Steps) > 0 {
+		t.Error(p, err)
+	}
+	l.apply(web)
+	calls := len(l.server.Calls())
+	if p, err := l.PlanDeletion(t.Context(), model.RefOf(d.Pod), plan.Options{}); err != nil || len(p.Steps) == 0 {
+		t.Error(p, err)
+	}
+	if j, err := l.layout.Pod(d.Pod.UID).Journal().Read(); err != nil || j.Deletion != nil || len(l.server.Calls()) != calls {
+		t.Errorf("deletion %v, calls %v, %v", j.Deletion, l.server.Calls(), err)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 2, Err: errors.New("told to fail")})
+	_, planErr := l.Plan(t.Context(), d, plan.Options{})
+	_, deletionErr := l.PlanDeletion(t.Context(), model.RefOf(d.Pod), plan.Options{})
+	if planErr == nil || deletionErr == nil {
+		t.Errorf("of a look that failed: %v, %v", planErr, deletionErr)
+	}
+}
+
+// TestCopiesThatAreSuperseded: podctl's own copy of a manifest neither takes back another one nor
+// makes a pod that was deleted; a manifest of the user's does.
+func TestCopiesThatAreSuperseded(t *testing.T) {
+	ref := model.PodRef{Namespace: "default", Name: "web"}
+	copyOf, other := load(t, web), load(t, strings.Replace(web, "i:1", "i:2", 1))
+	copyOf.Stored = true
+	for name, c := range map[string]struct {
+		desired *podspec.Desired
+		j       state.Journal
+		want    string
+	}{
+		"a user's":            {other, state.Journal{Applied: load(t, web)}, ""},
+		"nothing is wanted":   {nil, state.Journal{}, ""},
+		"the same":            {copyOf, state.Journal{Applied: load(t, web)}, ""},
+		"changed":             {copyOf, state.Journal{Applied: other}, "pod default/web was changed by another podctl meanwhile, and stays as that one made it"},
+		"deleted":             {copyOf, state.Journal{}, "pod default/web was deleted by another podctl meanwhile, and stays so"},
+		"deleted, unfinished": {copyOf, state.Journal{Applied: load(t, web), Deletion: &state.Deletion{}}, "pod default/web: its deletion was not finished: podctl delete default/web finishes it, podctl apply of its manifest takes it back"},
+	} {
+		err := Superseded(ref, c.desired, &c.j)
+		if (err == nil) != (c.want == "") || (err != nil && err.Error() != c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestOnlyOnePod: a deletion that is to take away one manifest's pod leaves another one alone.
+func TestOnlyOnePod(t *testing.T) {
+	l := newLab(t, "i:1", "i:2")
+	l.apply(web)
+	only := load(t, web)
+	only.Stored = true
+	l.apply(strings.Replace(web, "i:1", "i:2", 1))
+	superseded := (*SupersededError)(nil)
+	if _, err := l.Delete(t.Context(), model.RefOf(only.Pod), executor.Options{Only: only}); !errors.As(err, &superseded) {
+		t.Errorf("another manifest: %v", err)
+	}
+	if slices.ContainsFunc(l.server.Calls(), func(c string) bool { return strings.HasPrefix(c, "RemovePodSandbox") }) {
+		t.Error("it was deleted")
+	}
+	if outcome, err := l.Delete(t.Context(), model.RefOf(only.Pod), executor.Options{}); err != nil || outcome.Err() != nil {
+		t.Error(err, outcome.Err())
+	}
+}
+
+// TestPassesHoldTheLock: no pass is made while another process works on the pod, and the lock is
+// free after each, also after one that failed.
+func TestPassesHoldTheLock(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := load(t, web)
+	ref := model.RefOf(d.Pod)
+	l.locker.Timeout = 20 * time.Millisecond
+	lock, err := l.layout.Pod(ref.UID).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := (*state.LockedError)(nil)
+	_, applyErr := l.Apply(t.Context(), d, executor.Options{})
+	_, deleteErr := l.Delete(t.Context(), ref, executor.Options{})
+	_, debugErr := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{})
+	for what, err := range map[string]error{"apply": applyErr, "delete": deleteErr, "debug": debugErr} {
+		if !errors.As(err, &locked) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(l.server.Calls()) > 0 {
+		t.Errorf("calls %v", l.server.Calls())
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("told to fail")})
+	if _, err := l.Apply(t.Context(), d, executor.Options{}); err == nil || errors.As(err, &locked) {
+		t.Errorf("a look that failed: %v", err)
+	}
+	l.apply(web)
+}
+
+// debugger is a debug container.
+func debugger(image string) *v1.EphemeralContainer {
+	return &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger", Image: image, ImagePullPolicy: v1.PullIfNotPresent}}
+}
+
+// TestDebugContainers: one joins a pod that runs, under a name of its own; the manifest stays.
+func TestDebugContainers(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := load(t, web)
+	if _, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{}); err == nil || !strings.Contains(err.Error(), "does not run") {
+		t.Errorf("of a pod that does not run: %v", err)
+	}
+	l.apply(web)
+	taken := debugger("i:1")
+	taken.Name = "a"
+	if _, err := l.Debug(t.Context(), d, taken, executor.Options{}); err == nil || !strings.Contains(err.Error(), "has a container a already") {
+		t.Errorf("under a name that is taken: %v", err)
+	}
+	outcome, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{})
+	if err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	made := l.server.Created().Containers
+	if last := made[len(made)-1]; last.GetMetadata().GetName() != "debugger" || !strings.Contains(last.GetAnnotations()[criconfig.AnnotationDebug], "debugger") {
+		t.Errorf("made %v", last)
+	}
+	if j, err := l.layout.Pod(d.Pod.UID).Journal().Read(); err != nil || !j.Applied.SameAs(d) || j.Generation != 1 {
+		t.Errorf("written down: generation %d, %v", j.Generation, err)
+	}
+	if p, err := l.Plan(t.Context(), d, plan.Options{}); err != nil || len(p.Steps) > 0 {
+		t.Errorf("a pass after it does %v, %v", p.Steps, err)
+	}
+	held := debugger("i:3")
+	held.Name, held.ImagePullPolicy = "held", v1.PullNever
+	if _, err := l.Debug(t.Context(), d, held, executor.Options{}); err == nil || !strings.Contains(err.Error(), "the debug container cannot start") {
+		t.Errorf("with an image that is not there: %v", err)
+	}
+}
+
+// TestPortsAreReserved: two pods that want one port of the node cannot both find it free: who
+// looks keeps others from it until it is written down.
+func TestPortsAreReserved(t *testing.T) {
+	l := newLab(t, "i:1")
+	text := strings.Replace(web, "image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: 18099}]", 1)
+	l.locker.Timeout = 20 * time.Millisecond
+	reserved := func() bool {
+		free, err := l.locker.ReservePorts(t.Context(), load(t, text))
+		if err == nil {
+			free()
+		}
+		return err != nil
+	}
+	var planned, running bool
+	l.server.Fail(runtimetest.Fault{Method: "RunPodSandbox", Times: 1, Only: func(request any) bool {
+		_ = request.(*runtimeapi.RunPodSandboxRequest)
+		running = reserved()
+		return false
+	}})
+	if _, err := l.Apply(t.Context(), load(t, text), executor.Options{Planned: func(*plan.Plan) { planned = reserved() }}); err != nil {
+		t.Fatal(err)
+	}
+	if !planned || running || reserved() {
+		t.Errorf("reserved while it is planned: %t, while the sandbox is made: %t, and after it: %t", planned, running, reserved())
+	}
+	other := strings.Replace(text, "name: web", "name: other", 1)
+	p, err := l.Plan(t.Context(), load(t, other), plan.Options{})
+	if err != nil || len(p.Holds) != 1 || p.Holds[0].Reason != plan.HostPortConflict {
+		t.Errorf("another pod: %+v, %v", p.Holds, err)
+	}
+}

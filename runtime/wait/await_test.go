@@ -1,0 +1,78 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// TestAwaitOnlyLooks: a container that crashes is not started by it, and the goal is reached once
+// somebody else starts it.
+func TestAwaitOnlyLooks(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := load(t, onePod())
+	l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 1})
+	l.apply(d)
+	time.Sleep(2 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	before := len(l.server.Calls())
+	if err := l.Await(ctx, d, Started); !errors.As(err, new(*TimeoutError)) || len(l.server.Calls()) != before {
+		t.Errorf("%v after %v", err, l.server.Calls()[before:])
+	}
+	l.apply(d)
+	if err := l.Await(t.Context(), d, Started); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAwaitOfPodsThatEnd: a pod that has failed reaches no goal but its end, one that has
+// succeeded was not started.
+func TestAwaitOfPodsThatEnd(t *testing.T) {
+	for code, wants := range map[int32]map[Goal]string{
+		0: {Completed: "", Ready: "", Started: "the pod has ended as Succeeded"},
+		1: {Completed: "", Ready: "the pod has ended as Failed: a exited 1", "condition=Ready": "the pod has ended as Failed"},
+	} {
+		l := newLab(t, "i:1")
+		l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: code})
+		d := load(t, never(onePod()))
+		l.apply(d)
+		time.Sleep(2 * time.Millisecond)
+		for goal, want := range wants {
+			err := l.Await(t.Context(), d, goal)
+			if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+				t.Errorf("exit code %d, %s: %v, want %q", code, goal, err, want)
+			}
+		}
+	}
+}
+
+// TestAwaitOfDeletions: a pod is deleted once neither the runtime nor podctl has anything of it.
+func TestAwaitOfDeletions(t *testing.T) {
+	l := newLab(t, "i:1")
+	d := load(t, onePod())
+	ref := model.RefOf(d.Pod)
+	if err := l.Await(t.Context(), d, Deleted); err != nil {
+		t.Errorf("of a pod that never was: %v", err)
+	}
+	l.apply(d)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := l.Await(ctx, d, Deleted); err == nil || !strings.Contains(err.Error(), "is not deleted in time: the pod is there") {
+		t.Errorf("of a pod that runs: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- l.Await(t.Context(), d, Deleted) }()
+	if outcome, err := l.pods.Delete(t.Context(), ref, executor.Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

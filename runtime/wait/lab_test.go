@@ -1,0 +1,110 @@
+package wait
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/syncpod"
+)
+
+// lab is a Waiter before a runtime in memory, in real time.
+type lab struct {
+	*Waiter
+	t      *testing.T
+	server *runtimetest.Server
+	layout state.Layout
+	locker *state.Locker
+
+	mu   sync.Mutex
+	told []string
+}
+
+func newLab(t *testing.T, names ...string) *lab {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "cri.sock")
+	server, err := runtimetest.NewServer(t.Context(), socket, runtimetest.WallClock(), names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + socket, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	l := &lab{t: t, server: server, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}}
+	w := observe.World{Client: client, Layout: l.layout, Cgroups: runtimetest.NewCgroups(server), Now: time.Now}
+	host := observe.NewHost(client, l.layout, observe.Sources{
+		Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil },
+	})
+	digests := observe.NewDigests(l.layout)
+	observer := observe.New(w, host, digests)
+	l.locker = &state.Locker{Layout: l.layout, Waiting: l.tell}
+	x := executor.New(w, host, gc.New(w, host, images.NewStore(client, l.layout)))
+	prober := probe.NewProber(client, l.layout, observer, l.locker)
+	l.Waiter = New(w, observer, syncpod.New(l.locker, digests, observer, x), prober, l.tell)
+	return l
+}
+
+func (l *lab) tell(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, text)
+}
+
+func load(t *testing.T, text string) *podspec.Desired {
+	t.Helper()
+	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Pods[0]
+}
+
+// pod is a manifest of a pod that ends within a second; spec is what stands below its spec.
+func pod(spec string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n" + spec
+}
+
+// onePod has one container.
+func onePod() string { return pod("  containers: [{name: a, image: 'i:1'}]\n") }
+
+// never is a manifest of a pod whose containers are not restarted.
+func never(text string) string {
+	return strings.Replace(text, "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
+}
+
+// apply makes a pass.
+func (l *lab) apply(d *podspec.Desired) *executor.Outcome {
+	l.t.Helper()
+	outcome, err := l.pods.Apply(l.t.Context(), d, executor.Options{})
+	if err != nil || outcome.Err() != nil {
+		l.t.Fatal(err, outcome.Err())
+	}
+	return outcome
+}
+
+// waiter is a wait that has not begun.
+func (l *lab) waiter(d *podspec.Desired, goal Goal) *waiter {
+	return &waiter{on: l.Waiter, desired: d, goal: goal, watch: &watch{happened: make(chan struct{}, 1)}}
+}
+
+// at is a waiter at some moment, with no runtime, and what it says.
+func at(now time.Time, d *podspec.Desired, goal Goal) (w *waiter, told *[]string) {
+	told = &[]string{}
+	on := &Waiter{now: func() time.Time { return now }, waiting: func(text string) { *told = append(*told, text) }}
+	return &waiter{on: on, desired: d, goal: goal}, told
+}

@@ -1,0 +1,307 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/syncpod"
+)
+
+// TestReachedInTimeIfOnlyJust: the time may run out in the moment in which a goal is reached.
+func TestReachedInTimeIfOnlyJust(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	<-ctx.Done()
+	if err := (&waiter{goal: Ready}).translate(ctx, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestErrorsOfWaits: the pod and the goal are named once, with the cause.
+func TestErrorsOfWaits(t *testing.T) {
+	cause := errors.New("pod ns/web: container a: no space")
+	ref := model.PodRef{Namespace: "ns", Name: "web"}
+	blocked := &BlockedError{Pod: ref, Goal: Ready, Reason: cause.Error(), Err: cause}
+	if blocked.Error() != "pod ns/web cannot become ready: container a: no space" || !errors.Is(blocked, cause) {
+		t.Error(blocked)
+	}
+	late := &TimeoutError{Pod: ref, Goal: "condition=X", Waiting: "pod ns/web: a to end"}
+	if late.Error() != "pod ns/web is not condition=X in time: a to end" {
+		t.Error(late)
+	}
+}
+
+// TestEndsOfTheTime: it is told what was waited for, or without that what went wrong. A lock that
+// another process holds is waited for as well.
+func TestEndsOfTheTime(t *testing.T) {
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	<-over.Done()
+	interrupted, end := context.WithCancel(t.Context())
+	end()
+	failed := errors.New("told to fail")
+	for name, c := range map[string]struct {
+		ctx     context.Context //nolint:containedctx // a case
+		waiting []string
+		err     error
+		want    string
+	}{
+		"with words":    {over, []string{"a to end", "b to end"}, over.Err(), "pod default/web is not ready in time: a to end; b to end"},
+		"without words": {over, nil, failed, "pod default/web is not ready in time: told to fail"},
+		"interrupted":   {interrupted, []string{"a to end"}, failed, "told to fail"},
+		"it failed":     {t.Context(), []string{"a to end"}, failed, "told to fail"},
+		"it is locked":  {t.Context(), nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
+		"locked, ended": {interrupted, nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web "},
+	} {
+		w, _ := at(time.Now(), load(t, onePod()), Ready)
+		w.waiting = c.waiting
+		if err := w.translate(c.ctx, c.err); !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestRuntimesThatGo: one that has answered before is waited for, for a minute; what it answers
+// ends the wait, and so does one that never answered.
+func TestRuntimesThatGo(t *testing.T) {
+	gone := error(&cri.UnavailableError{Reason: "away"})
+	now := time.Now()
+	for name, c := range map[string]struct {
+		answered time.Time
+		err      error
+		want     bool
+	}{
+		"it may come back":   {now.Add(-time.Second), gone, true},
+		"wrapped":            {now.Add(-time.Second), fmt.Errorf("observing: %w", gone), true},
+		"it is gone":         {now.Add(-cri.RetryTime - time.Second), gone, false},
+		"it never was":       {time.Time{}, gone, false},
+		"it answered":        {now, errors.New("told to fail"), false},
+		"the wait is over":   {now, &BlockedError{Err: gone}, false},
+		"nothing went wrong": {time.Time{}, nil, false},
+	} {
+		w, _ := at(now, load(t, onePod()), Ready)
+		w.answered = c.answered
+		if got := w.retryable(t.Context(), c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if c.want && !slices.Equal(w.waiting, []string{gone.Error()}) {
+			t.Errorf("%s: waiting for %q", name, w.waiting)
+		}
+		if c.err == nil && !w.answered.Equal(now) {
+			t.Errorf("%s: it answered %v", name, w.answered)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w, _ := at(now, load(t, onePod()), Ready)
+	w.answered = now
+	if w.retryable(ctx, gone) {
+		t.Error("a wait that was ended goes on")
+	}
+}
+
+// failure is the outcome of a pass in which the start of container a failed.
+func failure(reason string, err error) *executor.Outcome {
+	return &executor.Outcome{Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: reason, Err: err}}}
+}
+
+// TestFailuresThatPass: a registry that cannot be reached is given time, the longer the oftener,
+// and a start that is retried by itself as well; all else ends the wait.
+func TestFailuresThatPass(t *testing.T) {
+	cause := errors.New("told to fail")
+	for name, c := range map[string]struct {
+		text   string
+		goal   Goal
+		failed *executor.Outcome
+		ends   bool
+	}{
+		"a registry":                  {onePod(), Ready, failure("ErrImagePull", &images.Error{Passing: true, Err: cause}), false},
+		"no such image":               {onePod(), Ready, failure("ErrImagePull", &images.Error{Err: cause}), true},
+		"a start":                     {onePod(), Ready, failure("RunContainerError", cause), false},
+		"a hook":                      {onePod(), Ready, failure("PostStartHookError", cause), false},
+		"a start that is not retried": {never(onePod()), Ready, failure("RunContainerError", cause), true},
+		"an end is any end":           {never(onePod()), Completed, failure("RunContainerError", cause), false},
+		"a configuration":             {onePod(), Ready, failure("CreateContainerConfigError", cause), true},
+		"a sandbox":                   {onePod(), Ready, failure("CreatePodSandboxError", cause), true},
+		"the runtime is away":         {onePod(), Ready, failure("RunContainerError", &cri.UnavailableError{Reason: "away"}), false},
+	} {
+		w, _ := at(time.Now(), load(t, c.text), c.goal)
+		err := w.failed(c.failed)
+		if blocked := (*BlockedError)(nil); errors.As(err, &blocked) != c.ends {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !c.ends && len(w.trouble) != 1 {
+			t.Errorf("%s: trouble %q", name, w.trouble)
+		}
+		if err = w.failed(&executor.Outcome{}); err != nil || w.tries+w.unanswered > 0 || w.trouble != nil || !w.retryAt.IsZero() {
+			t.Errorf("%s: after all is well: %+v, %v", name, w, err)
+		}
+	}
+}
+
+// TestPausesOfRegistries: ten seconds at first, doubled each time, five minutes at most.
+func TestPausesOfRegistries(t *testing.T) {
+	now := time.Now()
+	w, _ := at(now, load(t, onePod()), Ready)
+	for i, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
+		if err := w.failed(failure("ErrImagePull", &images.Error{Passing: true})); err != nil || w.retryAt.Sub(now) != want*time.Second {
+			t.Errorf("pause %d: %v, want %v, %v", i, w.retryAt.Sub(now), want*time.Second, err)
+		}
+	}
+}
+
+// TestRuntimesThatAnswerHalf: so many passes in a row may fail because the runtime does not
+// answer, although it answers in between; any other failure begins anew.
+func TestRuntimesThatAnswerHalf(t *testing.T) {
+	away := failure("RunContainerError", &cri.UnavailableError{Reason: "away"})
+	w, _ := at(time.Now(), load(t, onePod()), Ready)
+	for range UnansweredMax - 1 {
+		if err := w.failed(away); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.failed(failure("RunContainerError", errors.New("told to fail"))); err != nil {
+		t.Fatal(err)
+	}
+	for i := range UnansweredMax {
+		err := w.failed(away)
+		if ends := i == UnansweredMax-1; errors.As(err, new(*BlockedError)) != ends {
+			t.Errorf("pass %d: %v", i+1, err)
+		}
+	}
+}
+
+// TestNoPassBeforeItsTime: while a registry is given time no pass is made, and the last one
+// counts.
+func TestNoPassBeforeItsTime(t *testing.T) {
+	w, _ := at(time.Now(), load(t, onePod()), Ready)
+	w.last, w.retryAt = &executor.Outcome{}, time.Now().Add(time.Hour)
+	if outcome, err := w.apply(t.Context()); err != nil || outcome != w.last {
+		t.Errorf("%v, %v", outcome, err)
+	}
+}
+
+// TestWaits: each goal is reached by the passes that it takes, and not before.
+func TestWaits(t *testing.T) {
+	inits := pod("  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	probed := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', startupProbe: {exec: {command: [x]}}, readinessProbe: {exec: {command: [x]}}", 1)
+	short := runtimetest.Behaviour{After: 20 * time.Millisecond}
+	for name, c := range map[string]struct {
+		text   string
+		goal   Goal
+		behave map[string]runtimetest.Behaviour
+	}{
+		"started": {inits, Started, map[string]runtimetest.Behaviour{"i": short}}, "ready": {probed, Ready, nil},
+		"completed": {never(inits), Completed, map[string]runtimetest.Behaviour{"i": short, "a": short}},
+		"failed":    {never(onePod()), Completed, map[string]runtimetest.Behaviour{"a": {After: 20 * time.Millisecond, ExitCode: 1}}},
+	} {
+		l := newLab(t, "i:1")
+		for container, b := range c.behave {
+			l.server.Behave(container, b)
+		}
+		d := load(t, c.text)
+		outcome, err := l.Wait(t.Context(), d, c.goal, executor.Options{})
+		if err != nil || outcome.Err() != nil {
+			t.Fatal(name, err)
+		}
+		in, _, err := l.observer.Input(t.Context(), model.RefOf(d.Pod), d, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := plan.Status(in)
+		if !l.waiter(d, c.goal).reached(&status) || plan.Make(in).Pending() {
+			t.Errorf("%s: %+v", name, status)
+		}
+		if d.Stored {
+			t.Errorf("%s: the caller's manifest was changed", name)
+		}
+	}
+}
+
+// TestWaitsThatCannotEnd: a container that failed for good, an image that nobody has and a
+// runtime that refuses end a wait with the cause.
+func TestWaitsThatCannotEnd(t *testing.T) {
+	for want, c := range map[string]struct {
+		text    string
+		prepare func(*lab)
+	}{
+		"container a has exited 3 and does not run again": {never(pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")), func(l *lab) {
+			l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 3})
+		}},
+		"ErrImagePull": {strings.Replace(onePod(), "i:1", "absent.local/i:1", 1), func(*lab) {}},
+		"told to fail": {onePod(), func(l *lab) {
+			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: errors.New("told to fail")})
+		}},
+	} {
+		l := newLab(t, "i:1")
+		c.prepare(l)
+		_, err := l.Wait(t.Context(), load(t, c.text), Ready, executor.Options{})
+		if blocked := (*BlockedError)(nil); !errors.As(err, &blocked) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestWaitsThatTakeTooLong: the error says what was missing when the time was over.
+func TestWaitsThatTakeTooLong(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+		return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stderr: []byte("not yet")}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	text := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}}", 1)
+	_, err := l.Wait(ctx, load(t, text), Ready, executor.Options{})
+	if late := (*TimeoutError)(nil); !errors.As(err, &late) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: not yet") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestWaitsOfOthers: once the pod was applied others may change or delete it, and the wait gives
+// up instead of taking that back.
+func TestWaitsOfOthers(t *testing.T) {
+	l := newLab(t, "i:1", "i:2")
+	d := load(t, onePod())
+	w := l.waiter(d, Ready)
+	if _, err := w.apply(t.Context()); err != nil || !w.desired.Stored || w.answered.IsZero() {
+		t.Fatal(err, w.desired.Stored, w.answered)
+	}
+	l.apply(load(t, strings.Replace(onePod(), "i:1", "i:2", 1)))
+	if _, _, err := w.pass(t.Context()); !errors.As(err, new(*syncpod.SupersededError)) {
+		t.Errorf("after another manifest: %v", err)
+	}
+}
+
+// TestWaitsOutlastTheRuntime: one that does not answer for a moment is asked again, if it has
+// answered before; a wait that begins without it ends at once.
+func TestWaitsOutlastTheRuntime(t *testing.T) {
+	for lost, outlasts := range map[int]bool{1: false, 2: true, 3: true} {
+		l := newLab(t, "i:1")
+		asked := 0
+		l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: status.Error(codes.Unavailable, "restarting"), Only: func(any) bool {
+			asked++
+			return asked == lost
+		}})
+		l.server.Behave("a", runtimetest.Behaviour{After: 20 * time.Millisecond})
+		_, err := l.Wait(t.Context(), load(t, never(onePod())), Completed, executor.Options{})
+		if (err == nil) != outlasts || (err != nil && !errors.As(err, new(*cri.UnavailableError))) || asked < lost {
+			t.Errorf("lost at question %d: %v after %d", lost, err, asked)
+		}
+	}
+}
