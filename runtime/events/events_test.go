@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
@@ -19,7 +21,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobal
 // secretPod is a pod with a Secret.
 func secretPod(t *testing.T) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(`apiVersion: v1
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(`apiVersion: v1
 kind: Pod
 metadata: {name: web}
 spec:
@@ -29,7 +31,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: s}
 stringData: {p: correct horse}
-`)}.Load(t.Context(), "-")
+`)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
@@ -99,7 +101,7 @@ func TestHistoriesOfOlderPodctls(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.applied {
-			if err := pod.Journal().Write(&state.Journal{Applied: d}); err != nil {
+			if err := pod.Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}); err != nil {
 				t.Fatal(err)
 			}
 		}

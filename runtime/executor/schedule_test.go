@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -222,7 +223,7 @@ func TestSurprisesAreNoFailures(t *testing.T) {
 func TestRefusalsAreComplete(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", Kind: plan.RemoveVolume}}, nil, func(context.Context, *plan.Step) (string, error) { return "", nil })
 	x.refuse(&x.plan.Steps[0], errors.New("no"))
-	if !x.complete() || len(x.refused) != 1 || x.refused[0].Reason != string(plan.RemoveVolume) {
+	if !x.complete() || len(x.refused) != 1 || x.refused[0].Reason != model.Reason(plan.RemoveVolume) {
 		t.Errorf("complete %t, refused %+v", x.complete(), x.refused)
 	}
 }

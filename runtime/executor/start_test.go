@@ -50,9 +50,9 @@ func TestStartFailures(t *testing.T) {
 		r, ok := request.(*runtimeapi.CreateContainerRequest)
 		return !ok || r.GetConfig().GetMetadata().GetName() == "a"
 	}
-	for reason, fault := range map[string]runtimetest.Fault{
-		"CreateContainerError": {Method: "CreateContainer", Times: 1, Err: failed, Only: onlyA},
-		"RunContainerError":    {Method: "StartContainer", Times: 1, Err: failed},
+	for reason, fault := range map[model.Reason]runtimetest.Fault{
+		model.CreateContainerError: {Method: "CreateContainer", Times: 1, Err: failed, Only: onlyA},
+		model.RunContainerError:    {Method: "StartContainer", Times: 1, Err: failed},
 	} {
 		l := newLab(t, "i:1")
 		l.server.Fail(fault)

@@ -13,6 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
@@ -53,9 +55,9 @@ func newLab(t *testing.T, names ...string) *lab {
 	return &lab{Syncer: New(locker, digests, observer, x), t: t, server: server, layout: layout}
 }
 
-func load(t *testing.T, text string) *podspec.Desired {
+func loadPod(t *testing.T, text string) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}
@@ -67,7 +69,7 @@ const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminat
 // apply makes a pass that succeeds.
 func (l *lab) apply(text string) *executor.Outcome {
 	l.t.Helper()
-	outcome, err := l.Apply(l.t.Context(), load(l.t, text), executor.Options{})
+	outcome, err := l.Apply(l.t.Context(), loadPod(l.t, text), executor.Options{})
 	if err != nil || outcome.Err() != nil {
 		l.t.Fatal(err, outcome.Err())
 	}
@@ -86,7 +88,7 @@ func TestSurprisesMakeAnotherPlan(t *testing.T) {
 		l := newLab(t, "i:1")
 		l.taken(times)
 		plans, attempts := 0, []uint32{}
-		outcome, err := l.Apply(t.Context(), load(t, web), executor.Options{Planned: func(p *plan.Plan) {
+		outcome, err := l.Apply(t.Context(), loadPod(t, web), executor.Options{Planned: func(p *plan.Plan) {
 			plans++
 			i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer })
 			attempts = append(attempts, p.Steps[i].Attempt)
@@ -102,7 +104,7 @@ func TestSurprisesMakeAnotherPlan(t *testing.T) {
 		}
 	}
 	l := newLab(t, "i:1")
-	d := load(t, web)
+	d := loadPod(t, web)
 	saved, err := l.Plan(t.Context(), d, plan.Options{KeepBasis: true})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +120,7 @@ func TestSurprisesMakeAnotherPlan(t *testing.T) {
 // TestPlansChangeNothing: neither that of an apply nor that of a deletion.
 func TestPlansChangeNothing(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, web)
+	d := loadPod(t, web)
 	if p, err := l.Plan(t.Context(), d, plan.Options{}); err != nil || len(p.Steps) == 0 {
 		t.Error(p, err)
 	}
@@ -130,7 +132,7 @@ func TestPlansChangeNothing(t *testing.T) {
 	if p, err := l.PlanDeletion(t.Context(), model.RefOf(d.Pod), plan.Options{}); err != nil || len(p.Steps) == 0 {
 		t.Error(p, err)
 	}
-	if j, err := l.layout.Pod(d.Pod.UID).Journal().Read(); err != nil || j.Deletion != nil || len(l.server.Calls()) != calls {
+	if j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || j.Deletion != nil || len(l.server.Calls()) != calls {
 		t.Errorf("deletion %v, calls %v, %v", j.Deletion, l.server.Calls(), err)
 	}
 	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 2, Err: errors.New("told to fail")})
@@ -145,19 +147,19 @@ func TestPlansChangeNothing(t *testing.T) {
 // makes a pod that was deleted; a manifest of the user's does.
 func TestCopiesThatAreSuperseded(t *testing.T) {
 	ref := model.PodRef{Namespace: "default", Name: "web"}
-	copyOf, other := load(t, web), load(t, strings.Replace(web, "i:1", "i:2", 1))
+	copyOf, other := loadPod(t, web), loadPod(t, strings.Replace(web, "i:1", "i:2", 1))
 	copyOf.Stored = true
 	for name, c := range map[string]struct {
 		desired *podspec.Desired
-		j       state.Journal
+		j       state.Checkpoint
 		want    string
 	}{
-		"a user's":            {other, state.Journal{Applied: load(t, web)}, ""},
-		"nothing is wanted":   {nil, state.Journal{}, ""},
-		"the same":            {copyOf, state.Journal{Applied: load(t, web)}, ""},
-		"changed":             {copyOf, state.Journal{Applied: other}, "pod default/web was changed by another podctl meanwhile, and stays as that one made it"},
-		"deleted":             {copyOf, state.Journal{}, "pod default/web was deleted by another podctl meanwhile, and stays so"},
-		"deleted, unfinished": {copyOf, state.Journal{Applied: load(t, web), Deletion: &state.Deletion{}}, "pod default/web: its deletion was not finished: podctl delete default/web finishes it, podctl apply of its manifest takes it back"},
+		"a user's":            {other, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
+		"nothing is wanted":   {nil, state.Checkpoint{}, ""},
+		"the same":            {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
+		"changed":             {copyOf, state.Checkpoint{Memory: model.Memory{Applied: other}}, "pod default/web was changed by another podctl meanwhile, and stays as that one made it"},
+		"deleted":             {copyOf, state.Checkpoint{}, "pod default/web was deleted by another podctl meanwhile, and stays so"},
+		"deleted, unfinished": {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web), Deletion: &model.Deletion{}}}, "pod default/web: its deletion was not finished: podctl delete default/web finishes it, podctl apply of its manifest takes it back"},
 	} {
 		err := Superseded(ref, c.desired, &c.j)
 		if (err == nil) != (c.want == "") || (err != nil && err.Error() != c.want) {
@@ -170,7 +172,7 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 func TestOnlyOnePod(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	l.apply(web)
-	only := load(t, web)
+	only := loadPod(t, web)
 	only.Stored = true
 	l.apply(strings.Replace(web, "i:1", "i:2", 1))
 	superseded := (*SupersededError)(nil)
@@ -189,7 +191,7 @@ func TestOnlyOnePod(t *testing.T) {
 // free after each, also after one that failed.
 func TestPassesHoldTheLock(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, web)
+	d := loadPod(t, web)
 	ref := model.RefOf(d.Pod)
 	l.locker.Timeout = 20 * time.Millisecond
 	lock, err := l.layout.Pod(ref.UID).Lock(t.Context())
@@ -226,7 +228,7 @@ func debugger(image string) *v1.EphemeralContainer {
 // TestDebugContainers: one joins a pod that runs, under a name of its own; the manifest stays.
 func TestDebugContainers(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, web)
+	d := loadPod(t, web)
 	if _, err := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{}); err == nil || !strings.Contains(err.Error(), "does not run") {
 		t.Errorf("of a pod that does not run: %v", err)
 	}
@@ -244,7 +246,7 @@ func TestDebugContainers(t *testing.T) {
 	if last := made[len(made)-1]; last.GetMetadata().GetName() != "debugger" || !strings.Contains(last.GetAnnotations()[criconfig.AnnotationDebug], "debugger") {
 		t.Errorf("made %v", last)
 	}
-	if j, err := l.layout.Pod(d.Pod.UID).Journal().Read(); err != nil || !j.Applied.SameAs(d) || j.Generation != 1 {
+	if j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || !j.Applied.SameAs(d) || j.Generation != 1 {
 		t.Errorf("written down: generation %d, %v", j.Generation, err)
 	}
 	if p, err := l.Plan(t.Context(), d, plan.Options{}); err != nil || len(p.Steps) > 0 {
@@ -264,7 +266,7 @@ func TestPortsAreReserved(t *testing.T) {
 	text := strings.Replace(web, "image: 'i:1'", "image: 'i:1', ports: [{containerPort: 80, hostPort: 18099}]", 1)
 	l.locker.Timeout = 20 * time.Millisecond
 	reserved := func() bool {
-		free, err := l.locker.ReservePorts(t.Context(), load(t, text))
+		free, err := l.locker.ReservePorts(t.Context(), loadPod(t, text))
 		if err == nil {
 			free()
 		}
@@ -276,15 +278,15 @@ func TestPortsAreReserved(t *testing.T) {
 		running = reserved()
 		return false
 	}})
-	if _, err := l.Apply(t.Context(), load(t, text), executor.Options{Planned: func(*plan.Plan) { planned = reserved() }}); err != nil {
+	if _, err := l.Apply(t.Context(), loadPod(t, text), executor.Options{Planned: func(*plan.Plan) { planned = reserved() }}); err != nil {
 		t.Fatal(err)
 	}
 	if !planned || running || reserved() {
 		t.Errorf("reserved while it is planned: %t, while the sandbox is made: %t, and after it: %t", planned, running, reserved())
 	}
 	other := strings.Replace(text, "name: web", "name: other", 1)
-	p, err := l.Plan(t.Context(), load(t, other), plan.Options{})
-	if err != nil || len(p.Holds) != 1 || p.Holds[0].Reason != plan.HostPortConflict {
+	p, err := l.Plan(t.Context(), loadPod(t, other), plan.Options{})
+	if err != nil || len(p.Holds) != 1 || p.Holds[0].Reason != model.HostPortConflict {
 		t.Errorf("another pod: %+v, %v", p.Holds, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // somebody else starts it.
 func TestAwaitOnlyLooks(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, onePod())
+	d := loadPod(t, onePod())
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 1})
 	l.apply(d)
 	time.Sleep(2 * time.Millisecond)
@@ -41,7 +41,7 @@ func TestAwaitOfPodsThatEnd(t *testing.T) {
 	} {
 		l := newLab(t, "i:1")
 		l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: code})
-		d := load(t, never(onePod()))
+		d := loadPod(t, never(onePod()))
 		l.apply(d)
 		time.Sleep(2 * time.Millisecond)
 		for goal, want := range wants {
@@ -56,7 +56,7 @@ func TestAwaitOfPodsThatEnd(t *testing.T) {
 // TestAwaitOfDeletions: a pod is deleted once neither the runtime nor podctl has anything of it.
 func TestAwaitOfDeletions(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, onePod())
+	d := loadPod(t, onePod())
 	ref := model.RefOf(d.Pod)
 	if err := l.Await(t.Context(), d, Deleted); err != nil {
 		t.Errorf("of a pod that never was: %v", err)

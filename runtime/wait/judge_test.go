@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // TestStarted: a container that ended well before anybody looked has been started, one that
@@ -94,19 +95,16 @@ func TestGoals(t *testing.T) {
 // and a probe that is asked again are.
 func TestHoldsThatEndAWait(t *testing.T) {
 	soon := time.Now().Add(time.Hour)
-	for reason, c := range map[plan.Reason]struct {
+	for reason, c := range map[model.Reason]struct {
 		until *time.Time
 		ends  bool
 	}{
-		plan.ErrImageNeverPull: {nil, true}, plan.CreateContainerConfigError: {nil, true}, plan.HostPortConflict: {nil, true},
-		plan.CrashLoopBackOff: {&soon, false}, plan.NetworkNotReady: {nil, false}, plan.ProbeStale: {nil, false},
+		model.ErrImageNeverPull: {nil, true}, model.CreateContainerConfigError: {nil, true}, model.HostPortConflict: {nil, true},
+		model.CrashLoopBackOff: {&soon, false}, model.NetworkNotReady: {nil, false}, model.ProbeStale: {nil, false},
 	} {
-		p := &plan.Plan{Holds: []plan.Hold{{Reason: plan.NetworkNotReady}, {Container: "a", Reason: reason, Until: c.until, Message: "so it is"}}}
-		if got := blocking(p); (got != nil) != c.ends {
-			t.Errorf("%s: %+v", reason, got)
-		}
-		w, _ := at(time.Now(), load(t, onePod()), Ready)
-		_, err := w.judge(&plan.Input{Desired: w.desired}, &v1.PodStatus{Phase: v1.PodPending}, p)
+		p := &plan.Plan{Holds: []plan.Hold{{Reason: model.NetworkNotReady}, {Container: "a", Reason: reason, Until: c.until, Message: "so it is", Blocking: c.ends}}}
+		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
+		_, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, &v1.PodStatus{Phase: v1.PodPending}, p)
 		blocked := (*BlockedError)(nil)
 		if errors.As(err, &blocked) != c.ends {
 			t.Errorf("%s: %v", reason, err)
@@ -121,8 +119,8 @@ func TestHoldsThatEndAWait(t *testing.T) {
 func TestReachedGoals(t *testing.T) {
 	over := &v1.PodStatus{Phase: v1.PodSucceeded}
 	for pending, steps := range map[bool][]plan.Step{false: nil, true: {{ID: "stop-sandbox"}}} {
-		w, _ := at(time.Now(), load(t, onePod()), Completed)
-		done, err := w.judge(&plan.Input{Desired: w.desired}, over, &plan.Plan{Steps: steps})
+		w, _ := at(time.Now(), loadPod(t, onePod()), Completed)
+		done, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, over, &plan.Plan{Steps: steps})
 		if err != nil || done == pending || w.pending != pending || !w.over {
 			t.Errorf("with %d steps to do: done %t, %v", len(steps), done, err)
 		}
@@ -148,8 +146,8 @@ func TestPodsThatEnded(t *testing.T) {
 		{Started, &v1.PodStatus{Phase: v1.PodSucceeded}, "the pod has ended as Succeeded"},
 		{"condition=Custom", failed, "the pod has ended as Failed"},
 	} {
-		w, _ := at(time.Now(), load(t, onePod()), c.goal)
-		if _, err := w.judge(&plan.Input{Desired: w.desired}, c.status, &plan.Plan{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		w, _ := at(time.Now(), loadPod(t, onePod()), c.goal)
+		if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, c.status, &plan.Plan{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.goal, err, c.want)
 		}
 	}
@@ -178,7 +176,7 @@ func TestContainersThatEndedForGood(t *testing.T) {
 		"the pod can never succeed":    {always, Ready, 0, keeps, "container a has exited 0 and does not run again", 0},
 		"the pod only has to start":    {always, Started, 0, keeps, "", 0},
 	} {
-		w, told := at(time.Now(), load(t, c.text), c.goal)
+		w, told := at(time.Now(), loadPod(t, c.text), c.goal)
 		status := &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
 			{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: c.code}}}, {Name: "b", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
 		}}
@@ -203,12 +201,12 @@ func TestContainersThatEndedForGood(t *testing.T) {
 func TestWhatIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
 	in := func(d time.Duration) *time.Time { when := now.Add(d); return &when }
-	w, _ := at(now, load(t, strings.Replace(onePod(), "spec:\n", "spec:\n  activeDeadlineSeconds: 60\n", 1)), Ready)
+	w, _ := at(now, loadPod(t, strings.Replace(onePod(), "spec:\n", "spec:\n  activeDeadlineSeconds: 60\n", 1)), Ready)
 	status := &v1.PodStatus{Phase: v1.PodRunning, StartTime: &metav1.Time{Time: now.Add(-10 * time.Second)}}
 	p := &plan.Plan{WaitingFor: []string{"a to end"}, Holds: []plan.Hold{
-		{Container: "a", Reason: plan.CrashLoopBackOff, Until: in(40 * time.Second), Message: "back-off 40s"}, {Reason: plan.NetworkNotReady, Message: "the network is not ready"},
+		{Container: "a", Reason: model.CrashLoopBackOff, Until: in(40 * time.Second), Message: "back-off 40s"}, {Reason: model.NetworkNotReady, Message: "the network is not ready"},
 	}}
-	if done, err := w.judge(&plan.Input{Desired: w.desired}, status, p); done || err != nil {
+	if done, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); done || err != nil {
 		t.Fatal(done, err)
 	}
 	want := []string{"a to end", "container a, held until 12:00:40 (back-off 40s)", "the network is not ready"}
@@ -217,12 +215,12 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 	// The deadline comes before the hold.
 	status.StartTime.Time = now.Add(-50 * time.Second)
-	if _, err := w.judge(&plan.Input{Desired: w.desired}, status, p); err != nil || !w.until.Equal(*in(10 * time.Second)) {
+	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(*in(10 * time.Second)) {
 		t.Errorf("until %v, %v", w.until, err)
 	}
 	// What failed and may pass is told first, and tried again before all.
 	w.trouble, w.retryAt = []string{"the registry is away"}, *in(time.Second)
-	if _, err := w.judge(&plan.Input{Desired: w.desired}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.waiting[0] != "the registry is away" {
+	if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, status, p); err != nil || !w.until.Equal(w.retryAt) || w.waiting[0] != "the registry is away" {
 		t.Errorf("until %v, waiting for %v, %v", w.until, w.waiting, err)
 	}
 }
@@ -230,14 +228,14 @@ func TestWhatIsWaitedFor(t *testing.T) {
 // TestWordsOfAProbe: a pod that waits for nothing else says what its condition says, and what the
 // probes of its newest containers said that have not passed.
 func TestWordsOfAProbe(t *testing.T) {
-	w, _ := at(time.Now(), load(t, onePod()), Ready)
-	in := &plan.Input{Desired: w.desired, Observed: model.Observed{
+	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
+	in := &plan.Input{Input: podstatus.Input{Desired: w.desired, Observed: model.Observed{
 		Containers: []model.Container{{ID: "old", Name: "a", RestartCount: 0}, {ID: "new", Name: "a", RestartCount: 1}},
 		Memory: model.Memory{Probes: map[string]map[model.ProbeType]model.ProbeRecord{
 			"old": {model.Liveness: {Result: model.ProbeFailure, Message: "of an earlier run"}},
 			"new": {model.Readiness: {Result: model.ProbeFailure, Message: "connection refused"}, model.Liveness: {Result: model.ProbeSuccess, Message: "ok"}, model.Startup: {Result: model.ProbeUnknown}},
 		}},
-	}}
+	}}}
 	status := conditions(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Message: "containers with unready status: [a]"})
 	if _, err := w.judge(in, status, &plan.Plan{}); err != nil || !slices.Equal(w.waiting, []string{"containers with unready status: [a]", "readiness probe of a: connection refused"}) {
 		t.Errorf("waiting for %q, %v", w.waiting, err)

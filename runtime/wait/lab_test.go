@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
@@ -65,9 +67,9 @@ func (l *lab) tell(text string) {
 	l.told = append(l.told, text)
 }
 
-func load(t *testing.T, text string) *podspec.Desired {
+func loadPod(t *testing.T, text string) *podspec.Desired {
 	t.Helper()
-	m, err := podspec.Loader{Stdin: strings.NewReader(text)}.Load(t.Context(), "-")
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
 	if err != nil || m.Err() != nil {
 		t.Fatal(err, m.Err())
 	}

@@ -17,7 +17,7 @@ import (
 // the snapshot before it showed, also beside a container of nobody's.
 func TestWaitersSeeTheSame(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:1'}]\n"))
+	d := loadPod(t, pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}, {name: c, image: 'i:1'}]\n"))
 	sandbox := l.apply(d).Plan.SandboxID
 	s, err := l.observer.Observe(t.Context(), model.RefOf(d.Pod), d)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestNextLook(t *testing.T) {
 		"a hold ended":      {onePod(), Ready, -time.Second, -time.Second},
 		"a deletion":        {probed, Deleted, 0, 200 * time.Millisecond},
 	} {
-		w, _ := at(now, load(t, c.text), c.goal)
+		w, _ := at(now, loadPod(t, c.text), c.goal)
 		if c.until != 0 {
 			w.until = now.Add(c.until)
 		}
@@ -80,7 +80,7 @@ func TestNextLook(t *testing.T) {
 // when it is ended. A look that fails is told.
 func TestPauses(t *testing.T) {
 	l := newLab(t, "i:1")
-	d := load(t, onePod())
+	d := loadPod(t, onePod())
 	l.apply(d)
 	seen, err := l.waiter(d, Ready).look(t.Context())
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
@@ -69,7 +70,7 @@ func TestEndsOfTheTime(t *testing.T) {
 		"it is locked":  {t.Context(), nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
 		"locked, ended": {interrupted, nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web "},
 	} {
-		w, _ := at(time.Now(), load(t, onePod()), Ready)
+		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 		w.waiting = c.waiting
 		if err := w.translate(c.ctx, c.err); !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -95,7 +96,7 @@ func TestRuntimesThatGo(t *testing.T) {
 		"the wait is over":   {now, &BlockedError{Err: gone}, false},
 		"nothing went wrong": {time.Time{}, nil, false},
 	} {
-		w, _ := at(now, load(t, onePod()), Ready)
+		w, _ := at(now, loadPod(t, onePod()), Ready)
 		w.answered = c.answered
 		if got := w.retryable(t.Context(), c.err); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -109,7 +110,7 @@ func TestRuntimesThatGo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w, _ := at(now, load(t, onePod()), Ready)
+	w, _ := at(now, loadPod(t, onePod()), Ready)
 	w.answered = now
 	if w.retryable(ctx, gone) {
 		t.Error("a wait that was ended goes on")
@@ -118,7 +119,7 @@ func TestRuntimesThatGo(t *testing.T) {
 
 // failure is the outcome of a pass in which the start of container a failed.
 func failure(reason string, err error) *executor.Outcome {
-	return &executor.Outcome{Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: reason, Err: err}}}
+	return &executor.Outcome{Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: model.Reason(reason), Err: err}}}
 }
 
 // TestFailuresThatPass: a registry that cannot be reached is given time, the longer the oftener,
@@ -134,14 +135,14 @@ func TestFailuresThatPass(t *testing.T) {
 		"a registry":                  {onePod(), Ready, failure("ErrImagePull", &images.Error{Passing: true, Err: cause}), false},
 		"no such image":               {onePod(), Ready, failure("ErrImagePull", &images.Error{Err: cause}), true},
 		"a start":                     {onePod(), Ready, failure("RunContainerError", cause), false},
-		"a hook":                      {onePod(), Ready, failure("PostStartHookError", cause), false},
+		"a hook":                      {onePod(), Ready, failure(model.PostStartHookError, cause), false},
 		"a start that is not retried": {never(onePod()), Ready, failure("RunContainerError", cause), true},
 		"an end is any end":           {never(onePod()), Completed, failure("RunContainerError", cause), false},
 		"a configuration":             {onePod(), Ready, failure("CreateContainerConfigError", cause), true},
 		"a sandbox":                   {onePod(), Ready, failure("CreatePodSandboxError", cause), true},
 		"the runtime is away":         {onePod(), Ready, failure("RunContainerError", &cri.UnavailableError{Reason: "away"}), false},
 	} {
-		w, _ := at(time.Now(), load(t, c.text), c.goal)
+		w, _ := at(time.Now(), loadPod(t, c.text), c.goal)
 		err := w.failed(c.failed)
 		if blocked := (*BlockedError)(nil); errors.As(err, &blocked) != c.ends {
 			t.Errorf("%s: %v", name, err)
@@ -158,7 +159,7 @@ func TestFailuresThatPass(t *testing.T) {
 // TestPausesOfRegistries: ten seconds at first, doubled each time, five minutes at most.
 func TestPausesOfRegistries(t *testing.T) {
 	now := time.Now()
-	w, _ := at(now, load(t, onePod()), Ready)
+	w, _ := at(now, loadPod(t, onePod()), Ready)
 	for i, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
 		if err := w.failed(failure("ErrImagePull", &images.Error{Passing: true})); err != nil || w.retryAt.Sub(now) != want*time.Second {
 			t.Errorf("pause %d: %v, want %v, %v", i, w.retryAt.Sub(now), want*time.Second, err)
@@ -170,7 +171,7 @@ func TestPausesOfRegistries(t *testing.T) {
 // answer, although it answers in between; any other failure begins anew.
 func TestRuntimesThatAnswerHalf(t *testing.T) {
 	away := failure("RunContainerError", &cri.UnavailableError{Reason: "away"})
-	w, _ := at(time.Now(), load(t, onePod()), Ready)
+	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	for range UnansweredMax - 1 {
 		if err := w.failed(away); err != nil {
 			t.Fatal(err)
@@ -190,7 +191,7 @@ func TestRuntimesThatAnswerHalf(t *testing.T) {
 // TestNoPassBeforeItsTime: while a registry is given time no pass is made, and the last one
 // counts.
 func TestNoPassBeforeItsTime(t *testing.T) {
-	w, _ := at(time.Now(), load(t, onePod()), Ready)
+	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	w.last, w.retryAt = &executor.Outcome{}, time.Now().Add(time.Hour)
 	if outcome, err := w.apply(t.Context()); err != nil || outcome != w.last {
 		t.Errorf("%v, %v", outcome, err)
@@ -215,7 +216,7 @@ func TestWaits(t *testing.T) {
 		for container, b := range c.behave {
 			l.server.Behave(container, b)
 		}
-		d := load(t, c.text)
+		d := loadPod(t, c.text)
 		outcome, err := l.Wait(t.Context(), d, c.goal, executor.Options{})
 		if err != nil || outcome.Err() != nil {
 			t.Fatal(name, err)
@@ -224,7 +225,7 @@ func TestWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status := plan.Status(in)
+		status := podstatus.Of(in.State())
 		if !l.waiter(d, c.goal).reached(&status) || plan.Make(in).Pending() {
 			t.Errorf("%s: %+v", name, status)
 		}
@@ -251,7 +252,7 @@ func TestWaitsThatCannotEnd(t *testing.T) {
 	} {
 		l := newLab(t, "i:1")
 		c.prepare(l)
-		_, err := l.Wait(t.Context(), load(t, c.text), Ready, executor.Options{})
+		_, err := l.Wait(t.Context(), loadPod(t, c.text), Ready, executor.Options{})
 		if blocked := (*BlockedError)(nil); !errors.As(err, &blocked) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -267,7 +268,7 @@ func TestWaitsThatTakeTooLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	text := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}}", 1)
-	_, err := l.Wait(ctx, load(t, text), Ready, executor.Options{})
+	_, err := l.Wait(ctx, loadPod(t, text), Ready, executor.Options{})
 	if late := (*TimeoutError)(nil); !errors.As(err, &late) || !strings.Contains(err.Error(), "readiness probe of a: exit code 1: not yet") {
 		t.Errorf("error %v", err)
 	}
@@ -277,12 +278,12 @@ func TestWaitsThatTakeTooLong(t *testing.T) {
 // up instead of taking that back.
 func TestWaitsOfOthers(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
-	d := load(t, onePod())
+	d := loadPod(t, onePod())
 	w := l.waiter(d, Ready)
 	if _, err := w.apply(t.Context()); err != nil || !w.desired.Stored || w.answered.IsZero() {
 		t.Fatal(err, w.desired.Stored, w.answered)
 	}
-	l.apply(load(t, strings.Replace(onePod(), "i:1", "i:2", 1)))
+	l.apply(loadPod(t, strings.Replace(onePod(), "i:1", "i:2", 1)))
 	if _, _, err := w.pass(t.Context()); !errors.As(err, new(*syncpod.SupersededError)) {
 		t.Errorf("after another manifest: %v", err)
 	}
@@ -299,7 +300,7 @@ func TestWaitsOutlastTheRuntime(t *testing.T) {
 			return asked == lost
 		}})
 		l.server.Behave("a", runtimetest.Behaviour{After: 20 * time.Millisecond})
-		_, err := l.Wait(t.Context(), load(t, never(onePod())), Completed, executor.Options{})
+		_, err := l.Wait(t.Context(), loadPod(t, never(onePod())), Completed, executor.Options{})
 		if (err == nil) != outlasts || (err != nil && !errors.As(err, new(*cri.UnavailableError))) || asked < lost {
 			t.Errorf("lost at question %d: %v after %d", lost, err, asked)
 		}
