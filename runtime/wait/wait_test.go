@@ -135,7 +135,7 @@ func TestFailuresThatPass(t *testing.T) {
 		"a registry":                  {onePod(), Ready, failure("ErrImagePull", &images.Error{Passing: true, Err: cause}), false},
 		"no such image":               {onePod(), Ready, failure("ErrImagePull", &images.Error{Err: cause}), true},
 		"a start":                     {onePod(), Ready, failure("RunContainerError", cause), false},
-		"a hook":                      {onePod(), Ready, failure(model.PostStartHookError, cause), false},
+		"a hook":                      {onePod(), Ready, failure(string(model.PostStartHookError), cause), false},
 		"a start that is not retried": {never(onePod()), Ready, failure("RunContainerError", cause), true},
 		"an end is any end":           {never(onePod()), Completed, failure("RunContainerError", cause), false},
 		"a configuration":             {onePod(), Ready, failure("CreateContainerConfigError", cause), true},
