@@ -103,6 +103,7 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	if s := look(); !*s.Cgroup {
 		t.Error("the cgroup is not seen")
 	}
+	l.remember(d, &state.Journal{})
 	s, err := l.observer.Observe(t.Context(), ref, nil)
 	if err != nil || s.Cgroup != nil || s.Volumes != nil || s.LogAttempts != nil || s.Images != nil {
 		t.Errorf("of a pod that goes: %+v, %v", s, err)
@@ -130,6 +131,12 @@ func TestWhatWasAboutToBeMade(t *testing.T) {
 	want := &model.Actuated{Containers: map[string]v1.ResourceRequirements{"a": cpu("2"), "b": cpu("1")}, Pod: &two}
 	if diff := cmp.Diff(want, j.Actuated); diff != "" || j.Begun != nil {
 		t.Errorf("still to be made: %v; in force (-want +got)\n%s", j.Begun, diff)
+	}
+	l := newLab(t)
+	d := l.pod("web")
+	l.remember(d, &state.Journal{Begun: map[string]state.Begun{"a": {Attempt: 1}}})
+	if s, err := l.observer.Observe(t.Context(), model.RefOf(d.Pod), d); err != nil || s.Journal.Begun != nil {
+		t.Errorf("after a look: %v, %v", s.Journal.Begun, err)
 	}
 }
 
@@ -216,22 +223,25 @@ func TestKeysOfDigests(t *testing.T) {
 	}
 }
 
-// TestManifestsGetTheKey: digests of what is wanted and of what was applied are made with the key
-// of the machine.
+// TestManifestsGetTheKey: digests of what is wanted and of what was applied are made with one key,
+// that of the machine or, before there is one, that of the process.
 func TestManifestsGetTheKey(t *testing.T) {
-	text := secretPod()
-	l := newLab(t, "i:1")
-	if err := l.observer.digests.Keep(); err != nil {
-		t.Fatal(err)
-	}
-	hash := func(d *podspec.Desired) string { return d.ContainerSpecHash(&d.Pod.Spec.Containers[0]) }
-	d := load(t, text)
-	l.remember(load(t, text), &state.Journal{})
-	s, err := l.observer.Observe(t.Context(), model.RefOf(d.Pod), d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if podspec.Compare(hash(d), hash(s.Journal.Applied)) != podspec.Same {
-		t.Errorf("%s and %s", hash(d), hash(s.Journal.Applied))
+	for _, kept := range []bool{false, true} {
+		l := newLab(t, "i:1")
+		if kept {
+			if err := l.observer.digests.Keep(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hash := func(d *podspec.Desired) string { return d.ContainerSpecHash(&d.Pod.Spec.Containers[0]) }
+		d := load(t, secretPod())
+		l.remember(load(t, secretPod()), &state.Journal{})
+		s, err := l.observer.Observe(t.Context(), model.RefOf(d.Pod), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if podspec.Compare(hash(d), hash(s.Journal.Applied)) != podspec.Same {
+			t.Errorf("kept %t: %s and %s", kept, hash(d), hash(s.Journal.Applied))
+		}
 	}
 }

@@ -64,12 +64,13 @@ func TestContainersOutsideOfKnownSandboxes(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := l.pod("web")
 	ref := model.RefOf(d.Pod)
+	own := l.sandbox(ref, 0)
 	elsewhere := l.sandboxWith(model.PodRef{Name: "bare", UID: "bare"}, 0, &runtimeapi.PodSandboxConfig{})
 	want := []string{l.container(ref, elsewhere, "a", 0)}
 	for name, c := range map[string]struct {
 		known   string
 		desired *podspec.Desired
-	}{"the sandbox is lost": {"lost", d}, "nothing is known": {"", d}, "it is deleted": {elsewhere, nil}} {
+	}{"the sandbox is lost": {"lost", d}, "nothing is known": {"", d}, "it is deleted": {own, nil}} {
 		l.remember(d, &state.Journal{Left: &model.LastRun{Sandbox: c.known}})
 		s, err := l.observer.Observe(t.Context(), ref, c.desired)
 		if err != nil || !slices.Equal(ids(s), want) {
