@@ -182,7 +182,7 @@ func TestFollowersEnd(t *testing.T) {
 	if err := l.Logs(t.Context(), l.pod, opts, &out, &out); err != nil || out.String() != "of a0\n" {
 		t.Errorf("of a pod that has finished: %q, %v", out.String(), err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	l.run("a", 1)
 	out.Reset()
