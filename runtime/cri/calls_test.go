@@ -16,7 +16,13 @@ import (
 )
 
 // lab is a client of a runtime in memory, in which a sandbox has a container that runs.
-func lab(t *testing.T) (client *Client, server *runtimetest.Server, sandbox, container string) {
+type lab struct {
+	*Client
+	server             *runtimetest.Server
+	sandbox, container string
+}
+
+func newLab(t *testing.T) *lab {
 	t.Helper()
 	server, _, endpoint := runtimetest.Start(t, "i:1")
 	client, err := Connect(Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
@@ -28,18 +34,16 @@ func lab(t *testing.T) (client *Client, server *runtimetest.Server, sandbox, con
 	if err != nil {
 		t.Fatal(err)
 	}
-	sandbox = box.GetPodSandboxId()
-	made, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: &runtimeapi.ContainerConfig{
+	made, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: box.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Image: &runtimeapi.ImageSpec{Image: "i:1"},
 	}})
 	if err == nil {
-		container = made.GetContainerId()
-		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: container})
+		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: made.GetContainerId()})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, server, sandbox, container
+	return &lab{client, server, box.GetPodSandboxId(), made.GetContainerId()}
 }
 
 // TestRemovalsOfWhatIsGone: what is not there is removed. What the runtime lists on although
@@ -53,21 +57,21 @@ func TestRemovalsOfWhatIsGone(t *testing.T) {
 		"container": {"RemoveContainer", func(ctx context.Context, c *Client, id string) error { return c.RemoveRecord(ctx, id) }},
 		"sandbox":   {"RemovePodSandbox", func(ctx context.Context, c *Client, id string) error { return c.RemoveSandbox(ctx, id) }},
 	} {
-		client, server, sandbox, container := lab(t)
-		id := map[string]string{"container": container, "sandbox": sandbox}[name]
-		server.Fail(runtimetest.Fault{Method: c.method, Times: 2, Err: gone})
-		if err := c.remove(t.Context(), client, "another"); err != nil {
+		l := newLab(t)
+		id := map[string]string{"container": l.container, "sandbox": l.sandbox}[name]
+		l.server.Fail(runtimetest.Fault{Method: c.method, Times: 2, Err: gone})
+		if err := c.remove(t.Context(), l.Client, "another"); err != nil {
 			t.Errorf("%s that is not there: %v", name, err)
 		}
-		if err := c.remove(t.Context(), client, id); err == nil || !IsNotFound(err) || !strings.Contains(err.Error(), "has lost what is behind a record") {
+		if err := c.remove(t.Context(), l.Client, id); err == nil || !IsNotFound(err) || !strings.Contains(err.Error(), "has lost what is behind a record") {
 			t.Errorf("%s that is listed: %v", name, err)
 		}
-		if err := c.remove(t.Context(), client, id); err != nil {
+		if err := c.remove(t.Context(), l.Client, id); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		server.Fail(runtimetest.Fault{Method: c.method, Times: 1, Err: gone})
-		server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("told to fail")})
-		if err := c.remove(t.Context(), client, id); err == nil || !strings.Contains(err.Error(), "told to fail") {
+		l.server.Fail(runtimetest.Fault{Method: c.method, Times: 1, Err: gone})
+		l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("told to fail")})
+		if err := c.remove(t.Context(), l.Client, id); err == nil || !strings.Contains(err.Error(), "told to fail") {
 			t.Errorf("%s, and nobody can say whether it is listed: %v", name, err)
 		}
 	}
@@ -77,22 +81,22 @@ func TestRemovalsOfWhatIsGone(t *testing.T) {
 // sandbox that is gone is stopped.
 func TestBusyRuntimes(t *testing.T) {
 	busy := status.Error(codes.Unknown, "container is in starting state")
-	client, server, sandbox, container := lab(t)
+	l := newLab(t)
 	for method, call := range map[string]func() error{
-		"RemoveContainer": func() error { return client.RemoveRecord(t.Context(), container) },
-		"StopPodSandbox":  func() error { return client.StopSandbox(t.Context(), sandbox) },
+		"RemoveContainer": func() error { return l.RemoveRecord(t.Context(), l.container) },
+		"StopPodSandbox":  func() error { return l.StopSandbox(t.Context(), l.sandbox) },
 	} {
-		server.Fail(runtimetest.Fault{Method: method, Times: 2, Err: busy})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 2, Err: busy})
 		if err := call(); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
-		server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
 		if err := call(); err == nil || err.Error() != "told to fail" {
 			t.Errorf("%s that fails: %v", method, err)
 		}
 	}
-	server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: status.Error(codes.NotFound, "gone")})
-	if err := client.StopSandbox(t.Context(), sandbox); err != nil {
+	l.server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: status.Error(codes.NotFound, "gone")})
+	if err := l.StopSandbox(t.Context(), l.sandbox); err != nil {
 		t.Errorf("a sandbox that is gone: %v", err)
 	}
 }
@@ -100,22 +104,22 @@ func TestBusyRuntimes(t *testing.T) {
 // TestProcesses: the number of a container's first process is what the runtime tells of it; one
 // that does not tell is named.
 func TestProcesses(t *testing.T) {
-	client, server, _, container := lab(t)
-	if pid, err := client.Process(t.Context(), container); pid != 42 || err != nil {
+	l := newLab(t)
+	if pid, err := l.Process(t.Context(), l.container); pid != 42 || err != nil {
 		t.Errorf("%d, %v", pid, err)
 	}
-	server.Exit("a", 0)
-	if _, err := client.Process(t.Context(), container); err == nil || !strings.Contains(err.Error(), client.Endpoint.String()+" does not tell which process") {
+	l.server.Exit("a", 0)
+	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), l.Endpoint.String()+" does not tell which process") {
 		t.Errorf("a container that has ended: %v", err)
 	}
-	if _, err := client.Process(t.Context(), "another"); !IsNotFound(err) {
+	if _, err := l.Process(t.Context(), "another"); !IsNotFound(err) {
 		t.Errorf("another container: %v", err)
 	}
 }
 
 // TestRetries: only a runtime that does not answer is asked again, until the context ends.
 func TestRetries(t *testing.T) {
-	client, _, _, _ := lab(t)
+	l := newLab(t)
 	gone, failed := error(&UnavailableError{Reason: "away"}), errors.New("told to fail")
 	for name, c := range map[string]struct {
 		answers []error
@@ -123,14 +127,14 @@ func TestRetries(t *testing.T) {
 		want    error
 	}{"it answers": {[]error{nil}, 1, nil}, "it comes back": {[]error{gone, nil}, 2, nil}, "it refuses": {[]error{gone, failed}, 2, failed}} {
 		asked := 0
-		err := client.WithRetries(t.Context(), func() error { asked++; return c.answers[asked-1] })
+		err := l.WithRetries(t.Context(), func() error { asked++; return c.answers[asked-1] })
 		if asked != c.asked || !errors.Is(err, c.want) {
 			t.Errorf("%s: asked %d times, %v", name, asked, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := 0
-	err := client.WithRetries(ctx, func() error { asked++; cancel(); return gone })
+	err := l.WithRetries(ctx, func() error { asked++; cancel(); return gone })
 	if asked != 1 || !errors.Is(err, gone) {
 		t.Errorf("interrupted: asked %d times, %v", asked, err)
 	}

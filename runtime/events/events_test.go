@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // secretPod is a pod with a Secret.
 func secretPod(t *testing.T) *podspec.Desired {

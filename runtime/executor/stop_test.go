@@ -236,7 +236,11 @@ func TestExitsAreSeen(t *testing.T) {
 		if c.lose {
 			l.server.Lose("a")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		patience := time.Minute
+		if c.of.left {
+			patience = 50 * time.Millisecond // It is never seen.
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		x.stop.watchExit(ctx, &stopping{step: s, id: s.ContainerID})
 		cancel()
 		exited := false

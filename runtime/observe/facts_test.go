@@ -52,6 +52,9 @@ func TestHandlersOfAnOldRuntime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if facts.Status.GetInfo() != nil {
+			t.Errorf("%s: its configuration is kept", name)
+		}
 		s := &snapshot.Pod{Runtime: facts.Runtime}
 		if diff := cmp.Diff(c.want, s.Observed(model.PodRef{}, nil).Runtime.Handlers); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)

@@ -34,6 +34,13 @@ func TestUIDsOfOtherPods(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	l := newLab(t)
+	d := l.pod("web")
+	l.remember(d, &state.Checkpoint{})
+	evil := model.PodRef{Namespace: "default", Name: "evil", UID: d.Pod.UID}
+	if _, err := l.observer.Observe(t.Context(), evil, nil); !errors.As(err, new(*UIDTakenError)) {
+		t.Errorf("a look: %v", err)
+	}
 }
 
 // TestLabelsOfOtherPods: a label of another pod is refused, unless podctl itself remembers that

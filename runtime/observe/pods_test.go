@@ -106,6 +106,7 @@ func TestUnmanagedPods(t *testing.T) {
 	l.container(kubelets, old, "b", 0)
 	l.container(kubelets, old, "a", 1)
 	l.containerWith(old, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "nobody's"}})
+	l.containerWith(old, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "nameless"}, Labels: labelsOf(kubelets)})
 	l.sandboxWith(lost, 0, &runtimeapi.PodSandboxConfig{Labels: labelsOf(lost), Annotations: map[string]string{"io.podctl.sandbox.spec-hash": "v1:0"}})
 	l.sandboxWith(model.PodRef{Name: "bare", UID: "3"}, 0, &runtimeapi.PodSandboxConfig{})
 	found, err := l.lister.Unmanaged(t.Context(), map[types.UID]bool{known.UID: true})

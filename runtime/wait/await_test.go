@@ -62,7 +62,7 @@ func TestAwaitOfDeletions(t *testing.T) {
 		t.Errorf("of a pod that never was: %v", err)
 	}
 	l.apply(d)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if err := l.Await(ctx, d, Deleted); err == nil || !strings.Contains(err.Error(), "is not deleted in time: the pod is there") {
 		t.Errorf("of a pod that runs: %v", err)

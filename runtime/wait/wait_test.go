@@ -265,7 +265,7 @@ func TestWaitsThatTakeTooLong(t *testing.T) {
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 		return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stderr: []byte("not yet")}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	text := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}}", 1)
 	_, err := l.Wait(ctx, loadPod(t, text), Ready, executor.Options{})

@@ -1,0 +1,452 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// lab is a Collector before a runtime in memory, in which records are made one by one.
+type lab struct {
+	*Collector
+	t      *testing.T
+	server *runtimetest.Server
+	clock  *runtimetest.Clock
+	groups *runtimetest.Cgroups
+	// kubelet is what a look for a kubelet finds.
+	kubelet error
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	server, clock, endpoint := runtimetest.Start(t, "i:1")
+	client, err := cri.Connect(cri.Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	l := &lab{t: t, server: server, clock: clock, groups: runtimetest.NewCgroups(server)}
+	w := observe.World{Client: client, Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Cgroups: l.groups, Now: clock.Now}
+	host := observe.NewHost(client, w.Layout, observe.Sources{
+		Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return l.kubelet },
+	})
+	l.Collector = New(w, host, images.NewStore(client, w.Layout))
+	return l
+}
+
+// remembered is a pod that podctl has a checkpoint of.
+func (l *lab) remembered(name string) model.PodRef {
+	l.t.Helper()
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: a, image: 'i:1', volumeMounts: [{name: c, mountPath: /c}]}]\n" +
+		"  volumes: [{name: c, persistentVolumeClaim: {claimName: data}}]\n"
+	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
+	if err != nil || m.Err() != nil {
+		l.t.Fatal(err, m.Err())
+	}
+	ref := model.RefOf(m.Pods[0].Pod)
+	if err := l.layout.Pod(ref.UID).Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: m.Pods[0]}}); err != nil {
+		l.t.Fatal(err)
+	}
+	return ref
+}
+
+func labelsOf(ref model.PodRef) map[string]string {
+	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
+}
+
+// sandbox makes a sandbox of podctl's, with the pod's log directory.
+func (l *lab) sandbox(ref model.PodRef, attempt uint32) string {
+	l.t.Helper()
+	logs, err := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir()
+	if err == nil {
+		err = l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Make("a")
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	reply, err := l.client.RunPodSandbox(l.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: ref.Name, Namespace: ref.Namespace, Uid: string(ref.UID), Attempt: attempt},
+		Labels:   labelsOf(ref), Annotations: ours(), LogDirectory: logs,
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return reply.GetPodSandboxId()
+}
+
+// container makes a container of podctl's that runs.
+func (l *lab) container(ref model.PodRef, sandbox string, attempt uint32) string {
+	l.t.Helper()
+	name := string(rune('0'+attempt)) + ".log"
+	reply, err := l.client.CreateContainer(l.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}, Image: &runtimeapi.ImageSpec{Image: "i:1"},
+		Labels: labelsOf(ref), Annotations: ours(), LogPath: "a/" + name,
+	}})
+	if err == nil {
+		_, err = l.client.StartContainer(l.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: reply.GetContainerId()})
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return reply.GetContainerId()
+}
+
+// ended makes a container that has ended.
+func (l *lab) ended(ref model.PodRef, sandbox string, attempt uint32) string {
+	id := l.container(ref, sandbox, attempt)
+	l.server.Exit("a", 1)
+	return id
+}
+
+// list is what is found, as "Kind id-or-path".
+func (l *lab) list() []Garbage {
+	l.t.Helper()
+	found, err := l.List(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return found
+}
+
+func kinds(found []Garbage) []GarbageKind {
+	all := []GarbageKind{}
+	for i := range found {
+		all = append(all, found[i].Kind)
+	}
+	return all
+}
+
+// log is the path of a log of container a.
+func (l *lab) log(ref model.PodRef, attempt uint32) string {
+	l.t.Helper()
+	path, err := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", attempt)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// TestDeadRecordsGo: a record that a newer one has followed goes with its log, and the newest
+// stays with its own.
+func TestDeadRecordsGo(t *testing.T) {
+	l := newLab(t)
+	ref := l.remembered("web")
+	sandbox := l.sandbox(ref, 0)
+	old := l.ended(ref, sandbox, 0)
+	l.ended(ref, sandbox, 1)
+	found := l.list()
+	if len(found) != 1 || found[0].Kind != GarbageContainer || found[0].ID != old {
+		t.Fatalf("found %+v", found)
+	}
+	if err := l.Remove(t.Context(), found[0]); err != nil {
+		t.Fatal(err)
+	}
+	if there(l.log(ref, 0)) || !there(l.log(ref, 1)) || len(l.list()) > 0 {
+		t.Errorf("logs are left: %t, %t; found %+v", there(l.log(ref, 0)), there(l.log(ref, 1)), l.list())
+	}
+	if err := l.Remove(t.Context(), found[0]); !errors.Is(err, ErrNeeded) {
+		t.Errorf("removed again: %v", err)
+	}
+}
+
+// TestSharedLogsStay: attempts begin anew in a new sandbox, and a record that stays may have the
+// log of one that goes.
+func TestSharedLogsStay(t *testing.T) {
+	l := newLab(t)
+	ref := l.remembered("web")
+	containers := []*runtimeapi.Container{record("1", "a", "s1", 0, 0), record("2", "a", "s2", 0, 0), record("3", "a", "s2", 1, 0)}
+	for id, want := range map[string]bool{"1": true, "3": false} {
+		g := &Garbage{Pod: ref, ID: id, Name: "a", Attempt: map[string]uint32{"1": 0, "3": 1}[id]}
+		if got := l.sharesLog(&leftovers{containers: containers}, g); got != want {
+			t.Errorf("record %s shares its log: %t", id, got)
+		}
+	}
+}
+
+// TestLostPodsGo: of a pod without a checkpoint in which nothing runs everything goes: records, the
+// sandbox, its logs, its directory and its cgroup. While something runs, nothing goes.
+func TestLostPodsGo(t *testing.T) {
+	l := newLab(t)
+	ref := model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}
+	sandbox := l.sandbox(ref, 0)
+	l.container(ref, sandbox, 0)
+	names := criconfig.CgroupParents(ref.UID, l.host.Node())
+	dir := l.layout.Pod(ref.UID)
+	if err := errors.Join(l.groups.Ensure(names[0], cgroup.Resources{}), dir.MakeDir(dir.Volumes(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if found := l.list(); len(found) > 0 {
+		t.Errorf("of a pod that runs: %+v", found)
+	}
+	l.server.Exit("a", 0)
+	found := l.list()
+	if diff := cmp.Diff([]GarbageKind{GarbageSandbox, GarbageFiles}, kinds(found)); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	for _, g := range found {
+		if err := l.Remove(t.Context(), g); err != nil {
+			t.Errorf("%s: %v", g.Kind, err)
+		}
+	}
+	logs, _ := dir.Logs(ref.Namespace, ref.Name).Dir()
+	if there(dir.Dir()) || there(logs) || l.groups.Exists(names[0]) || len(l.list()) > 0 {
+		t.Errorf("left: directory %t, logs %t, cgroup %t, %+v", there(dir.Dir()), there(logs), l.groups.Exists(names[0]), l.list())
+	}
+}
+
+// TestKubeletsFilesStay: the directory of a pod may be a kubelet's, whose layout is the same, and
+// so may be a log that is full.
+func TestKubeletsFilesStay(t *testing.T) {
+	l := newLab(t)
+	l.kubelet = errors.New("a kubelet runs")
+	dir := l.layout.Pod("lost")
+	if err := dir.MakeDir(dir.Volumes(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ref := l.remembered("web")
+	l.container(ref, l.sandbox(ref, 0), 0)
+	if err := os.Truncate(l.log(ref, 0), 20<<20); err != nil {
+		t.Fatal(err)
+	}
+	if found := l.list(); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// TestPodsThatComeBack: what is removed is looked at again under the pod's lock, and kept if it
+// is needed by then.
+func TestPodsThatComeBack(t *testing.T) {
+	l := newLab(t)
+	ref := l.remembered("web")
+	checkpoint := l.layout.Pod(ref.UID).Checkpoint()
+	if err := checkpoint.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	sandbox := l.sandbox(ref, 0)
+	events := l.layout.Pod(ref.UID).History()
+	if err := events.Write(&state.History{Pod: ref, Events: []state.PodEvent{{Reason: "Started"}}}); err != nil {
+		t.Fatal(err)
+	}
+	found := l.list()
+	if diff := cmp.Diff([]GarbageKind{GarbageSandbox, GarbageEvents}, kinds(found)); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	l.remembered("web")
+	l.container(ref, sandbox, 0)
+	for _, g := range found {
+		if err := l.Remove(t.Context(), g); !errors.Is(err, ErrNeeded) {
+			t.Errorf("%s: %v", g.Kind, err)
+		}
+	}
+	if err := checkpoint.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Remove(t.Context(), found[1]); err != nil || there(events.Path()) {
+		t.Errorf("events of a pod that is gone: %v", err)
+	}
+}
+
+// TestRemovalsWaitForTheLock: a pod that somebody works on is not touched.
+func TestRemovalsWaitForTheLock(t *testing.T) {
+	l := newLab(t)
+	ref := model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}
+	l.sandbox(ref, 0)
+	found := l.list()
+	lock, err := l.layout.Pod(ref.UID).Lock(t.Context())
+	if err != nil || len(found) != 1 {
+		t.Fatal(err, found)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	locked := (*state.LockedError)(nil)
+	if err := l.Remove(ctx, found[0]); !errors.As(err, &locked) {
+		t.Errorf("error %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Remove(t.Context(), found[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFullLogsAreRotated: the log of a container that runs is moved aside, the runtime opens a new
+// one, and the oldest of those before are removed. It is not rotated twice.
+func TestFullLogsAreRotated(t *testing.T) {
+	l := newLab(t)
+	ref := l.remembered("web")
+	l.container(ref, l.sandbox(ref, 0), 0)
+	for range 6 {
+		if err := os.Truncate(l.log(ref, 0), 20<<20); err != nil {
+			t.Fatal(err)
+		}
+		found := l.list()
+		if diff := cmp.Diff([]GarbageKind{GarbageFullLog}, kinds(found)); diff != "" {
+			t.Fatalf("(-want +got)\n%s", diff)
+		}
+		if err := l.Remove(t.Context(), found[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Remove(t.Context(), found[0]); !errors.Is(err, ErrNeeded) {
+			t.Errorf("rotated again: %v", err)
+		}
+		l.clock.Advance(time.Minute)
+	}
+	logs, err := os.ReadDir(filepath.Dir(l.log(ref, 0)))
+	if err != nil || len(logs) != 5 || !there(l.log(ref, 0)) {
+		t.Errorf("%d logs, %v", len(logs), err)
+	}
+}
+
+// TestRotationsThatFail: where the runtime does not open a new log it goes on writing into the old
+// one, which keeps its name. In one second a log is rotated once.
+func TestRotationsThatFail(t *testing.T) {
+	l := newLab(t)
+	ref := l.remembered("web")
+	id := l.container(ref, l.sandbox(ref, 0), 0)
+	log := &RunLog{Pod: ref, Container: "a", ContainerID: id}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(l.log(ref, 0), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() string {
+		t.Helper()
+		text, err := os.ReadFile(l.log(ref, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	write("first")
+	l.server.Fail(runtimetest.Fault{Method: "ReopenContainerLog", Times: 1, Err: errors.New("told to fail")})
+	if err := l.rotator.Rotate(t.Context(), log); err == nil || !strings.Contains(err.Error(), "rotating the log") || read() != "first" {
+		t.Errorf("%v, the log has %q", err, read())
+	}
+	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "" {
+		t.Errorf("%v, the log has %q", err, read())
+	}
+	write("second")
+	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "second" {
+		t.Errorf("in the same second: %v, the log has %q", err, read())
+	}
+	if err := l.rotator.Rotate(t.Context(), &RunLog{Pod: ref, Container: "../a"}); !errors.As(err, new(*state.NameError)) {
+		t.Errorf("a name that leads elsewhere: %v", err)
+	}
+}
+
+// TestClaimsOfPods: a claim that no pod has is found and removed, one that a pod has come to use
+// meanwhile stays; as long as nobody can say who uses it, all stay.
+func TestClaimsOfPods(t *testing.T) {
+	l := newLab(t)
+	claim := func(name string) {
+		t.Helper()
+		dir, err := l.layout.Claims().Make(state.Claim{Namespace: "default", Name: name}, 0o700)
+		if err == nil {
+			err = dir.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim("data")
+	claim("unused")
+	all, err := l.UnusedClaims(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	ref := l.remembered("web")
+	unused, err := l.UnusedClaims(t.Context())
+	if err != nil || len(unused) != 1 || unused[0].Claim != "unused" || unused[0].Kind != GarbageClaim {
+		t.Errorf("%+v, %v", unused, err)
+	}
+	i := slices.IndexFunc(all, func(g Garbage) bool { return g.Claim == "data" })
+	if err := l.Remove(t.Context(), all[i]); !errors.Is(err, ErrNeeded) || !there(all[i].Path) {
+		t.Errorf("a claim that is used: %v", err)
+	}
+	if err := l.Remove(t.Context(), all[1-i]); err != nil || there(all[1-i].Path) {
+		t.Errorf("a claim that is not: %v", err)
+	}
+	if users, err := l.ClaimUsers(t.Context(), ref); err != nil || len(users) > 0 {
+		t.Errorf("beside the pod: %v, %v", users, err)
+	}
+	if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.UnusedClaims(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be read may use it") {
+		t.Errorf("with a checkpoint that cannot be read: %v", err)
+	}
+}
+
+// TestClaimsOfLostPods: a pod of podctl's in the runtime of which there is no checkpoint may use any
+// claim; a kubelet's pod uses none.
+func TestClaimsOfLostPods(t *testing.T) {
+	l := newLab(t)
+	kubelets := model.PodRef{Namespace: "kube-system", Name: "dns", UID: "dns"}
+	if _, err := l.client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "dns", Uid: "dns"}, Labels: labelsOf(kubelets),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.ClaimUsers(t.Context(), model.PodRef{}); err != nil {
+		t.Errorf("beside a kubelet's pod: %v", err)
+	}
+	l.sandbox(model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}, 0)
+	if _, err := l.ClaimUsers(t.Context(), model.PodRef{}); err == nil || !strings.Contains(err.Error(), "pod default/lost, of which there is no checkpoint, may use it") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestLogsOfDeletedPods: they are found with their size, and removed.
+func TestLogsOfDeletedPods(t *testing.T) {
+	l := newLab(t)
+	ref := l.remembered("web")
+	logs := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name)
+	if err := errors.Join(logs.Make("a"), os.WriteFile(l.log(ref, 0), []byte("text"), 0o600), logs.Archive(l.clock.Now())); err != nil {
+		t.Fatal(err)
+	}
+	found := l.list()
+	if len(found) != 1 || found[0].Kind != GarbageLogs || found[0].Pod != ref || found[0].Size == 0 {
+		t.Fatalf("found %+v", found)
+	}
+	if err := l.Remove(t.Context(), found[0]); err != nil || there(found[0].Path) {
+		t.Error(err)
+	}
+}
+
+// TestRuntimesThatDoNotSay: without the runtime's word on what it has nothing is garbage.
+func TestRuntimesThatDoNotSay(t *testing.T) {
+	for method, want := range map[string]string{"ListPodSandbox": "listing sandboxes", "ListContainers": "listing containers"} {
+		l := newLab(t)
+		l.sandbox(model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}, 0)
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
+		if found, err := l.List(t.Context()); len(found) > 0 || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", method, found, err)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package probe
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// everyTen is a probe with periods of ten seconds, of which one success and three failures decide.
+func everyTen(delay int32) *v1.Probe {
+	return &v1.Probe{
+		ProbeHandler:        v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"x"}}},
+		InitialDelaySeconds: delay, PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 3,
+	}
+}
+
+// roundOf is a round of the probes of one container that has run for a minute.
+func roundOf(c *v1.Container, opts Options) *round {
+	c.Name = "a"
+	return &round{
+		desired: &podspec.Desired{Pod: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{*c}}}}, now: noon, opts: opts,
+		observed: model.Observed{Containers: []model.Container{{ID: "id", Name: "a", State: model.Running, StartedAt: noon.Add(-time.Minute)}}},
+	}
+}
+
+// TestProbesThatAreNotAsked: each says why; without a schedule more are asked than with one.
+func TestProbesThatAreNotAsked(t *testing.T) {
+	counted := func(ago time.Duration, onHold bool) map[model.ProbeType]model.ProbeRecord {
+		return map[model.ProbeType]model.ProbeRecord{model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: noon.Add(-ago), OnHold: onHold}}
+	}
+	startup := func(result model.ProbeResult) map[model.ProbeType]model.ProbeRecord {
+		return map[model.ProbeType]model.ProbeRecord{model.Startup: {Result: result, Last: result, CountedAt: noon.Add(-time.Minute)}}
+	}
+	alive, slow := v1.Container{LivenessProbe: everyTen(0)}, v1.Container{LivenessProbe: everyTen(90)}
+	starts := v1.Container{StartupProbe: everyTen(0), LivenessProbe: everyTen(0)}
+	for name, c := range map[string]struct {
+		container v1.Container
+		probe     model.ProbeType
+		records   map[model.ProbeType]model.ProbeRecord
+		due       bool
+		want      string
+	}{
+		"it is new":                      {alive, model.Liveness, nil, true, ""},
+		"its delay":                      {slow, model.Liveness, nil, false, "initial delay: 1m0s of 1m30s have passed"},
+		"its period has passed":          {alive, model.Liveness, counted(10*time.Second, false), true, ""},
+		"its period has not passed":      {alive, model.Liveness, counted(9*time.Second, false), true, "its period has not passed"},
+		"without a schedule":             {alive, model.Liveness, counted(9*time.Second, false), false, ""},
+		"decided":                        {alive, model.Liveness, counted(time.Minute, true), true, "decided already"},
+		"decided, without a schedule":    {alive, model.Liveness, counted(time.Minute, true), false, ""},
+		"it waits for the startup probe": {starts, model.Liveness, startup(model.ProbeUnknown), false, "waits for the startup probe"},
+		"the startup probe has passed":   {starts, model.Liveness, startup(model.ProbeSuccess), true, ""},
+		"the startup probe":              {starts, model.Startup, startup(model.ProbeUnknown), true, ""},
+		"the startup probe, passed":      {starts, model.Startup, startup(model.ProbeSuccess), true, "passed already"},
+	} {
+		q := roundOf(&c.container, Options{Due: c.due, Type: c.probe})
+		q.observed.Memory.Probes = map[string]map[model.ProbeType]model.ProbeRecord{"id": c.records}
+		reports := q.list()
+		if len(reports) != 1 || reports[0].Type != c.probe || reports[0].Skipped != c.want || reports[0].ContainerID != "id" {
+			t.Errorf("%s: %+v, want %q", name, reports, c.want)
+		}
+	}
+}
+
+// TestProbesOfARound: those that are wanted, of the newest record; a container that does not run
+// is not asked, and the clock that was set back delays nothing.
+func TestProbesOfARound(t *testing.T) {
+	c := v1.Container{LivenessProbe: everyTen(0), ReadinessProbe: everyTen(0)}
+	for want, opts := range map[int]Options{2: {}, 1: {Type: model.Readiness}, 0: {Container: "b"}} {
+		if got := roundOf(&c, opts).list(); len(got) != want {
+			t.Errorf("%+v: %d probes", opts, len(got))
+		}
+	}
+	q := roundOf(&c, Options{})
+	q.observed.Containers = append(q.observed.Containers, model.Container{ID: "new", Name: "a", RestartCount: 1, State: model.Exited})
+	for _, r := range q.list() {
+		if r.Skipped != "container is not running" || r.ContainerID != "" {
+			t.Errorf("the newest has ended: %+v", r)
+		}
+	}
+	slow := v1.Container{LivenessProbe: everyTen(90)}
+	q = roundOf(&slow, Options{})
+	q.observed.Containers[0].StartedAt = noon.Add(24 * time.Hour)
+	if r := q.list()[0]; r.Skipped != "" {
+		t.Errorf("the clock was set back: %q", r.Skipped)
+	}
+}
+
+// TestAnswersOfOthers: what another process found out since this one looked stays; an answer of
+// before is counted on.
+func TestAnswersOfOthers(t *testing.T) {
+	failure := func(at time.Time, run int32) Memory {
+		return Memory{"id": {model.Liveness: {Result: model.ProbeSuccess, Last: model.ProbeFailure, Run: run, CountedAt: at}}}
+	}
+	before := failure(noon.Add(-time.Minute), 1)
+	for name, c := range map[string]struct {
+		now     Memory
+		run     int32
+		counted bool
+	}{
+		"nobody asked":           {before, 2, true},
+		"another asked after":    {failure(noon.Add(time.Second), 7), 7, false},
+		"another asked just now": {failure(noon.Add(-time.Second), 7), 7, false},
+		"another asked earlier":  {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
+		"it was forgotten":       {Memory{}, 1, true},
+	} {
+		r := Report{ContainerID: "id", Type: model.Liveness, Asked: true, Result: Result{Verdict: Failure}, probe: everyTen(0)}
+		r.probe.FailureThreshold = 100
+		r.settle(c.now, before, noon)
+		if r.Record.Run != c.run || r.Counted != c.counted {
+			t.Errorf("%s: counted %t, %+v", name, r.Counted, r.Record)
+		}
+	}
+}
+
+// TestMemoryOfContainersThatAreGone: their records go, but for those that another process noted
+// since.
+func TestMemoryOfContainersThatAreGone(t *testing.T) {
+	records := map[model.ProbeType]model.ProbeRecord{model.Liveness: {}}
+	j := &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records, "since": records}}}
+	s := &snapshot.Pod{Checkpoint: &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records}}}}
+	keepProbes(j, s, []Report{{ContainerID: "id", Type: model.Readiness, Asked: true}, {ContainerID: "other", Type: model.Readiness}})
+	var ids []string
+	for id := range j.Probes {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	if !slices.Equal(ids, []string{"id", "since"}) {
+		t.Errorf("kept %v", ids)
+	}
+	keepProbes(&state.Checkpoint{}, s, nil) // A pod without a memory gets one.
+}
+
+// TestEventsOfProbes: failures and warnings are told in the kubelet's words, and the first success
+// marks when a container counts as started or ready.
+func TestEventsOfProbes(t *testing.T) {
+	report := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
+		return Report{Container: "a", ContainerID: "id", Type: kind, Asked: true, Result: Result{Verdict: verdict, Message: "it says so"}, Record: model.ProbeRecord{Result: result}}
+	}
+	for name, c := range map[string]struct {
+		report Report
+		event  string
+		span   string
+	}{
+		"failure":    {report(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
+		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored: it says so", ""},
+		"warning":    {report(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
+		"ready":      {report(model.Readiness, Success, model.ProbeSuccess), "", "Ready"},
+		"started":    {report(model.Startup, Success, model.ProbeSuccess), "", "Started"},
+		"not yet":    {report(model.Readiness, Success, model.ProbeFailure), "", ""},
+		"alive":      {report(model.Liveness, Success, model.ProbeSuccess), "", ""},
+		"not asked":  {Report{Type: model.Readiness, Record: model.ProbeRecord{Result: model.ProbeSuccess}}, "", ""},
+	} {
+		for known, before := range map[bool]Memory{false: nil, true: {"id": {c.report.Type: {Result: model.ProbeSuccess}}}} {
+			var r events.Recorder
+			recordProbes(&r, noon, []Report{c.report}, before)
+			pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+			if err := r.Write(pod, model.PodRef{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			h, err := pod.History().Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			event, span := "", ""
+			for _, e := range h.Events {
+				event += e.Reason + " " + e.Message
+			}
+			for _, s := range h.Spans {
+				span += s.Kind
+			}
+			want := c.span
+			if known {
+				want = "" // It has passed before.
+			}
+			if event != c.event || span != want {
+				t.Errorf("%s, known %t: event %q, span %q", name, known, event, span)
+			}
+		}
+	}
+}
+
+// TestVerdictsOfReports: a warning is a success, and what was not asked is unknown.
+func TestVerdictsOfReports(t *testing.T) {
+	for verdict, want := range map[Verdict]model.ProbeResult{Success: model.ProbeSuccess, Warning: model.ProbeSuccess, Failure: model.ProbeFailure, Unknown: model.ProbeUnknown} {
+		r := Report{Asked: true, Result: Result{Verdict: verdict}}
+		if got := r.Verdict(); got != want {
+			t.Errorf("%v: %s", verdict, got)
+		}
+		if r.Asked = false; r.Verdict() != model.ProbeUnknown {
+			t.Errorf("%v, not asked: %s", verdict, r.Verdict())
+		}
+	}
+	decided := Report{ContainerID: "id", Threshold: 3, Record: model.ProbeRecord{Last: model.ProbeFailure, Run: 3}}
+	undecided := decided
+	undecided.Record.Run = 2
+	if !decided.Decided() || undecided.Decided() || (&Report{Record: model.ProbeRecord{OnHold: true}}).Decided() {
+		t.Error("a probe is decided once its threshold is reached")
+	}
+}
+
+// TestAnswersThatAreNotRemembered: the error says so, and why.
+func TestAnswersThatAreNotRemembered(t *testing.T) {
+	cause := errors.New("no space")
+	if err := error(&UnrecordedError{Err: cause}); !errors.Is(err, cause) || !strings.HasSuffix(err.Error(), "are not remembered: no space") {
+		t.Error(err)
+	}
+}
