@@ -12,6 +12,8 @@ type Port struct {
 	Protocol v1.Protocol
 	Number   int32
 	HostIP   string
+	// ContainerPort is where the container listens.
+	ContainerPort int32
 	// Path is the field that asks for it.
 	Path string
 }
@@ -45,7 +47,7 @@ func PublishedPorts(pod *v1.Pod) []Port {
 		for i, p := range ref.Ports {
 			if p.HostPort != 0 {
 				ports = append(ports, Port{
-					Protocol: p.Protocol, Number: p.HostPort, HostIP: p.HostIP,
+					Protocol: p.Protocol, Number: p.HostPort, HostIP: p.HostIP, ContainerPort: p.ContainerPort,
 					Path: ref.Path + ".ports[" + strconv.Itoa(i) + "]",
 				})
 			}

@@ -46,30 +46,17 @@ func (d *Desired) SandboxProjection() map[string]any {
 		delete(spec, list)
 	}
 	spec["qosClass"] = string(QOSClass(d.Pod))
-	if ports := publishedPorts(d.Pod); len(ports) > 0 {
+	var ports []any
+	for _, p := range PublishedPorts(d.Pod) {
+		ports = append(ports, map[string]any{
+			"name":      fmt.Sprintf("%s:%d", p.HostIP, p.Number),
+			"container": fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol),
+		})
+	}
+	if len(ports) > 0 {
 		spec["hostPorts"] = ports
 	}
 	return pruned(spec)
-}
-
-// publishedPorts are the ports that the sandbox publishes on the node. With the
-// node's own network nothing is published.
-func publishedPorts(pod *v1.Pod) []any {
-	var ports []any
-	if pod.Spec.HostNetwork {
-		return nil
-	}
-	for _, ref := range RegularContainers(pod) {
-		for _, p := range ref.Ports {
-			if p.HostPort != 0 {
-				ports = append(ports, map[string]any{
-					"name":      fmt.Sprintf("%s:%d", p.HostIP, p.HostPort),
-					"container": fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol),
-				})
-			}
-		}
-	}
-	return ports
 }
 
 func jsonTree(value any) map[string]any {

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,6 +44,10 @@ type Options struct {
 	// RemoveVolumes removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
+
+func (o *Options) pullPolicy(own v1.PullPolicy) v1.PullPolicy { return cmp.Or(o.PullPolicy, own) }
+
+func (o *Options) restarts(container string) bool { return slices.Contains(o.Restart, container) }
 
 // Plan is what one pass does to one pod, and why. It is plain data: it can be
 // compared, kept and printed, and the executor follows it to the letter.

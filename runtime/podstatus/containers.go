@@ -30,7 +30,7 @@ func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 }
 
 // shown is the status of one container together with what no phase depends on, and
-// what only podctl's memory tells of its past.
+// what only podctl remembers of its past.
 func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
 	s := r.status(ref)
 	r.addResources(&s, ref)
