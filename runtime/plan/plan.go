@@ -163,16 +163,12 @@ func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
 // regular ones, which may have to wait for init containers. Their end is podctl's doing and
 // says nothing of whether they have done their work.
 func (p *Plan) PendingRestarts() map[string]string {
-	starts, sandbox := map[string]bool{}, false
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		starts[s.Container] = starts[s.Container] || s.Kind == StartContainer
-		sandbox = sandbox || s.Kind == RunSandbox
-	}
-	stopped := map[string]string{}
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Kind == StopContainer && (starts[s.Container] || (sandbox && s.ContainerType == podspec.Regular)) {
+	all, stopped := steps(p.Steps), map[string]string{}
+	sandbox := len(all.of(RunSandbox)) > 0
+	for i := range all {
+		s := &all[i]
+		again := len(all.named(StartContainer, s.Container)) > 0 || (sandbox && s.ContainerType == podspec.Regular)
+		if s.Kind == StopContainer && again {
 			stopped[s.Container] = s.ContainerID
 		}
 	}
