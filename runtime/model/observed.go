@@ -47,7 +47,7 @@ type Runtime struct {
 	// NetworkMessage is the runtime's own word on a network that is not ready.
 	NetworkMessage string
 	// Handlers are the runtime handlers it has, "" being the default one; nil
-	// when neither its status nor its configuration tells them.
+	// when neither its status nor its configuration lists them.
 	Handlers []string
 	// RecursiveReadOnly are those handlers that can make all below a mount read-only.
 	RecursiveReadOnly []string
@@ -125,7 +125,7 @@ type Container struct {
 	// GracePeriod is the pod's grace period when the container was created, in
 	// seconds; nil when it is not recorded.
 	GracePeriod *int64
-	// PreStop tells which handler the container was created with, for a
+	// PreStop is the handler that the container was created with, for a
 	// container that has left the manifest: exec, httpGet, sleep or empty.
 	PreStop string
 	// Resources are the limits of cpu and memory and the request of cpu that are in force;

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
@@ -124,27 +123,5 @@ func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
 		if diff := cmp.Diff(c.want, makePlan(w).Notes); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
-	}
-}
-
-func TestPortsCollide(t *testing.T) {
-	web := podspec.Port{Protocol: v1.ProtocolTCP, Number: 80}
-	for name, c := range map[string]struct {
-		other podspec.Port
-		want  bool
-	}{
-		"the same":            {web, true},
-		"another number":      {podspec.Port{Protocol: v1.ProtocolTCP, Number: 81}, false},
-		"another protocol":    {podspec.Port{Protocol: v1.ProtocolUDP, Number: 80}, false},
-		"one address of many": {podspec.Port{Protocol: v1.ProtocolTCP, Number: 80, HostIP: "10.0.0.1"}, true},
-	} {
-		if got := web.Collides(c.other); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-	a, b := web, web
-	a.HostIP, b.HostIP = "10.0.0.1", "10.0.0.2"
-	if a.Collides(b) {
-		t.Error("two addresses collide")
 	}
 }

@@ -18,8 +18,12 @@ func layOutDeletion(in *Input) []Step {
 	facts.Desired = in.Observed.Memory.Applied
 	d := &decision{choice: choice{cause: cause{reason: model.Deleted, message: "the pod is deleted"}, terminal: true}}
 	l := &layout{Pod: podstatus.New(&facts), opts: &in.Options, decision: d}
-	containers := stopper{l}.stopRunning(nil)
-	all := slices.Concat(containers, l.stopSandboxes(containers))
+	s := stopper{l}
+	containers := s.stopRunning(nil)
+	all := slices.Clone(containers)
+	for i := range l.Sandboxes {
+		all = append(all, s.stopSandbox(&l.Sandboxes[i], after(containers)))
+	}
 	l.removeAll(containers, all)
 	if len(l.steps) > 0 || in.Observed.Memory.Generation > 0 {
 		l.removeData(all)
@@ -32,15 +36,6 @@ func layOutDeletion(in *Input) []Step {
 func deletionHold(pod model.PodRef) Hold {
 	return Hold{Reason: model.Deleted, Blocking: true, Message: fmt.Sprintf(
 		"its deletion has begun and is not finished: podctl delete %s finishes it, podctl apply of its manifest takes it back", pod)}
-}
-
-// stopSandboxes stops every sandbox once all containers have ended.
-func (l *layout) stopSandboxes(containers []string) []string {
-	var ids []string
-	for i := range l.Sandboxes {
-		ids = append(ids, stopper{l}.stopSandbox(&l.Sandboxes[i], after(containers)))
-	}
-	return ids
 }
 
 // removeAll removes every record. Containers go once they have ended, while the

@@ -45,10 +45,9 @@ type Needs []Edge
 // After lets a step begin after others have ended.
 func After(ids ...string) Needs { return after(ids) }
 
-// after does so for lists of steps. Ids that are empty or given twice are left out.
+// after does so for lists of steps.
 func after(lists ...[]string) Needs {
-	var needs Needs
-	return needs.until(Done, slices.Concat(lists...))
+	return Needs(nil).with(Edge{}, slices.Concat(lists...))
 }
 
 // Of are the needs of one part of a step: all that has to happen before it begins.
@@ -61,27 +60,15 @@ func (n Needs) AwaitsExit(stop string) bool {
 	return slices.ContainsFunc(n, func(e Edge) bool { return e.Step == stop && e.Until == Exited })
 }
 
-// and adds an edge, unless that part waits for that step already.
-func (n Needs) and(edge Edge) Needs {
-	known := slices.ContainsFunc(n, func(e Edge) bool { return e.Step == edge.Step && e.Phase == edge.Phase })
-	if edge.Step == "" || known {
-		return n
-	}
-	return append(n, edge)
-}
-
-// until adds steps of which the whole step waits for less than their end.
-func (n Needs) until(until Until, ids []string) Needs {
+// with adds edges of one kind to some steps. Ids that are empty are left out, and so are
+// steps that the same part waits for already.
+func (n Needs) with(kind Edge, ids []string) Needs {
 	for _, id := range ids {
-		n = n.and(Edge{Step: id, Until: until})
-	}
-	return n
-}
-
-// before adds steps for which a part of the step waits.
-func (n Needs) before(phase Phase, ids []string) Needs {
-	for _, id := range ids {
-		n = n.and(Edge{Step: id, Phase: phase})
+		known := slices.ContainsFunc(n, func(e Edge) bool { return e.Step == id && e.Phase == kind.Phase })
+		if id != "" && !known {
+			kind.Step = id
+			n = append(n, kind)
+		}
 	}
 	return n
 }

@@ -24,7 +24,7 @@ func TestNeedsAreListedOnce(t *testing.T) {
 
 // TestNeedsOfTheParts of a step are apart, and one part may need what another one needs too.
 func TestNeedsOfTheParts(t *testing.T) {
-	needs := After("check", "pull").until(Exited, []string{"stop", "check"}).before(Create, []string{"check", "check"}).before(Stop, []string{"other"})
+	needs := After("check", "pull").with(Edge{Until: Exited}, []string{"stop", "check"}).with(Edge{Phase: Create}, []string{"check", "check"}).with(Edge{Phase: Stop}, []string{"other"})
 	for phase, want := range map[Phase]Needs{
 		Begin:  {{Step: "check"}, {Step: "pull"}, {Step: "stop", Until: Exited}},
 		Create: {{Step: "check", Phase: Create}},
@@ -48,7 +48,7 @@ func TestStepsAreWrittenAsLists(t *testing.T) {
 	whole := Step{
 		ID: "start-app", Kind: StartContainer, OnFailure: Continue, Container: "app", ContainerType: podspec.Regular, ContainerID: "c", SandboxID: "s",
 		Attempt: 2, Image: "i:1", Volume: "v", GracePeriodSeconds: &grace, PreStop: "exec", PostStart: "sleep", Logs: RemoveOwnLogs, RestartsAll: true,
-		Needs:  After("check-app").until(Exited, []string{"stop-app"}).until(Done, []string{"remove-app"}).before(Create, []string{"check-app"}).before(Stop, []string{"stop-b"}),
+		Needs:  After("check-app").with(Edge{Until: Exited}, []string{"stop-app"}).with(Edge{}, []string{"remove-app"}).with(Edge{Phase: Create}, []string{"check-app"}).with(Edge{Phase: Stop}, []string{"stop-b"}),
 		Reason: "SpecChanged", Message: "changed", Changes: []diff.Change{{Path: "image", Before: "a", After: "b"}}, Unchanged: 4,
 	}
 	for name, c := range map[string]struct {

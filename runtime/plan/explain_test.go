@@ -210,7 +210,10 @@ func TestEditOfAFinishedPod(t *testing.T) {
 		"an edit since it completed": {", command: [b]", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{note}},
 		"completed as it is now":     {"", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{}},
 		"no record, and completed":   {", command: [b]", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired); w.Containers = nil }, []string{note}},
-		"a record without a hash":    {", command: [b]", func(w *modeltest.World) { w.Containers[0].SpecHash, w.Containers[0].Hash = "", "" }, []string{}},
+		"a container that never ran": {", command: [b]", func(w *modeltest.World) {
+			w.Memory.Completion, w.Containers = &model.Completion{Phase: v1.PodFailed}, nil
+		}, []string{}},
+		"a record without a hash": {", command: [b]", func(w *modeltest.World) { w.Containers[0].SpecHash, w.Containers[0].Hash = "", "" }, []string{}},
 	} {
 		w := web(t, fmt.Sprintf(spec, ""), "app=Exited")
 		if c.set != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // initWalk goes over the init containers from the last to the first: the last
-// one that has a record tells how far the pod has come (kubelet:
+// one that has a record shows how far the pod has come (kubelet:
 // computeInitContainerActions).
 type initWalk struct {
 	*chooser

@@ -75,16 +75,10 @@ func (l *layout) resizePod(waits []string) {
 // resizeContainers changes what can change in place, one container after the other: first
 // what takes away, then what gives (kubelet: markContainerForUpdate).
 func (l *layout) resizeContainers() []string {
-	var shrink, grow []update
-	for _, u := range l.updates {
-		if u.grows {
-			grow = append(grow, u)
-		} else {
-			shrink = append(shrink, u)
-		}
-	}
+	updates := slices.Clone(l.updates)
+	slices.SortStableFunc(updates, func(a, b update) int { return order(a.grows, b.grows) })
 	var ids []string
-	for _, u := range slices.Concat(shrink, grow) {
+	for _, u := range updates {
 		why := cause{reason: model.Resized, diff: diff.Diff{Changes: u.changes}}
 		why.message = why.diff.Text()
 		ids = append(ids, l.steps.add(why.explains(Step{
@@ -117,6 +111,17 @@ func (l *layout) refOf(rec *model.Container) podspec.ContainerRef {
 	}
 	ref, _ := podspec.FindContainer(l.Manifest, rec.Name)
 	return ref
+}
+
+// order puts what is so after what is not.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 func byID(kind, id string) string { return fmt.Sprintf("%s-%s", kind, model.ShortID(id)) }

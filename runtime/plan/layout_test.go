@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -479,5 +480,45 @@ func TestHeldPodGetsNoSteps(t *testing.T) {
 	}
 	if p.SandboxID != "s0" || p.Attempt != 1 {
 		t.Errorf("sandbox %s, attempt %d", p.SandboxID, p.Attempt)
+	}
+}
+
+// TestWhatAFailureMeans: what may not be done by halves ends the pass, what is proven for one
+// container is missed by it alone, and all else is left for the next pass.
+func TestWhatAFailureMeans(t *testing.T) {
+	want := map[Kind]OnFailure{
+		CreateCgroup: Abort, PrepareVolume: Abort, UpdateVolume: Abort, PullImage: SkipContainer, CheckContainer: SkipContainer,
+		RunSandbox: Abort, StopSandbox: Abort, StopContainer: Abort, RemoveSandbox: Continue, RemoveContainer: Continue,
+		StartContainer: Continue, UpdateContainer: Continue, UpdatePod: Continue, RotateLog: Continue,
+	}
+	spec := "  containers: [{name: app, image: i:1, volumeMounts: [{name: v, mountPath: /v}, {name: u, mountPath: /u}]}, {name: log, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n  volumes: [{name: v, emptyDir: {}}, {name: u, emptyDir: {}}]\n"
+	anew := web(t, fmt.Sprintf(spec, 1), "gone=Exited app=Running")
+	anew.Sandbox("old", 0, model.SandboxNotReady)
+	anew.Sandboxes[0].Attempt, anew.Sandboxes[0].SpecHash, anew.CgroupExists = 1, "v1:00", new(false)
+	anew.Images["i:1"], anew.Volumes["u"] = model.Image{}, model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
+	changed := web(t, fmt.Sprintf(spec, 1), "app=Running log=Running")
+	changed.Memory.Actuated, changed.Containers[0].LogFull = actuatedOf(changed), true
+	edited(t, changed, modeltest.Pod(fmt.Sprintf(spec, 2)))
+	seen := map[Kind]bool{}
+	for _, w := range []*modeltest.World{anew, changed} {
+		for _, s := range makePlan(w).Steps {
+			if seen[s.Kind] = true; s.OnFailure != want[s.Kind] {
+				t.Errorf("%s: %s, not %s", s.ID, s.OnFailure, want[s.Kind])
+			}
+		}
+	}
+	for kind := range want {
+		if !seen[kind] {
+			t.Errorf("no step of kind %s was looked at", kind)
+		}
+	}
+	for _, s := range makeDeletion(anew, Options{}).Steps {
+		want := Abort
+		if s.Kind == RemoveCgroup || s.Kind == ArchiveLogs {
+			want = Continue
+		}
+		if s.OnFailure != want {
+			t.Errorf("a deletion: %s: %s", s.ID, s.OnFailure)
+		}
 	}
 }

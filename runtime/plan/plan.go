@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,6 +44,10 @@ type Options struct {
 	// RemoveVolumes removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
+
+func (o *Options) pullPolicy(own v1.PullPolicy) v1.PullPolicy { return cmp.Or(o.PullPolicy, own) }
+
+func (o *Options) restarts(container string) bool { return slices.Contains(o.Restart, container) }
 
 // Plan is what one pass does to one pod, and why. It is plain data: it can be
 // compared, kept and printed, and the executor follows it to the letter.
@@ -157,16 +163,12 @@ func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
 // regular ones, which may have to wait for init containers. Their end is podctl's doing and
 // says nothing of whether they have done their work.
 func (p *Plan) PendingRestarts() map[string]string {
-	starts, sandbox := map[string]bool{}, false
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		starts[s.Container] = starts[s.Container] || s.Kind == StartContainer
-		sandbox = sandbox || s.Kind == RunSandbox
-	}
-	stopped := map[string]string{}
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Kind == StopContainer && (starts[s.Container] || (sandbox && s.ContainerType == podspec.Regular)) {
+	all, stopped := steps(p.Steps), map[string]string{}
+	sandbox := len(all.of(RunSandbox)) > 0
+	for i := range all {
+		s := &all[i]
+		again := len(all.named(StartContainer, s.Container)) > 0 || (sandbox && s.ContainerType == podspec.Regular)
+		if s.Kind == StopContainer && again {
 			stopped[s.Container] = s.ContainerID
 		}
 	}

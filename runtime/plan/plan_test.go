@@ -145,7 +145,7 @@ func TestMake(t *testing.T) {
 			},
 			want: []string{"hold app CrashLoopBackOff back-off 10s, exit code 1"},
 		},
-		"without a checkpoint the delay is an estimate": {
+		"without memory the delay is an estimate": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.Running(d)
 				w.Memory.Backoffs = nil

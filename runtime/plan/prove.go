@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -49,8 +51,12 @@ func (l *layout) prove() *proof {
 // prepareVolumes makes the volumes ready before any container starts, and
 // brings content that changed up to date even when none does.
 func (p *prover) prepareVolumes() {
+	// Files on the host come last: the directory that one lies in may be another volume's to
+	// make, as Kubernetes' own example has it.
+	volumes := slices.Clone(podspec.UsedVolumes(p.Manifest))
+	slices.SortStableFunc(volumes, func(a, b *v1.Volume) int { return order(isFile(a), isFile(b)) })
 	var dirs []string
-	for _, vol := range directoriesFirst(podspec.UsedVolumes(p.Manifest)) {
+	for _, vol := range volumes {
 		state, known := p.Observed.Volumes[vol.Name]
 		switch {
 		case known && state.Prepared && state.Digest != state.Wanted:
@@ -74,25 +80,16 @@ func (p *prover) prepareVolume(vol *v1.Volume, dirs []string) string {
 		ID: "prepare-volume/" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
 		Reason: model.VolumeMissing, Message: "not prepared yet",
 	}
-	if podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate {
+	if isFile(vol) {
 		step.Needs = after(dirs)
 	}
 	p.volumes = append(p.volumes, p.steps.add(step))
 	return step.ID
 }
 
-// directoriesFirst puts the files that are made on the host last: the directory
-// they lie in may be another volume's to make, as Kubernetes' own example has it.
-func directoriesFirst(volumes []*v1.Volume) []*v1.Volume {
-	var first, files []*v1.Volume
-	for _, vol := range volumes {
-		if podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate {
-			files = append(files, vol)
-		} else {
-			first = append(first, vol)
-		}
-	}
-	return append(first, files...)
+// isFile reports whether a volume is a file that is made on the host.
+func isFile(vol *v1.Volume) bool {
+	return podspec.HostPathType(vol.HostPath) == v1.HostPathFileOrCreate
 }
 
 // pull adds the pulls a container needs: its own image and those it mounts.

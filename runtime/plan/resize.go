@@ -28,8 +28,8 @@ type resizing struct {
 	// resized are the resources that differ. Without any record of what was applied
 	// nothing has changed.
 	resized []v1.ResourceName
-	// unmanaged reports whether a kubelet made the container.
-	foreign bool
+	// byKubelet reports whether a kubelet made the container.
+	byKubelet bool
 }
 
 func resizingOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) *resizing {
@@ -37,7 +37,7 @@ func resizingOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) *r
 		return &resizing{}
 	}
 	r := &resizing{
-		spec: spec, applied: appliedResources(pod, spec.Name), wanted: wantedResources(pod, spec), foreign: rec.SpecHash == "",
+		spec: spec, applied: appliedResources(pod, spec.Name), wanted: wantedResources(pod, spec), byKubelet: rec.SpecHash == "",
 	}
 	r.resized = slices.DeleteFunc(resizable(), func(name v1.ResourceName) bool {
 		return !differs(r.wanted.Requests, r.applied.Requests, name) && !differs(r.wanted.Limits, r.applied.Limits, name)
@@ -57,7 +57,7 @@ func (r *resizing) restarts() bool {
 // is judged as a kubelet does, which asks the runtime all the same.
 func (r *resizing) limitRemoved(name v1.ResourceName) bool {
 	before, after := r.applied.Limits[name], r.wanted.Limits[name]
-	return !r.foreign && !before.IsZero() && after.IsZero()
+	return !r.byKubelet && !before.IsZero() && after.IsZero()
 }
 
 // grows reports whether the container gets more than it has.

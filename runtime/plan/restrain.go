@@ -39,7 +39,7 @@ func restrain(pod *podstatus.Pod, opts *Options, c choice) *decision {
 	return d
 }
 
-// holdStarts tells what starts now from what is held: a container in CrashLoopBackOff, and
+// holdStarts divides starts into those of this pass and those that are held: a container in CrashLoopBackOff, and
 // one whose references or image are missing.
 func (r *restrainer) holdStarts() (starts []start, holds []Hold) {
 	for _, s := range slices.Concat(r.inits, r.regulars, r.ephemerals) {
@@ -137,8 +137,6 @@ func (r *restrainer) neverPulled(ref podspec.ContainerRef) string {
 	return ""
 }
 
-func (o *Options) pullPolicy(own v1.PullPolicy) v1.PullPolicy { return cmp.Or(o.PullPolicy, own) }
-
 // imageVolumes are the volumes with an image that a container mounts.
 func imageVolumes(pod *v1.Pod, ref podspec.ContainerRef) []*v1.Volume {
 	var volumes []*v1.Volume
@@ -155,7 +153,7 @@ func imageVolumes(pod *v1.Pod, ref podspec.ContainerRef) []*v1.Volume {
 // delayed is the CrashLoopBackOff that holds a start; nil when none does.
 func (r *restrainer) delayed(s start) *Hold {
 	delay, held := r.Delay(s.ref)
-	if !held || s.fresh || restartRequested(r.opts, s.ref.Name) {
+	if !held || s.fresh || r.opts.restarts(s.ref.Name) {
 		return nil
 	}
 	h := &Hold{

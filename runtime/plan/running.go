@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -42,7 +41,7 @@ func (c *chooser) judgeExited(ref podspec.ContainerRef, rec *model.Container) {
 	switch {
 	case c.AwaitsRestart(ref.Name):
 		c.begin(c.pendingStart(ref, rec))
-	case podstatus.RestartWanted(c.Manifest, ref.Container, rec), c.restartRequested(ref):
+	case podstatus.RestartWanted(c.Manifest, ref.Container, rec), c.opts.restarts(ref.Name):
 		c.begin(c.startAgain(ref, rec))
 	default:
 		c.keep(ref, rec)
@@ -74,7 +73,7 @@ func (c *chooser) judgeRunning(ref podspec.ContainerRef, rec *model.Container) b
 		c.replace(ref, rec, cause{model.SpecChanged, fields.Text(), fields})
 		return false
 	}
-	if c.restartRequested(ref) {
+	if c.opts.restarts(ref.Name) {
 		c.replace(ref, rec, cause{reason: model.RestartRequested, message: "a restart was asked for"})
 		return false
 	}
@@ -156,10 +155,3 @@ func (c *chooser) replace(ref podspec.ContainerRef, rec *model.Container, why ca
 func (c *chooser) kill(ref podspec.ContainerRef, rec *model.Container, why cause) {
 	c.kills = append(c.kills, kill{container: rec, ref: ref, cause: why})
 }
-
-// restartRequested reports whether the user wants a container started anew.
-func (c *chooser) restartRequested(ref podspec.ContainerRef) bool {
-	return restartRequested(c.opts, ref.Name)
-}
-
-func restartRequested(opts *Options, name string) bool { return slices.Contains(opts.Restart, name) }

@@ -46,14 +46,14 @@ func (s starter) start(one start, before string) string {
 	if !s.createSandbox {
 		// All that stops in a sandbox that stays has ended before anything starts, which may
 		// need its ports or its memory (kubelet: SyncPod, step 3).
-		needs = needs.until(Exited, s.steps.of(StopContainer))
+		needs = needs.with(Edge{Until: Exited}, s.steps.of(StopContainer))
 	}
-	needs = needs.until(Done, removed)
+	needs = needs.with(Edge{}, removed)
 	ends := after(stops, removed)
 	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != ""; replaces {
 		// A replacement is created once it is proven, beside the stop of what it replaces,
 		// and what the stop is about to leave is the newest dead one.
-		needs, ends = needs.before(Create, check), after(check)
+		needs, ends = needs.with(Edge{Phase: Create}, check), after(check)
 	}
 	id := s.steps.add(one.explains(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(one.ref), Needs: needs,

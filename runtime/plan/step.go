@@ -84,7 +84,7 @@ const (
 )
 
 // Step is one thing a pass does. It names what does not exist yet (a sandbox,
-// an image id) by the step that will yield it; only the executor knows the ids.
+// an image id) by the step that will make it; only the executor knows the ids.
 type Step struct {
 	// ID is unique in the plan, for example start-app.
 	ID   string `json:"id"`
@@ -100,7 +100,7 @@ type Step struct {
 	// ContainerID is the record that is stopped, removed or updated.
 	ContainerID string `json:"containerID,omitempty"`
 	// SandboxID is the sandbox that is stopped or removed, or in which a
-	// container starts; empty when the plan's own RunSandbox step yields it.
+	// container starts; empty when the plan's own RunSandbox step makes it.
 	SandboxID string `json:"sandboxID,omitempty"`
 	// Attempt is that of the sandbox or container which is created.
 	Attempt uint32 `json:"attempt,omitempty"`
@@ -159,24 +159,22 @@ func (s Step) MarshalJSON() ([]byte, error) {
 // alike.
 func (k Kind) Verb() string {
 	switch k {
-	case CreateCgroup, RemoveCgroup:
-		return strings.ToLower(strings.TrimSuffix(string(k), "Cgroup"))
-	case PrepareVolume, UpdateVolume, RemoveVolume:
-		return strings.ToLower(strings.TrimSuffix(string(k), "Volume"))
+	case CreateCgroup, RunSandbox:
+		return "create"
+	case PrepareVolume:
+		return "prepare"
+	case UpdateVolume, UpdateContainer, UpdatePod:
+		return "update"
 	case PullImage:
 		return "pull"
 	case CheckContainer:
 		return "check"
-	case RunSandbox:
-		return "create"
 	case StartContainer:
 		return "start"
 	case StopContainer, StopSandbox:
 		return "stop"
-	case RemoveContainer, RemoveSandbox:
+	case RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup:
 		return "remove"
-	case UpdateContainer, UpdatePod:
-		return "update"
 	case ArchiveLogs:
 		return "archive"
 	case RotateLog:

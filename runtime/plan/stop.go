@@ -73,7 +73,7 @@ func (s stopper) stopRunning(gate []string) []string {
 		ref := s.refOf(rec)
 		needs := after(gate)
 		if ref.Type == podspec.Sidecar {
-			needs = needs.before(Stop, slices.Concat(regular, laterSidecars(s.Manifest, ref, sidecars)))
+			needs = needs.with(Edge{Phase: Stop}, slices.Concat(regular, laterSidecars(s.Manifest, ref, sidecars)))
 		}
 		id := s.stopContainer(kill{cause: s.causeOf(rec), container: rec, ref: ref}, needs)
 		all = append(all, id)

@@ -46,7 +46,8 @@ func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 	if s.Phase == v1.PodSucceeded {
 		return v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue, Reason: "PodCompleted"}
 	}
-	if anyHasRun(s.ContainerStatuses) {
+	hasRun := func(c v1.ContainerStatus) bool { return c.State.Running != nil || c.State.Terminated != nil }
+	if slices.ContainsFunc(s.ContainerStatuses, hasRun) {
 		return trueCondition(v1.PodInitialized)
 	}
 	var incomplete []string
@@ -64,10 +65,6 @@ func initialisedCondition(pod *v1.Pod, s *v1.PodStatus) v1.PodCondition {
 		return falseCondition(v1.PodInitialized, "ContainersNotInitialized", listing("containers with incomplete status", incomplete))
 	}
 	return trueCondition(v1.PodInitialized)
-}
-
-func anyHasRun(statuses []v1.ContainerStatus) bool {
-	return slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool { return s.State.Running != nil || s.State.Terminated != nil })
 }
 
 func listing(text string, names []string) string {
@@ -97,15 +94,12 @@ func unready(pod *v1.Pod, s *v1.PodStatus) []string {
 		}
 	}
 	for _, ref := range podspec.RegularContainers(pod) {
-		if !readyIn(s.ContainerStatuses, ref.Name) {
+		ready := func(c v1.ContainerStatus) bool { return c.Name == ref.Name && c.Ready }
+		if !slices.ContainsFunc(s.ContainerStatuses, ready) {
 			unready = append(unready, ref.Name)
 		}
 	}
 	return unready
-}
-
-func readyIn(statuses []v1.ContainerStatus, name string) bool {
-	return slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == name && s.Ready })
 }
 
 // readyCondition is containersReady and the readiness gates, which nobody can
@@ -125,14 +119,11 @@ func readyCondition(pod *v1.Pod, containersReady v1.PodCondition) v1.PodConditio
 
 // hasRestartAllRule reports whether some container can ask for a restart of all.
 func hasRestartAllRule(pod *v1.Pod) bool {
-	for _, ref := range Lasting(pod) {
-		for _, rule := range ref.RestartPolicyRules {
-			if rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(Lasting(pod), func(ref podspec.ContainerRef) bool {
+		return slices.ContainsFunc(ref.RestartPolicyRules, func(rule v1.ContainerRestartRule) bool {
+			return rule.Action == v1.ContainerRestartRuleActionRestartAllContainers
+		})
+	})
 }
 
 // restartAllCondition is true while all containers are about to be restarted. A

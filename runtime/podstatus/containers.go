@@ -16,12 +16,12 @@ type reporter struct{ *Pod }
 // status is the status of one container from its two newest records, as far as phases
 // depend on it (kubelet: convertToAPIContainerStatuses).
 func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
-	newest, previous := r.lastTwo(ref.Name)
+	newest := r.Newest(ref.Name)
 	s := v1.ContainerStatus{Name: ref.Name, Image: ref.Image, State: r.stateWithout(ref)}
 	if newest != nil {
 		r.fillFrom(&s, newest)
 	}
-	if previous != nil {
+	if previous := r.Find(func(c *model.Container) bool { return c.Name == ref.Name && c != newest }); previous != nil {
 		s.LastTerminationState = r.stateOf(previous)
 	}
 	r.addStartError(ref, newest, &s)
@@ -30,7 +30,7 @@ func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 }
 
 // shown is the status of one container together with what no phase depends on, and
-// what only podctl's memory tells of its past.
+// what only podctl remembers of its past.
 func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
 	s := r.status(ref)
 	r.addResources(&s, ref)
@@ -55,20 +55,6 @@ func (r *reporter) fillFrom(s *v1.ContainerStatus, c *model.Container) {
 
 // restartCount is a count that what somebody else wrote does not make negative.
 func restartCount(n uint32) int32 { return int32(min(n, 1<<30)) }
-
-// lastTwo returns the two newest records of that name.
-func (r *reporter) lastTwo(name string) (newest, previous *model.Container) {
-	for _, c := range r.Containers {
-		switch {
-		case c.Name != name:
-		case newest == nil:
-			newest = c
-		default:
-			return newest, c
-		}
-	}
-	return newest, nil
-}
 
 func (r *reporter) containerID(c *model.Container) string {
 	return fmt.Sprintf("%s://%s", r.Observed.Runtime.Name, c.ID)

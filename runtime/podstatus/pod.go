@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -111,12 +112,7 @@ func (p *Pod) Initialised() bool {
 }
 
 func (p *Pod) anyRegular(matches func(name string) bool) bool {
-	for _, ref := range podspec.RegularContainers(p.Manifest) {
-		if matches(ref.Name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Manifest.Spec.Containers, func(c v1.Container) bool { return matches(c.Name) })
 }
 
 // NextAttempt is the attempt, and the restart count, of the next start: one more
@@ -153,13 +149,10 @@ func (p *Pod) StartTime() time.Time {
 	if t := p.Observed.Memory.StartTime; !t.IsZero() {
 		return t
 	}
-	var oldest time.Time
-	for i := range p.Sandboxes {
-		if t := p.Sandboxes[i].CreatedAt; oldest.IsZero() || t.Before(oldest) {
-			oldest = t
-		}
+	if len(p.Sandboxes) == 0 {
+		return time.Time{}
 	}
-	return oldest
+	return slices.MinFunc(p.Sandboxes, func(a, b model.Sandbox) int { return a.CreatedAt.Compare(b.CreatedAt) }).CreatedAt
 }
 
 // Over reports whether the pod has finished, or has run out of its time.

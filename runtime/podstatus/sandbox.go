@@ -23,8 +23,14 @@ func (p *Pod) SandboxFault() *SandboxFault {
 	if len(p.Sandboxes) == 0 {
 		return &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}
 	}
+	ready := 0
+	for i := range p.Sandboxes {
+		if p.Sandboxes[i].State == model.SandboxReady {
+			ready++
+		}
+	}
 	latest, host := &p.Sandboxes[0], p.Manifest.Spec.HostNetwork
-	switch ready := countReady(p.Sandboxes); {
+	switch {
 	case ready > 1:
 		return &SandboxFault{Reason: model.MultipleSandboxes, Message: fmt.Sprintf("%d sandboxes are ready, one is wanted", ready)}
 	case latest.State != model.SandboxReady:
@@ -38,14 +44,4 @@ func (p *Pod) SandboxFault() *SandboxFault {
 		return &SandboxFault{Reason: model.SandboxConfigChanged, Message: "the pod's sandbox settings changed", Edited: true}
 	}
 	return nil
-}
-
-func countReady(sandboxes []model.Sandbox) int {
-	ready := 0
-	for i := range sandboxes {
-		if sandboxes[i].State == model.SandboxReady {
-			ready++
-		}
-	}
-	return ready
 }

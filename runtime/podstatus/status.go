@@ -70,14 +70,11 @@ func truncateMessages(s *v1.PodStatus, containers int) {
 	limit := messagesMax / max(containers, 1)
 	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
-			truncateMessage(list[i].State.Terminated, limit)
-			truncateMessage(list[i].LastTerminationState.Terminated, limit)
+			for _, t := range []*v1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated} {
+				if t != nil {
+					t.Message = t.Message[:min(len(t.Message), limit)]
+				}
+			}
 		}
-	}
-}
-
-func truncateMessage(t *v1.ContainerStateTerminated, limit int) {
-	if t != nil && len(t.Message) > limit {
-		t.Message = t.Message[:limit]
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/podctl/podctl/podspec/digest"
 )
@@ -95,21 +96,16 @@ type comparison struct {
 }
 
 func (c *comparison) compareMaps(path string, before, after map[string]any) {
-	keys := maps.Clone(before)
-	if keys == nil {
-		keys = map[string]any{}
-	}
-	maps.Copy(keys, after)
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		c.compareValues(joined(path, key), before[key], after[key])
+	for _, key := range keysOf(before, after) {
+		c.compareValues(strings.TrimPrefix(path+"."+key, "."), before[key], after[key])
 	}
 }
 
-func joined(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
+// keysOf are the keys of two maps in their order.
+func keysOf(a, b map[string]any) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 func (c *comparison) compareValues(path string, before, after any) {
@@ -139,9 +135,7 @@ func (c *comparison) divided(path string, before, after any) bool {
 
 // compareKeyed compares two lists whose entries have names: env[A], ports[http].
 func (c *comparison) compareKeyed(path string, before, after map[string]any) {
-	keys := maps.Clone(before)
-	maps.Copy(keys, after)
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
+	for _, key := range keysOf(before, after) {
 		c.compareValues(fmt.Sprintf("%s[%s]", path, key), before[key], after[key])
 	}
 }

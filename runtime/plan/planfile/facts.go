@@ -14,6 +14,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
+// The networks that a sandbox can be in.
+const (
+	podNetwork  = "POD"
+	nodeNetwork = "NODE"
+)
+
 // facts are what a decision read of the world, by the object they are about: ids,
 // states, exit codes, hashes, verdicts, delays, the images needed and the
 // resources applied. Times, ages and other pods are no part of them, so that only
@@ -52,7 +58,7 @@ func (f facts) addContainer(c *model.Container, probes map[model.ProbeType]model
 		terms = append(terms, number(exitCode, c.ExitCode), c.Reason)
 	}
 	if c.LogFull {
-		terms = append(terms, logFull)
+		terms = append(terms, "log full")
 	}
 	for _, t := range model.ProbeTypes() {
 		if r, ok := probes[t]; ok {

@@ -136,7 +136,7 @@ func TestSavedHoldIsNotExecuted(t *testing.T) {
 	}
 }
 
-func TestForeignStepsAreRefused(t *testing.T) {
+func TestStepsThatWereAddedAreRefused(t *testing.T) {
 	in := inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)))
 	for name, tamper := range map[string]func(*plan.Plan){
 		"another step": func(p *plan.Plan) {

@@ -10,21 +10,14 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// A line of facts is a list of terms with a space between them. Most are one word; these
-// are followed by a value.
+// A line of facts is a list of terms with a space between them. What begins with one of
+// these words has a value behind it.
 const (
 	restarts = "restarts"
 	attempt  = "attempt"
 	exitCode = "exit code"
 	exists   = "exists"
 	prepared = "prepared"
-)
-
-// These terms stand for themselves.
-const (
-	logFull     = "log full"
-	podNetwork  = "POD"
-	nodeNetwork = "NODE"
 )
 
 // line writes the terms that are not empty.
@@ -36,68 +29,52 @@ func number[N int32 | uint32](name string, n N) string { return fmt.Sprintf("%s 
 
 func truth(name string, is bool) string { return name + " " + strconv.FormatBool(is) }
 
-// wordsOf is how many words a term has that begins with a word.
-func wordsOf(first string) int {
-	switch first {
-	case restarts, attempt, exists, prepared, "log", string(model.Liveness), string(model.Readiness), string(model.Startup):
-		return 2
-	case "exit":
-		return 3
+// lengths are how many words a term has that begins with a word; all others are one word.
+func lengths() map[string]int {
+	return map[string]int{
+		restarts: 2, attempt: 2, exists: 2, prepared: 2, "exit": 3, "log": 2,
+		string(model.Liveness): 2, string(model.Readiness): 2, string(model.Startup): 2,
 	}
-	return 1
 }
 
-// spoken is a term as people say it; empty for what is only there to be compared.
-func spoken(term string) string {
-	if regexp.MustCompile(`^(v\d+:|sha256:)?[0-9a-f]{5,}$`).MatchString(term) {
-		return ""
+// spoken are the words for terms that are no words, or too short; empty ones are left out.
+func spoken() map[string]string {
+	return map[string]string{
+		string(model.Running): "running", string(model.Exited): "exited", string(model.Created): "created", string(model.Unknown): "unknown",
+		string(model.SandboxReady): "ready", string(model.SandboxNotReady): "not ready", podNetwork: "", nodeNetwork: "in the node's network",
+		truth(exists, true): "there", truth(exists, false): "missing", truth(prepared, true): "prepared", truth(prepared, false): "not prepared",
 	}
-	switch term {
-	case string(model.Running), string(model.Exited), string(model.Created), string(model.Unknown), string(model.SandboxReady):
-		return strings.ToLower(term)
-	case string(model.SandboxNotReady):
-		return "not ready"
-	case podNetwork:
-		return ""
-	case nodeNetwork:
-		return "in the node's network"
-	case truth(exists, true):
-		return "there"
-	case truth(exists, false):
-		return "missing"
-	case truth(prepared, true):
-		return "prepared"
-	case truth(prepared, false):
-		return "not prepared"
-	}
-	return term
 }
 
-// spokenTerms reads a line back, as far as it says something to people.
-func spokenTerms(text string) []string {
+// read takes a line apart into the terms that say something to people, without the hashes
+// and ids that are there to be compared.
+func read(text string) []string {
+	hashOrID := regexp.MustCompile(`^(v\d+:|sha256:)?[0-9a-f]{5,}$`)
+	length, words := lengths(), spoken()
 	var terms []string
 	for rest := strings.Fields(text); len(rest) > 0; {
-		n := min(wordsOf(rest[0]), len(rest))
-		if term := spoken(strings.Join(rest[:n], " ")); term != "" {
+		n := min(max(length[rest[0]], 1), len(rest))
+		term := strings.Join(rest[:n], " ")
+		rest = rest[n:]
+		if better, ok := words[term]; ok {
+			term = better
+		}
+		if term != "" && !hashOrID.MatchString(term) {
 			terms = append(terms, term)
 		}
-		rest = rest[n:]
 	}
 	return terms
 }
 
 // newFact says what there is now.
 func newFact(text string) string {
-	if terms := spokenTerms(text); len(terms) > 0 {
-		return "new: " + strings.Join(terms, ", ")
-	}
-	return "new"
+	return strings.TrimSuffix("new: "+strings.Join(read(text), ", "), ": ")
 }
 
 // changedFact says how a fact changed. Hashes and ids say nothing to a reader: where
 // only they differ, what they stand for does.
 func changedFact(object, before, after string) string {
-	was, is := spokenTerms(before), spokenTerms(after)
+	was, is := read(before), read(after)
 	gone := slices.DeleteFunc(slices.Clone(was), func(t string) bool { return slices.Contains(is, t) })
 	come := slices.DeleteFunc(slices.Clone(is), func(t string) bool { return slices.Contains(was, t) })
 	switch {

@@ -13,15 +13,15 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// TestOwed: a container that podctl stopped to run again does so, whatever its exit code and
+// TestPendingRestart: a container that podctl stopped to run again does so, whatever its exit code and
 // its policy say, until it has run.
-func TestOwed(t *testing.T) {
+func TestPendingRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy v1.RestartPolicy
 		// later is the state of a record that came after the one that was stopped.
-		later model.ContainerState
-		owed  bool
-		// starts reports whether it starts, finished that the pod is over.
+		later   model.ContainerState
+		pending bool
+		// starts reports whether it starts, finished whether the pod is over.
 		starts, finished bool
 	}{
 		"stopped, OnFailure":              {v1.RestartPolicyOnFailure, "", true, true, false},
@@ -36,7 +36,7 @@ func TestOwed(t *testing.T) {
 		w := modeltest.New(d).Sandbox("s1", 1, model.SandboxReady).Sandbox("s0", 0, model.SandboxNotReady)
 		w.Container("s1", "seed", 0, model.Exited)
 		stopped := w.Container("s0", "app", 0, model.Exited)
-		if c.owed {
+		if c.pending {
 			w.Memory.PendingRestarts = map[string]string{"app": stopped.ID}
 		}
 		if c.later != "" {
@@ -53,9 +53,9 @@ func TestOwed(t *testing.T) {
 	}
 }
 
-// TestOwes: a plan owes the containers that it stops and starts, and with a new sandbox all
+// TestPendingRestarts are the containers that a plan stops and starts, and with a new sandbox all
 // regular ones; not what left the manifest, nor what it stops for good.
-func TestOwes(t *testing.T) {
+func TestPendingRestarts(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		edit func(pod *v1.Pod)
