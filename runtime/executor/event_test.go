@@ -21,7 +21,7 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 		"pod ns/web: RunSandbox: SomeReason: no space":                                               {plan.Step{Kind: plan.RunSandbox}, "SomeReason"},
 		"pod ns/web: " + (&plan.Step{Kind: plan.RemoveCgroup}).Object() + ": RemoveCgroup: no space": {plan.Step{Kind: plan.RemoveCgroup}, "RemoveCgroup"},
 	} {
-		err := &StepError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Step: &c.step, Reason: model.Reason(c.reason), Err: cause}
+		err := &StepError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Step: &c.step, Reason: c.reason, Err: cause}
 		if err.Error() != want || !errors.Is(err, cause) {
 			t.Errorf("%v, want %s", err, want)
 		}
