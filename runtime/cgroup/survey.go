@@ -21,10 +21,11 @@ func Look() Survey {
 	if err != nil {
 		return Survey{}
 	}
-	return t.survey()
+	return surveyOf(t)
 }
 
-func (t *tree) survey() Survey {
+// surveyOf is what a tree lets podctl do.
+func surveyOf(t *tree) Survey {
 	s := Survey{Version: 1, Writable: true}
 	if t.unified {
 		s.Version = 2

@@ -251,7 +251,7 @@ func TestSurvey(t *testing.T) {
 			Survey{Version: 2, Controllers: []string{"cpu"}, Writable: false},
 		},
 	} {
-		if diff := cmp.Diff(c.want, c.tree.survey()); diff != "" {
+		if diff := cmp.Diff(c.want, surveyOf(c.tree)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
