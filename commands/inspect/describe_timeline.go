@@ -39,10 +39,7 @@ func writeTimeline(w io.Writer, t *events.Timeline, colors terminal.Colors) erro
 }
 
 func rowLabel(r events.TimelineRow) string {
-	if r.Object == r.Kind || r.Object == "" {
-		return r.Kind
-	}
-	return r.Kind + " " + terminal.PrintableLine(strings.TrimPrefix(r.Object, r.Kind+" "))
+	return strings.TrimSpace(r.Kind + " " + terminal.PrintableLine(r.Object))
 }
 
 // timelineBar is a row's bar; a moment is a mark.

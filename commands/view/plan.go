@@ -65,8 +65,8 @@ func (v *Plan) header(p *plan.Plan) string {
 // sandboxIPs are the addresses that the plan's kept sandbox has.
 func sandboxIPs(p *plan.Plan) string {
 	for i := range p.Keeps {
-		if k := &p.Keeps[i]; k.Container == "" && k.Message != "" {
-			return ", " + k.Message
+		if k := &p.Keeps[i]; k.Container == "" && len(k.IPs) > 0 {
+			return ", " + strings.Join(k.IPs, ", ")
 		}
 	}
 	return ""

@@ -183,8 +183,8 @@ func holdAction(h *plan.Hold) string {
 }
 
 func holdComment(h *plan.Hold) string {
-	if h.Reason == model.CrashLoopBackOff {
-		return string(h.Reason) + " " + strings.TrimPrefix(h.Message, "back-off ")
+	if h.Delay != nil {
+		return string(h.Reason) + " " + h.Delay.String()
 	}
 	return string(h.Reason) + ": " + h.Message
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/plan/diff"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 func TestPlanView(t *testing.T) {
@@ -31,9 +32,9 @@ func TestPlanView(t *testing.T) {
 			{ID: "update", Kind: plan.UpdateContainer, Container: "cache", Changes: []diff.Change{{Path: "limits.memory", Before: "64Mi", After: "128Mi"}}},
 			{ID: "start-m", Kind: plan.StartContainer, Container: "metrics", Message: "not created yet", ContainerType: podspec.Regular},
 		},
-		Holds: []plan.Hold{{Container: "worker", Reason: model.CrashLoopBackOff, Until: &until, Message: "back-off 40s, exit code 1"}},
+		Holds: []plan.Hold{{Container: "worker", Reason: model.CrashLoopBackOff, Until: &until, Delay: &podstatus.Delay{Duration: 40 * time.Second, ExitCode: 1}}},
 		Keeps: []plan.Keep{
-			{Message: "10.88.0.7"},
+			{IPs: []string{"10.88.0.7"}},
 			{Container: "migrate", ContainerType: podspec.Init, Message: "done, exited 0 3m ago"},
 		},
 		Later:   []string{"something (when it is time)"},

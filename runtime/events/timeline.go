@@ -2,6 +2,7 @@ package events
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,7 +24,8 @@ type Timeline struct {
 type TimelineRow struct {
 	// Kind is pull, sandbox, volume, cgroup, start, run (of an init container), started
 	// or ready.
-	Kind       string
+	Kind string
+	// Object is a container, an image or a volume; empty where the kind says it all.
 	Object     string
 	Begin, End time.Time
 	Failed     bool
@@ -34,7 +36,8 @@ type TimelineRow struct {
 func NewTimeline(pod *v1.Pod, h *state.History) *Timeline {
 	t := &Timeline{Pod: model.RefOf(pod)}
 	for _, s := range ofStart(pod, h.Spans) {
-		t.Rows = append(t.Rows, TimelineRow{rowKind(s.Kind), s.Object, s.Begin, s.End, s.Failed})
+		kind := rowKind(s.Kind)
+		t.Rows = append(t.Rows, TimelineRow{kind, rowObject(kind, s.Object), s.Begin, s.End, s.Failed})
 	}
 	t.addRuns(pod)
 	t.addReady(pod)
@@ -107,6 +110,14 @@ func rowKind(kind string) string {
 		string(plan.RunSandbox): "sandbox", string(plan.PullImage): "pull", string(plan.PrepareVolume): "volume",
 		string(plan.CreateCgroup): "cgroup", string(plan.StartContainer): "start", "Ready": "ready", "Started": "started",
 	}[kind]
+}
+
+// rowObject is an object of the history, which has it as plans print it, without its kind.
+func rowObject(kind, object string) string {
+	if object == kind {
+		return ""
+	}
+	return strings.TrimPrefix(object, kind+" ")
 }
 
 // addRuns adds the runs of the init containers that came to an end: what comes after

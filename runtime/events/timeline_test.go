@@ -67,7 +67,7 @@ func timelineText(t *Timeline) string {
 	var words []string
 	for _, r := range t.Rows {
 		words = append(words, r.Kind)
-		if r.Object != r.Kind {
+		if r.Object != "" {
 			words = append(words, r.Object)
 		}
 	}

@@ -43,7 +43,7 @@ func (e *explainer) addSandboxKeep() {
 	if !e.createSandbox && !e.killPod && e.Active != "" {
 		e.keeps = append(e.keeps, Keep{
 			ContainerID: e.Active, State: string(model.SandboxReady),
-			Reason: model.RunningAsWanted, Message: strings.Join(e.Sandboxes[0].IPs, ", "),
+			Reason: model.RunningAsWanted, Message: strings.Join(e.Sandboxes[0].IPs, ", "), IPs: e.Sandboxes[0].IPs,
 		})
 	}
 }

@@ -142,6 +142,8 @@ type Keep struct {
 	State         string                `json:"state"`
 	Reason        model.Reason          `json:"reason"`
 	Message       string                `json:"message"`
+	// IPs are the addresses of a sandbox, the primary one first.
+	IPs []string `json:"-"`
 }
 
 // LongestGrace is the longest time in seconds that a container of the plan has to stop.

@@ -156,14 +156,10 @@ func (r *restrainer) delayed(s start) *Hold {
 	if !held || s.fresh || r.opts.restarts(s.ref.Name) {
 		return nil
 	}
-	h := &Hold{
+	return &Hold{
 		Container: s.ref.Name, Reason: model.CrashLoopBackOff, Until: &delay.Until, Estimated: delay.Estimated, Delay: &delay,
-		Message: fmt.Sprintf("back-off %s, exit code %d", delay.Duration, delay.ExitCode),
+		Message: "back-off " + delay.String(),
 	}
-	if delay.Estimated {
-		h.Message += ", at least (estimated from the runtime's records)"
-	}
-	return h
 }
 
 // holdPod says whether the whole pod is held, and why.

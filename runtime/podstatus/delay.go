@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/podctl/podctl/podspec"
@@ -17,6 +18,15 @@ type Delay struct {
 	ExitCode int32
 	// Estimated reports whether the delay is a guess from the runtime's records.
 	Estimated bool
+}
+
+// String says how long the delay is and what it comes from.
+func (d Delay) String() string {
+	text := fmt.Sprintf("%s, exit code %d", d.Duration, d.ExitCode)
+	if d.Estimated {
+		text += ", at least (estimated from the runtime's records)"
+	}
+	return text
 }
 
 // Delay is what holds the next start of a container (kubelet: doBackOff), counted from the
