@@ -141,13 +141,13 @@ func TestPodsThatEnded(t *testing.T) {
 		status *v1.PodStatus
 		want   string
 	}{
-		{Ready, failed, "the pod has ended as Failed: i exited 2, a exited 1"},
-		{Started, failed, "the pod has ended as Failed"},
-		{Started, &v1.PodStatus{Phase: v1.PodSucceeded}, "the pod has ended as Succeeded"},
-		{"condition=Custom", failed, "the pod has ended as Failed"},
+		{Ready, failed, "Failed: i exited 2, a exited 1"},
+		{Started, failed, "Failed: i exited 2, a exited 1"},
+		{Started, &v1.PodStatus{Phase: v1.PodSucceeded}, "Succeeded"},
+		{"condition=Custom", failed, "Failed: i exited 2, a exited 1"},
 	} {
 		w, _ := at(time.Now(), loadPod(t, onePod()), c.goal)
-		if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, c.status, &plan.Plan{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, c.status, &plan.Plan{}); err == nil || !strings.HasSuffix(err.Error(), ": the pod has ended as "+c.want) {
 			t.Errorf("%s: %v, want %q", c.goal, err, c.want)
 		}
 	}

@@ -68,7 +68,7 @@ func TestEndsOfTheTime(t *testing.T) {
 		"interrupted":   {interrupted, []string{"a to end"}, failed, "told to fail"},
 		"it failed":     {t.Context(), []string{"a to end"}, failed, "told to fail"},
 		"it is locked":  {t.Context(), nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
-		"locked, ended": {interrupted, nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web "},
+		"locked, ended": {interrupted, nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web is in use by"},
 	} {
 		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 		w.waiting = c.waiting
@@ -280,12 +280,18 @@ func TestWaitsOfOthers(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	d := loadPod(t, onePod())
 	w := l.waiter(d, Ready)
-	if _, err := w.apply(t.Context()); err != nil || !w.desired.Stored || w.answered.IsZero() {
+	if _, _, err := w.pass(t.Context()); err != nil || !w.desired.Stored || w.answered.IsZero() {
 		t.Fatal(err, w.desired.Stored, w.answered)
 	}
+	if seen, err := w.look(t.Context()); err != nil || seen != w.seen {
+		t.Errorf("a look shows %s, the pass has seen %s, %v", seen, w.seen, err)
+	}
 	l.apply(loadPod(t, strings.Replace(onePod(), "i:1", "i:2", 1)))
-	if _, _, err := w.pass(t.Context()); !errors.As(err, new(*syncpod.SupersededError)) {
-		t.Errorf("after another manifest: %v", err)
+	for name, retryAt := range map[string]time.Time{"a pass": {}, "no pass, as a registry is given time": time.Now().Add(time.Hour)} {
+		w.retryAt = retryAt
+		if _, _, err := w.pass(t.Context()); !errors.As(err, new(*syncpod.SupersededError)) {
+			t.Errorf("%s after another manifest: %v", name, err)
+		}
 	}
 }
 
