@@ -90,9 +90,7 @@ func (e *explainer) gate() *podspec.ContainerRef {
 		return nil
 	}
 	for _, ref := range slices.Backward(podspec.InitContainers(e.Manifest)) {
-		rec := e.Current(ref.Name)
-		awaited := rec != nil && rec.State == model.Running && !e.createSandbox && e.waitsFor(ref.Name)
-		if awaited || slices.ContainsFunc(e.inits, func(s start) bool { return s.ref.Name == ref.Name }) {
+		if e.waitsFor(ref.Name) || slices.ContainsFunc(e.inits, func(s start) bool { return s.ref.Name == ref.Name }) {
 			return &ref
 		}
 	}
