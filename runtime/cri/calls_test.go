@@ -102,7 +102,9 @@ func TestBusyRuntimes(t *testing.T) {
 }
 
 // silent is a runtime that tells nothing of a container's process.
-type silent struct{ runtimeapi.RuntimeServiceClient }
+type silent struct {
+	runtimeapi.RuntimeServiceClient
+}
 
 // ContainerStatus has no number of a process.
 func (silent) ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
