@@ -101,6 +101,16 @@ func TestBusyRuntimes(t *testing.T) {
 	}
 }
 
+// silent is a runtime that tells nothing of a container's process.
+type silent struct {
+	runtimeapi.RuntimeServiceClient
+}
+
+// ContainerStatus has no number of a process.
+func (silent) ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+	return &runtimeapi.ContainerStatusResponse{Info: map[string]string{"info": "{}"}}, nil
+}
+
 // TestProcesses: the number of a container's first process is what the runtime tells of it; one
 // that does not tell is named.
 func TestProcesses(t *testing.T) {
@@ -114,6 +124,10 @@ func TestProcesses(t *testing.T) {
 	}
 	if _, err := l.Process(t.Context(), "another"); !IsNotFound(err) {
 		t.Errorf("another container: %v", err)
+	}
+	l.RuntimeServiceClient = silent{l.RuntimeServiceClient}
+	if _, err := l.Process(t.Context(), l.container); err == nil || !strings.Contains(err.Error(), "does not tell which process") {
+		t.Errorf("a runtime that leaves it out: %v", err)
 	}
 }
 

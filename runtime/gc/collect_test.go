@@ -185,6 +185,17 @@ func TestSharedLogsStay(t *testing.T) {
 			t.Errorf("record %s shares its log: %t", id, got)
 		}
 	}
+	// Its size is counted with the record that stays.
+	l.sandbox(ref, 0)
+	for _, attempt := range []uint32{0, 1} {
+		if err := os.WriteFile(l.log(ref, attempt), make([]byte, 8192), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g := &Garbage{Kind: GarbageContainer, Pod: ref, ID: []string{"1", "3"}[attempt], Name: "a", Attempt: attempt}
+		if size := l.size(&leftovers{containers: containers}, g, func(string) int64 { return 1 }); (size == 1) != (attempt == 0) {
+			t.Errorf("the record of attempt %d takes %d", attempt, size)
+		}
+	}
 }
 
 // TestLostPodsGo: of a pod without a checkpoint in which nothing runs everything goes: records, the
@@ -215,6 +226,22 @@ func TestLostPodsGo(t *testing.T) {
 	logs, _ := dir.Logs(ref.Namespace, ref.Name).Dir()
 	if there(dir.Dir()) || there(logs) || l.groups.Exists(names[0]) || len(l.list()) > 0 {
 		t.Errorf("left: directory %t, logs %t, cgroup %t, %+v", there(dir.Dir()), there(logs), l.groups.Exists(names[0]), l.list())
+	}
+}
+
+// TestFilesOfLostPods: where the runtime has nothing of a pod its directory goes, with its cgroup.
+func TestFilesOfLostPods(t *testing.T) {
+	l := newLab(t)
+	dir, name := l.layout.Pod("lost"), criconfig.CgroupParents("lost", l.host.Node())[0]
+	if err := errors.Join(l.groups.Ensure(name, cgroup.Resources{}), dir.MakeDir(dir.Volumes(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	found := l.list()
+	if diff := cmp.Diff([]GarbageKind{GarbageFiles}, kinds(found)); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	if err := l.Remove(t.Context(), found[0]); err != nil || there(dir.Dir()) || l.groups.Exists(name) {
+		t.Errorf("%v: directory %t, cgroup %t", err, there(dir.Dir()), l.groups.Exists(name))
 	}
 }
 
@@ -257,6 +284,9 @@ func TestPodsThatComeBack(t *testing.T) {
 	}
 	l.remembered("web")
 	l.container(ref, sandbox, 0)
+	if again := l.list(); len(again) > 0 {
+		t.Errorf("of a pod that came back: %+v", again)
+	}
 	for _, g := range found {
 		if err := l.Remove(t.Context(), g); !errors.Is(err, ErrNeeded) {
 			t.Errorf("%s: %v", g.Kind, err)
