@@ -118,7 +118,7 @@ func TestAnswersOfOthers(t *testing.T) {
 		r := Report{ContainerID: "id", Type: model.Liveness, Asked: true, Result: Result{Verdict: Failure}, probe: everyTen(0)}
 		r.probe.FailureThreshold = 100
 		r.settle(c.now, before, noon)
-		if r.Record.Run != c.run || r.Counted != c.counted {
+		if r.Record.Run != c.run || r.Counted != c.counted || r.Record.Result != model.ProbeSuccess {
 			t.Errorf("%s: counted %t, %+v", name, r.Counted, r.Record)
 		}
 	}
@@ -139,7 +139,10 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 	if !slices.Equal(ids, []string{"id", "since"}) {
 		t.Errorf("kept %v", ids)
 	}
-	keepProbes(&state.Checkpoint{}, s, nil) // A pod without a memory gets one.
+	j = &state.Checkpoint{}
+	if keepProbes(j, s, []Report{{ContainerID: "id", Asked: true}}); len(j.Probes) != 1 {
+		t.Errorf("a pod without a memory has %v", j.Probes)
+	}
 }
 
 // TestEventsOfProbes: failures and warnings are told in the kubelet's words, and the first success
@@ -156,8 +159,8 @@ func TestEventsOfProbes(t *testing.T) {
 		"failure":    {report(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
 		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored: it says so", ""},
 		"warning":    {report(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
-		"ready":      {report(model.Readiness, Success, model.ProbeSuccess), "", "Ready"},
-		"started":    {report(model.Startup, Success, model.ProbeSuccess), "", "Started"},
+		"ready":      {report(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
+		"started":    {report(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
 		"not yet":    {report(model.Readiness, Success, model.ProbeFailure), "", ""},
 		"alive":      {report(model.Liveness, Success, model.ProbeSuccess), "", ""},
 		"not asked":  {Report{Type: model.Readiness, Record: model.ProbeRecord{Result: model.ProbeSuccess}}, "", ""},
@@ -178,7 +181,7 @@ func TestEventsOfProbes(t *testing.T) {
 				event += e.Reason + " " + e.Message
 			}
 			for _, s := range h.Spans {
-				span += s.Kind
+				span += s.Kind + " of " + s.Object
 			}
 			want := c.span
 			if known {

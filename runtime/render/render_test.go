@@ -82,11 +82,8 @@ func TestMessagesWithoutARuntime(t *testing.T) {
 	for _, e := range a.GetEnvs() {
 		env[e.GetKey()] = string(e.GetValue())
 	}
-	if env["IP"] != unknownIP || env["F"] != unknownFileValue || env["P"] == "" || a.GetImage().GetImage() != unknownImage {
+	if env["IP"] != unknownIP || env["F"] != unknownFileValue || env["P"] == "" || strings.Contains(env["P"], "correct horse") || a.GetImage().GetImage() != unknownImage {
 		t.Errorf("environment %v, image %s", env, a.GetImage().GetImage())
-	}
-	if text := string(got.Sandbox) + string(got.Containers[1]); strings.Contains(text, "correct horse") {
-		t.Error("there is a Secret in it")
 	}
 	var mounts []string
 	for _, m := range a.GetMounts() {
