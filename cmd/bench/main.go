@@ -21,11 +21,11 @@ import (
 
 // options are the flags.
 type options struct {
-	podctl, containerd, images string
-	podman, crictl, kubelet    string
-	only                       string
-	rounds, running            int
-	json, markdown             string
+	podctl, before, containerd, images string
+	podman, crictl, kubelet            string
+	only                               string
+	rounds, running                    int
+	json, markdown                     string
 }
 
 func main() {
@@ -41,6 +41,7 @@ func main() {
 func parse() *options {
 	o := &options{}
 	flag.StringVar(&o.podctl, "podctl", "bin/podctl", "the podctl to be timed")
+	flag.StringVar(&o.before, "before", "", "another podctl to compare it with, for example that of the commit before; left out unless it is named")
 	flag.StringVar(&o.containerd, "containerd", "containerd", "the containerd of the private node")
 	flag.StringVar(&o.images, "images", "bin", "directory of pause.tar and demo.tar")
 	flag.StringVar(&o.podman, "podman", "podman", "podman and its global flags; left out when it is not installed")
@@ -67,7 +68,7 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.close(context.WithoutCancel(ctx))) }()
 	report := &Report{Machine: n.machine(ctx), Rounds: o.rounds}
-	for _, w := range n.workloads() {
+	for _, w := range (&suite{n}).workloads() {
 		if !only.MatchString(w.name) {
 			continue
 		}

@@ -31,8 +31,8 @@ const (
 )
 
 // pulls is a new pod of three containers whose images have to be fetched.
-func (n *node) pulls() *workload {
-	blobs := filepath.Join(n.dir, "blobs")
+func (u *suite) pulls() *workload {
+	blobs := filepath.Join(u.dir, "blobs")
 	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs))))
 	w := &workload{
 		name: "pull-3", what: "a new pod of three containers, whose three images of 16 MiB come from a registry on this machine",
@@ -44,23 +44,23 @@ func (n *node) pulls() *workload {
 			return err
 		}
 		server.Start()
-		images, err := n.publish(strings.TrimPrefix(server.URL, "http://"))
+		images, err := u.publish(strings.TrimPrefix(server.URL, "http://"))
 		if err != nil {
 			return err
 		}
 		s := shape{containers: len(images), images: images}
-		path, err := n.write("pulls.yaml", s.manifest("pulls"))
+		path, err := u.write("pulls.yaml", s.manifest("pulls"))
 		if err != nil {
 			return err
 		}
-		f, err := n.floorOf(ctx, "floor-pulls", s)
+		f, err := u.floorOf(ctx, "floor-pulls", s)
 		if err != nil {
 			return err
 		}
-		forget := func(ctx context.Context) error { return n.removeImages(ctx, images) }
-		remove := n.do("delete", "--force", "pulls")
+		forget := func(ctx context.Context) error { return u.removeImages(ctx, images) }
+		remove := u.do("delete", "--force", "pulls")
 		w.contenders = []contender{
-			{name: "podctl", before: forget, run: n.timedPodctl("apply", path), after: remove},
+			{name: podctlName, before: forget, run: u.timedPodctl("apply", path), after: remove},
 			f.pulling(floorName, images, oneByOne, forget),
 			f.pulling(floorSideBySide, images, sideBySide, forget),
 		}
@@ -69,8 +69,8 @@ func (n *node) pulls() *workload {
 }
 
 // publish puts the images into a registry.
-func (n *node) publish(host string) ([]string, error) {
-	base, err := tarball.ImageFromPath(filepath.Join(n.o.images, "demo.tar"), nil)
+func (u *suite) publish(host string) ([]string, error) {
+	base, err := tarball.ImageFromPath(filepath.Join(u.o.images, "demo.tar"), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func writeNoise(to io.Writer, seed byte) error {
 	return archive.Close()
 }
 
-func (n *node) removeImages(ctx context.Context, images []string) error {
+func (u *suite) removeImages(ctx context.Context, images []string) error {
 	for _, image := range images {
-		if _, err := n.img.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}); err != nil {
+		if _, err := u.img.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}); err != nil {
 			return err
 		}
 	}
