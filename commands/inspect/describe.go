@@ -22,7 +22,6 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -111,7 +110,7 @@ func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Po
 	v := &description{now: r.io.Now()}
 	v.pod(d, pod)
 	var unknown error
-	if pod.Status.Reason != observe.StatusUnknown {
+	if pod.Status.Phase != v1.PodUnknown {
 		unknown = v.next(ctx, r.engine, d)
 	}
 	v.events(h, pod)

@@ -47,7 +47,13 @@ type StepError struct {
 	// Reason is the kubelet's name for the failure: ErrImagePull,
 	// CreateContainerConfigError, RunContainerError and so on.
 	Reason model.Reason
-	Err    error
+	// Retryable reports whether the container may be started again after its restart delay, as
+	// the kubelet does: its start failed, or its postStart hook.
+	Retryable bool
+	// Stopped reports whether the container ran and was stopped again, because its postStart
+	// hook failed.
+	Stopped bool
+	Err     error
 }
 
 // Error names pod, container and step, and the cause.
@@ -92,11 +98,12 @@ func (e *SurpriseError) Learn(reserved map[string]uint32) {
 	}
 }
 
-// reasonError carries the kubelet's name for a failure up to the step it
-// happened in.
+// reasonError carries the kubelet's name for a failure, and what follows from it, up to the
+// step it happened in.
 type reasonError struct {
-	reason model.Reason
-	err    error
+	reason             model.Reason
+	retryable, stopped bool
+	err                error
 }
 
 func (e *reasonError) Error() string { return e.err.Error() }
@@ -115,4 +122,23 @@ func reasonOf(err error, fallback model.Reason) model.Reason {
 		return r.reason
 	}
 	return fallback
+}
+
+// startError is the failure of a start that may be tried again.
+func startError(err error) error {
+	return &reasonError{reason: model.RunContainerError, retryable: true, err: err}
+}
+
+// hookError is the failure of a postStart hook, whose container has been stopped.
+func hookError(err error) error {
+	return &reasonError{reason: model.PostStartHookError, retryable: true, stopped: true, err: err}
+}
+
+// stepError is the failure of a step. Its reason is the step's kind where the error has none.
+func stepError(pod model.PodRef, s *plan.Step, err error) StepError {
+	failure := StepError{Pod: pod, Step: s, Reason: model.Reason(s.Kind), Err: err}
+	if r, ok := errors.AsType[*reasonError](err); ok {
+		failure.Reason, failure.Retryable, failure.Stopped = r.reason, r.retryable, r.stopped
+	}
+	return failure
 }

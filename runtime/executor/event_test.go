@@ -44,6 +44,26 @@ func TestReasonsOfErrors(t *testing.T) {
 	}
 }
 
+// TestWhatFollowsFromAFailure: starts and postStart hooks are tried again, and a hook that fails
+// leaves a container that was stopped. The reason decides none of it.
+func TestWhatFollowsFromAFailure(t *testing.T) {
+	cause, step := errors.New("told to fail"), &plan.Step{Kind: plan.StartContainer, Container: "a"}
+	for name, c := range map[string]struct {
+		err  error
+		want StepError
+	}{
+		"a start":         {startError(cause), StepError{Reason: model.RunContainerError, Retryable: true}},
+		"a hook":          {hookError(cause), StepError{Reason: model.PostStartHookError, Retryable: true, Stopped: true}},
+		"a configuration": {withReason(model.CreateContainerConfigError, cause), StepError{Reason: model.CreateContainerConfigError}},
+		"no reason":       {cause, StepError{Reason: model.Reason(plan.StartContainer)}},
+	} {
+		got := stepError(model.PodRef{Name: "web"}, step, c.err)
+		if got.Reason != c.want.Reason || got.Retryable != c.want.Retryable || got.Stopped != c.want.Stopped || !errors.Is(got.Err, cause) || got.Pod.Name != "web" || got.Step != step {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestSurprisesTeachOnlyTakenNames: the next plan takes an attempt above the highest that was
 // taken; a sandbox that was lost teaches nothing.
 func TestSurprisesTeachOnlyTakenNames(t *testing.T) {

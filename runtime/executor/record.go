@@ -90,11 +90,11 @@ func failureReasons() map[plan.Kind]string {
 // user ended, unless something came of it.
 func recordFailure(r *events.Recorder, ev *Event) {
 	step := (*StepError)(nil)
-	if !errors.As(ev.Err, &step) || (errors.Is(step.Err, context.Canceled) && step.Reason != model.PostStartHookError) {
+	if !errors.As(ev.Err, &step) || (errors.Is(step.Err, context.Canceled) && !step.Stopped) {
 		return
 	}
 	reason := cmp.Or(failureReasons()[ev.Step.Kind], "Failed")
-	if step.Reason == model.PostStartHookError {
+	if step.Stopped {
 		reason = "FailedPostStartHook"
 	}
 	text := fmt.Sprintf("Error: %s: %v", step.Reason, step.Err)

@@ -86,7 +86,7 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 		"interrupted hook": {a, "PostStartHookError", context.Canceled, []string{"Warning FailedPostStartHook a: Error: PostStartHookError: context canceled"}},
 	} {
 		r := &events.Recorder{}
-		recordStep(r, &Event{Kind: StepFailed, Step: &c.step, Err: &StepError{Step: &c.step, Reason: model.Reason(c.reason), Err: c.err}})
+		recordStep(r, &Event{Kind: StepFailed, Step: &c.step, Err: &StepError{Step: &c.step, Reason: model.Reason(c.reason), Stopped: c.reason == "PostStartHookError", Err: c.err}})
 		if diff := cmp.Diff(c.want, eventTexts(written(t, r).Events)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -214,7 +213,7 @@ func (x *scheduler) fail(s *plan.Step, err error) error {
 }
 
 func (x *scheduler) failure(s *plan.Step, err error) StepError {
-	return StepError{Pod: x.plan.Pod, Step: s, Reason: reasonOf(err, model.Reason(s.Kind)), Err: err}
+	return stepError(x.plan.Pod, s, err)
 }
 
 // refuse notes a part of a step that podctl does not do, now or ever: the pass goes on, and

@@ -66,10 +66,10 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 		return "", created.err
 	}
 	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt); err != nil {
-		return "", withReason(model.RunContainerError, err)
+		return "", startError(err)
 	}
 	if _, err := x.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {
-		return "", withReason(model.RunContainerError, err)
+		return "", startError(err)
 	}
 	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Link(ref.Name, created.id, s.Attempt); err != nil {
 		// Log shippers miss a link; the container runs.
@@ -151,7 +151,7 @@ func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id st
 		s.preStop = preStop(ref.Container)
 	}
 	_, stopErr := x.stop.stop(context.WithoutCancel(ctx), s)
-	return withReason(model.PostStartHookError, errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
+	return hookError(errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
 }
 
 // markDebug writes the definition of a debug container on it.

@@ -146,7 +146,7 @@ func TestPostStartThatFails(t *testing.T) {
 			return &runtimeapi.ExecSyncResponse{ExitCode: int32(map[string]int{"begin": 7}[command[0]])}
 		})
 		outcome, err := l.plan(model.PodRef{}, hookPod(grace)).run(Options{})
-		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "PostStartHookError" || !strings.Contains(outcome.Err().Error(), "begin exited 7") {
+		if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "PostStartHookError" || !outcome.Failed[0].Retryable || !outcome.Failed[0].Stopped || !strings.Contains(outcome.Err().Error(), "begin exited 7") {
 			t.Fatal(err, outcome.Failed)
 		}
 		j := l.checkpoint(outcome.Plan.Pod)

@@ -31,6 +31,8 @@ type Error struct {
 	// Passing reports whether trying again later may help: a registry that cannot be
 	// reached, not an image that does not exist.
 	Passing bool
+	// Invalid reports whether the name is none that an image can have.
+	Invalid bool
 	Err     error
 }
 

@@ -74,7 +74,7 @@ func TestWithTag(t *testing.T) {
 		}
 	}
 	_, err := WithTag("Not A Name")
-	if e := (*Error)(nil); !errors.As(err, &e) || e.Reason != InvalidImageName {
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Reason != InvalidImageName || !e.Invalid {
 		t.Errorf("error %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) 
 			if present {
 				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User}
 			}
-			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Reason == images.InvalidImageName {
+			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Invalid {
 				// No runtime has it. It is told when it shall be pulled, and holds up nobody else.
 				return nil
 			}

@@ -12,13 +12,13 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/probe"
-	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
@@ -206,7 +206,7 @@ func (w *waiter) failed(outcome *executor.Outcome) error {
 		w.trouble = []string{err.Error()}
 		return nil
 	}
-	if s := (*executor.StepError)(nil); errors.As(err, &s) && mayPass(s.Reason) && w.goesOn(s.Step.Container) {
+	if s := (*executor.StepError)(nil); errors.As(err, &s) && s.Retryable && w.goesOn(s.Step.Container) {
 		w.trouble = []string{err.Error()}
 		return nil
 	}
@@ -229,12 +229,6 @@ func (w *waiter) blockedBy(err error) error {
 	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
 }
 
-// mayPass reports whether a failed start is retried with its restart delay, as the
-// kubelet does.
-func mayPass(reason model.Reason) bool {
-	return reason == model.PostStartHookError || reason == model.RunContainerError
-}
-
 // goesOn reports whether a wait goes on after a failed start of a container: it is tried again,
 // or that was its end, as any exit code is for a pod that shall only complete.
 func (w *waiter) goesOn(container string) bool {
@@ -253,8 +247,8 @@ func (w *waiter) translate(ctx context.Context, err error) error {
 		}
 		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: strings.Join(w.waiting, "; ")}
 	}
-	if locked := (*state.LockedError)(nil); ctx.Err() == nil && errors.As(err, &locked) {
-		locked.Pod = "it"
+	if locked := (*filelock.LockedError)(nil); ctx.Err() == nil && errors.As(err, &locked) {
+		locked.What = "it"
 		return &TimeoutError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Waiting: locked.Error()}
 	}
 	return err

@@ -15,12 +15,12 @@ import (
 
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/runtimetest"
-	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
@@ -67,8 +67,8 @@ func TestEndsOfTheTime(t *testing.T) {
 		"without words": {over, nil, failed, "pod default/web is not ready in time: told to fail"},
 		"interrupted":   {interrupted, []string{"a to end"}, failed, "told to fail"},
 		"it failed":     {t.Context(), []string{"a to end"}, failed, "told to fail"},
-		"it is locked":  {t.Context(), nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
-		"locked, ended": {interrupted, nil, &state.LockedError{Pod: "pod default/web", Err: failed}, "pod default/web is in use by"},
+		"it is locked":  {t.Context(), nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is not ready in time: it "},
+		"locked, ended": {interrupted, nil, &filelock.LockedError{What: "pod default/web", Err: failed}, "pod default/web is in use by"},
 	} {
 		w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 		w.waiting = c.waiting
@@ -117,9 +117,16 @@ func TestRuntimesThatGo(t *testing.T) {
 	}
 }
 
-// failure is the outcome of a pass in which the start of container a failed.
-func failure(reason string, err error) *executor.Outcome {
-	return &executor.Outcome{Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: model.Reason(reason), Err: err}}}
+// failure is the outcome of a pass in which a step of container a failed.
+func failure(reason model.Reason, err error) *executor.Outcome {
+	return &executor.Outcome{Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: reason, Err: err}}}
+}
+
+// startFailure is the outcome of a pass in which the start of container a failed.
+func startFailure(err error) *executor.Outcome {
+	outcome := failure(model.RunContainerError, err)
+	outcome.Failed[0].Retryable = true
+	return outcome
 }
 
 // TestFailuresThatPass: a registry that cannot be reached is given time, the longer the oftener,
@@ -134,13 +141,12 @@ func TestFailuresThatPass(t *testing.T) {
 	}{
 		"a registry":                  {onePod(), Ready, failure("ErrImagePull", &images.Error{Passing: true, Err: cause}), false},
 		"no such image":               {onePod(), Ready, failure("ErrImagePull", &images.Error{Err: cause}), true},
-		"a start":                     {onePod(), Ready, failure("RunContainerError", cause), false},
-		"a hook":                      {onePod(), Ready, failure(string(model.PostStartHookError), cause), false},
-		"a start that is not retried": {never(onePod()), Ready, failure("RunContainerError", cause), true},
-		"an end is any end":           {never(onePod()), Completed, failure("RunContainerError", cause), false},
+		"a start":                     {onePod(), Ready, startFailure(cause), false},
+		"a start that is not retried": {never(onePod()), Ready, startFailure(cause), true},
+		"an end is any end":           {never(onePod()), Completed, startFailure(cause), false},
 		"a configuration":             {onePod(), Ready, failure("CreateContainerConfigError", cause), true},
 		"a sandbox":                   {onePod(), Ready, failure("CreatePodSandboxError", cause), true},
-		"the runtime is away":         {onePod(), Ready, failure("RunContainerError", &cri.UnavailableError{Reason: "away"}), false},
+		"the runtime is away":         {onePod(), Ready, startFailure(&cri.UnavailableError{Reason: "away"}), false},
 	} {
 		w, _ := at(time.Now(), loadPod(t, c.text), c.goal)
 		err := w.failed(c.failed)
@@ -170,14 +176,14 @@ func TestPausesOfRegistries(t *testing.T) {
 // TestRuntimesThatAnswerHalf: so many passes in a row may fail because the runtime does not
 // answer, although it answers in between; any other failure begins anew.
 func TestRuntimesThatAnswerHalf(t *testing.T) {
-	away := failure("RunContainerError", &cri.UnavailableError{Reason: "away"})
+	away := startFailure(&cri.UnavailableError{Reason: "away"})
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	for range UnansweredMax - 1 {
 		if err := w.failed(away); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.failed(failure("RunContainerError", errors.New("told to fail"))); err != nil {
+	if err := w.failed(startFailure(errors.New("told to fail"))); err != nil {
 		t.Fatal(err)
 	}
 	for i := range UnansweredMax {
