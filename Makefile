@@ -224,7 +224,7 @@ FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
 FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
-	runtime/state:FuzzDecodeCheckpoint runtime/state:FuzzDecodeHistory runtime/state:FuzzHolder runtime/containerd:FuzzFullName \
+	runtime/state:FuzzDecodeCheckpoint runtime/state:FuzzDecodeHistory runtime/filelock:FuzzHolder runtime/containerd:FuzzFullName \
 	runtime/containerd:FuzzArchiveName commands/lifecycle:FuzzSavedPlan commands/config:FuzzConfig commands/terminal:FuzzPrintable podspec/load:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -238,7 +239,7 @@ func TestLockTimeout(t *testing.T) {
 			t.Parallel()
 			said := make(chan string, 10)
 			engine := NewEngine(f.engine.Client, Settings{
-				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * state.LockPatience, Waiting: func(text string) { said <- text },
+				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * filelock.Patience, Waiting: func(text string) { said <- text },
 			})
 			err := act(t.Context(), engine, d)
 			for _, part := range []string{"pod default/web is", "in use by pid ", ", gave up after 2s (--lock-timeout); wait until it is done"} {

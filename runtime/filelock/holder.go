@@ -1,20 +1,23 @@
-package state
+package filelock
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// LockedError says that another process works on the pod.
+// LockedError says that another process holds the lock.
 type LockedError struct {
-	// Pod names the pod, as far as that is known.
-	Pod  string
+	// What is locked, for example "pod default/web", as far as that is known.
+	What string
 	Path string
 	// Holder is its process id and command, as it wrote them down.
 	Holder string
@@ -29,7 +32,7 @@ func (e *LockedError) Error() string {
 		gaveUp = ", " + e.Err.Error()
 	}
 	return fmt.Sprintf("%s is in use by %s%s; wait until it is done, or end it (lock %s)",
-		cmp.Or(e.Pod, "the pod"), e.Holder, gaveUp, e.Path)
+		cmp.Or(e.What, "the pod"), e.Holder, gaveUp, e.Path)
 }
 
 // Unwrap returns why the waiting ended.
@@ -70,7 +73,7 @@ func command(args []string) string {
 // readHolder reads who holds a lock. What stands in the file goes to a terminal,
 // so control characters do not pass.
 func readHolder(path string) string {
-	text, err := readRegular(path, 64<<10)
+	text, err := readSome(path)
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return -1
@@ -81,4 +84,17 @@ func readHolder(path string) string {
 		return "another process"
 	}
 	return line
+}
+
+// readSome reads the beginning of a regular file.
+func readSome(path string) (text []byte, err error) {
+	err = safefs.InDirOf(path, func(dir *safefs.Dir, name string) (err error) {
+		f, _, openErr := dir.OpenRegular(name)
+		if openErr != nil {
+			return openErr
+		}
+		text, err = io.ReadAll(io.LimitReader(f, 2*commandMax))
+		return errors.Join(err, f.Close())
+	})
+	return text, err
 }

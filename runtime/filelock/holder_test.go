@@ -1,6 +1,7 @@
-package state
+package filelock
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -37,7 +38,9 @@ func TestHolderIsFitForATerminal(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := t.TempDir() + "/lock"
-			write(t, path, test.text)
+			if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			if got := readHolder(path); got != test.want {
 				t.Errorf("readHolder = %q, want %q", got, test.want)
 			}

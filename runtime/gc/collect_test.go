@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
@@ -312,7 +313,7 @@ func TestRemovalsWaitForTheLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	locked := (*state.LockedError)(nil)
+	locked := (*filelock.LockedError)(nil)
 	if err := l.Remove(ctx, found[0]); !errors.As(err, &locked) {
 		t.Errorf("error %v", err)
 	}

@@ -395,7 +395,7 @@ func TestLockOutlivesTheNode(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err = lockDir(ctx, l); err == nil || !strings.Contains(err.Error(), "another podctl holds the lock") {
+	if _, err = lockDir(ctx, l); err == nil || !strings.Contains(err.Error(), "the node is in use by pid ") {
 		t.Errorf("a second one holds the lock: %v", err)
 	}
 }

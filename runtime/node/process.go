@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -234,26 +235,13 @@ func lockDir(ctx context.Context, l layout) (unlock func(), err error) {
 	if err = safefs.CheckDir(filepath.Dir(string(l))); err != nil {
 		return nil, fmt.Errorf("the state directory cannot be trusted: %w", err)
 	}
-	f, err := os.OpenFile(string(l)+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	lock, err := filelock.Take(ctx, filelock.File{Path: string(l) + ".lock", Dir: filepath.Dir(string(l))}, func(string) {})
+	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
+		locked.What = "the node"
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the node: %w", err)
 	}
-	if err = waitForLock(ctx, f); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking the node: %w", err), f.Close())
-	}
-	return func() { f.Close() }, nil //nolint:errcheck // closing frees the lock
-}
-
-func waitForLock(ctx context.Context, f *os.File) error {
-	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return false, nil
-		}
-		return true, err
-	})
-	if wait.Interrupted(err) {
-		return fmt.Errorf("another podctl holds the lock: %w", context.Cause(ctx))
-	}
-	return err
+	return func() { _ = lock.Unlock() }, nil
 }

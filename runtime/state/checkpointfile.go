@@ -211,10 +211,10 @@ func (s CheckpointStore) Remove() error {
 	if err := errors.Join(s.removeUnfinished(), s.pod.CgroupMark().Clear()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := removeFile(s.Path()); err != nil {
+	if err := safefs.RemoveFile(s.Path()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := inDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
+	if err := safefs.InDirOf(s.pod.Dir(), (*safefs.Dir).RemoveDir); err != nil {
 		return fmt.Errorf("removing the pod's directory: %w", err)
 	}
 	return nil

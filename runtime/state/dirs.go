@@ -41,20 +41,6 @@ func openDir(path string) (*safefs.Dir, error) {
 	return safefs.OpenDir(path)
 }
 
-// inDirOf does something with the name of a file in its directory.
-func inDirOf(path string, work func(dir *safefs.Dir, name string) error) error {
-	dir, err := openDir(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(work(dir, filepath.Base(path)), dir.Close())
-}
-
-// removeFile removes a file or link; one that is gone is no error.
-func removeFile(path string) error {
-	return safefs.IgnoreMissing(inDirOf(path, (*safefs.Dir).Remove))
-}
-
 // entriesOf lists a directory that may be missing.
 func entriesOf(path string) ([]fs.DirEntry, error) {
 	dir, err := openDir(path)
@@ -89,7 +75,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 
 func readChecked(path string, limit int64, check func(path string, info fs.FileInfo) error) (text []byte, err error) {
 	var f *os.File
-	err = inDirOf(path, func(dir *safefs.Dir, name string) (err error) {
+	err = safefs.InDirOf(path, func(dir *safefs.Dir, name string) (err error) {
 		f, err = dir.OpenFile(name, os.O_RDONLY, 0)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // HistoryStore is where what happened to a pod is kept.
@@ -52,7 +53,7 @@ func decodeHistory(text []byte) *History {
 func (s HistoryStore) Remove() error {
 	err := firstError(s.pod.check(), s.pod.layout.check())
 	if err == nil {
-		err = removeFile(s.Path())
+		err = safefs.RemoveFile(s.Path())
 	}
 	if err != nil {
 		return fmt.Errorf("removing the pod's events: %w", err)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -92,7 +93,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-func mustLock(t *testing.T, pod Pod) *Lock {
+func mustLock(t *testing.T, pod Pod) *filelock.Lock {
 	t.Helper()
 	lock, err := pod.Lock(t.Context())
 	if err != nil {
@@ -108,7 +109,7 @@ func TestLockNamesItsHolderToOneWhoGivesUp(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	lock, err := l.Pod(testUID).Lock(ctx)
-	locked := (*LockedError)(nil)
+	locked := (*filelock.LockedError)(nil)
 	if lock != nil || !errors.As(err, &locked) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Lock = %v, %v; want a LockedError because of the deadline", lock, err)
 	}
@@ -252,7 +253,7 @@ func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
 func TestLockOnARemovedFileDoesNotCount(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	first := mustLock(t, pod)
-	got := make(chan *Lock)
+	got := make(chan *filelock.Lock)
 	go func() {
 		lock, err := pod.Lock(t.Context())
 		if err != nil {

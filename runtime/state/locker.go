@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -22,14 +23,14 @@ type Locker struct {
 }
 
 // Lock takes the pod for this process alone, once others that work on it are done.
-func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*Lock, error) {
+func (l *Locker) Lock(ctx context.Context, ref model.PodRef) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
 	lock, err := l.Layout.Pod(ref.UID).LockTelling(ctx, func(holder string) {
 		l.Waiting(fmt.Sprintf("pod %s: waiting for %s", ref, holder))
 	})
-	if locked := (*LockedError)(nil); errors.As(err, &locked) {
-		locked.Pod = "pod " + ref.String()
+	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
+		locked.What = "pod " + ref.String()
 		return nil, err
 	}
 	if err != nil {

@@ -16,7 +16,7 @@ func (l PodLogs) Remove(container, containerID string, attempt uint32) error {
 		link, err = l.link(container, containerID)
 	}
 	if err == nil && link != "" {
-		err = removeFile(link)
+		err = safefs.RemoveFile(link)
 	}
 	if err != nil {
 		return fmt.Errorf("removing the logs of container %s: %w", container, err)

@@ -219,7 +219,7 @@ func (m CgroupMark) Set() error {
 func (m CgroupMark) Clear() error {
 	err := m.pod.check()
 	if err == nil {
-		err = removeFile(m.path())
+		err = safefs.RemoveFile(m.path())
 	}
 	if err != nil {
 		return fmt.Errorf("marking the cgroup as finished: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
@@ -198,7 +199,7 @@ func TestPassesHoldTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	locked := (*state.LockedError)(nil)
+	locked := (*filelock.LockedError)(nil)
 	_, applyErr := l.Apply(t.Context(), d, executor.Options{})
 	_, deleteErr := l.Delete(t.Context(), ref, executor.Options{})
 	_, debugErr := l.Debug(t.Context(), d, debugger("i:1"), executor.Options{})

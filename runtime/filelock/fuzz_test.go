@@ -1,0 +1,32 @@
+package filelock
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// FuzzHolder: whatever stands in a lock's file, what is said of its holder is one short
+// line for a terminal.
+func FuzzHolder(f *testing.F) {
+	for _, seed := range []string{"", "pid 1 (podctl apply web)\n", "\x1b[2J", "pid 1 (\xff\xfe)", "a\nb"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "x.lock")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		holder := readHolder(path)
+		if holder == "" || len(holder) > 2*commandMax || !utf8.ValidString(holder) {
+			t.Errorf("holder %q", holder)
+		}
+		for _, r := range holder {
+			if unicode.IsControl(r) {
+				t.Errorf("holder %q", holder)
+			}
+		}
+	})
+}
