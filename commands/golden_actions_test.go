@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -145,7 +146,7 @@ func TestPlansAgreeWithTheKubelet(t *testing.T) {
 	rules := differing(t, "testdata/actions.differ.txt")
 	counts := map[string]int{}
 	g := &goldenCall{dir: t.TempDir()}
-	eachGolden(t, "testdata/actions.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/actions.train.jsonl.gz", func(line []byte) {
 		r := goldenRow{Backoffs: []object{}}
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
@@ -93,7 +94,7 @@ func (g *goldenCall) hold(t *testing.T, row *goldenRow) *plan.Hold {
 func TestBackoffAgreesWithTheKubelet(t *testing.T) {
 	g := &goldenCall{dir: t.TempDir()}
 	rows, held := 0, 0
-	eachGolden(t, "testdata/backoff.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/backoff.train.jsonl.gz", func(line []byte) {
 		var r goldenBackoff
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func (g *goldenCall) waitingMessage(t *testing.T, row *goldenRow) string {
 func TestLostBackoffIsNeverLonger(t *testing.T) {
 	g := &goldenCall{dir: t.TempDir()}
 	estimated := 0
-	eachGolden(t, "testdata/backoff.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/backoff.train.jsonl.gz", func(line []byte) {
 		var r goldenBackoff
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
 // TestRenderPrintsTheAPIServersDefaults compares `render` with recorded pods.
@@ -23,7 +24,7 @@ func TestRenderPrintsTheAPIServersDefaults(t *testing.T) {
 		Valid     bool    `json:"valid"`
 	}
 	compared := 0
-	eachGolden(t, "testdata/defaults.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/defaults.train.jsonl.gz", func(line []byte) {
 		var r row
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
@@ -67,7 +68,7 @@ func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	}
 	refused, accepted := 0, 0
 	rules := differing(t, "testdata/validation.differ.txt")
-	eachGolden(t, "testdata/validation.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/validation.train.jsonl.gz", func(line []byte) {
 		var r row
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
 // goldenStatus is a pod's status as a kubelet computed it, in few words.
@@ -74,7 +76,7 @@ func statesInFewWords(statuses []v1.ContainerStatus) map[string]goldenContState 
 func TestStatusAgreesWithTheKubelet(t *testing.T) {
 	rows := 0
 	g := &goldenCall{dir: t.TempDir()}
-	eachGolden(t, "testdata/restartpolicy.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/restartpolicy.train.jsonl.gz", func(line []byte) {
 		r := goldenRow{Backoffs: []object{}}
 		want := &goldenStatus{}
 		if json.Unmarshal(line, &r) != nil || json.Unmarshal(r.Expect, want) != nil {

@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -114,7 +115,7 @@ func TestPassesAgreeWithTheKubelet(t *testing.T) {
 	rules := differing(t, "testdata/sync.differ.txt")
 	counts := map[string]int{}
 	g := &goldenCall{dir: t.TempDir()}
-	eachGolden(t, "testdata/sync.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/sync.train.jsonl.gz", func(line []byte) {
 		r := goldenRow{Backoffs: []object{}}
 		var want goldenSync
 		if json.Unmarshal(line, &r) != nil || json.Unmarshal(r.Expect, &want) != nil {

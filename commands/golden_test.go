@@ -1,9 +1,7 @@
 package commands
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -131,28 +129,6 @@ func (c *goldenContainer) status() object {
 		"created_at": c.CreatedAt, "started_at": c.StartedAt, "finished_at": c.FinishedAt,
 		"exit_code": c.ExitCode, "reason": c.Reason, "message": c.Message,
 		"image": object{"image": c.Image}, "image_ref": c.ImageRef, "labels": c.Labels, "annotations": c.Annotations,
-	}
-}
-
-// eachGolden visits the rows of a recorded file.
-func eachGolden(t *testing.T, path string, visit func(line []byte)) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		visit(lines.Bytes())
-	}
-	if lines.Err() != nil {
-		t.Fatal(lines.Err())
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/images"
@@ -47,7 +48,7 @@ func recordedNode() criconfig.Node {
 // all, and compares every message that arrives.
 func TestAppliedPodsSendTheKubeletsMessages(t *testing.T) {
 	rows := 0
-	runtimetest.EachRow(t, "criconfig/testdata/cri_config.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "criconfig/testdata/cri_config.train.jsonl.gz", func(line []byte) {
 		var r wireRow
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)

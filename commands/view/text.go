@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -20,12 +21,7 @@ import (
 func Size(bytes int64) string { return units.HumanSize(float64(bytes)) }
 
 // Count is a number with its noun.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func Count(n int, noun string) string { return document.Counted(n, noun) }
 
 // LastSeen is when an event happened, and how often (kubectl: printEvent).
 func LastSeen(now time.Time, e *state.PodEvent) string {

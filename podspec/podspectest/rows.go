@@ -1,4 +1,4 @@
-package runtimetest
+package podspectest
 
 import (
 	"bufio"
@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// EachRow calls visit with each line of a gzipped file of recorded rows.
+// EachRow calls visit with each line of a gzipped file of recorded rows. A file without rows fails
+// the test.
 func EachRow(t *testing.T, path string, visit func(line []byte)) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -21,10 +22,11 @@ func EachRow(t *testing.T, path string, visit func(line []byte)) {
 	}
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
+	rows := 0
+	for ; lines.Scan(); rows++ {
 		visit(lines.Bytes())
 	}
-	if lines.Err() != nil {
-		t.Fatal(lines.Err())
+	if rows == 0 || lines.Err() != nil {
+		t.Fatalf("%s: %d rows: %v", path, rows, lines.Err())
 	}
 }

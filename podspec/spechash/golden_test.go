@@ -1,42 +1,26 @@
 package spechash
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// eachRow calls visit for every row of a recorded file.
-func eachRow[R any](t *testing.T, file string, visit func(*R)) int {
+// eachRow calls visit with every row of a recorded file, and returns how many there are.
+func eachRow[R any](t *testing.T, file string, visit func(*R)) (rows int) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	rows := 0
-	for lines.Scan() {
+	podspectest.EachRow(t, filepath.Join("testdata", file), func(line []byte) {
 		var row R
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+		if err := json.Unmarshal(line, &row); err != nil {
 			t.Fatal(err)
 		}
 		rows++
 		visit(&row)
-	}
-	if lines.Err() != nil || rows == 0 {
-		t.Fatalf("%s: %d rows: %v", file, rows, lines.Err())
-	}
+	})
 	return rows
 }
 

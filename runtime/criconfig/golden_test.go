@@ -1,10 +1,7 @@
 package criconfig
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,34 +16,19 @@ import (
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// eachRow calls visit for every row of a recorded file, as a subtest.
+// eachRow calls visit with every row of a recorded file, as a subtest.
 func eachRow[R any](t *testing.T, file string, name func(*R) string, visit func(*testing.T, *R)) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", file+".train.jsonl.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	rows := 0
-	for lines.Scan() {
+	podspectest.EachRow(t, filepath.Join("testdata", file+".train.jsonl.gz"), func(line []byte) {
 		var row R
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+		if err := json.Unmarshal(line, &row); err != nil {
 			t.Fatal(err)
 		}
-		rows++
 		t.Run(name(&row), func(t *testing.T) { visit(t, &row) })
-	}
-	if rows == 0 || lines.Err() != nil {
-		t.Fatalf("%s: read %d rows: %v", file, rows, lines.Err())
-	}
+	})
 }
 
 // captured is a pod and the messages a kubelet sent for it.

@@ -2,5 +2,6 @@
 // events of all pods, and the timeline of a start.
 //
 // In: events and spans, in the words of a kubelet's events. Out: histories without values of
-// Secrets. It knows no steps: who records translates.
+// Secrets. Of a plan it knows only the kinds of steps, which name the spans: the executor
+// translates steps to events.
 package events

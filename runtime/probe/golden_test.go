@@ -8,8 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // workerRow is what a kubelet's probe worker did, tick by tick.
@@ -134,7 +134,7 @@ func carriedOver(id string) bool {
 // TestProbesFoldAsTheKubeletsWorkerDoes replays what probe workers did.
 func TestProbesFoldAsTheKubeletsWorkerDoes(t *testing.T) {
 	rows, ticks := 0, 0
-	runtimetest.EachRow(t, "testdata/probes.train.jsonl.gz", func(line []byte) {
+	podspectest.EachRow(t, "testdata/probes.train.jsonl.gz", func(line []byte) {
 		var r workerRow
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
