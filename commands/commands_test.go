@@ -280,8 +280,13 @@ func TestExportTakesOnePod(t *testing.T) {
 	if code != exit.Error || stdout != "" || !strings.Contains(stderr, "holds 2 pods; name one") {
 		t.Errorf("two pods: exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, _ := call(t, one, "export", "-"); code != exit.OK || !strings.Contains(stdout, "name: web") {
-		t.Errorf("one pod: exit code %d\n%s", code, stdout)
+	code, stdout, stderr = call(t, one, "export", "-")
+	if code != exit.OK || !strings.Contains(stdout, "name: web") || !strings.Contains(stderr, "removed or renamed") {
+		t.Errorf("one pod: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = call(t, strings.Replace(one, "spec: {", "spec: {runtimeClassName: kata, ", 1), "export", "-")
+	if code != exit.Refused || stdout != "" || !strings.Contains(stderr, "pod default/web is not exported: spec.runtimeClassName: ") {
+		t.Errorf("a manifest at which a kubelet panics: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
 

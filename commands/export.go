@@ -23,8 +23,9 @@ func newExport(sess *session.Session) *cobra.Command {
 		Use:   "export [flags] POD",
 		Short: "Print the manifest of an applied pod for a kubelet",
 		Long: "Print the manifest of a pod that podctl applied, with its uid. A kubelet on the same runtime that is given it as a\n" +
-			"static pod takes over the running containers. Fields that prevent this are listed on stderr." +
-			flags.ExitCodes("0 success", "1 error", "3 printed, but a kubelet could not take over the pod without a restart", "5 manifest refused", "130 interrupted"),
+			"static pod takes over the running containers. Fields that prevent this are listed on stderr. A manifest at which a\n" +
+			"kubelet ends with a panic (runtimeClassName) is not printed." +
+			flags.ExitCodes("0 success", "1 error", "3 printed, but a kubelet could not take over the pod without a restart", "5 manifest refused, or not printed", "130 interrupted"),
 		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
 		Args:              flags.OnePod,
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
@@ -41,13 +42,18 @@ func newExport(sess *session.Session) *cobra.Command {
 }
 
 func export(sess *session.Session, pod *v1.Pod, output string) error {
+	problems := podspec.TakeoverProblems(pod)
+	for _, p := range problems {
+		if p.Panics {
+			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("pod %s is not exported: %s", model.RefOf(pod), p)}
+		}
+	}
 	if output == "" {
 		output = "yaml"
 	}
 	if err := terminal.WriteDocument(sess.IO.Out, output, pod); err != nil {
 		return err
 	}
-	problems := podspec.TakeoverProblems(pod)
 	for _, o := range problems {
 		sess.IO.Note("note: %s", o)
 	}
@@ -64,6 +70,9 @@ func export(sess *session.Session, pod *v1.Pod, output string) error {
 // takeoverNotes say how the kubelet has to be started.
 func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 	notes := []string{fmt.Sprintf("a kubelet calls a static pod %s-NODE; containers keep running", pod.Name)}
+	// It takes the resources of the container that is gone (kubelet: recordContainerResizeOperations).
+	notes = append(notes, "a kubelet 1.36 ends with a panic when a container or sidecar of a static pod is removed or renamed and the pod keeps its uid: "+
+		"change metadata.uid with such an edit, or remove the file and wait for the end of the pod first")
 	var emptyDirs []string
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].EmptyDir != nil {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -32,9 +33,10 @@ func newRender(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render [flags] MANIFEST...",
 		Short: "Print pods with all defaults filled in",
-		Long: "Print the pods of manifests as the API server would store them, with all defaults filled in. No runtime is needed.\n" +
-			"Fields that podctl does not support are printed as well. With --cri, print the messages for the container runtime of\n" +
-			"this machine, with digests in place of the values of Secrets." +
+		Long: "Print the pods of manifests as the API server would store them: in their namespace, with all defaults filled in and\n" +
+			"old annotations as fields. What the server alone knows (times, a uid that the manifest does not give, the status) is\n" +
+			"missing. No runtime is needed. Fields that podctl does not support are printed as well. With --cri, print the messages\n" +
+			"for the container runtime of this machine, with digests in place of the values of Secrets." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl render pod.yaml\n  podctl render --cri -o json pod.yaml | jq .sandbox\n  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
 		ValidArgsFunction: completion.Manifests,
@@ -57,21 +59,22 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 		return err
 	}
 	m.Problems = slices.DeleteFunc(m.Problems, func(p document.Problem) bool { return p.Class == document.ClassUnsupported })
-	if err := m.Err(); err != nil {
+	if err = m.Err(); err != nil {
 		return err
 	}
 	format := o.output
 	if format == "" {
 		format = "yaml"
 	}
+	var doc any
 	if o.cri {
-		doc, err := criDocument(sess, m.Pods)
-		if err != nil {
+		if doc, err = criDocument(sess, m.Pods); err != nil {
 			return &exit.CodeError{Code: exit.Refused, Err: err}
 		}
-		return terminal.WriteDocument(sess.IO.Out, format, doc)
+	} else if doc, err = renderDocument(m.Pods); err != nil {
+		return err
 	}
-	return terminal.WriteDocument(sess.IO.Out, format, renderDocument(m.Pods))
+	return terminal.WriteDocument(sess.IO.Out, format, doc)
 }
 
 // criDocument is the messages of one pod, or a list of them.
@@ -99,14 +102,18 @@ func criDocument(sess *session.Session, pods []*podspec.Desired) (any, error) {
 	}{model.APIVersion, "CRIMessagesList", docs}, nil
 }
 
-// renderDocument is one pod as it is, several as a v1.List.
-func renderDocument(desired []*podspec.Desired) any {
+// renderDocument is one pod as the API server would store it, several as a v1.List.
+func renderDocument(desired []*podspec.Desired) (any, error) {
 	pods := make([]*v1.Pod, 0, len(desired))
 	for _, d := range desired {
-		pods = append(pods, d.AsWritten())
+		pod, err := load.Stored(d)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", model.RefOf(d.Pod), err)
+		}
+		pods = append(pods, pod)
 	}
 	if len(pods) == 1 {
-		return pods[0]
+		return pods[0], nil
 	}
-	return view.PodList(pods)
+	return view.PodList(pods), nil
 }

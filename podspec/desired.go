@@ -32,31 +32,17 @@ type Desired struct {
 	// Secrets are not known.
 	Rebuilt bool `json:"-"`
 
-	// Written is the identity that the manifest itself gives, without what podctl adds.
-	Written Identity `json:"-"`
+	// WrittenUID is the uid that the manifest itself gives; empty when podctl has added one.
+	WrittenUID types.UID `json:"-"`
 	// key is that of the digests which stand for values of Secrets; nil until one is set.
 	key *digest.Key
 	// memo keeps the hashes of a pod that does not change any more; nil for others.
 	memo *memo
 }
 
-// Identity is what ties a manifest to its pod beside the name.
-type Identity struct {
-	Namespace string
-	UID       types.UID
-}
-
 // New returns a pod that does not change any more: its hashes are computed once.
-func New(pod *v1.Pod, source string, written Identity) *Desired {
-	return &Desired{Pod: pod, Source: source, Written: written, memo: newMemo()}
-}
-
-// AsWritten is the pod with its defaults, and without the namespace and uid that
-// the manifest leaves to podctl.
-func (d *Desired) AsWritten() *v1.Pod {
-	pod := d.Pod.DeepCopy()
-	pod.Namespace, pod.UID = d.Written.Namespace, d.Written.UID
-	return pod
+func New(pod *v1.Pod, source string, written types.UID) *Desired {
+	return &Desired{Pod: pod, Source: source, WrittenUID: written, memo: newMemo()}
 }
 
 // Check returns an error when a Desired that was read from a file lacks what others rely on.

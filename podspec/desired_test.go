@@ -34,18 +34,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestAsWritten: namespace and uid that podctl has added are left out, those of the manifest stay.
-func TestAsWritten(t *testing.T) {
-	d := podspectest.Desired(t, podspectest.Minimal)
-	if got := d.AsWritten(); d.Pod.UID == "" || got.UID != "" || got.Namespace != "" || got.Spec.RestartPolicy != v1.RestartPolicyAlways {
-		t.Errorf("as written: %q %q %q", got.Namespace, got.UID, got.Spec.RestartPolicy)
-	}
-	d = podspectest.Desired(t, strings.Replace(podspectest.Minimal, "name: web\n", "name: web\n  namespace: ns\n  uid: u\n", 1))
-	if got := d.AsWritten(); got.UID != "u" || got.Namespace != "ns" {
-		t.Errorf("as written: %q %q", got.Namespace, got.UID)
-	}
-}
-
 // TestAlsoRunning: neither the pod nor its digest is changed by looking at it with more containers.
 func TestAlsoRunning(t *testing.T) {
 	d := podspectest.Desired(t, podspectest.Minimal)

@@ -15,6 +15,8 @@ type TakeoverProblem struct {
 	Detail string
 	// Refused is set when the kubelet does not accept the manifest at all.
 	Refused bool
+	// Panics is set when the kubelet ends with a panic, and all its pods are without it.
+	Panics bool
 }
 
 // String writes it as a problem of a manifest is written, without the place.
@@ -37,11 +39,11 @@ func TakeoverProblems(pod *v1.Pod) []TakeoverProblem {
 type takeover struct{ list []TakeoverProblem }
 
 func (t *takeover) refuse(path, kind string) {
-	t.list = append(t.list, TakeoverProblem{path, fmt.Sprintf("a static pod may not refer to a %s", kind), true})
+	t.list = append(t.list, TakeoverProblem{Path: path, Detail: fmt.Sprintf("a static pod may not refer to a %s", kind), Refused: true})
 }
 
 func (t *takeover) restart(path, why string) {
-	t.list = append(t.list, TakeoverProblem{path, why, false})
+	t.list = append(t.list, TakeoverProblem{Path: path, Detail: why})
 }
 
 func (t *takeover) pod(pod *v1.Pod) {
@@ -55,10 +57,16 @@ func (t *takeover) pod(pod *v1.Pod) {
 		t.refuse(fieldpath.Index("spec.resourceClaims", i), "ResourceClaim")
 	}
 	for i := range pod.Spec.EphemeralContainers {
-		t.list = append(t.list, TakeoverProblem{fieldpath.Index("spec.ephemeralContainers", i), "a static pod may not have ephemeral containers", true})
+		t.list = append(t.list, TakeoverProblem{
+			Path: fieldpath.Index("spec.ephemeralContainers", i), Detail: "a static pod may not have ephemeral containers", Refused: true,
+		})
 	}
 	if RuntimeHandler(pod) != "" {
-		t.restart("spec.runtimeClassName", "a kubelet without an API server knows no RuntimeClass")
+		// Its runtimeClassManager is nil without an API server (kubelet: NamespacesForPod).
+		t.list = append(t.list, TakeoverProblem{
+			Path: "spec.runtimeClassName", Detail: "a kubelet 1.36 without an API server ends with a panic at a RuntimeClass, and starts no pod until the manifest is gone",
+			Panics: true,
+		})
 	}
 	if pod.Spec.ActiveDeadlineSeconds != nil {
 		t.restart("spec.activeDeadlineSeconds", "its time begins anew: a kubelet does not know when the pod started")

@@ -44,6 +44,18 @@ func TestApplyTellsRemarks(t *testing.T) {
 	}
 }
 
+// TestMissingPullSecretsAreTold: they hold nothing, so that no plan has them.
+func TestMissingPullSecretsAreTold(t *testing.T) {
+	l := newLab(t)
+	web := l.Write("web", "  imagePullSecrets: [{name: login}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	for _, command := range []string{"plan", "apply"} {
+		_, stderr := l.Must(command, web)
+		if told := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is not in the manifest; images are pulled without it"; strings.Count(stderr, told) != 1 {
+			t.Errorf("%s: want %q once:\n%s", command, told, stderr)
+		}
+	}
+}
+
 // TestApplyAllTellsOfSources: what is applied is the stored copy, and where the file has
 // changed since, that is said. The file may lack what came from others.
 func TestApplyAllTellsOfSources(t *testing.T) {

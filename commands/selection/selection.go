@@ -231,7 +231,7 @@ func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desir
 		return nil, err
 	}
 	if !f.Quiet {
-		for _, note := range m.NoEffect {
+		for _, note := range m.Notes() {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}

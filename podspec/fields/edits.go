@@ -26,7 +26,7 @@ func (e Edits) Class(path string) ChangeClass {
 	case !ok:
 		// A container as a whole: all else is in the table.
 		return Replace
-	case f.Support != Honoured, f.Path == SizeLimit && !e.inMemory(path):
+	case f.Support != Honoured, f.Path == SizeLimit && !e.inMemory(path), IsUnpublished(f, path):
 		return NoChange
 	}
 	return f.Change

@@ -13,14 +13,17 @@ func TestEdits(t *testing.T) {
 	}
 	edits := NewEdits(&v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{dir("disk", ""), dir("memory", v1.StorageMediumMemory)}}})
 	for path, want := range map[string]ChangeClass{
-		"spec.containers[app].image":              Replace,
-		"spec.containers[app].livenessProbe":      Live,
-		"spec.hostNetwork":                        NewSandbox,
-		"spec.tolerations":                        NoChange,
-		"spec.volumes[memory].emptyDir.sizeLimit": NewPod,
-		"spec.volumes[disk].emptyDir.sizeLimit":   NoChange,
-		"spec.volumes[gone].emptyDir.sizeLimit":   NoChange,
-		"spec.containers[app]":                    Replace,
+		"spec.containers[app].image":                 Replace,
+		"spec.containers[app].livenessProbe":         Live,
+		"spec.hostNetwork":                           NewSandbox,
+		"spec.tolerations":                           NoChange,
+		"spec.volumes[memory].emptyDir.sizeLimit":    NewPod,
+		"spec.volumes[disk].emptyDir.sizeLimit":      NoChange,
+		"spec.volumes[gone].emptyDir.sizeLimit":      NoChange,
+		"spec.containers[app]":                       Replace,
+		"spec.containers[app].ports[0].hostPort":     NewSandbox,
+		"spec.initContainers[app].ports[0].hostPort": NoChange,
+		"spec.initContainers[app].ports[0].hostIP":   NoChange,
 	} {
 		if got := edits.Class(path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)

@@ -83,6 +83,7 @@ func podFields() []Field {
 
 func containerFields() []Field {
 	const unmeasured = "Nothing measures what a pod writes to the disk."
+	const published = "Only of regular containers: as with a kubelet, ports of init containers and sidecars are not published."
 	return []Field{
 		{Path: "container.name", Support: Honoured, Change: Replace},
 		{Path: "container.image", Support: Honoured, Change: Replace},
@@ -90,8 +91,8 @@ func containerFields() []Field {
 		{Path: "container.args", Support: Honoured, Change: Replace},
 		{Path: "container.workingDir", Support: Honoured, Change: Replace},
 		{Path: "container.ports", Support: Honoured, Change: Live},
-		{Path: "container.ports.hostPort", Support: Honoured, Change: NewSandbox, Needs: "the CNI plugin portmap"},
-		{Path: "container.ports.hostIP", Support: Honoured, Change: NewSandbox, Needs: "the CNI plugin portmap"},
+		{Path: HostPort, Support: Honoured, Change: NewSandbox, Needs: "the CNI plugin portmap", Note: published},
+		{Path: HostIP, Support: Honoured, Change: NewSandbox, Needs: "the CNI plugin portmap", Note: published},
 		{Path: "container.env", Support: Honoured, Change: Replace},
 		{Path: "container.envFrom", Support: Honoured, Change: Replace},
 		{Path: "container.resources", Support: Honoured, Change: InPlace},

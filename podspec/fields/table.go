@@ -119,8 +119,20 @@ func withoutIndices(parts []string) []string {
 	return names
 }
 
-// SizeLimit is the field that is honoured only for volumes in memory.
-const SizeLimit = "volume.emptyDir.sizeLimit"
+const (
+	// SizeLimit is the field that is honoured only for volumes in memory.
+	SizeLimit = "volume.emptyDir.sizeLimit"
+	// HostPort and HostIP are honoured only for regular containers (kubelet:
+	// generatePodSandboxConfig).
+	HostPort = "container.ports.hostPort"
+	HostIP   = "container.ports.hostIP"
+)
+
+// IsUnpublished reports whether a field at a path is that of a port that is not published on the
+// node.
+func IsUnpublished(f Field, path string) bool {
+	return (f.Path == HostPort || f.Path == HostIP) && !strings.HasPrefix(path, "spec.containers")
+}
 
 // Keep removes from a tree every field that is not of the class. A field that the
 // table does not go into is judged as a whole.

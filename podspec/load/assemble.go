@@ -115,21 +115,14 @@ func (a *assembly) addItems(r *report, items []json.RawMessage) {
 // that it does not count as missing.
 func (a *assembly) add(o *object) {
 	o.damaged = len(o.report.undecoded) > 0
-	o.written = podspec.Identity{Namespace: o.meta.Namespace, UID: o.meta.UID}
+	o.writtenUID = o.meta.UID
 	o.meta.Namespace = cmp.Or(o.meta.Namespace, v1.NamespaceDefault)
 	a.objects = append(a.objects, o)
-	if o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
-		return
-	}
-	if o.meta.Name == "" {
-		// The API server's rules say it of a pod.
-		if o.pod == nil {
-			o.report.refuse(document.ClassInvalid, "metadata.name", "is required")
-		}
-		return
-	}
 	if o.pod == nil {
-		checkObject(o)
+		validateObject(o)
+	}
+	if o.meta.Name == "" || o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
+		return
 	}
 	if other := a.names[o.String()]; other != nil {
 		line, _ := other.report.Position("metadata.name")
@@ -185,11 +178,12 @@ func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	validate(o.report, o.pod)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
-	desired := podspec.New(o.pod, o.report.File, o.written)
+	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
 	a.collect(desired, used)
 	a.checkMade(o, desired)
 	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
+	m.missing = append(m.missing, missingPullSecrets(o, desired)...)
 	if !o.damaged {
 		m.Pods = append(m.Pods, desired)
 	}

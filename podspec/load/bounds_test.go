@@ -58,15 +58,15 @@ func TestInputsThatGrowAreRefused(t *testing.T) {
 
 // TestLargeManifestsAreAccepted: the limits leave room for what people have.
 func TestLargeManifestsAreAccepted(t *testing.T) {
-	lines, size, pods := 15_000, 9<<20, 300
+	lines, size, pods := 15_000, 1<<20, 300
 	if testing.Short() {
 		lines, size, pods = lines/10, size/10, pods/10
 	}
 	json := repeat(lines, func(i int) string { return fmt.Sprintf("    {\"id\": %d, \"unit\": [\"percent\", \"s\"]},\n", i) })
 	for name, text := range map[string]string{
-		"a ConfigMap of a megabyte of JSON": configMapHead + "data:\n  dashboard.json: |\n" + json,
-		"a ConfigMap of nine megabytes":     configMapHead + "data: {a: \"" + strings.Repeat("x", size) + "\"}\n",
-		"anchors as people use them":        configMapHead + "data: &d {a: b}\n---\n" + strings.Replace(minimal, "    image:", "    env: &e [{name: A, value: b}]\n    image:", 1) + "  - {name: b, image: i, env: *e}\n",
+		"a ConfigMap of half a megabyte of JSON": configMapHead + "data:\n  dashboard.json: |\n" + json,
+		"a ConfigMap of one mebibyte":            configMapHead + "data: {a: \"" + strings.Repeat("x", size) + "\"}\n",
+		"anchors as people use them":             configMapHead + "data: &d {a: b}\n---\n" + strings.Replace(minimal, "    image:", "    env: &e [{name: A, value: b}]\n    image:", 1) + "  - {name: b, image: i, env: *e}\n",
 		"three hundred pods": repeat(pods, func(i int) string {
 			return "---\n" + strings.Replace(minimal, "name: web", fmt.Sprintf("name: web%d", i), 1)
 		}),

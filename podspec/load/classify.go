@@ -48,7 +48,7 @@ func (c *classifier) visit(path string, value any) {
 		c.problems = append(c.problems, c.o.report.At(document.ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
 	}
 	f, ok := c.table.Classify(path)
-	if ok && f.Path == fields.SizeLimit && !c.inMemory(path) {
+	if ok && (f.Path == fields.SizeLimit && !c.inMemory(path) || fields.IsUnpublished(f, path) && !c.o.pod.Spec.HostNetwork) {
 		f.Support = fields.NoEffect
 	}
 	if !ok || f.Support == fields.Honoured || asksNothing(value, f) {

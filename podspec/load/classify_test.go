@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,29 @@ func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
 		}
 		if m.Err() != nil || strings.Join(noted, " ") != want {
 			t.Errorf("%s: %v, noted %v, want %s", text, m.Err(), noted, want)
+		}
+	}
+}
+
+// TestPortsOfInitContainersAreNoted: neither podctl nor a kubelet publishes them on the node.
+func TestPortsOfInitContainersAreNoted(t *testing.T) {
+	const ports = "ports: [{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}, {containerPort: 81}]"
+	for text, want := range map[string]string{
+		"    " + ports + "\n": "",
+		"  initContainers: [{name: i, image: i, " + ports + "}]\n":                                                   "spec.initContainers[0].ports[0].hostIP spec.initContainers[0].ports[0].hostPort",
+		"  initContainers: [{name: i, image: i, restartPolicy: Always, " + ports + "}]\n":                            "spec.initContainers[0].ports[0].hostIP spec.initContainers[0].ports[0].hostPort",
+		"  initContainers: [{name: i, image: i, ports: [{containerPort: 80}]}]\n":                                    "",
+		"  hostNetwork: true\n  initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n": "",
+	} {
+		m := accepted(t, minimal+text)
+		var noted []string
+		for _, n := range m.NoEffect {
+			if noted = append(noted, n.Path); !strings.Contains(n.Detail, "ports of init containers and sidecars are not published") {
+				t.Errorf("%s: %s", text, n)
+			}
+		}
+		if slices.Sort(noted); strings.Join(noted, " ") != want {
+			t.Errorf("%s: noted %v, want %s", text, noted, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func WithEphemeral(d *podspec.Desired, c *v1.EphemeralContainer) (*podspec.Desir
 		return nil, fmt.Errorf("adding container %s: %w", c.Name, err)
 	}
 	with := m.Pods[0]
-	with.Objects, with.Source, with.Written = d.Objects, d.Source, d.Written
+	with.Objects, with.Source, with.WrittenUID = d.Objects, d.Source, d.WrittenUID
 	return with, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,7 +45,10 @@ func (f *fuzzed) objects() []any {
 	}
 	return []any{
 		pod,
-		&v1.PersistentVolumeClaim{TypeMeta: object("PersistentVolumeClaim"), ObjectMeta: meta(f.claim)},
+		&v1.PersistentVolumeClaim{TypeMeta: object("PersistentVolumeClaim"), ObjectMeta: meta(f.claim), Spec: v1.PersistentVolumeClaimSpec{
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
+		}},
 		&v1.ConfigMap{TypeMeta: object("ConfigMap"), ObjectMeta: meta(f.config), Data: map[string]string{f.configKey: "a"}, BinaryData: map[string][]byte{f.binaryKey: nil}},
 		&v1.Secret{TypeMeta: object("Secret"), ObjectMeta: meta(f.secret), Data: map[string][]byte{f.secretKey: nil}, StringData: map[string]string{f.textKey: "a"}},
 	}

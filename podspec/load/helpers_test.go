@@ -18,6 +18,9 @@ spec:
     image: registry.local/app:1
 `
 
+// claimSpec is what every claim needs.
+const claimSpec = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+
 // parsed is what a manifest says.
 func parsed(t *testing.T, text string) *Manifest {
 	t.Helper()

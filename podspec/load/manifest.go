@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/podctl/podctl/podspec"
@@ -36,7 +37,13 @@ type Manifest struct {
 	NoEffect []document.Note
 
 	documents []*document.Document
+	// missing are the pull secrets that no document gives.
+	missing []document.Note
 }
+
+// Notes are what is to be said before a pod is planned or applied: what has no effect, and the
+// pull secrets that are missing. The plan itself holds what else is unresolved.
+func (m *Manifest) Notes() []document.Note { return slices.Concat(m.NoEffect, m.missing) }
 
 // Err is a *RefusedError when the manifest holds something invalid or
 // unsupported, else nil. What is unresolved refuses nothing.

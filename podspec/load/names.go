@@ -2,10 +2,8 @@ package load
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,9 +17,9 @@ import (
 )
 
 // Names become directories, cgroups, units of systemd, labels, locks and arguments of CNI
-// plugins. Each kind of name has one function here, which says what is wrong with a name in
-// the API server's words. That server checks some of them itself and others nowhere, as it
-// makes no paths of them; here all are checked when a manifest is read, and what is kept of
+// plugins. Each kind of name in a pod has one function here, which says what is wrong with a
+// name in the API server's words. That server checks some of them itself and others nowhere, as
+// it makes no paths of them; here all are checked when a manifest is read, and what is kept of
 // pods that an earlier podctl accepted is not.
 
 // podName is the rule for names of pods.
@@ -41,9 +39,6 @@ func claimName(name string) []string { return apivalidation.NameIsDNSSubdomain(n
 
 // configName is the rule for names of ConfigMaps and Secrets.
 func configName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
-
-// configKey is the rule for keys of ConfigMaps and Secrets, of which files are made.
-func configKey(key string) []string { return validation.IsConfigMapKey(key) }
 
 // uidForm has what an API server gives and what a kubelet makes for a static pod, and
 // whatever else is safe in a path, in a cgroup and between the ";" of CNI's arguments.
@@ -140,54 +135,5 @@ func checkLogDirectory(r *report, pod *v1.Pod) {
 		r.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf(
 			"has %d bytes, which makes the log directory's name NAMESPACE_NAME_UID one of %d bytes; it can have at most %d: give the pod a shorter name",
 			len(pod.Name), length, bound))
-	}
-}
-
-// checkObject applies the API server's rules for the metadata of a ConfigMap, Secret or
-// claim. Its rules for sizes and for types of Secrets do not bind a machine of one's own.
-func checkObject(o *object) {
-	rule := configName
-	if o.claim != nil {
-		rule = claimName
-	}
-	nameFn := func(name string, _ bool) []string { return rule(name) }
-	before := len(o.report.kept)
-	for _, err := range apivalidation.ValidateObjectMeta(o.meta, true, nameFn, field.NewPath("metadata")) {
-		o.report.refuse(document.ClassInvalid, err.Field, o.report.fieldDetail(err))
-	}
-	// A note would repeat the name.
-	o.damaged = o.damaged || len(o.report.kept) > before
-}
-
-// checkKeys refuses keys that no ConfigMap or Secret can have.
-func checkKeys[V any](r *report, path string, values map[string]V) {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if wrong := configKey(key); len(wrong) > 0 {
-			r.refuse(document.ClassInvalid, path+"["+key+"]", "is not a valid key: "+strings.Join(wrong, "; "))
-		}
-	}
-}
-
-// checkConfigMap checks the keys of a ConfigMap, which may stand in one place only.
-func checkConfigMap(r *report, cm *v1.ConfigMap) {
-	checkKeys(r, "data", cm.Data)
-	checkKeys(r, "binaryData", cm.BinaryData)
-	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
-		if _, twice := cm.Data[key]; twice {
-			r.refuse(document.ClassInvalid, fieldpath.Key("binaryData", key), "is in data, too")
-		}
-	}
-}
-
-// checkSecret checks the keys of a Secret.
-func checkSecret(r *report, s *v1.Secret) {
-	checkKeys(r, "data", s.Data)
-	checkKeys(r, "stringData", s.StringData)
-}
-
-// checkClaim refuses what a directory cannot be.
-func checkClaim(r *report, claim *v1.PersistentVolumeClaim) {
-	if mode := claim.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
-		r.refuse(document.ClassUnsupported, "spec.volumeMode", "a claim is a directory here, and no block device")
 	}
 }

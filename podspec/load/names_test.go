@@ -30,10 +30,10 @@ func TestNamesThatArePathsAreRefused(t *testing.T) {
 		"10:5: spec.volumes[0].name":                                     minimal + "  volumes:\n  - name: %q\n    emptyDir: {}\n",
 		"3:12: metadata.name (ConfigMap)":                                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %q}\n",
 		"3:12: metadata.name (Secret)":                                   "apiVersion: v1\nkind: Secret\nmetadata: {name: %q}\n",
-		"3:12: metadata.name (PersistentVolumeClaim)":                    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %q}\n",
+		"3:12: metadata.name (PersistentVolumeClaim)":                    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %q}\n" + claimSpec,
 		"3:21: metadata.namespace (ConfigMap)":                           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %q}\n",
 		"3:21: metadata.namespace (Secret)":                              "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: %q}\n",
-		"3:21: metadata.namespace (PersistentVolumeClaim)":               "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a, namespace: %q}\n",
+		"3:21: metadata.namespace (PersistentVolumeClaim)":               "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a, namespace: %q}\n" + claimSpec,
 	} {
 		place, _, _ := strings.Cut(path, " (")
 		for _, name := range badNames {
@@ -71,7 +71,7 @@ func TestKeysThatArePathsAreRefused(t *testing.T) {
 		}
 	}
 	m := parsed(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: a}\nbinaryData: {k: YQ==}\n")
-	if told := problemsOf(m); !strings.Contains(told, "-:5:14: binaryData.k: is in data, too") {
+	if told := problemsOf(m); !strings.Contains(told, "-:4:8: data[k]: is in binaryData, too") {
 		t.Errorf("a key twice:\n%s", told)
 	}
 }

@@ -6,8 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podctl/podctl/podspec"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // typeMeta is what every object begins with.
@@ -22,8 +21,8 @@ type typeMeta struct {
 type object struct {
 	report *report
 	meta   *metav1.ObjectMeta
-	// written is the identity that the document gives.
-	written podspec.Identity
+	// writtenUID is the uid that the document gives.
+	writtenUID types.UID
 	// damaged is set when some of it could not be decoded, or another object has its name.
 	damaged   bool
 	pod       *v1.Pod
@@ -46,18 +45,14 @@ func newObject(r *report, version string) *object {
 		o.configMap = &v1.ConfigMap{}
 		o.meta = &o.configMap.ObjectMeta
 		r.decodeInto(o.configMap)
-		checkConfigMap(r, o.configMap)
 	case "v1/Secret":
 		o.secret = &v1.Secret{}
 		o.meta = &o.secret.ObjectMeta
 		r.decodeInto(o.secret)
-		checkSecret(r, o.secret)
-		mergeStringData(o.secret)
 	case "v1/PersistentVolumeClaim":
 		o.claim = &v1.PersistentVolumeClaim{}
 		o.meta = &o.claim.ObjectMeta
 		r.decodeInto(o.claim)
-		checkClaim(r, o.claim)
 	default:
 		return nil
 	}

@@ -17,11 +17,26 @@ func unresolvedProblems(o *object, d *podspec.Desired) []document.Problem {
 	}
 	for i, ref := range d.Pod.Spec.ImagePullSecrets {
 		if d.Objects.Secrets[ref.Name] == nil {
-			problems = append(problems, o.report.At(document.ClassUnresolved, fieldpath.Index("spec.imagePullSecrets", i),
-				fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, ref.Name)))
+			problems = append(problems, o.report.At(document.ClassUnresolved, fieldpath.Index("spec.imagePullSecrets", i), noPullSecret(d, ref.Name)))
 		}
 	}
 	return problems
+}
+
+func noPullSecret(d *podspec.Desired, name string) string {
+	return fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, name)
+}
+
+// missingPullSecrets has the pull secrets that are missing as notes. No plan has them: they hold
+// nothing.
+func missingPullSecrets(o *object, d *podspec.Desired) []document.Note {
+	var notes []document.Note
+	for i, ref := range d.Pod.Spec.ImagePullSecrets {
+		if d.Objects.Secrets[ref.Name] == nil {
+			notes = append(notes, o.report.Note(o.key(), fieldpath.Index("spec.imagePullSecrets", i), noPullSecret(d, ref.Name)))
+		}
+	}
+	return notes
 }
 
 // pullSecretNotes lists pull secrets that are there and hold no credentials: pulls go on

@@ -29,8 +29,7 @@ stringData: {.dockerconfigjson: '{"auths":{}}'}
 apiVersion: v1
 kind: Secret
 metadata: {name: empty}
-type: kubernetes.io/dockercfg
-stringData: {.dockerconfigjson: '{"auths":{}}'}
+stringData: {.dockercfg: '{}'}
 `
 	m := parsed(t, minimal+secrets)
 	if len(m.Problems) > 0 {
@@ -42,7 +41,7 @@ stringData: {.dockerconfigjson: '{"auths":{}}'}
 	}
 	want := []string{
 		"-:9:49: spec.imagePullSecrets[2]: images are pulled without Secret default/opaque: its type is Opaque, and not kubernetes.io/dockerconfigjson",
-		"-:9:65: spec.imagePullSecrets[3]: images are pulled without Secret default/empty: it has no .dockercfg",
+		"-:9:65: spec.imagePullSecrets[3]: images are pulled without Secret default/empty: its type is Opaque, and not kubernetes.io/dockerconfigjson",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("noted:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

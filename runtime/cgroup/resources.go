@@ -72,8 +72,18 @@ func weight(shares uint64) uint64 {
 	return minWeight + (shares-minShares)*(maxWeight-minWeight)/(maxShares-minShares)
 }
 
-// shares turns a weight back into shares, as far as rounding allows.
+// shares turns a weight back into shares, as far as rounding allows: the fewest that have it.
 func shares(weight uint64) uint64 {
 	weight = min(max(weight, minWeight), maxWeight)
-	return minShares + ((weight-minWeight)*(maxShares-minShares)+(maxWeight-minWeight)/2)/(maxWeight-minWeight)
+	return minShares + ((weight-minWeight)*(maxShares-minShares)+(maxWeight-minWeight)-1)/(maxWeight-minWeight)
+}
+
+// requestOf is the CPU, in thousandths of a core, that a pod with such shares requests. Shares are
+// rounded down, and each of them is less than one thousandth, so that there is one such number.
+// The least shares are those of a pod that requests nothing (kubelet: MilliCPUToShares).
+func requestOf(shares uint64) uint64 {
+	if shares <= minShares {
+		return 0
+	}
+	return (shares*1000 + 1023) / 1024
 }

@@ -70,7 +70,7 @@ func (t *tree) tierResources(kind tier, cpus int) *cgroups.Resources {
 	return r
 }
 
-// reweigh gives the burstable tier the weight of the pods in it together. It is
+// reweigh gives the burstable tier the weight of what the pods in it request together. It is
 // a courtesy among tiers: a pod runs well enough without, so that nothing fails
 // for it (the kubelet, too, only logs it).
 func (t *tree) reweigh(name string) {
@@ -86,7 +86,8 @@ func (t *tree) reweigh(name string) {
 	_ = t.set(name, r)
 }
 
-// sharesBelow adds up the shares of the cgroups directly below one.
+// sharesBelow is the shares of all requests of the cgroups directly below one: requests are added
+// up, and not their shares, which are rounded (kubelet: setCPUCgroupConfig).
 func (t *tree) sharesBelow(name string) (uint64, error) {
 	h, ok := t.find("cpu")
 	if !ok {
@@ -96,11 +97,11 @@ func (t *tree) sharesBelow(name string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var total uint64
+	var request uint64
 	for _, child := range children {
-		total += t.sharesOf(h.at(child))
+		request += requestOf(t.sharesOf(h.at(child)))
 	}
-	return total, nil
+	return request * 1024 / 1000, nil
 }
 
 // sharesOf reads the shares of one cgroup; 0 when it has just vanished.

@@ -85,8 +85,9 @@ func TestSharesOfPodsAddUp(t *testing.T) {
 		tree *tree
 		want uint64
 	}{
-		"version 1":               {pods(t, fakeTree(t, "cpu"), "cpu.shares", "102", "512", "2"), 616},
-		"version 2":               {pods(t, fakeUnified(t, "cpu"), "cpu.weight", "39", "1"), shares(39) + 2},
+		"version 1":               {pods(t, fakeTree(t, "cpu"), "cpu.shares", "102", "512", "2"), 614}, // of 100m, 500m and nothing
+		"many that are rounded":   {pods(t, fakeTree(t, "cpu"), "cpu.shares", "102", "102", "102", "102", "102", "3"), 515},
+		"version 2":               {pods(t, fakeUnified(t, "cpu"), "cpu.weight", "39", "1"), shares(39)},
 		"no pods":                 {fakeTree(t, "cpu"), 0},
 		"no controller":           {fakeTree(t, "memory"), 0},
 		"a pod that is vanishing": {pods(t, fakeTree(t, "cpu"), "cpu.other", "102"), 0},
@@ -99,5 +100,19 @@ func TestSharesOfPodsAddUp(t *testing.T) {
 				t.Errorf("sharesBelow = %d, %v; want %d", got, err, test.want)
 			}
 		})
+	}
+}
+
+// TestRequestsComeBackFromShares: the shares of every request of at least 3m lead back to it.
+func TestRequestsComeBackFromShares(t *testing.T) {
+	for request := uint64(3); request < 200_000; request++ {
+		if got := requestOf(request * 1024 / 1000); got != request {
+			t.Fatalf("shares of %dm lead to %dm", request, got)
+		}
+	}
+	for weighs := uint64(minWeight); weighs <= maxWeight; weighs++ {
+		if got := weight(shares(weighs)); got != weighs {
+			t.Fatalf("weight %d comes back as %d", weighs, got)
+		}
 	}
 }

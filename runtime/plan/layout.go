@@ -32,10 +32,20 @@ func layOut(pod *podstatus.Pod, opts *Options, d *decision) []Step {
 	sandbox := l.runSandbox(proof, ended)
 	l.startAndResize(proof, sandbox)
 	l.rotateLogs()
-	if !d.terminal {
+	if d.terminal {
+		l.removeCgroup(ended)
+	} else {
 		l.sweep(sandbox, ended)
 	}
 	return l.steps
+}
+
+// removeCgroup removes the cgroup of a pod that has finished (kubelet: SyncTerminatedPod). What
+// could not be removed is tried again in the next pass.
+func (l *layout) removeCgroup(ended []string) {
+	if exists := l.Observed.CgroupExists; exists != nil && *exists {
+		l.steps.add(l.cause.explains(Step{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(ended), OnFailure: Continue}))
+	}
 }
 
 // runSandbox creates the sandbox, if there shall be one, and returns the step that does.

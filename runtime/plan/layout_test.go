@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,27 @@ func TestCgroupIsMadeBeforeTheSandbox(t *testing.T) {
 		w.CgroupExists = c.exists
 		if got := stepsOf(makePlan(w), RunSandbox); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestCgroupOfAFinishedPodIsRemoved once nothing runs in it.
+func TestCgroupOfAFinishedPodIsRemoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		states string
+		exists *bool
+		want   []string
+	}{
+		"it is there":          {"app=Exited", new(true), []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"it is gone":           {"app=Exited", new(false), nil},
+		"it is not podctl's":   {"app=Exited", nil, nil},
+		"the pod still runs":   {"app=Running", new(true), nil},
+		"a container is stray": {"app=Exited stray=Running", new(true), []string{"remove-cgroup Completed after stop-stray-0-of-s,stop-sandbox-s0"}},
+	} {
+		w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", c.states)
+		w.CgroupExists = c.exists
+		if got := stepsOf(makePlan(w), RemoveCgroup); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +18,10 @@ import (
 // may run as, and out of reach of the machine's own users, who cannot pass the
 // pod's directory (kubelet: emptyDir.setupDir).
 const volumeMode fs.FileMode = 0o777
+
+// kindMode is the mode of the directory of all volumes of a kind: a kubelet makes it with that of
+// the volume, less its umask.
+const kindMode fs.FileMode = 0o755
 
 // makeMedium makes the directory of a volume, and mounts there what its medium
 // asks for, unless it is there already. Of a volume that shall lie on the disk what an
@@ -46,6 +51,9 @@ func (m *mounter) makeMedium() error {
 }
 
 func makeVolumeDir(p state.Pod, path string) error {
+	if err := p.MakeDir(filepath.Dir(path), kindMode); err != nil {
+		return err
+	}
 	dir, err := p.Make(path, volumeMode)
 	if err != nil {
 		return err

@@ -1,0 +1,168 @@
+package load
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	podapi "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// setDefaults fills in what the API server would (corev1.SetObjectDefaults_Pod, and what its
+// conversion changes of values that a kubelet acts on), and the namespace and uid that podctl
+// gives.
+func setDefaults(pod *v1.Pod) {
+	pod.APIVersion, pod.Kind = "v1", "Pod"
+	if pod.Namespace == "" {
+		pod.Namespace = v1.NamespaceDefault
+	}
+	if pod.UID == "" && pod.Name != "" {
+		pod.UID = podspec.UID(pod.Namespace, pod.Name)
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = pod.Spec.DeprecatedServiceAccount
+	}
+	corev1.SetObjectDefaults_Pod(pod)
+	if ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0) < 0 {
+		pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	}
+}
+
+// Stored is a pod as the API server would store it, without what only that server knows: a uid
+// that the manifest does not give, times and the status.
+func Stored(d *podspec.Desired) (*v1.Pod, error) {
+	internal, err := created(d.Pod)
+	if err != nil {
+		return nil, err
+	}
+	pod := &v1.Pod{}
+	if err := corev1.Convert_core_Pod_To_v1_Pod(internal, pod, nil); err != nil {
+		return nil, err
+	}
+	pod.TypeMeta, pod.UID, pod.Status = d.Pod.TypeMeta, d.WrittenUID, v1.PodStatus{}
+	return pod, nil
+}
+
+// created is a pod as the API server validates and stores it when it is created
+// (podStrategy.PrepareForCreate, whose package would bring the whole server). Fields of features
+// that are off in a cluster stay: podctl honours stopSignal, and says so of the others.
+func created(pod *v1.Pod) (*core.Pod, error) {
+	internal := &core.Pod{}
+	if err := corev1.Convert_v1_Pod_To_core_Pod(pod.DeepCopy(), internal, nil); err != nil {
+		return nil, err
+	}
+	mergeAffinityKeys(internal)
+	mergeSpreadKeys(internal)
+	appArmorFields(internal)
+	return internal, nil
+}
+
+// mergeAffinityKeys adds the labels that affinity terms name to their selectors
+// (mutatePodAffinity).
+func mergeAffinityKeys(pod *core.Pod) {
+	affinity := ptr.Deref(pod.Spec.Affinity, core.Affinity{})
+	var terms []*core.PodAffinityTerm
+	if a := affinity.PodAffinity; a != nil {
+		terms = append(terms, affinityTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, a.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	if a := affinity.PodAntiAffinity; a != nil {
+		terms = append(terms, affinityTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, a.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	for _, term := range terms {
+		mergeKeys(term.LabelSelector, term.MatchLabelKeys, metav1.LabelSelectorOpIn, pod.Labels)
+		mergeKeys(term.LabelSelector, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn, pod.Labels)
+	}
+}
+
+func affinityTerms(preferred []core.WeightedPodAffinityTerm, required []core.PodAffinityTerm) []*core.PodAffinityTerm {
+	var terms []*core.PodAffinityTerm
+	for i := range preferred {
+		terms = append(terms, &preferred[i].PodAffinityTerm)
+	}
+	for i := range required {
+		terms = append(terms, &required[i])
+	}
+	return terms
+}
+
+// mergeSpreadKeys does the same for topology spread constraints (mutateTopologySpreadConstraints).
+func mergeSpreadKeys(pod *core.Pod) {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		mergeKeys(constraint.LabelSelector, constraint.MatchLabelKeys, metav1.LabelSelectorOpIn, pod.Labels)
+	}
+}
+
+// mergeKeys adds the pod's own labels of these keys to a selector. None selects nothing and stays.
+func mergeKeys(selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator, labels map[string]string) {
+	if selector == nil {
+		return
+	}
+	for _, key := range keys {
+		if value, ok := labels[key]; ok {
+			selector.MatchExpressions = append(selector.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
+		}
+	}
+}
+
+// appArmorFields writes the profiles that annotations give into the fields of the containers
+// that have none (applyAppArmorVersionSkew).
+func appArmorFields(pod *core.Pod) {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name == core.Windows {
+		return
+	}
+	var ofPod *core.AppArmorProfile
+	if pod.Spec.SecurityContext != nil {
+		ofPod = pod.Spec.SecurityContext.AppArmorProfile
+	}
+	podapi.VisitContainers(&pod.Spec, podapi.AllContainers, func(c *core.Container, _ podapi.ContainerType) bool {
+		profile := annotatedProfile(pod, c)
+		if profile == nil || equality.Semantic.DeepEqual(profile, ofPod) {
+			return true
+		}
+		if c.SecurityContext == nil {
+			c.SecurityContext = &core.SecurityContext{}
+		}
+		if c.SecurityContext.AppArmorProfile == nil {
+			c.SecurityContext.AppArmorProfile = profile
+		}
+		return true
+	})
+}
+
+// annotatedProfile is the profile that an annotation gives a container; nil without a valid one.
+func annotatedProfile(pod *core.Pod, c *core.Container) *core.AppArmorProfile {
+	annotation, ok := pod.Annotations[core.DeprecatedAppArmorAnnotationKeyPrefix+c.Name]
+	if !ok {
+		return nil
+	}
+	profile := podapi.ApparmorFieldForAnnotation(annotation)
+	if len(validation.ValidateAppArmorProfileField(profile, &field.Path{})) > 0 {
+		return nil
+	}
+	return profile
+}
+
+// completed is the name that the API server gives an object that has only the beginning of one
+// (names.SimpleNameGenerator). The letters at its end are random there.
+func completed(meta *metav1.ObjectMeta) string {
+	if meta.Name != "" || meta.GenerateName == "" {
+		return meta.Name
+	}
+	const letters = "xxxxx"
+	return meta.GenerateName[:min(len(meta.GenerateName), 63-len(letters))] + letters
+}
+
+// isNameCompleted reports whether an error is about a name that the manifest does not give.
+func isNameCompleted(meta *metav1.ObjectMeta, err *field.Error) bool {
+	return meta.Name == "" && meta.GenerateName != "" && strings.HasPrefix(err.Field, "metadata.name")
+}

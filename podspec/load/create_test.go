@@ -1,0 +1,127 @@
+package load
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// TestStoredAsByTheAPIServersScheme: defaulted, converted and converted back by its own scheme, a
+// pod is what Stored makes of it.
+func TestStoredAsByTheAPIServersScheme(t *testing.T) {
+	for name, text := range map[string]string{
+		"as it is":             minimal,
+		"an account":           minimal + "  serviceAccountName: a\n",
+		"an account as of old": minimal + "  serviceAccount: a\n",
+		"two accounts":         minimal + "  serviceAccount: a\n  serviceAccountName: b\n",
+		"a negative period":    minimal + "  terminationGracePeriodSeconds: -5\n",
+		"no period":            minimal + "  terminationGracePeriodSeconds: 0\n",
+		"of the host":          minimal + "    ports: [{containerPort: 80}]\n  hostNetwork: true\n  hostPID: true\n  shareProcessNamespace: false\n",
+		"a uid, a namespace":   strings.Replace(minimal, "  name: web\n", "  name: web\n  namespace: ns\n  uid: u\n  annotations: {a: b}\n", 1),
+		"resources":            minimal + "    resources: {limits: {cpu: 100m, memory: 1Gi}}\n  overhead: {cpu: 1m}\n  runtimeClassName: r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := schemesPod(t, text)
+			got, err := Stored(parsed(t, text).Pods[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("-API server +podctl\n%s", cmp.Diff(want, got))
+			}
+		})
+	}
+}
+
+func schemesPod(t *testing.T, text string) *v1.Pod {
+	t.Helper()
+	object, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode([]byte(text), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	legacyscheme.Scheme.Default(object)
+	if object, err = legacyscheme.Scheme.ConvertToVersion(object, core.SchemeGroupVersion); err != nil {
+		t.Fatal(err)
+	}
+	if object, err = legacyscheme.Scheme.ConvertToVersion(object, v1.SchemeGroupVersion); err != nil {
+		t.Fatal(err)
+	}
+	pod := object.(*v1.Pod)
+	pod.Namespace = namespaceOr(pod.Namespace)
+	return pod
+}
+
+// TestStoredAfterPreparation has what the server changes beside defaults: annotations of AppArmor
+// become fields, and labels that selectors name are added to them.
+func TestStoredAfterPreparation(t *testing.T) {
+	const prefix = "container.apparmor.security.beta.kubernetes.io/"
+	text := strings.Replace(minimal, "  name: web\n", "  name: web\n  labels: {app: w}\n  annotations: {"+
+		prefix+"app: localhost/p, "+prefix+"own: unconfined, "+prefix+"same: runtime/default, "+prefix+"debug: runtime/default}\n", 1) + `
+  - {name: own, image: i, securityContext: {appArmorProfile: {type: Unconfined}}}
+  - {name: same, image: i}
+  ephemeralContainers: [{name: debug, image: i}]
+  securityContext: {appArmorProfile: {type: RuntimeDefault}}
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: k, labelSelector: {matchLabels: {a: b}}, matchLabelKeys: [app, none]}
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 1, podAffinityTerm: {topologyKey: k, labelSelector: {}, mismatchLabelKeys: [app]}}
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, labelSelector: {}, matchLabelKeys: [app]}
+  - {maxSkew: 1, topologyKey: l, whenUnsatisfiable: DoNotSchedule}
+`
+	m := accepted(t, text)
+	pod, err := Stored(m.Pods[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles := map[string]*v1.AppArmorProfile{}
+	for _, c := range pod.Spec.Containers {
+		if c.SecurityContext != nil {
+			profiles[c.Name] = c.SecurityContext.AppArmorProfile
+		}
+	}
+	local := "p"
+	want := map[string]*v1.AppArmorProfile{"app": {Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local}, "own": {Type: v1.AppArmorProfileTypeUnconfined}}
+	if diff := cmp.Diff(want, profiles); diff != "" {
+		t.Error(diff)
+	}
+	anti := pod.Spec.Affinity.PodAntiAffinity
+	for at, selector := range map[string]string{
+		"a=b,app in (w)": metav1.FormatLabelSelector(anti.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector),
+		"app notin (w)":  metav1.FormatLabelSelector(anti.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.LabelSelector),
+		"app in (w)":     metav1.FormatLabelSelector(pod.Spec.TopologySpreadConstraints[0].LabelSelector),
+	} {
+		if selector != at {
+			t.Errorf("selector %q, want %q", selector, at)
+		}
+	}
+	if m.Pods[0].Pod.Spec.Containers[0].SecurityContext != nil {
+		t.Error("the pod that is applied has the field: its hash has changed")
+	}
+}
+
+// TestValidatedAsAPod: rules that hold for pods and not for their templates.
+func TestValidatedAsAPod(t *testing.T) {
+	for text, want := range map[string]string{
+		minimal + "  volumes: [{name: v, image: {}}]\n":                                                                                                 "-:9:23: spec.volumes[0].image.reference: is required",
+		minimal + "  volumes: [{name: v, image: {reference: \"\"}}]\n":                                                                                  "spec.volumes[0].image.reference: is required",
+		minimal + "  ephemeralContainers: [{name: app, image: i}]\n":                                                                                    "spec.ephemeralContainers[0].name: \"app\" is given twice",
+		minimal + "  ephemeralContainers: [{name: d, image: i, targetContainerName: x}]\n":                                                              "spec.ephemeralContainers[0].targetContainerName: \"x\" does not exist",
+		minimal + "  ephemeralContainers: [{name: d, image: i, ports: [{containerPort: 1}]}]\n":                                                         "spec.ephemeralContainers[0].ports: is not allowed here",
+		strings.Replace(minimal, "  name: web\n", "  name: web\n  annotations: {container.apparmor.security.beta.kubernetes.io/none: unconfined}\n", 1): "container not found",
+	} {
+		if m := parsed(t, text); len(m.Problems) != 1 || !strings.Contains(problemsOf(m), want) {
+			t.Errorf("want %q:\n%s", want, problemsOf(m))
+		}
+	}
+	annotated := strings.Replace(minimal, "  name: web\n", "  name: web\n  annotations: {container.apparmor.security.beta.kubernetes.io/debug: unconfined}\n", 1)
+	accepted(t, annotated+"  ephemeralContainers: [{name: debug, image: i}]\n")
+}
