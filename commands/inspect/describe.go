@@ -125,7 +125,7 @@ func (v *description) next(ctx context.Context, engine *runtime.Engine, d *podsp
 		v.field(0, "Next apply", "not known: %v", err)
 		return err
 	}
-	v.field(0, "Next apply", "%s", view.NextApply(&p.Summary))
+	v.field(0, "Next apply", "%s", view.NextApply(p))
 	for _, drift := range p.Drift {
 		v.field(0, "Drift", "%s", drift)
 	}

@@ -42,7 +42,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 		Long: "Bring pods to the state of their manifests in one sync pass, with exactly the steps that plan shows.\n" +
 			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
 			"last; a warning names source files that have changed since." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: the state was not reached in time, or cannot be reached; --exit-code: there were steps, or something is held or pending", "5 manifest refused", "130 interrupted"),
+			flags.ExitCodes("0 success", "1 error", "3 --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
@@ -59,7 +59,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
-	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if there were steps, or if something is held or pending")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if something was changed, or is held or pending")
 	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line")
 	return cmd
 }
@@ -202,7 +202,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		}
 		a.io.Print("pod %s %s", model.RefOf(d.Pod), text)
 	}
-	if a.o.exitCode && a.o.wait == "" && !p.Complete {
+	if a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Records()) {
 		return exit.With(exit.NotYet)
 	}
 	return nil

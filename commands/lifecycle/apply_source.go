@@ -14,7 +14,28 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
 )
+
+// sourceEdits say of pods, as podctl has stored them, what their source files say now. A file
+// that is gone or cannot be read says nothing.
+func sourceEdits(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
+	s := &sources{read: map[string]*sourceFile{}}
+	edits := map[model.PodRef]string{}
+	for _, d := range pods {
+		refused := (*load.RefusedError)(nil)
+		if !d.Stored || !isSourceFile(d.Source) {
+			continue
+		}
+		if err := s.file(ctx, d.Source).err; err != nil && !errors.As(err, &refused) {
+			continue
+		}
+		if text := s.change(ctx, d); text != "" {
+			edits[model.RefOf(d.Pod)] = fmt.Sprintf("%s %s; podctl plan %[1]s shows what it asks for", d.Source, text)
+		}
+	}
+	return edits
+}
 
 // sources compares pods, as they were applied, with the files that they came from.
 type sources struct {
@@ -71,10 +92,16 @@ func changeOf(applied, now *podspec.Desired) string {
 		ConfigMaps: filled(now.Objects.ConfigMaps, applied.Objects.ConfigMaps),
 		Secrets:    filled(now.Objects.Secrets, applied.Objects.Secrets),
 	}}
-	if with.SameAs(applied) {
+	changes := plan.Edited(applied, with)
+	switch {
+	case with.SameAs(applied):
 		return ""
+	case len(changes) == 0:
+		return "has changed since it was applied"
+	case len(changes) == 1:
+		return fmt.Sprintf("has changed since it was applied (%s)", changes[0].Path)
 	}
-	return "has changed since it was applied"
+	return fmt.Sprintf("has changed since it was applied (%s and %d more)", changes[0].Path, len(changes)-1)
 }
 
 // filled are objects, and of others those that are missing.

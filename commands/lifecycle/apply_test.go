@@ -21,8 +21,8 @@ func TestApplyTellsRemarks(t *testing.T) {
 	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:1'}]\n")
 	l.Must("apply", "--wait=completed", job)
 	l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:2'}]\n")
-	edited := "  ! note: Completed; delete it first to run the change.\n"
-	if stdout, stderr := l.Must("apply", job); stderr != edited || stdout != "pod default/job unchanged\n" {
+	edited := "  ! note: Completed; delete it first to run the change.\n  ! note: takes effect only in a new pod: spec.containers[job].image\n"
+	if stdout, stderr := l.Must("apply", job); stderr != edited || stdout != "pod default/job applied: 1 field recorded, 1 unchanged\n" {
 		t.Errorf("an edited pod that has finished:\n%s%s", stdout, stderr)
 	}
 	if _, stderr := l.Must("run", job); !strings.Contains(stderr, "note: Completed; delete it first") {
@@ -152,5 +152,52 @@ func TestEditsAreNoCrashes(t *testing.T) {
 			}
 		}
 		l.Must("delete", "edited")
+	}
+}
+
+// TestPlanTellsOfTheSource: a plan of podctl's own copy says when its file is another now, and
+// what it asks for; one that is gone, or of the same pod, says nothing.
+func TestPlanTellsOfTheSource(t *testing.T) {
+	l := newLab(t)
+	spec := "  containers: [{name: a, image: 'i:1'}]\n"
+	path := l.Write("web", spec)
+	l.Must("apply", path)
+	check := func(what string, want int, says string) {
+		t.Helper()
+		code, stdout, _ := l.Call("plan", "--exit-code", "web")
+		if code != want || !strings.Contains(stdout, says) || strings.Contains(stdout, "source") != (want != exit.OK) {
+			t.Errorf("%s: exit code %d\n%s", what, code, stdout)
+		}
+	}
+	check("the same", exit.OK, "No changes. ")
+	l.Write("web", "  activeDeadlineSeconds: 7000\n"+spec)
+	check("an edit", exit.Pending, "web.yaml has changed since it was applied (spec.activeDeadlineSeconds); podctl plan ")
+	l.Write("web", "  nonsense: 7\n"+spec)
+	check("one that is refused", exit.Pending, "web.yaml would be refused now: ")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	check("none", exit.OK, "No changes. ")
+}
+
+// TestRecordAlone: plan and apply agree on an edit that starts and stops nothing, and the next
+// plan has none.
+func TestRecordAlone(t *testing.T) {
+	l := newLab(t)
+	spec := "  containers: [{name: a, image: 'i:1'}]\n"
+	path := l.Write("web", spec)
+	l.Must("apply", path)
+	l.Write("web", "  activeDeadlineSeconds: 7000\n"+spec)
+	code, stdout, _ := l.Call("plan", "--exit-code", path)
+	if code != exit.Pending || !strings.Contains(stdout, "  ~ spec.activeDeadlineSeconds: + 7000  # no restart\n") ||
+		!strings.Contains(stdout, "Plan: 1 field to record, 2 unchanged. Nothing restarts.") {
+		t.Errorf("plan: exit code %d\n%s", code, stdout)
+	}
+	code, stdout, _ = l.Call("apply", "--exit-code", path)
+	if code != exit.NotYet || stdout != "pod default/web applied: 1 field recorded, 2 unchanged\n" {
+		t.Errorf("apply: exit code %d\n%s", code, stdout)
+	}
+	if code, stdout, _ = l.Call("plan", "--exit-code", path); code != exit.OK || !strings.Contains(stdout, "No changes. ") {
+		t.Errorf("after it: exit code %d\n%s", code, stdout)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -39,7 +40,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 		Short: "Show what the next sync pass would do, and why",
 		Long: "Show what the next sync pass would do to pods, and why. Nothing is changed.\n" +
 			"Without arguments: all pods that podctl applied in the namespace." +
-			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there are steps", "3 --exit-code: no steps, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
+			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there is something to change, be it only podctl's record of the pod, or a source file has changed since it was applied", "3 --exit-code: nothing to change, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -49,7 +50,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	flags.Files(cmd, &o.Files)
 	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
-	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if there are steps, with 3 if something is held or pending")
+	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if there is something to change, with 3 if something is held or pending")
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
 	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
@@ -93,10 +94,15 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 			return err
 		}
 	}
+	var edited map[model.PodRef]string
+	if observed.Engine != nil {
+		edited = sourceEdits(ctx, observed.Pods)
+	}
 	plans := make([]*plan.Plan, 0, len(observed.Pods))
 	planned := selection.OneByOne(ctx, observed.Pods, func(d *podspec.Desired) error {
 		p, err := observed.Observer.Plan(ctx, d, o.planning())
 		if err == nil {
+			p.Source = edited[p.Pod]
 			plans = append(plans, p)
 		}
 		return err
@@ -160,13 +166,13 @@ func PlanDocument(plans []*plan.Plan) any {
 	return view.List("PlanList", plans)
 }
 
-// planCode is of each plan 2 when it has steps, 3 when it has none and is held or waits,
-// else 0; of several the worst.
+// planCode is of each plan 2 when it changes something or its source file has changed, 3 when
+// it does not and is held or waits, else 0; of several the worst.
 func planCode(plans []*plan.Plan) int {
 	code := exit.OK
 	for _, p := range plans {
 		switch {
-		case p.Pending():
+		case p.Pending(), p.Records(), p.Source != "":
 			code = exit.Worst(code, exit.Pending)
 		case !p.Complete:
 			code = exit.Worst(code, exit.NotYet)

@@ -12,6 +12,7 @@ func TestPlanCode(t *testing.T) {
 	held := &plan.Plan{Holds: []plan.Hold{{}}}
 	both := &plan.Plan{Steps: []plan.Step{{}}, Holds: []plan.Hold{{}}}
 	complete := &plan.Plan{Complete: true}
+	recorded := &plan.Plan{Complete: true, Record: []plan.Edit{{}}}
 	for name, c := range map[string]struct {
 		plans []*plan.Plan
 		want  int
@@ -20,6 +21,10 @@ func TestPlanCode(t *testing.T) {
 		"complete":                {[]*plan.Plan{complete}, exit.OK},
 		"steps":                   {[]*plan.Plan{pending}, exit.Pending},
 		"steps and holds":         {[]*plan.Plan{both}, exit.Pending},
+		"the record alone":        {[]*plan.Plan{complete, recorded}, exit.Pending},
+		"a pod that is adopted":   {[]*plan.Plan{{Complete: true, Adopts: true}}, exit.Pending},
+		"a source that changed":   {[]*plan.Plan{{Complete: true, Source: "x"}}, exit.Pending},
+		"held, and the record":    {[]*plan.Plan{{Holds: held.Holds, Record: recorded.Record}}, exit.Pending},
 		"held":                    {[]*plan.Plan{complete, held}, exit.NotYet},
 		"one pending, one held":   {[]*plan.Plan{pending, held}, exit.NotYet},
 		"one held, one pending":   {[]*plan.Plan{held, complete, pending}, exit.NotYet},

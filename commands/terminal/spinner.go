@@ -71,6 +71,9 @@ func (sp *Spinner) line(took time.Duration) {
 	if sp.progress != "" {
 		progress = "  " + PrintableLine(sp.progress)
 	}
-	// A line that is too long is cut off and not continued on the next.
-	fmt.Fprintf(sp.w, ClearLine+"\x1b[?7l%s …%s  %.0fs\x1b[?7h", sp.text, progress, took.Seconds()) //nolint:errcheck // progress is a courtesy
+	fmt.Fprint(sp.w, Overwrite(fmt.Sprintf("%s …%s  %.0fs", sp.text, progress, took.Seconds()))) //nolint:errcheck // progress is a courtesy
 }
+
+// Overwrite writes a line of a terminal anew. One that is too long is cut off and not
+// continued on the next, where it would stay.
+func Overwrite(line string) string { return ClearLine + "\x1b[?7l" + line + "\x1b[?7h" }

@@ -32,17 +32,23 @@ type Plan struct {
 // the steps behind it.
 type planRow struct {
 	symbol, name, action, comment string
-	details                       []planDetail
+	// field is a field that changes, in the place of an object and an action.
+	field   string
+	details []planDetail
 }
 
-type planDetail struct{ text, comment string }
+// planDetail is a line below a row, with lines that belong to it.
+type planDetail struct {
+	text, comment string
+	lines         []string
+}
 
 // Write prints one plan.
 func (v *Plan) Write(p *plan.Plan) error {
 	var b strings.Builder
 	b.WriteString(v.header(p) + "\n")
 	rows := v.rows(p)
-	if len(p.Steps) == 0 && len(p.Holds) == 0 && !v.Unchanged {
+	if len(p.Steps)+len(p.Holds)+len(p.Record) == 0 && !v.Unchanged {
 		rows = nil
 	}
 	if len(rows) > 0 {
@@ -72,37 +78,57 @@ func sandboxIPs(p *plan.Plan) string {
 	return ""
 }
 
+// writeRows writes the rows as a table. A column is as wide as what stands before another
+// one needs it to be.
 func (v *Plan) writeRows(b *strings.Builder, rows []planRow) {
 	nameWidth, actionWidth := 8, 8
 	for _, r := range rows {
 		nameWidth = max(nameWidth, len([]rune(r.name)))
-		actionWidth = max(actionWidth, len([]rune(r.action)))
+		if r.comment != "" {
+			actionWidth = max(actionWidth, len([]rune(r.action)))
+		}
 	}
 	for _, r := range rows {
 		r = r.clean()
 		line := fmt.Sprintf("%3s %s  %s", r.symbol, padded(r.name, nameWidth), padded(r.action, actionWidth))
-		b.WriteString(paintSymbol(v.Colors, r.symbol, strings.TrimRight(line, " ")))
+		if r.field != "" {
+			line = fmt.Sprintf("%3s %s", r.symbol, r.field)
+		}
+		text := strings.TrimRight(line, " ")
+		b.WriteString(paintSymbol(v.Colors, r.symbol, text))
 		if r.comment != "" {
-			b.WriteString(strings.Repeat(" ", max(len([]rune(line))-len([]rune(strings.TrimRight(line, " "))), 0)))
+			b.WriteString(strings.Repeat(" ", len([]rune(line))-len([]rune(text))))
 			b.WriteString(v.Colors.Dim("  # " + r.comment))
 		}
 		b.WriteString("\n")
 		for _, d := range r.details {
-			b.WriteString("      " + d.text)
-			if d.comment != "" {
-				b.WriteString(v.Colors.Dim("  # " + d.comment))
-			}
-			b.WriteString("\n")
+			v.writeDetail(b, d)
 		}
+	}
+}
+
+func (v *Plan) writeDetail(b *strings.Builder, d planDetail) {
+	b.WriteString("      " + d.text)
+	if d.comment != "" {
+		b.WriteString(v.Colors.Dim("  # " + d.comment))
+	}
+	b.WriteString("\n")
+	for _, line := range d.lines {
+		b.WriteString("        " + line + "\n")
 	}
 }
 
 // clean makes what comes from manifests and runtimes safe to print.
 func (r planRow) clean() planRow {
 	r.name, r.action, r.comment = terminal.PrintableLine(r.name), terminal.PrintableLine(r.action), terminal.PrintableLine(r.comment)
+	r.field = terminal.PrintableLine(r.field)
 	details := make([]planDetail, 0, len(r.details))
 	for _, d := range r.details {
-		details = append(details, planDetail{text: terminal.PrintableLine(d.text), comment: terminal.PrintableLine(d.comment)})
+		clean := planDetail{text: terminal.PrintableLine(d.text), comment: terminal.PrintableLine(d.comment)}
+		for _, line := range d.lines {
+			clean.lines = append(clean.lines, terminal.PrintableLine(line))
+		}
+		details = append(details, clean)
 	}
 	r.details = details
 	return r
@@ -120,7 +146,7 @@ func (v *Plan) writeLines(b *strings.Builder, p *plan.Plan) {
 	for _, text := range p.WaitingFor {
 		lines = append(lines, "waiting for "+terminal.PrintableLine(text))
 	}
-	for _, text := range Remarks(p) {
+	for _, text := range remarks(p) {
 		lines = append(lines, terminal.PrintableLine(text))
 	}
 	if len(lines) > 0 {
@@ -128,14 +154,19 @@ func (v *Plan) writeLines(b *strings.Builder, p *plan.Plan) {
 	}
 }
 
-// Remarks are what a plan says and makes no step of.
-func Remarks(p *plan.Plan) []string {
+// Remarks are what a plan says and makes no step of, for those who do not see its rows.
+func Remarks(p *plan.Plan) []string { return append(remarks(p), effectNotes(p)...) }
+
+func remarks(p *plan.Plan) []string {
 	var lines []string
 	for _, text := range p.Drift {
 		lines = append(lines, "drift: "+text)
 	}
 	for _, text := range p.Notes {
 		lines = append(lines, "note: "+text)
+	}
+	if p.Source != "" {
+		lines = append(lines, "source: "+p.Source)
 	}
 	return lines
 }

@@ -12,60 +12,98 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// rows puts the plan's steps together by the object they act on, in the order
-// sandbox, containers of the manifest, what has left it, volumes.
+// rows puts the plan's steps together by the object they act on, in the order in which they
+// run: what is made ready, the sandbox, its containers, and what is left of a deleted pod.
+// Where the sandbox ends, it does so after its containers. Every step but a check is in one
+// row.
 func (v *Plan) rows(p *plan.Plan) []planRow {
-	var rows []planRow
-	rows = append(rows, v.sandboxRows(p)...)
+	rows := prepareRows(p)
+	var containers []planRow
 	for _, name := range containerNames(p) {
-		rows = append(rows, v.containerRow(p, name))
+		containers = append(containers, containerRow(p, name))
 	}
-	return append(rows, v.otherRows(p)...)
+	sandbox, older := sandboxRows(p)
+	if find(p, plan.StopSandbox, "") != nil && find(p, plan.RunSandbox, "") == nil {
+		rows = append(append(rows, containers...), sandbox...)
+	} else {
+		rows = append(append(rows, sandbox...), containers...)
+	}
+	rows = append(append(rows, otherRows(p)...), older...)
+	return append(rows, recordRows(p)...)
 }
 
-func (v *Plan) sandboxRows(p *plan.Plan) []planRow {
-	create := find(p, plan.RunSandbox, "")
-	stop := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StopSandbox })
-	switch {
-	case create != nil && stop >= 0:
-		return []planRow{{symbol: symbolReplace, name: "sandbox", action: "replace", comment: create.Message + changesText(create)}}
-	case create != nil:
-		return []planRow{{symbol: symbolCreate, name: "sandbox", action: "create", comment: create.Message}}
-	case stop >= 0:
-		action := "stop"
-		if find(p, plan.RemoveSandbox, "") != nil {
-			action = "stop, remove"
+// prepareRows are what has to be ready before containers start.
+func prepareRows(p *plan.Plan) []planRow {
+	var rows []planRow
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		switch s.Kind { //nolint:exhaustive // the others are of other rows
+		case plan.CreateCgroup, plan.PrepareVolume:
+			rows = append(rows, planRow{symbol: symbolCreate, name: s.Object(), action: s.Kind.Verb()})
+		case plan.UpdateVolume:
+			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: "update in place", comment: s.Message})
 		}
-		return []planRow{{symbol: symbolStop, name: "sandbox", action: action, comment: p.Steps[stop].Message}}
 	}
-	if old := find(p, plan.RemoveSandbox, ""); old != nil {
-		return []planRow{{symbol: symbolStop, name: "sandbox " + model.ShortID(old.SandboxID), action: "remove", comment: old.Message}}
-	}
-	return nil
+	return rows
 }
 
-func changesText(s *plan.Step) string {
-	if len(s.Changes) == 0 {
-		return ""
+// sandboxRows are the row of the sandbox, and those of older ones that are removed.
+func sandboxRows(p *plan.Plan) (sandbox, older []planRow) {
+	own, others := sandboxSteps(p)
+	for _, s := range others {
+		older = append(older, planRow{symbol: symbolStop, name: "sandbox " + model.ShortID(s.SandboxID), action: "remove", comment: s.Message})
 	}
-	return ": " + changeList(s)
+	create, stop := find(p, plan.RunSandbox, ""), find(p, plan.StopSandbox, "")
+	row := planRow{name: "sandbox"}
+	switch {
+	case create != nil && stop != nil:
+		row.symbol, row.action = symbolReplace, "replace"
+		row = row.explained(create.Message, create)
+		row.details = append(row.details, stepDetails(own)...)
+	case create != nil:
+		row.symbol, row.action, row.comment = symbolCreate, "create", create.Message
+	case stop != nil:
+		row.symbol, row.action, row.comment = symbolStop, actions(own), stop.Message
+		if len(own) > 2 {
+			row.details = stepDetails(own)
+		}
+	default:
+		i := slices.IndexFunc(p.Keeps, func(k plan.Keep) bool { return k.Container == "" })
+		if i < 0 {
+			return nil, older
+		}
+		row.symbol, row.action = symbolKeep, "ready"
+	}
+	return []planRow{row}, older
 }
 
-// changeList writes the fields that changed, a few of them in full.
-func changeList(s *plan.Step) string {
-	const shown = 3
-	var parts []string
-	for _, c := range s.Changes[:min(len(s.Changes), shown)] {
-		parts = append(parts, c.String())
+// sandboxSteps are the steps of the pod's sandbox, and those that remove older ones while
+// nothing happens to it.
+func sandboxSteps(p *plan.Plan) (own, others []*plan.Step) {
+	changes := find(p, plan.RunSandbox, "") != nil || find(p, plan.StopSandbox, "") != nil
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		switch s.Kind { //nolint:exhaustive // the others are of other rows
+		case plan.RunSandbox, plan.StopSandbox:
+			own = append(own, s)
+		case plan.RemoveSandbox:
+			if changes {
+				own = append(own, s)
+			} else {
+				others = append(others, s)
+			}
+		}
 	}
-	text := strings.Join(parts, ", ")
-	if more := len(s.Changes) - shown; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
+	return own, others
+}
+
+// actions are the words for some steps: stop, remove.
+func actions(steps []*plan.Step) string {
+	var verbs []string
+	for _, s := range steps {
+		verbs = append(verbs, s.Kind.Verb())
 	}
-	if s.Unchanged > 0 {
-		text += fmt.Sprintf(" (%d unchanged)", s.Unchanged)
-	}
-	return text
+	return strings.Join(slices.Compact(verbs), ", ")
 }
 
 // containerNames lists the containers a plan speaks of, init containers first.
@@ -85,7 +123,7 @@ func containerNames(p *plan.Plan) []string {
 		add(p.Keeps[i].Container, p.Keeps[i].ContainerType)
 	}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Kind != plan.CheckContainer && s.Kind != plan.PullImage {
+		if s := &p.Steps[i]; isContainers(s) {
 			add(s.Container, s.ContainerType)
 		}
 	}
@@ -100,6 +138,17 @@ func containerNames(p *plan.Plan) []string {
 	return names
 }
 
+// isContainers reports whether a step is in the row of a container.
+func isContainers(s *plan.Step) bool {
+	switch s.Kind {
+	case plan.PullImage, plan.StartContainer, plan.StopContainer, plan.RemoveContainer, plan.UpdateContainer:
+		return true
+	case plan.CreateCgroup, plan.RemoveCgroup, plan.PrepareVolume, plan.UpdateVolume, plan.RemoveVolume, plan.CheckContainer,
+		plan.RunSandbox, plan.StopSandbox, plan.RemoveSandbox, plan.UpdatePod, plan.ArchiveLogs, plan.RotateLog:
+	}
+	return false
+}
+
 func rankOf(t podspec.ContainerType) int {
 	switch t {
 	case podspec.Init, podspec.Sidecar:
@@ -112,32 +161,38 @@ func rankOf(t podspec.ContainerType) int {
 }
 
 // containerRow says what happens to one container.
-func (v *Plan) containerRow(p *plan.Plan, name string) planRow {
+func containerRow(p *plan.Plan, name string) planRow {
 	start, stop := find(p, plan.StartContainer, name), find(p, plan.StopContainer, name)
-	remove, update := find(p, plan.RemoveContainer, name), find(p, plan.UpdateContainer, name)
+	update := find(p, plan.UpdateContainer, name)
+	own := containerSteps(p, name)
 	row := planRow{name: label(p, name)}
 	switch {
+	case len(own) == 0:
+		return quietRow(p, name, row)
 	case start != nil && stop != nil:
-		row.symbol, row.action, row.comment = symbolReplace, "replace", reasonText(start)
-		row.details = replaceDetails(p, name, start, stop)
+		row.symbol, row.action = symbolReplace, "replace"
+		row = row.explained(messageOf(start), start)
 	case start != nil:
-		row.symbol, row.action, row.comment = symbolCreate, "start", reasonText(start)
-		row.details = pullDetails(p, name)
+		row.symbol, row.action = symbolCreate, "start"
 		if start.Attempt > 0 {
 			row.action = "restart"
-			row.details = append(row.details, planDetail{text: "start " + start.Detail()})
 		}
-	case stop != nil && remove != nil:
-		row.symbol, row.action, row.comment = symbolStop, "stop, remove", stop.Message
+		row = row.explained(messageOf(start), start)
 	case stop != nil:
 		row.symbol, row.action, row.comment = symbolStop, "stop", stop.Message
-		row.details = []planDetail{{text: "stop  " + stop.Detail()}}
+		if find(p, plan.RemoveContainer, name) != nil {
+			row.action = "stop, remove"
+		}
 	case update != nil:
-		row.symbol, row.action, row.comment = symbolUpdate, "update in place", changeList(update)
-	case remove != nil:
-		row.symbol, row.action, row.comment = symbolStop, "remove", remove.Message
+		row.symbol, row.action = symbolUpdate, "update in place"
+		row = row.explained("", update)
+	case find(p, plan.RemoveContainer, name) != nil:
+		row.symbol, row.action, row.comment = symbolStop, "remove", own[0].Message
 	default:
-		v.quietRow(p, name, &row)
+		row.symbol, row.action, row.comment = symbolCreate, "pull", own[0].Message
+	}
+	if !saysAll(own) {
+		row.details = append(row.details, stepDetails(own)...)
 	}
 	if hold := findHold(p, name); hold != nil && row.symbol == symbolStop {
 		row.details = append(row.details, planDetail{text: "start " + holdAction(hold), comment: holdComment(hold)})
@@ -145,34 +200,69 @@ func (v *Plan) containerRow(p *plan.Plan, name string) planRow {
 	return row
 }
 
-func (v *Plan) quietRow(p *plan.Plan, name string, row *planRow) {
+// messageOf is why a container starts, unless that is what changed.
+func messageOf(start *plan.Step) string {
+	if len(start.Changes) > 0 {
+		return ""
+	}
+	return start.Message
+}
+
+// containerSteps are the steps of a container's row.
+func containerSteps(p *plan.Plan, name string) []*plan.Step {
+	var own []*plan.Step
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Container == name && isContainers(s) {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+// saysAll reports whether a row needs no details: it has one step, of which there is no more
+// to say.
+func saysAll(own []*plan.Step) bool {
+	if len(own) != 1 {
+		return false
+	}
+	switch s := own[0]; s.Kind { //nolint:exhaustive // the others have details
+	case plan.StartContainer:
+		return s.Attempt == 0 && s.PostStart == ""
+	case plan.UpdateContainer, plan.RemoveContainer:
+		return true
+	}
+	return false
+}
+
+// stepDetails are lines for the steps of a row, in the order in which they begin.
+func stepDetails(own []*plan.Step) []planDetail {
+	width := 0
+	for _, s := range own {
+		width = max(width, len(s.Kind.Verb()))
+	}
+	var details []planDetail
+	for _, s := range own {
+		d := planDetail{text: padded(s.Kind.Verb(), width) + " " + s.Detail()}
+		switch s.Kind { //nolint:exhaustive // the row says why
+		case plan.PullImage:
+			d.text, d.comment = padded(s.Kind.Verb(), width)+" "+s.Image, s.Message
+		case plan.UpdateContainer:
+			d.text += model.ShortID(s.ContainerID)
+		}
+		details = append(details, d)
+	}
+	return details
+}
+
+func quietRow(p *plan.Plan, name string, row planRow) planRow {
 	if hold := findHold(p, name); hold != nil {
 		row.symbol, row.action, row.comment = symbolHold, holdAction(hold), holdComment(hold)
-		return
+		return row
 	}
-	i := slices.IndexFunc(p.Keeps, func(k plan.Keep) bool { return k.Container == name })
-	if i >= 0 {
+	if i := slices.IndexFunc(p.Keeps, func(k plan.Keep) bool { return k.Container == name }); i >= 0 {
 		row.symbol, row.action = symbolKeep, p.Keeps[i].Message
 	}
-}
-
-func reasonText(s *plan.Step) string {
-	if len(s.Changes) > 0 {
-		return changeList(s)
-	}
-	return s.Message
-}
-
-func replaceDetails(p *plan.Plan, name string, start, stop *plan.Step) []planDetail {
-	details := pullDetails(p, name)
-	return append(details, planDetail{text: "stop  " + stop.Detail()}, planDetail{text: "start " + start.Detail()})
-}
-
-func pullDetails(p *plan.Plan, name string) []planDetail {
-	if pull := find(p, plan.PullImage, name); pull != nil {
-		return []planDetail{{text: "pull  " + pull.Image, comment: pull.Message}}
-	}
-	return nil
+	return row
 }
 
 func holdAction(h *plan.Hold) string {
@@ -186,7 +276,7 @@ func holdComment(h *plan.Hold) string {
 	if h.Delay != nil {
 		return string(h.Reason) + " " + h.Delay.String()
 	}
-	return string(h.Reason) + ": " + h.Message
+	return fmt.Sprintf("%s: %s", h.Reason, h.Message)
 }
 
 // label names a container as a plan does: init containers and sidecars with
@@ -209,22 +299,19 @@ func label(p *plan.Plan, name string) string {
 	return string(t) + " " + name
 }
 
-// otherRows are the steps that act on volumes, the cgroup and logs.
-func (v *Plan) otherRows(p *plan.Plan) []planRow {
+// otherRows are the steps that act on the pod's cgroup, on logs, and on what is left of a
+// pod; and what holds the pod as a whole.
+func otherRows(p *plan.Plan) []planRow {
 	var rows []planRow
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		switch s.Kind {
-		case plan.PrepareVolume, plan.CreateCgroup:
-			rows = append(rows, planRow{symbol: symbolCreate, name: s.Object(), action: s.Kind.Verb()})
-		case plan.UpdateVolume, plan.UpdatePod:
+		switch s.Kind { //nolint:exhaustive // the others are of other rows
+		case plan.UpdatePod:
 			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: "update in place", comment: s.Message})
 		case plan.RotateLog:
 			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: s.Kind.Verb(), comment: s.Message})
 		case plan.RemoveVolume, plan.RemoveCgroup, plan.ArchiveLogs:
 			rows = append(rows, planRow{symbol: symbolStop, name: s.Object(), action: s.Kind.Verb()})
-		case plan.PullImage, plan.CheckContainer, plan.RunSandbox, plan.StopSandbox, plan.RemoveSandbox, plan.StartContainer,
-			plan.StopContainer, plan.RemoveContainer, plan.UpdateContainer:
 		}
 	}
 	for i := range p.Holds {

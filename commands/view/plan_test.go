@@ -42,14 +42,15 @@ func TestPlanView(t *testing.T) {
 	}
 	want := `Pod default/web · containerd 2.4.2 · sandbox 7b2c1e0a99bb, 10.88.0.7
 
+  = sandbox       ready
   = init migrate  done, exited 0 3m ago
--/+ app           replace                # image: a:1.4 -> a:1.5
+-/+ app           replace              # image: a:1.4 -> a:1.5
       pull  registry.local/web:1.5  # absent
       stop  9d0e4c77aaaa  grace 30s, preStop exec
       start attempt 3
-  ~ cache         update in place        # limits.memory: 64Mi -> 128Mi
-  + metrics       start                  # not created yet
-  … worker        held until 12:04:40    # CrashLoopBackOff 40s, exit code 1
+  ~ cache         update in place      # limits.memory: 64Mi -> 128Mi
+  + metrics       start                # not created yet
+  … worker        held until 12:04:40  # CrashLoopBackOff 40s, exit code 1
 
 later: something (when it is time)
 

@@ -38,7 +38,7 @@ func (p *progress) report(ev executor.Event) {
 	switch ev.Kind {
 	case executor.StepStarted, executor.StepProgress:
 		if p.tty {
-			fmt.Fprintf(p.w, terminal.ClearLine+"    %s …", terminal.PrintableLine(p.step(ev)+indented(ev.Detail))) //nolint:errcheck // progress is a courtesy
+			fmt.Fprint(p.w, terminal.Overwrite("    "+terminal.PrintableLine(p.step(ev)+indented(ev.Detail))+" …")) //nolint:errcheck // progress is a courtesy
 		}
 	case executor.StepDone:
 		took := p.colors.Dim(fmt.Sprintf("  %.2fs", ev.Took.Seconds()))

@@ -43,8 +43,12 @@ func TestProgressOnAPipe(t *testing.T) {
 		for _, ev := range events {
 			p.report(ev)
 		}
-		// On a terminal the line is begun anew, and that is all that is asked of it.
-		text := strings.ReplaceAll(b.String(), "\r\x1b[K", "")
+		// On a terminal the line is begun anew and cut off at its end, and that is all that
+		// is asked of it.
+		text := strings.NewReplacer("\r\x1b[K", "", "\x1b[?7l", "", "\x1b[?7h", "").Replace(b.String())
+		if cut := strings.Count(b.String(), "\x1b[?7l"); (cut == 2) != tty || cut != strings.Count(b.String(), "\x1b[?7h") {
+			t.Errorf("terminal %v: %d lines are cut off", tty, cut)
+		}
 		if notPlain().MatchString(text) || strings.Count(text, "\n") != 4 || tty == (text == b.String()) {
 			t.Errorf("terminal %v: %q", tty, b.String())
 		}

@@ -9,6 +9,7 @@ import (
 // TestSummaries: what a plan would do and what was done are the same counts in two tenses.
 func TestSummaries(t *testing.T) {
 	all := plan.Summary{Start: 1, Stop: 2, Replace: 3, Update: 4, Remove: 5, Keep: 6, Hold: 7}
+	record := &plan.Plan{Complete: true, Record: []plan.Edit{{TakesEffect: plan.EffectLive}}, Summary: plan.Summary{Record: 1, Keep: 2}}
 	steps := []plan.Step{{Kind: plan.StartContainer}}
 	for name, c := range map[string]struct{ got, want string }{
 		"planned":   {summaryLine(&plan.Plan{Steps: steps, Summary: all}), "Plan: 3 to replace, 1 to start, 2 to stop, 4 to update, 5 to remove, 7 held, 6 unchanged."},
@@ -17,8 +18,15 @@ func TestSummaries(t *testing.T) {
 		"unchanged": {Outcome(&plan.Plan{Complete: true}), "unchanged"},
 		"waits":     {Outcome(&plan.Plan{WaitingFor: []string{"a", "b"}}), "waits for a, b"},
 		"held":      {Outcome(&plan.Plan{Holds: []plan.Hold{{Container: "a", Reason: "R", Message: "m"}}}), "held: a held (R: m)"},
-		"next":      {NextApply(&all), "1 to start, 2 to stop, 3 to replace, 4 to update, 5 to remove, 7 held (see podctl plan)"},
-		"next none": {NextApply(&plan.Summary{Keep: 3}), "nothing to do"},
+		"prepared":  {Outcome(&plan.Plan{Steps: steps, Summary: plan.Summary{Prepare: 2, Rotate: 1, CleanUp: 3}}), "applied: 2 prepared, 3 cleaned up, 1 log rotated"},
+		"recorded":  {Outcome(record), "applied: 1 field recorded, 2 unchanged"},
+		"to record": {summaryLine(record), "Plan: 1 field to record, 2 unchanged. Nothing restarts."},
+		"held too":  {Outcome(&plan.Plan{Holds: []plan.Hold{{Container: "a", Reason: "R", Message: "m"}}, Record: record.Record}), "held: a held (R: m); 1 field recorded"},
+		"to adopt":  {summaryLine(&plan.Plan{Complete: true, Adopts: true, Summary: plan.Summary{Keep: 2}}), "Plan: 1 pod to adopt, 2 unchanged. Nothing restarts."},
+		"no steps":  {summaryLine(&plan.Plan{Complete: true, Summary: plan.Summary{Keep: 2}}), "No changes. The pod is as the manifest says (2 unchanged)."},
+		"a source":  {summaryLine(&plan.Plan{Complete: true, Source: "x", Summary: plan.Summary{Keep: 2}}), "No changes of what was applied (2 unchanged); its source file has changed."},
+		"next":      {NextApply(&plan.Plan{Summary: all}), "3 to replace, 1 to start, 2 to stop, 4 to update, 5 to remove, 7 held (see podctl plan)"},
+		"next none": {NextApply(&plan.Plan{Summary: plan.Summary{Keep: 3}}), "nothing to do"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %q, want %q", name, c.got, c.want)

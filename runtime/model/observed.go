@@ -33,6 +33,8 @@ type Observed struct {
 	// a container's records (kubelet: calcRestartCountByLogDir).
 	LogAttempts map[string]uint32
 	Memory      Memory
+	// Unrecorded reports whether podctl has looked for its record of the pod, and has none.
+	Unrecorded bool
 	// Reserved holds attempts which turned out to be taken: by container name,
 	// and under the empty name for the sandbox. The next attempt is above it.
 	Reserved map[string]uint32

@@ -11,7 +11,8 @@
 //
 // It is pure: it reads no clock, file, socket or random number, and where it ranges over a
 // map the result does not depend on the order, so that the same input gives the same bytes.
-// Of podctl's own packages it imports podspec, model, podstatus and plan/diff, and no others.
+// Of podctl's own packages it imports podspec, those below podspec that are as pure, model,
+// podstatus and plan/diff, and no others.
 //
 // # Where a rule is
 //

@@ -3,47 +3,269 @@ package plan
 import (
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/equality"
+	"time"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/fields"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan/diff"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
+// Effect says when an edit takes effect that no step of the plan brings about.
+type Effect string
+
+// The effects of an edit.
+const (
+	// EffectLive is that of a field which podctl reads anew in each pass.
+	EffectLive Effect = "live"
+	// EffectNextStart is that of a field which a container gets when it starts next.
+	EffectNextStart Effect = "nextStart"
+	// EffectNewSandbox is that of a field which only another sandbox has.
+	EffectNewSandbox Effect = "newSandbox"
+	// EffectNewPod is that of a field which takes effect once the pod has been deleted.
+	EffectNewPod Effect = "newPod"
+	// EffectHeld is that of a field whose step is held: see the holds of the plan.
+	EffectHeld Effect = "held"
+	// EffectNone is that of a field which changes nothing that runs.
+	EffectNone Effect = "none"
+)
+
+// effectOf is the effect of an edit by the class of its field.
+func effectOf(class fields.ChangeClass) Effect {
+	switch class {
+	case fields.Live:
+		return EffectLive
+	case fields.NextStart, fields.Replace, fields.InPlace:
+		return EffectNextStart
+	case fields.NewSandbox:
+		return EffectNewSandbox
+	case fields.NewPod:
+		return EffectNewPod
+	case fields.NoChange:
+	}
+	return EffectNone
+}
+
+// Edit is a field of the manifest that differs from the manifest applied last, and that no
+// step of the plan brings about: a pass writes it into podctl's record of the pod.
+type Edit struct {
+	diff.Change
+	TakesEffect Effect `json:"takesEffect"`
+}
+
 // edits are what differs of a manifest from the one that was applied last.
 type edits struct {
 	*podstatus.Pod
+	*decision
 	applied *podspec.Desired
+	steps   steps
+	classes fields.Edits
 }
 
-// editedFields are the paths of what differs from the manifest that was applied, by when
-// it takes effect, given that no step does it.
-func editedFields(pod *podstatus.Pod) map[fields.ChangeClass][]string {
-	e := edits{Pod: pod, applied: appliedOf(pod)}
-	if e.applied == nil || equality.Semantic.DeepEqual(e.applied.Pod.Spec, e.Manifest.Spec) {
+// recordEdits are the edits that a pass only records. A pod of which podctl has no manifest
+// has none.
+func recordEdits(pod *podstatus.Pod, d *decision, s steps) []Edit {
+	e := edits{Pod: pod, decision: d, applied: appliedOf(pod), steps: s, classes: fields.NewEdits(pod.Manifest)}
+	if e.applied == nil {
 		return nil
 	}
-	classes := fields.NewEdits(e.Manifest)
-	before, after := diff.Plain(map[string]any{"spec": e.applied.Pod.Spec}), map[string]any{"spec": e.Manifest.Spec}
-	paths := map[fields.ChangeClass][]string{}
-	for _, c := range diff.Divided(before, after, classes.Divides).Changes {
-		class := e.effect(c.Path, classes.Class(c.Path))
-		paths[class] = append(paths[class], c.Path)
+	list := e.deletion()
+	for _, c := range Edited(e.applied, e.Desired) {
+		if !e.done(c.Path) {
+			list = append(list, Edit{Change: c, TakesEffect: e.effect(c.Path)})
+		}
 	}
-	return paths
+	return list
 }
 
-// effect is when a change takes effect that its class would have made a step of: such a
-// container has ended, or is not judged by all of its definition.
-func (e edits) effect(path string, class fields.ChangeClass) fields.ChangeClass {
+// Edited are the fields in which two versions of a pod differ, its ConfigMaps and Secrets
+// included. Values of Secrets are left out wherever they are.
+func Edited(before, after *podspec.Desired) []diff.Change {
+	if before.SameAs(after) {
+		return nil
+	}
+	classes := fields.NewEdits(after.Pod)
+	divides := func(path string) bool {
+		return isObject(path) || path == "metadata.labels" || path == "metadata.annotations" || classes.Divides(path)
+	}
+	changes := diff.Divided(diff.Plain(treeOf(before)), treeOf(after), divides).Changes
+	redactor := redaction.New(slices.Concat(before.Objects.SecretValues(), after.Objects.SecretValues())...)
+	for i := range changes {
+		changes[i].Before, changes[i].After = redactor.Text(changes[i].Before), redactor.Text(changes[i].After)
+	}
+	return changes
+}
+
+// The roots of what a pod refers to, in the tree of what is desired.
+const (
+	configMapsRoot = "configMaps"
+	secretsRoot    = "secrets"
+)
+
+// treeOf is what is desired as a tree, digests being in the place of secret values.
+func treeOf(d *podspec.Desired) map[string]any {
+	tree := diff.Plain(map[string]any{"pod": d.Pod})
+	pod, _ := tree["pod"].(map[string]any)
+	if pod == nil {
+		pod = map[string]any{}
+	}
+	maps, secrets := map[string]any{}, map[string]any{}
+	for name, m := range d.Objects.ConfigMaps {
+		if m != nil {
+			maps[name] = map[string]any{"data": m.Data, "binaryData": m.BinaryData, "immutable": m.Immutable, "labels": m.Labels, "annotations": m.Annotations}
+		}
+	}
+	for name, s := range d.Objects.Secrets {
+		if s != nil {
+			secrets[name] = map[string]any{"data": digestsOf(d, name), "type": s.Type, "immutable": s.Immutable, "labels": s.Labels}
+		}
+	}
+	pod[configMapsRoot], pod[secretsRoot] = maps, secrets
+	return pod
+}
+
+// digestsOf are the digests that stand for the values of a Secret.
+func digestsOf(d *podspec.Desired, secret string) map[string]string {
+	digests := map[string]string{}
+	for key, value := range d.Objects.Secrets[secret].Data {
+		digests[key] = d.SecretDigest(digest.SecretRef{Name: secret, Key: key}, value)
+	}
+	return digests
+}
+
+// isObject reports whether a path is of a ConfigMap or a Secret.
+func isObject(path string) bool {
+	root, _, _ := strings.Cut(path, ".")
+	return root == configMapsRoot || root == secretsRoot
+}
+
+// deletion is the mark of a deletion that was not finished, which the manifest takes back.
+func (e edits) deletion() []Edit {
+	mark := e.Observed.Memory.Deletion
+	if mark == nil {
+		return nil
+	}
+	change := diff.Change{Path: "metadata.deletionTimestamp", Before: mark.At.UTC().Format(time.RFC3339)}
+	return []Edit{{Change: change, TakesEffect: EffectLive}}
+}
+
+// done reports whether the plan has the steps that bring an edit about.
+func (e edits) done(path string) bool {
+	if isObject(path) {
+		return slices.ContainsFunc(e.steps, func(s Step) bool { return e.takesContent(&s, path) })
+	}
+	class := e.classes.Class(path)
 	switch class {
-	case fields.Live, fields.NewPod, fields.NoChange:
-		return class
+	case fields.Live:
+		return e.updatesVolume(path)
+	case fields.NewPod, fields.NoChange:
+		return false
+	case fields.NewSandbox:
+		return len(e.steps.of(RunSandbox)) > 0
+	case fields.Replace, fields.InPlace, fields.NextStart:
+	}
+	if name, ok := containerAt(path); ok {
+		return slices.ContainsFunc(e.steps, func(s Step) bool {
+			return s.Container == name && s.Kind != CheckContainer && s.Kind != PullImage && s.Kind != RotateLog
+		})
+	}
+	if class == fields.NextStart {
+		return len(e.steps.of(StartContainer)) > 0 && !slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.State == string(model.Running) })
+	}
+	return len(e.steps.of(StartContainer))+len(e.steps.of(UpdatePod)) > 0
+}
+
+// updatesVolume reports whether a step writes the volume anew that a path belongs to.
+func (e edits) updatesVolume(path string) bool {
+	return slices.ContainsFunc(e.steps, func(s Step) bool {
+		return s.Kind == UpdateVolume && strings.HasPrefix(path, "spec.volumes["+s.Volume+"].")
+	})
+}
+
+// takesContent reports whether a step gives the pod the content of an object as it is now.
+func (e edits) takesContent(s *Step, path string) bool {
+	switch s.Kind { //nolint:exhaustive // the others read no content
+	case UpdateVolume, PrepareVolume:
+		vol, _ := podspec.FindVolume(e.Manifest, s.Volume)
+		return vol != nil && refersTo(podspec.VolumeReferences(vol, ""), path)
+	case StartContainer:
+		ref, ok := podspec.FindContainer(e.Manifest, s.Container)
+		return ok && refersTo(podspec.EnvReferences(ref), path)
+	}
+	return false
+}
+
+// refersTo reports whether one of some references is to the object that a path is of.
+func refersTo(refs []podspec.Reference, path string) bool {
+	return slices.ContainsFunc(refs, func(r podspec.Reference) bool {
+		root := configMapsRoot
+		if r.Kind == podspec.KindSecret {
+			root = secretsRoot
+		}
+		return path == root || path == root+"."+r.Name || strings.HasPrefix(path, root+"."+r.Name+".")
+	})
+}
+
+// effect is when an edit takes effect that the plan has no step for.
+func (e edits) effect(path string) Effect {
+	if isObject(path) {
+		return e.effectOfObject(path)
+	}
+	class := e.classes.Class(path)
+	switch {
+	case class == fields.NoChange:
+		return EffectNone
+	case e.terminal, class == fields.NewPod:
+		return EffectNewPod
+	case class == fields.Live:
+		return EffectLive
+	case e.heldAt(path):
+		return EffectHeld
+	}
+	return effectOf(e.waits(path, class))
+}
+
+// effectOfObject is when the content of an object takes effect that no step brings to the
+// pod: in the environment of a container that is held or does not start now, or when an
+// image is pulled next.
+func (e edits) effectOfObject(path string) Effect {
+	for _, ref := range podspec.Containers(e.Manifest) {
+		if refersTo(podspec.EnvReferences(ref), path) && e.redefined(ref) {
+			if e.isHeld(ref.Name) {
+				return EffectHeld
+			}
+			return effectOf(e.nextStart(ref))
+		}
+	}
+	for _, s := range e.Manifest.Spec.ImagePullSecrets {
+		if refersTo([]podspec.Reference{{Kind: podspec.KindSecret, Name: s.Name}}, path) {
+			return EffectLive
+		}
+	}
+	return EffectNone
+}
+
+// heldAt reports whether what a path belongs to is held: its container, or anything of the
+// pod.
+func (e edits) heldAt(path string) bool {
+	if name, ok := containerAt(path); ok {
+		return e.isHeld(name)
+	}
+	return len(e.holds) > 0
+}
+
+func (e edits) isHeld(container string) bool {
+	return slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == "" || h.Container == container })
+}
+
+// waits is the class of a change that its own class would have made a step of: such a
+// container has ended, or is not judged by all of its definition.
+func (e edits) waits(path string, class fields.ChangeClass) fields.ChangeClass {
+	switch class {
 	case fields.NewSandbox:
 		if spechash.Sandbox(e.applied) == spechash.Sandbox(e.Desired) {
 			return fields.NoChange
@@ -53,15 +275,15 @@ func (e edits) effect(path string, class fields.ChangeClass) fields.ChangeClass 
 		if !e.redefines(path) {
 			return fields.NoChange
 		}
-	case fields.InPlace, fields.NextStart:
+	case fields.InPlace, fields.NextStart, fields.Live, fields.NewPod, fields.NoChange:
 	}
-	return e.nextStart(path)
+	ref, _ := e.containerOf(path)
+	return e.nextStart(ref)
 }
 
-// nextStart is what the container, or the containers, that a path belongs to wait for
-// before they start again.
-func (e edits) nextStart(path string) fields.ChangeClass {
-	ref, _ := e.containerOf(path)
+// nextStart is what a container, or without one those of the pod, wait for before they
+// start again.
+func (e edits) nextStart(ref podspec.ContainerRef) fields.ChangeClass {
 	switch {
 	case ref.Type == podspec.Ephemeral:
 		// It runs once in the life of its pod.
@@ -83,21 +305,33 @@ func (e edits) initOver(ref podspec.ContainerRef) bool {
 func (e edits) redefines(path string) bool {
 	one, isOne := e.containerOf(path)
 	return slices.ContainsFunc(podspec.Containers(e.Manifest), func(ref podspec.ContainerRef) bool {
-		if isOne && ref.Name != one.Name {
-			return false
-		}
-		before, ok := podspec.FindContainer(e.applied.Pod, ref.Name)
-		return !ok || digest.Compare(spechash.Container(e.applied, before.Container), spechash.Container(e.Desired, ref.Container)) == digest.Different
+		return (!isOne || ref.Name == one.Name) && e.redefined(ref)
 	})
 }
 
-// containerOf is the container that a field belongs to; false for a field of the pod.
+// redefined reports whether a container has another definition than the one applied.
+func (e edits) redefined(ref podspec.ContainerRef) bool {
+	before, ok := podspec.FindContainer(e.applied.Pod, ref.Name)
+	return !ok || digest.Compare(spechash.Container(e.applied, before.Container), spechash.Container(e.Desired, ref.Container)) == digest.Different
+}
+
+// containerOf is the container of the manifest that a field belongs to; false for a field of
+// the pod.
 func (e edits) containerOf(path string) (podspec.ContainerRef, bool) {
-	for _, ref := range podspec.Containers(e.Manifest) {
-		list, _, _ := strings.Cut(ref.Path, "[")
-		if strings.HasPrefix(path, list+"["+ref.Name+"]") {
-			return ref, true
-		}
+	name, ok := containerAt(path)
+	if !ok {
+		return podspec.ContainerRef{}, false
 	}
-	return podspec.ContainerRef{}, false
+	return podspec.FindContainer(e.Manifest, name)
+}
+
+// containerAt is the name of the container that a path goes through; false for a path of the
+// pod.
+func containerAt(path string) (string, bool) {
+	list, rest, ok := strings.Cut(path, "[")
+	if !ok || !slices.Contains([]string{"spec.containers", "spec.initContainers", "spec.ephemeralContainers"}, list) {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, "]")
+	return name, ok
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
@@ -41,39 +43,53 @@ metadata: {name: settings}
 data: {mode: fast}
 `
 
-// TestEditsAreNotedByWhenTheyTakeEffect: what needs no step is not called as it was, and
+// recorded are the edits that only podctl's record gets.
+func recorded(p *Plan) []string {
+	var texts []string
+	for _, e := range p.Record {
+		texts = append(texts, string(e.TakesEffect)+": "+e.Path)
+	}
+	return texts
+}
+
+// TestEditsAreListedByWhenTheyTakeEffect: what needs no step is not called as it was, and
 // what has no effect on what runs is not said to have one.
-func TestEditsAreNotedByWhenTheyTakeEffect(t *testing.T) {
-	const live, start, sandbox, pod = "takes effect without a step: ", "takes effect only when a container starts next: ",
-		"takes effect only in a new sandbox: ", "takes effect only in a new pod: "
+func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
+	const live, start, sandbox, pod, none = "live: ", "nextStart: ", "newSandbox: ", "newPod: ", "none: "
 	for name, c := range map[string]struct {
 		before, after string
 		want          []string
 	}{
-		"nothing":                 {"one.test", "one.test", nil},
-		"a probe":                 {"Threshold: 1", "Threshold: 9", []string{live + "spec.containers[app].readinessProbe.failureThreshold"}},
-		"a grace period":          {"Seconds: 30", "Seconds: 9", []string{live + "spec.terminationGracePeriodSeconds"}},
-		"names in /etc/hosts":     {"one.test", "two.test", []string{start + "spec.hostAliases"}},
-		"memory":                  {"Memory, sizeLimit: 1Mi", "Memory, sizeLimit: 2Mi", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
-		"memory without a limit":  {"Memory, sizeLimit: 1Mi", "Memory", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
-		"a disk":                  {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", nil},
-		"a check before a mount":  {"type: File", "type: Socket", []string{start + "spec.volumes[host].hostPath.type"}},
-		"what places pods":        {"disk: fast", "disk: slow", nil},
-		"an init container":       {"args: [a]", "args: [z]", []string{sandbox + "spec.initContainers[seed].args"}},
-		"a new init container":    {"  containers:", "  - {name: new, image: \"i:1\"}\n  containers:", []string{sandbox + "spec.initContainers[new]"}},
-		"a finished container":    {"args: [b]", "args: [z]", []string{start + "spec.containers[log].args"}},
-		"a debug container":       {"args: [c]", "args: [z]", []string{pod + "spec.ephemeralContainers[look].args"}},
-		"the same in another way": {"value: fast", "valueFrom: {configMapKeyRef: {name: settings, key: mode}}", nil},
+		"nothing":                {"one.test", "one.test", nil},
+		"a probe":                {"Threshold: 1", "Threshold: 9", []string{live + "spec.containers[app].readinessProbe.failureThreshold"}},
+		"a grace period":         {"Seconds: 30", "Seconds: 9", []string{live + "spec.terminationGracePeriodSeconds"}},
+		"names in /etc/hosts":    {"one.test", "two.test", []string{start + "spec.hostAliases"}},
+		"memory":                 {"Memory, sizeLimit: 1Mi", "Memory, sizeLimit: 2Mi", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
+		"memory without a limit": {"Memory, sizeLimit: 1Mi", "Memory", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
+		"a disk":                 {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", []string{none + "spec.volumes[disk].emptyDir.sizeLimit"}},
+		"a check before a mount": {"type: File", "type: Socket", []string{start + "spec.volumes[host].hostPath.type"}},
+		"what places pods":       {"disk: fast", "disk: slow", []string{none + "spec.nodeSelector.disk"}},
+		"an init container":      {"args: [a]", "args: [z]", []string{sandbox + "spec.initContainers[seed].args"}},
+		"a new init container":   {"  containers:", "  - {name: new, image: \"i:1\"}\n  containers:", []string{sandbox + "spec.initContainers[new]"}},
+		"a finished container":   {"args: [b]", "args: [z]", []string{start + "spec.containers[log].args"}},
+		"a debug container":      {"args: [c]", "args: [z]", []string{pod + "spec.ephemeralContainers[look].args"}},
+		"the same in another way": {"value: fast", "valueFrom: {configMapKeyRef: {name: settings, key: mode}}", []string{
+			none + "configMaps.settings.data.mode", none + "spec.containers[app].env[MODE].value", none + "spec.containers[app].env[MODE].valueFrom",
+		}},
+		"a label":              {"{name: web}", "{name: web, labels: {tier: a}}", []string{live + "metadata.labels.tier"}},
+		"an annotation":        {"{name: web}", "{name: web, annotations: {a.b/c: d}}", []string{live + "metadata.annotations.a.b/c"}},
+		"the order of volumes": {"  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}\n  - {name: disk, emptyDir: {sizeLimit: 1Mi}}", "  - {name: disk, emptyDir: {sizeLimit: 1Mi}}\n  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}", []string{none + "spec.volumes"}},
+
 		"a hook and its other half": {"    env:", "    lifecycle: {postStart: {sleep: {seconds: 1}}, preStop: {sleep: {seconds: 1}}}\n    env:", []string{
-			live + "spec.containers[app].lifecycle.preStop", start + "spec.containers[app].lifecycle.postStart",
+			start + "spec.containers[app].lifecycle.postStart", live + "spec.containers[app].lifecycle.preStop",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := modeltest.Load(t, editedPod), modeltest.Load(t, strings.Replace(editedPod, c.before, c.after, 1))
 			w := editedWorld(before, after)
 			p := makePlan(w)
-			if len(p.Steps) > 0 || !slices.Equal(p.Notes, c.want) {
-				t.Errorf("%d steps, notes %q, not %q", len(p.Steps), p.Notes, c.want)
+			if got := recorded(p); len(p.Steps) > 0 || !slices.Equal(got, c.want) || p.Summary.Record != len(c.want) {
+				t.Errorf("%d steps, record %q, not %q", len(p.Steps), got, c.want)
 			}
 		})
 	}
@@ -128,8 +144,99 @@ func TestEditOfAContainerThatRestarts(t *testing.T) {
 	}
 	// Nobody knows what was applied to it: it has the new resources once it starts.
 	w.Memory.Actuated = nil
-	want := []string{"takes effect only when a container starts next: spec.containers[app].resources.limits[cpu]"}
-	if got := makePlan(w).Notes; len(got) != 1 || !strings.HasPrefix(got[0], strings.TrimSuffix(want[0], "[cpu]")) {
+	if got := recorded(makePlan(w)); len(got) != 1 || got[0] != "nextStart: spec.containers[app].resources.limits.cpu" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestRecordHasWhatNoStepDoes: what a step brings about is said there, and what is held is
+// said to be.
+func TestRecordHasWhatNoStepDoes(t *testing.T) {
+	const spec = "  hostAliases: [{ip: 192.0.2.1, hostnames: [one.test]}]\n  containers:\n" +
+		"  - {name: app, image: \"i:1\", args: [a], envFrom: [{configMapRef: {name: c}}], volumeMounts: [{name: v, mountPath: /v}]}\n" +
+		"  - {name: log, image: \"i:1\"}\n  volumes: [{name: v, configMap: {name: c, items: [{key: k, path: k}]}}]\n"
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: one, l: two}\n---\n" + modeltest.Pod(spec)
+	for name, c := range map[string]struct {
+		before, after string
+		set           func(w *modeltest.World)
+		want          []string
+	}{
+		"a container that is replaced":  {"args: [a]", "args: [b]", nil, nil},
+		"a container that left":         {"  - {name: log, image: \"i:1\"}\n", "", nil, nil},
+		"a container that came":         {"  volumes:", "  - {name: new, image: \"i:1\"}\n  volumes:", nil, nil},
+		"a sandbox that is replaced":    {"spec:\n", "spec:\n  hostname: other\n", nil, nil},
+		"the environment":               {"k: one", "k: two", nil, nil},
+		"a volume that is updated":      {"path: k}", "path: kk}", updatedVolume, nil},
+		"a step, and what needs none":   {"args: [a]", "args: [b], livenessProbe: {exec: {command: [a]}}", nil, []string{"live: spec.containers[app].livenessProbe"}},
+		"what some containers keep":     {"[one.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [a]", "[two.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [b]", nil, []string{"nextStart: spec.hostAliases"}},
+		"a container that is held":      {"args: [a]", "args: [b]", noImage, []string{"held: spec.containers[app].args"}},
+		"the environment of a held one": {"k: one", "k: two", noImage, []string{"held: configMaps.c.data.k"}},
+		"a deletion that is taken back": {"args: [a]", "args: [a]", func(w *modeltest.World) { w.Memory.Deletion = &model.Deletion{At: modeltest.Noon()} }, []string{"live: metadata.deletionTimestamp"}},
+		"a pod that nobody knows":       {"args: [a]", "args: [b]", func(w *modeltest.World) { w.Memory.Applied = nil }, nil},
+	} {
+		before, after := modeltest.Load(t, text), modeltest.Load(t, strings.Replace(text, c.before, c.after, 1))
+		w := modeltest.New(before).Sandbox("s", 0, model.SandboxReady)
+		w.Container("s", "app", 0, model.Running)
+		w.Container("s", "log", 0, model.Running)
+		w.Memory.Applied, w.Desired = before, after
+		if c.set != nil {
+			c.set(w)
+		}
+		if got := recorded(makePlan(w)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, not %q, beside %q", name, got, c.want, lines(makePlan(w)))
+		}
+	}
+}
+
+// updatedVolume is a volume whose content is not what it should be.
+func updatedVolume(w *modeltest.World) {
+	w.Volumes = map[string]model.Volume{"v": {Prepared: true, Digest: "a", Wanted: "b"}}
+}
+
+// noImage holds what starts: the image is not there, and must not be pulled.
+func noImage(w *modeltest.World) {
+	w.Images = map[string]model.Image{"i:1": {}}
+	for i := range w.Desired.Pod.Spec.Containers {
+		w.Desired.Pod.Spec.Containers[i].ImagePullPolicy = v1.PullNever
+		w.Memory.Applied.Pod.Spec.Containers[i].ImagePullPolicy = v1.PullNever
+	}
+}
+
+// TestRecordTellsNoSecret: a changed value of a Secret is a change without a value, and what
+// repeats one elsewhere is without it too.
+func TestRecordTellsNoSecret(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2-XYZ}\n---\napiVersion: v1\nkind: Pod\n" +
+		"metadata: {name: web, annotations: {a: \"no\"}}\nspec:\n  imagePullSecrets: [{name: s}]\n  containers: [{name: app, image: i:1}]\n"
+	before := modeltest.Load(t, text)
+	after := modeltest.Load(t, strings.NewReplacer("XYZ", "ABC", "\"no\"", "hunter2-XYZ").Replace(text))
+	key := digest.NewKey([]byte("a key of 32 bytes, for this test."))
+	before.UseKey(key)
+	after.UseKey(key)
+	w := modeltest.Running(before)
+	w.Memory.Applied, w.Desired = before, after
+	p := makePlan(w)
+	if got := recorded(p); !slices.Equal(got, []string{"live: metadata.annotations.a", "live: secrets.s.data.k"}) || !p.Record[1].Sensitive {
+		t.Errorf("%+v", p.Record)
+	}
+	if text := fmt.Sprintf("%+v", p.Record); strings.Contains(text, "hunter2") {
+		t.Errorf("it tells the secret: %s", text)
+	}
+}
+
+// TestAdoption: a pod of which podctl has no record, although it has looked for one, gets
+// one. Where nobody looked nothing is said of it, and a pod that is new is not adopted.
+func TestAdoption(t *testing.T) {
+	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	if p := makePlan(w); p.Adopts || p.Records() || len(p.Notes) > 0 {
+		t.Errorf("nobody looked: %v, notes %q", p.Adopts, p.Notes)
+	}
+	w.Unrecorded = true
+	if p := makePlan(w); !p.Adopts || !p.Records() || len(p.Notes) != 1 || len(p.Steps) > 0 {
+		t.Errorf("%v, notes %q", p.Adopts, p.Notes)
+	}
+	fresh := modeltest.New(modeltest.Load(t, modeltest.WebPod))
+	fresh.Unrecorded = true
+	if p := makePlan(fresh); p.Adopts || p.Records() || len(p.Notes) > 0 {
+		t.Errorf("a new pod: %v, notes %q", p.Adopts, p.Notes)
 	}
 }

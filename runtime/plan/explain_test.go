@@ -230,30 +230,6 @@ func completed(_ *modeltest.World, d *podspec.Desired) *model.Completion {
 	return &model.Completion{Phase: v1.PodSucceeded, At: modeltest.Noon(), DesiredDigest: d.Digest()}
 }
 
-// TestNotesOnEditsAreForPodsThatNeedNothing: steps and holds say more.
-func TestNotesOnEditsAreForPodsThatNeedNothing(t *testing.T) {
-	before := modeltest.Load(t, modeltest.WebPod)
-	w := modeltest.Running(before)
-	w.Memory.Applied = before
-	edited(t, w, strings.Replace(modeltest.WebPod, "spec:", "spec:\n  terminationGracePeriodSeconds: 5", 1))
-	want := []string{"takes effect without a step: spec.terminationGracePeriodSeconds"}
-	if diff := cmp.Diff(want, makePlan(w).Notes); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	w.End("app", 1, time.Hour)
-	if got := makePlan(w).Notes; len(got) > 0 {
-		t.Errorf("with steps: %q", got)
-	}
-	w.Memory.Backoffs["app"] = model.Backoff{Duration: 3 * time.Hour, LastUpdate: modeltest.Noon().Add(-time.Hour)}
-	if got := makePlan(w).Notes; len(got) > 0 {
-		t.Errorf("with holds: %q", got)
-	}
-	w.Memory.Applied = nil
-	if got := makePlan(modeltest.Running(before)).Notes; len(got) > 0 {
-		t.Errorf("without memory: %q", got)
-	}
-}
-
 // TestSummaryCountsObjects, the sandbox being one: what is stopped and started is replaced.
 func TestSummaryCountsObjects(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -268,7 +244,8 @@ func TestSummaryCountsObjects(t *testing.T) {
 		"a stop":                {[]Step{{Kind: StopContainer, Container: "a"}}, Summary{Stop: 1}},
 		"a removal":             {[]Step{{Kind: StopContainer, Container: "a"}, {Kind: RemoveContainer, Container: "a"}}, Summary{Remove: 1}},
 		"updates":               {[]Step{{Kind: UpdateContainer, Container: "a"}, {Kind: UpdatePod}, {Kind: UpdateVolume}}, Summary{Update: 3}},
-		"what is no object":     {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{}},
+		"what is no object":     {[]Step{{Kind: CreateCgroup}, {Kind: PrepareVolume}, {Kind: RotateLog, Container: "a"}, {Kind: ArchiveLogs}}, Summary{Prepare: 2, Rotate: 1, CleanUp: 1}},
+		"a pull for later":      {[]Step{{Kind: PullImage, Container: "a"}, {Kind: PullImage, Container: "b"}, {Kind: StopContainer, Container: "b"}}, Summary{Prepare: 1, Stop: 1}},
 	} {
 		if got := summarise(&Plan{Steps: c.steps}); got != c.want {
 			t.Errorf("%s: %+v, not %+v", name, got, c.want)

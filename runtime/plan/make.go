@@ -49,6 +49,8 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options) {
 	p.Steps = layOut(pod, opts, d)
 	e := explain(pod, d, p.Steps)
 	p.Keeps, p.Drift, p.Notes, p.WaitingFor, p.Later = e.keeps, e.drift, e.notes, e.waitingFor, e.later
+	p.Record = recordEdits(pod, d, p.Steps)
+	p.Adopts = pod.Observed.Unrecorded && len(p.Keeps) > 0
 }
 
 // MakeDebug makes the plan that starts one debug container, which the manifest has been
@@ -57,6 +59,7 @@ func MakeDebug(in *Input, container string) *Plan {
 	p := Make(in)
 	stays := !p.KillPod && !p.CreateSandbox
 	p.Only(func(s *Step) bool { return stays && s.Container == container })
+	p.Record, p.Adopts = nil, false
 	p.Holds = slices.DeleteFunc(p.Holds, func(h Hold) bool { return h.Container != container })
 	return p
 }
@@ -70,13 +73,21 @@ type Summary struct {
 	Remove  int `json:"remove"`
 	Keep    int `json:"keep"`
 	Hold    int `json:"hold"`
+	// Prepare counts what is made ready for containers: the cgroup, volumes, and images
+	// for containers that start in a later pass.
+	Prepare int `json:"prepare,omitempty"`
+	// Rotate counts logs, and CleanUp what is left of a deleted pod: volumes, cgroup, logs.
+	Rotate  int `json:"rotate,omitempty"`
+	CleanUp int `json:"cleanUp,omitempty"`
+	// Record counts fields that only podctl's record gets.
+	Record int `json:"record,omitempty"`
 }
 
 // summarise counts the plan's objects: every container, and the sandbox like
 // one.
 func summarise(p *Plan) Summary {
-	s := Summary{Keep: len(p.Keeps), Hold: len(p.Holds)}
-	starts, stops, removes := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	s := Summary{Keep: len(p.Keeps), Hold: len(p.Holds), Record: len(p.Record)}
+	starts, stops, removes, pulls := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		switch step.Kind {
@@ -88,7 +99,20 @@ func summarise(p *Plan) Summary {
 			removes[step.Container] = true
 		case UpdateContainer, UpdatePod, UpdateVolume:
 			s.Update++
-		case CreateCgroup, RemoveCgroup, PrepareVolume, RemoveVolume, PullImage, CheckContainer, RotateLog, ArchiveLogs:
+		case CreateCgroup, PrepareVolume:
+			s.Prepare++
+		case RotateLog:
+			s.Rotate++
+		case RemoveVolume, RemoveCgroup, ArchiveLogs:
+			s.CleanUp++
+		case PullImage:
+			pulls[step.Container] = true
+		case CheckContainer:
+		}
+	}
+	for name := range pulls {
+		if !starts[name] && !stops[name] && !removes[name] {
+			s.Prepare++
 		}
 	}
 	s.countPairs(starts, stops, removes)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
-	"github.com/podctl/podctl/podspec/fields"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
@@ -28,8 +27,8 @@ func (e *explainer) addNotes() {
 			e.noteUnknownSecrets(ref, rec)
 		}
 	}
-	if !e.terminal && len(e.steps)+len(e.holds) == 0 {
-		e.noteEdits()
+	if e.Observed.Unrecorded && len(e.keeps) > 0 {
+		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
 	}
 	e.noteCapacity()
 }
@@ -74,25 +73,6 @@ func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container)
 }
 
 func shortDigest(id string) string { return model.ShortID(strings.TrimPrefix(id, "sha256:")) }
-
-// noteEdits names what changed and needs no step, by when it takes effect: some is read
-// from the manifest when it is needed, the rest waits for something new.
-func (e *explainer) noteEdits() {
-	paths := editedFields(e.Pod)
-	for _, when := range []struct {
-		class fields.ChangeClass
-		text  string
-	}{
-		{fields.Live, "takes effect without a step"},
-		{fields.NextStart, "takes effect only when a container starts next"},
-		{fields.NewSandbox, "takes effect only in a new sandbox"},
-		{fields.NewPod, "takes effect only in a new pod"},
-	} {
-		if len(paths[when.class]) > 0 {
-			e.notef("%s: %s", when.text, strings.Join(paths[when.class], ", "))
-		}
-	}
-}
 
 // noteCapacity warns of a pod that asks for more than the machine has: a kubelet
 // would not admit it.

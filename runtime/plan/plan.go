@@ -80,6 +80,14 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	Holds []Hold `json:"holds"`
 	Keeps []Keep `json:"keeps"`
+	// Record are the edits of the manifest that a pass writes into podctl's record of the
+	// pod and that no step brings about.
+	Record []Edit `json:"record,omitempty"`
+	// Adopts reports whether a pass makes podctl's record of a pod that runs without one.
+	Adopts bool `json:"adopts,omitempty"`
+	// Source says how the file that the manifest came from differs from what was applied.
+	// It is empty if it does not, or if the manifest is not podctl's own copy.
+	Source string `json:"source,omitempty"`
 	// Drift names what changed behind podctl, Notes what is worth knowing and
 	// needs no step.
 	Drift []string `json:"drift"`
@@ -159,6 +167,10 @@ func (p *Plan) LongestGrace() int64 {
 
 // Pending reports whether the plan has something to execute.
 func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
+
+// Records reports whether a pass changes podctl's record of the pod by more than what its
+// steps do.
+func (p *Plan) Records() bool { return len(p.Record) > 0 || p.Adopts }
 
 // PendingRestarts lists by name the containers that the plan stops so that they run again,
 // with the ids of what it stops: those that it starts anew, and with a new sandbox all

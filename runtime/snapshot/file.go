@@ -132,6 +132,9 @@ func (s *Pod) file() (*snapshotFile, error) {
 	if s.Checkpoint != nil {
 		f.remember(s.Checkpoint)
 	}
+	if s.Unseen {
+		f.Checkpoint = nil
+	}
 	return f, errors.Join(errs[:]...)
 }
 
@@ -216,7 +219,7 @@ func Read(text []byte) (Recording, error) {
 }
 
 func (f *snapshotFile) snapshot() (*Pod, error) {
-	s := &Pod{TakenAt: f.TakenAt, Pod: f.Pod, Images: f.Images, Node: f.Node}
+	s := &Pod{TakenAt: f.TakenAt, Pod: f.Pod, Images: f.Images, Node: f.Node, Unseen: f.Checkpoint == nil}
 	s.Runtime = Runtime{Name: f.Runtime.Name, Version: f.Runtime.Version}
 	status := &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}
 	var errs [5]error

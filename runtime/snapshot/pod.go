@@ -38,6 +38,8 @@ type Pod struct {
 	Ports      map[string]string
 	Node       *criconfig.Node
 	Checkpoint *state.Checkpoint
+	// Unseen reports whether nobody looked for a checkpoint.
+	Unseen bool
 }
 
 // Runtime is what the runtime says of itself.
@@ -102,6 +104,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	}
 	if s.Checkpoint != nil {
 		o.Memory = s.Checkpoint.Memory
+		o.Unrecorded = !s.Unseen && o.Memory.Applied == nil
 	}
 	if desired != nil {
 		o.Images = s.imagesOf(desired)

@@ -122,7 +122,12 @@ func (c *comparison) compareValues(path string, before, after any) {
 	beforeList, okBefore := keyed(before)
 	afterList, okAfter := keyed(after)
 	if okBefore && okAfter {
+		known := len(c.diff.Changes)
 		c.compareKeyed(path, beforeList, afterList)
+		if names, now := valueText(namesOf(before)), valueText(namesOf(after)); len(c.diff.Changes) == known && names != now {
+			// The order alone differs.
+			c.diff.Changes = append(c.diff.Changes, Change{Path: path, Before: names, After: now})
+		}
 		return
 	}
 	c.diff.Changes = append(c.diff.Changes, leafChange(path, before, after))
@@ -138,6 +143,17 @@ func (c *comparison) compareKeyed(path string, before, after map[string]any) {
 	for _, key := range keysOf(before, after) {
 		c.compareValues(fmt.Sprintf("%s[%s]", path, key), before[key], after[key])
 	}
+}
+
+// namesOf are the names of a list's entries in their order.
+func namesOf(value any) []string {
+	list, _ := value.([]any)
+	names := make([]string, 0, len(list))
+	for _, entry := range list {
+		name, _ := keyOf(entry)
+		names = append(names, name)
+	}
+	return names
 }
 
 // keyed turns a list of named entries into a map by name; a missing list is an
@@ -203,11 +219,20 @@ func valueText(value any) string {
 			return single
 		}
 	}
-	text, err := json.Marshal(value)
+	text, err := plainJSON(value)
 	if err != nil {
 		return "?"
 	}
-	return string(text)
+	return text
+}
+
+// plainJSON is a value as JSON for people: < and > stand as they are.
+func plainJSON(value any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 func equalJSON(a, b any) bool {

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
 // Make makes a plan that says what it was made of: as digests, and in full if the options
@@ -130,31 +128,13 @@ func desiredChanges(saved, now *plan.Plan) []string {
 		return []string{"manifest: the values of its Secrets cannot be compared, as the plan was saved with another key for their digests"}
 	}
 	var texts []string
-	for _, c := range diff.Trees(diff.Plain(treeOf(saved.Basis.Desired)), treeOf(now.Basis.Desired)).Changes {
+	for _, c := range plan.Edited(saved.Basis.Desired, now.Basis.Desired) {
 		texts = append(texts, "manifest: "+c.String())
 	}
 	if len(texts) == 0 {
 		texts = append(texts, "the manifest changed")
 	}
 	return texts
-}
-
-// treeOf is what is desired as a tree, its values of Secrets being digests.
-func treeOf(d *podspec.Desired) map[string]any {
-	secrets := map[string]map[string]string{}
-	for name, s := range d.Objects.Secrets {
-		if s == nil {
-			continue
-		}
-		secrets[name] = map[string]string{}
-		for key, digest := range s.Data {
-			secrets[name][key] = string(digest)
-		}
-	}
-	return map[string]any{
-		"metadata": map[string]any{"labels": d.Pod.Labels, "annotations": d.Pod.Annotations},
-		"spec":     d.Pod.Spec, "configMaps": d.Objects.ConfigMaps, "secrets": secrets,
-	}
 }
 
 func observedChanges(saved, now *plan.Plan) []string {

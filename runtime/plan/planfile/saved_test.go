@@ -170,7 +170,7 @@ stringData: {key: hunter3}
 ---
 `+modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:1, envFrom: [{secretRef: {name: s}}]}", 1))
 	_, err = MakeAgain(inputOf(modeltest.New(changed)), savedCopy(t, inputOf(modeltest.New(d))))
-	if err == nil || !strings.Contains(err.Error(), "manifest: secrets.s.key: (secret changed)") {
+	if err == nil || !strings.Contains(err.Error(), "manifest: secrets.s.data.key: (secret changed)") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,0 +1,253 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/diff"
+)
+
+// The bounds of what a plan shows of changes: how long a comment may be, how much of a value
+// is shown around what changed, and how many lines and fields are.
+const (
+	maxComment  = 100
+	maxValue    = 64
+	valueMargin = 16
+	maxLines    = 5
+	maxFields   = 20
+	maxEntries  = 2
+)
+
+// change is a field that differs, as a plan shows it: on one line, or with the lines that
+// differ below it.
+type change struct {
+	text  string
+	lines []string
+}
+
+// changesOf are the changes as they are shown.
+func changesOf(list []diff.Change) []change {
+	var shown []change
+	for _, c := range list {
+		for _, one := range entryChanges(c) {
+			shown = append(shown, changeOf(one))
+		}
+	}
+	return shown
+}
+
+// entryChanges divides the change of a list into those of its entries, if it keeps its length
+// and few of them differ.
+func entryChanges(c diff.Change) []diff.Change {
+	before, after := listOf(c.Before), listOf(c.After)
+	if len(before) != len(after) {
+		return []diff.Change{c}
+	}
+	var entries []diff.Change
+	for i := range before {
+		if before[i] != after[i] {
+			entries = append(entries, diff.Change{Path: fmt.Sprintf("%s[%d]", c.Path, i), Before: before[i], After: after[i]})
+		}
+	}
+	if len(entries) == 0 || len(entries) > maxEntries {
+		return []diff.Change{c}
+	}
+	return entries
+}
+
+// listOf reads a list of texts.
+func listOf(value string) []string {
+	var list []string
+	if !strings.HasPrefix(value, "[") || json.Unmarshal([]byte(value), &list) != nil {
+		return nil
+	}
+	return list
+}
+
+func changeOf(c diff.Change) change {
+	before, after := strings.TrimSuffix(c.Before, "\n"), strings.TrimSuffix(c.After, "\n")
+	if strings.Contains(before, "\n") || strings.Contains(after, "\n") {
+		return change{text: c.Path + ":", lines: lineChanges(before, after)}
+	}
+	before, after = c.Before, c.After
+	if len([]rune(before)) > maxValue || len([]rune(after)) > maxValue {
+		before, after = aroundChange([]rune(before), []rune(after))
+	}
+	switch {
+	case c.Sensitive:
+		return change{text: c.Path + ": (secret changed)"}
+	case c.Before == "":
+		return change{text: fmt.Sprintf("%s: + %s", c.Path, after)}
+	case c.After == "":
+		return change{text: fmt.Sprintf("%s: - %s", c.Path, before)}
+	}
+	return change{text: fmt.Sprintf("%s: %s -> %s", c.Path, before, after)}
+}
+
+// aroundChange are the parts of two long values that differ, with a little of what is around
+// them.
+func aroundChange(before, after []rune) (was, is string) {
+	begin := 0
+	for begin < min(len(before), len(after)) && before[begin] == after[begin] {
+		begin++
+	}
+	end := 0
+	for end < min(len(before), len(after))-begin && before[len(before)-1-end] == after[len(after)-1-end] {
+		end++
+	}
+	return part(before, begin, end), part(after, begin, end)
+}
+
+// part is a value without what lies far before and after its part that differs.
+func part(value []rune, begin, end int) string {
+	from, to := max(begin-valueMargin, 0), len(value)-max(end-valueMargin, 0)
+	text := value[from:to]
+	head, tail := "", ""
+	if from > 0 {
+		head = "…"
+	}
+	if to < len(value) {
+		tail = "…"
+	}
+	if len(text) > 2*maxValue {
+		text, tail = text[:2*maxValue], "…"
+	}
+	return head + string(text) + tail
+}
+
+// lineChanges are the lines in which two texts differ.
+func lineChanges(before, after string) []string {
+	a, b := linesOf(before), linesOf(after)
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a)+len(b) == 0 {
+		return []string{"(white space at the end)"}
+	}
+	return append(marked("- ", a), marked("+ ", b)...)
+}
+
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// marked are lines behind a mark, so many as are shown.
+func marked(mark string, lines []string) []string {
+	var out []string
+	for i, line := range lines {
+		if i == maxLines {
+			return append(out, fmt.Sprintf("%s… (%d more lines)", mark, len(lines)-i))
+		}
+		if r := []rune(line); len(r) > maxComment {
+			line = string(r[:maxComment]) + "…"
+		}
+		out = append(out, mark+line)
+	}
+	return out
+}
+
+// explained adds to a row why: what changed in its comment if it is short, else below.
+func (r planRow) explained(why string, s *plan.Step) planRow {
+	shown := changesOf(s.Changes)
+	if len(shown) == 0 {
+		r.comment = why
+		return r
+	}
+	parts, short := make([]string, 0, len(shown)), true
+	for _, c := range shown {
+		parts, short = append(parts, c.text), short && len(c.lines) == 0
+	}
+	text := strings.Join(parts, ", ")
+	if why != "" {
+		why += ": "
+	}
+	if short && len([]rune(why+text)) <= maxComment {
+		r.comment = why + text + unchangedText(s)
+		return r
+	}
+	r.comment = why + Count(len(shown), "field") + " changed" + unchangedText(s)
+	for i, c := range shown {
+		if i == maxFields {
+			r.details = append(r.details, planDetail{text: fmt.Sprintf("… and %d more (-o json has all)", len(shown)-i)})
+			break
+		}
+		r.details = append(r.details, c.detail())
+	}
+	return r
+}
+
+func unchangedText(s *plan.Step) string {
+	if s.Unchanged == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d unchanged)", s.Unchanged)
+}
+
+func (c change) detail() planDetail { return planDetail{text: c.text, lines: c.lines} }
+
+// recordRows are the edits that only podctl's record gets.
+func recordRows(p *plan.Plan) []planRow {
+	var rows []planRow
+	for i := range p.Record {
+		e := &p.Record[i]
+		for _, c := range changesOf([]diff.Change{e.Change}) {
+			row := planRow{symbol: symbolUpdate, field: c.text, comment: effectText(e.TakesEffect)}
+			for _, line := range c.lines {
+				row.details = append(row.details, planDetail{text: line})
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// effectText says when an edit takes effect.
+func effectText(e plan.Effect) string {
+	switch e {
+	case plan.EffectLive:
+		return "no restart"
+	case plan.EffectNextStart:
+		return "when a container starts next"
+	case plan.EffectNewSandbox:
+		return "only in a new sandbox"
+	case plan.EffectNewPod:
+		return "only in a new pod"
+	case plan.EffectHeld:
+		return "held"
+	case plan.EffectNone:
+	}
+	return "no effect on what runs"
+}
+
+// effectNotes say in one line for each time when edits take effect.
+func effectNotes(p *plan.Plan) []string {
+	var lines []string
+	for _, when := range []struct {
+		effect plan.Effect
+		text   string
+	}{
+		{plan.EffectLive, "takes effect without a step"},
+		{plan.EffectNextStart, "takes effect only when a container starts next"},
+		{plan.EffectNewSandbox, "takes effect only in a new sandbox"},
+		{plan.EffectNewPod, "takes effect only in a new pod"},
+	} {
+		var paths []string
+		for i := range p.Record {
+			if p.Record[i].TakesEffect == when.effect {
+				paths = append(paths, p.Record[i].Path)
+			}
+		}
+		if len(paths) > 0 {
+			lines = append(lines, "note: "+when.text+": "+strings.Join(paths, ", "))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,148 @@
+package view
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/plan/diff"
+)
+
+// TestChanges: a change is shown on one line if that is enough, of a list only the entries
+// that differ, of a long text only what is around the change, and of lines those that differ.
+func TestChanges(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for name, c := range map[string]struct {
+		change diff.Change
+		want   []string
+	}{
+		"a value":               {diff.Change{Path: "image", Before: "a", After: "b"}, []string{"image: a -> b"}},
+		"a new one":             {diff.Change{Path: "image", After: "b"}, []string{"image: + b"}},
+		"one that went":         {diff.Change{Path: "image", Before: "a"}, []string{"image: - a"}},
+		"a secret":              {diff.Change{Path: "env[A].value", Sensitive: true}, []string{"env[A].value: (secret changed)"}},
+		"an entry of a list":    {diff.Change{Path: "command", Before: `["sh","-c","a > b"]`, After: `["sh","-c","a > c"]`}, []string{"command[2]: a > b -> a > c"}},
+		"another list":          {diff.Change{Path: "command", Before: `["a","b","c"]`, After: `["d","e","f"]`}, []string{`command: ["a","b","c"] -> ["d","e","f"]`}},
+		"a list that grew":      {diff.Change{Path: "command", Before: `["a"]`, After: `["a","b"]`}, []string{`command: ["a"] -> ["a","b"]`}},
+		"no list of texts":      {diff.Change{Path: "p", Before: `[1]`, After: `[2]`}, []string{"p: [1] -> [2]"}},
+		"a long text":           {diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long}, []string{"p: …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx… -> …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"}},
+		"a long text that came": {diff.Change{Path: "p", After: long}, []string{"p: + " + strings.Repeat("x", 128) + "…"}},
+		"lines":                 {diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"}, []string{"p:", "  - two", "  + 2"}},
+		"a line that came":      {diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "  + two"}},
+		"a line's end":          {diff.Change{Path: "p", Before: "one\ntwo", After: "one\ntwo\n"}, []string{"p:", "  (white space at the end)"}},
+		"many lines":            {diff.Change{Path: "p", After: strings.Repeat("l\n", 8)}, []string{"p:", "  + l", "  + l", "  + l", "  + l", "  + l", "  + … (3 more lines)"}},
+	} {
+		var got []string
+		for _, one := range changesOf([]diff.Change{c.change}) {
+			got = append(got, one.text)
+			for _, line := range one.lines {
+				got = append(got, "  "+line)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestPlanSaysEachStep: each step but a check is in a row, in the order in which they run,
+// and the totals count the rows.
+func TestPlanSaysEachStep(t *testing.T) {
+	grace := new(int64(30))
+	for name, c := range map[string]struct {
+		plan plan.Plan
+		want string
+	}{
+		"a replacement": {plan.Plan{
+			Steps: []plan.Step{
+				{Kind: plan.CreateCgroup},
+				{Kind: plan.PrepareVolume, Volume: "v"},
+				{Kind: plan.PullImage, Container: "a", Image: "i:2", Message: "absent"},
+				{Kind: plan.PullImage, Container: "a", Image: "data:1", Message: "absent"},
+				{Kind: plan.PullImage, Container: "later", Image: "l:1", Message: "absent"},
+				{Kind: plan.StopContainer, Container: "a", ContainerID: "a1", GracePeriodSeconds: grace, Message: "x"},
+				{Kind: plan.StartContainer, Container: "a", Attempt: 1, Unchanged: 3, Changes: []diff.Change{
+					{Path: "command", Before: `["sh","-c","one\ntwo"]`, After: `["sh","-c","one\n2"]`}, {Path: "image", Before: "i:1", After: "i:2"},
+				}},
+				{Kind: plan.RemoveContainer, Container: "a", ContainerID: "a0"},
+				{Kind: plan.RemoveSandbox, SandboxID: "old", Message: "an older sandbox without containers"},
+				{Kind: plan.RotateLog, Container: "b", Message: "full"},
+			},
+			Keeps:   []plan.Keep{{Message: "10.0.0.2"}, {Container: "b", Message: "running"}},
+			Record:  []plan.Edit{{Change: diff.Change{Path: "metadata.labels.tier", Before: "a", After: "b"}, TakesEffect: plan.EffectLive}},
+			Summary: plan.Summary{Replace: 1, Prepare: 3, Remove: 1, Rotate: 1, Keep: 2, Record: 1},
+		}, `  + cgroup       create
+  + volume v     prepare
+  = sandbox      ready
+  = b            running
+-/+ a            replace   # 2 fields changed (3 unchanged)
+      command[2]:
+        - two
+        + 2
+      image: i:1 -> i:2
+      pull   i:2  # absent
+      pull   data:1  # absent
+      stop   a1  grace 30s
+      start  attempt 1
+      remove a0  attempt 0
+  + later        pull      # absent
+      pull l:1  # absent
+  ~ log b        rotate    # full
+  - sandbox old  remove    # an older sandbox without containers
+  ~ metadata.labels.tier: a -> b  # no restart
+
+Plan: 1 to replace, 3 to prepare, 1 to remove, 1 log to rotate, 1 field to record, 2 unchanged.
+`},
+		"a deletion": {plan.Plan{
+			Steps: []plan.Step{
+				{Kind: plan.StopContainer, Container: "a", ContainerID: "a1", GracePeriodSeconds: grace, Message: "the pod is deleted"},
+				{Kind: plan.StopSandbox, SandboxID: "s"},
+				{Kind: plan.RemoveContainer, Container: "a", ContainerID: "a1", Attempt: 1},
+				{Kind: plan.RemoveContainer, Container: "a", ContainerID: "a0"},
+				{Kind: plan.RemoveSandbox, SandboxID: "s"},
+				{Kind: plan.RemoveVolume},
+				{Kind: plan.RemoveCgroup},
+				{Kind: plan.ArchiveLogs},
+			},
+			Summary: plan.Summary{Remove: 2, CleanUp: 3},
+		}, `  - a         stop, remove  # the pod is deleted
+      stop   a1  grace 30s
+      remove a1  attempt 1
+      remove a0  attempt 0
+  - sandbox   stop, remove
+  - volumes   remove
+  - cgroup    remove
+  - logs      archive
+
+Plan: 2 to remove, 3 to clean up.
+`},
+		"another sandbox": {plan.Plan{
+			Steps: []plan.Step{
+				{Kind: plan.StopSandbox, SandboxID: "s"},
+				{Kind: plan.RunSandbox, Attempt: 1, Message: "its settings changed", Changes: []diff.Change{{Path: "hostname", Before: "a", After: "b"}}},
+				{Kind: plan.StartContainer, Container: "a", PostStart: "exec", Message: "not created yet"},
+				{Kind: plan.RemoveSandbox, SandboxID: "s"},
+			},
+			Summary: plan.Summary{Replace: 1, Start: 1},
+		}, `-/+ sandbox   replace   # its settings changed: hostname: a -> b
+      stop   s
+      create attempt 1
+      remove s
+  + a         start     # not created yet
+      start attempt 0, postStart exec
+
+Plan: 1 to replace, 1 to start.
+`},
+	} {
+		var b bytes.Buffer
+		if err := (&Plan{Out: &b}).Write(&c.plan); err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(b.String(), "\n\n")
+		if diff := cmp.Diff(c.want, text); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
