@@ -122,7 +122,7 @@ func (x *checkpointer) remember(r *results) error {
 // stopped by somebody else.
 func (x *checkpointer) noteLastRun(r *results) {
 	started := x.outputs.allStarted()
-	last := &model.LastRun{Sandbox: x.outputs.sandbox().id, Containers: map[string]string{}}
+	last := &model.LastRun{Sandbox: x.outputs.sandbox().ID, Containers: map[string]string{}}
 	stopped := map[string]bool{}
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]

@@ -99,7 +99,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	schedule := newScheduler(p, report)
 	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address}
 	inputs := &inputs{subject: sub, outputs: out}
-	hooks := &hooks{subject: sub, client: e.client, outputs: out}
+	hooks := &hooks{subject: sub, client: e.client, observed: &in.Observed, outputs: out}
 	stop := &stopper{
 		subject: sub, client: e.client, cgroups: e.cgroups, now: e.now, report: report, hooks: hooks,
 		schedule: schedule, slots: make(semaphore, maxConcurrent),

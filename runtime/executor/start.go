@@ -83,7 +83,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
-	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.ips)
+	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.IPs)
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
@@ -99,7 +99,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 		return "", withReason(model.CreateContainerError, err)
 	}
 	created, err := x.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.id, Config: config, SandboxConfig: sandbox.config,
+		PodSandboxId: sandbox.ID, Config: config, SandboxConfig: sandbox.config,
 	})
 	switch {
 	case cri.IsNotFound(err):

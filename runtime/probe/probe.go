@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,17 +35,21 @@ const maxAttempts = 3
 type Target struct {
 	ContainerID string
 	Container   *v1.Container
-	// PodIP is the pod's address; a pod with the node's network has none of its
-	// own and is asked on the loopback address.
-	PodIP       string
-	HostNetwork bool
+	// PodIP is the pod's address; empty when it has none. A handler that names no host of
+	// its own has nobody to ask then: without a host a request would go to the node.
+	PodIP string
 }
 
-func (t Target) host() string {
-	if t.HostNetwork {
-		return "127.0.0.1"
+// errNoAddress is why a pod cannot be reached.
+var errNoAddress = errors.New("the pod has no address: its sandbox is not ready, or has no network")
+
+// host is where a handler's request goes: to the host that it names, or to the pod.
+func (t Target) host(named string) (string, error) {
+	host := cmp.Or(named, t.PodIP)
+	if host == "" {
+		return "", errNoAddress
 	}
-	return t.PodIP
+	return host, nil
 }
 
 // Result is the answer of one run.
@@ -119,6 +125,14 @@ func (r Runner) handler(p *v1.Probe, t Target) (ask, error) {
 		return grpcAsk(p.GRPC, t), nil
 	}
 	return ask{}, fmt.Errorf("the probe has no handler")
+}
+
+// unreachable is the probe of a pod that has no address: it fails, as a request to an address
+// that nobody has any more does.
+func unreachable(handler string, err error) ask {
+	return ask{handler: handler, run: func(context.Context, time.Duration) (kprobe.Result, string, error) {
+		return kprobe.Failure, err.Error(), nil
+	}}
 }
 
 // answer is what a way of asking returned.

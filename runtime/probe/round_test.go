@@ -35,6 +35,29 @@ func roundOf(c *v1.Container, opts Options) *round {
 	}
 }
 
+// TestAddressesOfProbes: a probe is sent to the sandbox that its container runs in, and that of a
+// pod in the node's network to the node.
+func TestAddressesOfProbes(t *testing.T) {
+	ready := func(id, ip string) model.Sandbox {
+		return model.Sandbox{ID: id, State: model.SandboxReady, IPs: []string{ip}}
+	}
+	for name, c := range map[string]struct {
+		sandboxes []model.Sandbox
+		want      string
+	}{
+		"its own":               {[]model.Sandbox{ready("b", "10.0.0.3"), ready("s", "10.0.0.2")}, "10.0.0.2"},
+		"not another's":         {[]model.Sandbox{ready("b", "10.0.0.3"), {ID: "s", State: model.SandboxNotReady, IPs: []string{"10.0.0.2"}}}, ""},
+		"none":                  {nil, ""},
+		"in the node's network": {[]model.Sandbox{{ID: "s", State: model.SandboxReady, HostNetwork: true}}, "192.0.2.7"},
+	} {
+		q := roundOf(&v1.Container{}, Options{})
+		q.observed.Containers[0].SandboxID, q.observed.Sandboxes, q.observed.NodeIPs = "s", c.sandboxes, []string{"192.0.2.7"}
+		if got := q.podIP("a"); got != c.want {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
+	}
+}
+
 // TestProbesThatAreNotAsked: each says why; without a schedule more are asked than with one.
 func TestProbesThatAreNotAsked(t *testing.T) {
 	counted := func(ago time.Duration, onHold bool) map[model.ProbeType]model.ProbeRecord {
