@@ -226,7 +226,7 @@ func (x *checkpointer) noteFailure(container string, err error) {
 		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
 	x.checkpoint.StartErrors[container] = model.StartError{
-		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(err.Error()), At: x.now(),
+		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
 	}
 }
 

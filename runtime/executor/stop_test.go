@@ -72,7 +72,7 @@ func TestHooksThatFail(t *testing.T) {
 	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook failed: end exited 3" {
 		t.Errorf("warned %q", warned)
 	}
-	if !slices.Contains(l.history(p.in.Pod), "Warning FailedPreStopHook a: PreStop hook failed: end exited 3") {
+	if !slices.Contains(l.history(p.in.Pod), "Warning FailedPreStopHook a: PreStopHook failed: end exited 3") {
 		t.Errorf("the history is %q", l.history(p.in.Pod))
 	}
 }
@@ -171,7 +171,7 @@ func TestOrderOfStops(t *testing.T) {
 		"it has failed":    {0, true, true, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			report := &reporter{now: time.Now}
+			report := &reporter{plan: &plan.Plan{}, now: time.Now}
 			steps := []plan.Step{{ID: "app"}, stopWaits(plan.Step{ID: "side"}, "app")}
 			x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}, now: time.Now, report: report}
 			x.schedule = newScheduler(x.plan, report)

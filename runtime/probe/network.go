@@ -36,8 +36,8 @@ func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
 	prober := httpprobe.New(false)
 	return ask{
 		handler: "http-get " + req.URL.Redacted(),
-		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			return prober.Probe(req.WithContext(ctx), timeout)
+		run: func(ctx context.Context, timeout time.Duration) answer {
+			return answered(prober.Probe(req.WithContext(ctx), timeout))
 		},
 	}, nil
 }
@@ -54,8 +54,8 @@ func tcpAsk(action *v1.TCPSocketAction, t Target) (ask, error) {
 	}
 	return ask{
 		handler: "tcp " + net.JoinHostPort(host, strconv.Itoa(port)),
-		run: func(_ context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			return tcpprobe.New().Probe(host, port, timeout)
+		run: func(_ context.Context, timeout time.Duration) answer {
+			return answered(tcpprobe.New().Probe(host, port, timeout))
 		},
 	}, nil
 }
@@ -70,8 +70,8 @@ func grpcAsk(action *v1.GRPCAction, t Target) ask {
 	address := net.JoinHostPort(host, strconv.Itoa(int(action.Port)))
 	return ask{
 		handler: fmt.Sprintf("grpc %s %s", address, service),
-		run: func(_ context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			return grpcprobe.New().Probe(host, service, int(action.Port), timeout)
+		run: func(_ context.Context, timeout time.Duration) answer {
+			return answered(grpcprobe.New().Probe(host, service, int(action.Port), timeout))
 		},
 	}
 }

@@ -60,7 +60,9 @@ type Result struct {
 	Handler string
 	// Message is what was said, on one line and safe to print. It never holds a
 	// response's body.
-	Message  string
+	Message string
+	// Output is the same without what podctl adds to it: what a kubelet's event says.
+	Output   string
 	Latency  time.Duration
 	Attempts int
 }
@@ -86,29 +88,30 @@ type Runner struct {
 // ask is one way to ask a probe.
 type ask struct {
 	handler string
-	run     func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error)
+	run     func(ctx context.Context, timeout time.Duration) answer
 }
 
 // Run asks a probe once. The time it may take is the probe's own timeout.
 func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
 	a, err := r.handler(p, t)
 	if err != nil {
-		return Result{Verdict: Unknown, Handler: a.handler, Message: r.oneLine(err.Error())}
+		text := r.oneLine(err.Error())
+		return Result{Verdict: Unknown, Handler: a.handler, Message: text, Output: text}
 	}
 	timeout := time.Duration(p.TimeoutSeconds) * time.Second
 	result := Result{Handler: a.handler}
 	began := time.Now()
 	for result.Attempts < maxAttempts && ctx.Err() == nil {
 		result.Attempts++
-		verdict, message, err := inTime(ctx, a, timeout)
-		result.Verdict, result.Message = r.judged(verdict, message, err)
-		if err == nil {
+		one := inTime(ctx, a, timeout)
+		r.judge(&result, one)
+		if one.err == nil {
 			break
 		}
 	}
 	result.Latency = time.Since(began)
 	if ctx.Err() != nil {
-		result.Verdict, result.Message = Unknown, "interrupted"
+		result.Verdict, result.Message, result.Output = Unknown, "interrupted", "interrupted"
 	}
 	return result
 }
@@ -130,47 +133,53 @@ func (r Runner) handler(p *v1.Probe, t Target) (ask, error) {
 // unreachable is the probe of a pod that has no address: it fails, as a request to an address
 // that nobody has any more does.
 func unreachable(handler string, err error) ask {
-	return ask{handler: handler, run: func(context.Context, time.Duration) (kprobe.Result, string, error) {
-		return kprobe.Failure, err.Error(), nil
+	return ask{handler: handler, run: func(context.Context, time.Duration) answer {
+		return answer{verdict: kprobe.Failure, output: err.Error()}
 	}}
 }
 
 // answer is what a way of asking returned.
 type answer struct {
 	verdict kprobe.Result
-	message string
-	err     error
+	// output is what was said, note what podctl tells before it.
+	output, note string
+	err          error
+}
+
+// answered is what one of the kubelet's probers returned.
+func answered(verdict kprobe.Result, output string, err error) answer {
+	return answer{verdict: verdict, output: output, err: err}
 }
 
 // inTime asks, and gives up when the caller does.
-func inTime(ctx context.Context, a ask, timeout time.Duration) (kprobe.Result, string, error) {
+func inTime(ctx context.Context, a ask, timeout time.Duration) answer {
 	got := make(chan answer, 1)
-	go func() {
-		verdict, message, err := a.run(ctx, timeout)
-		got <- answer{verdict, message, err}
-	}()
+	go func() { got <- a.run(ctx, timeout) }()
 	select {
 	case one := <-got:
-		return one.verdict, one.message, one.err
+		return one
 	case <-ctx.Done():
-		return kprobe.Unknown, "", context.Cause(ctx)
+		return answer{verdict: kprobe.Unknown, err: context.Cause(ctx)}
 	}
 }
 
-func (r Runner) judged(verdict kprobe.Result, message string, err error) (Verdict, string) {
-	if err != nil {
-		return Unknown, r.oneLine(err.Error())
+// judge says what an answer means. The body of a redirect, which a kubelet tells, is not shown.
+func (r Runner) judge(result *Result, a answer) {
+	switch {
+	case a.err != nil:
+		result.Verdict, result.Output = Unknown, r.oneLine(a.err.Error())
+	case a.verdict == kprobe.Success:
+		result.Verdict, result.Output = Success, ""
+	case a.verdict == kprobe.Warning:
+		result.Verdict, result.Output, result.Message = Warning, "Probe terminated redirects", "redirected to another host"
+		return
+	default:
+		result.Verdict, result.Output = Failure, r.oneLine(a.output)
 	}
-	switch verdict {
-	case kprobe.Success:
-		return Success, ""
-	case kprobe.Warning:
-		return Warning, "redirected to another host"
-	case kprobe.Failure:
-		return Failure, r.oneLine(message)
-	case kprobe.Unknown:
+	result.Message = result.Output
+	if a.note != "" {
+		result.Message = r.oneLine(a.note + a.output)
 	}
-	return Failure, r.oneLine(message)
 }
 
 func (r Runner) oneLine(text string) string {

@@ -223,6 +223,9 @@ func TestExec(t *testing.T) {
 			if got.Verdict != c.want || !strings.Contains(got.Message, c.says) || got.Attempts != c.tries || len(got.Message) > 600 {
 				t.Errorf("%s %q, %d attempts", got.Verdict, got.Message, got.Attempts)
 			}
+			if strings.Contains(got.Output, "exit code") || (got.Output == "") != (got.Message == "") {
+				t.Errorf("a kubelet says %q", got.Output)
+			}
 		})
 	}
 }

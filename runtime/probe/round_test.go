@@ -172,7 +172,7 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 // marks when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
 	report := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
-		return Report{Container: "a", ContainerID: "id", Type: kind, Asked: true, Result: Result{Verdict: verdict, Message: "it says so"}, Record: model.ProbeRecord{Result: result}}
+		return Report{Container: "a", ContainerID: "id", Type: kind, Asked: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
 	}
 	for name, c := range map[string]struct {
 		report Report
@@ -180,7 +180,7 @@ func TestEventsOfProbes(t *testing.T) {
 		span   string
 	}{
 		"failure":    {report(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
-		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored: it says so", ""},
+		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored and resulted in unknown state: it says so", ""},
 		"warning":    {report(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
 		"ready":      {report(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
 		"started":    {report(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
