@@ -43,7 +43,7 @@ func testEvents(t *testing.T, m *machine) {
 	events := m.must(t, "events", "eventful").stdout
 	for _, want := range []string{
 		"SandboxCreated", "Started    pod/eventful seed", "BackOff", "ErrImageNeverPull", "Unhealthy", "(x",
-		"Back-off restarting failed container crash in pod default/eventful",
+		"Back-off restarting failed container crash in pod eventful_default(",
 	} {
 		if !strings.Contains(squeezed(events), squeezed(want)) {
 			t.Errorf("%q is missing in\n%s", want, events)

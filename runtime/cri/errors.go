@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"google.golang.org/grpc/status"
 )
 
 // NoneAnswered is the error of a look at several pods that showed none of them: the context ended
@@ -25,4 +27,23 @@ func NoneAnswered(ctx context.Context, errs []error) error {
 func answered(err error) bool {
 	gone := (*UnavailableError)(nil)
 	return !errors.As(err, &gone)
+}
+
+// Said is what the runtime itself said, without what podctl says about the call; any other error
+// in its own words.
+func Said(err error) string {
+	if call := (*callError)(nil); errors.As(err, &call) {
+		said, _ := status.FromError(call.err)
+		return said.Message()
+	}
+	return err.Error()
+}
+
+// Raw is what the runtime said as the transport has it, "rpc error: code = …"; any other error in
+// its own words.
+func Raw(err error) string {
+	if call := (*callError)(nil); errors.As(err, &call) {
+		return call.err.Error()
+	}
+	return err.Error()
 }

@@ -1,6 +1,6 @@
 // Package criconfig turns a pod, with everything it refers to and the facts of
 // the node, into the messages a container runtime is sent. It is pure: values
-// in, values out.
+// in, values out. Of podctl's rooms it imports podspec and model and no others.
 //
 //	kubelet                                       here
 //	generatePodSandboxConfig                      sandbox.go

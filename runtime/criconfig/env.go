@@ -3,7 +3,6 @@ package criconfig
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/fieldpath"
 
 	"github.com/podctl/podctl/podspec/expand"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // environment computes the container's variables (kubelet:
@@ -54,7 +54,7 @@ func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error)
 		return "", fmt.Errorf("valueFrom.fieldRef: %w", err)
 	}
 	pod := in.Desired.Pod
-	ips := orderedIPs(in.PodIPs, in.Node)
+	ips := model.SortIPs(in.PodIPs, in.Node.IPs)
 	if pod.Spec.HostNetwork {
 		ips = in.Node.IPs
 	}
@@ -103,18 +103,4 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 		apiresource.MergeContainerResourceLimits(&pod.Spec.Containers[i], available)
 	}
 	return apiresource.ExtractResourceValueByContainerName(ref, pod, ref.ContainerName)
-}
-
-// orderedIPs puts the address of the node's own family first, and keeps one of
-// each family (kubelet: sortPodIPs).
-func orderedIPs(ips []string, node Node) []string {
-	isV6 := func(ip string) bool { return strings.Contains(ip, ":") }
-	primaryV6 := len(node.IPs) > 0 && isV6(node.IPs[0])
-	var ordered []string
-	for _, wanted := range []bool{primaryV6, !primaryV6} {
-		if i := slices.IndexFunc(ips, func(ip string) bool { return isV6(ip) == wanted }); i >= 0 {
-			ordered = append(ordered, ips[i])
-		}
-	}
-	return ordered
 }

@@ -13,6 +13,8 @@ import (
 type Recorder struct {
 	events []state.PodEvent
 	spans  []state.Span
+	// since says of events that are told once how far back they count, by index.
+	since map[int]time.Time
 }
 
 // Normal records an event that is good news.
@@ -23,6 +25,25 @@ func (r *Recorder) Normal(at time.Time, reason, container, text string) {
 // Warning records an event that is not.
 func (r *Recorder) Warning(at time.Time, reason, container, text string) {
 	r.events = append(r.events, state.PodEvent{Type: state.Warning, Reason: reason, Container: container, Message: text, Last: at})
+}
+
+// WarningOnce records an event that is not good news, unless it was recorded since a moment.
+func (r *Recorder) WarningOnce(at, since time.Time, reason, container, text string) {
+	r.Warning(at, reason, container, text)
+	r.once(since)
+}
+
+// NormalOnce records an event that is good news, unless it was recorded since a moment.
+func (r *Recorder) NormalOnce(at, since time.Time, reason, container, text string) {
+	r.Normal(at, reason, container, text)
+	r.once(since)
+}
+
+func (r *Recorder) once(since time.Time) {
+	if r.since == nil {
+		r.since = map[int]time.Time{}
+	}
+	r.since[len(r.events)-1] = since
 }
 
 // Span records how long something took.
@@ -46,7 +67,11 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 		h.Redact(redactor)
 		h.Redacted = true
 	}
-	h.Add(r.events...)
+	for i, e := range r.events {
+		if since, once := r.since[i]; !once || !h.ToldSince(since, e) {
+			h.Add(e)
+		}
+	}
 	h.Mark(r.spans...)
 	return pod.History().Write(h)
 }

@@ -32,7 +32,7 @@ func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {
 	if err != nil {
 		return err
 	}
-	config, err := x.inputs.builder(proof{x.inputs}).Container(ref, attempt, knownOr(sandbox.ips, x.desired.Pod))
+	config, err := x.inputs.builder(proof{x.inputs}).Container(ref, attempt, knownOr(sandbox.IPs, x.desired.Pod))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -122,7 +123,11 @@ func (x *checkpointer) remember(r *results) error {
 // stopped by somebody else.
 func (x *checkpointer) noteLastRun(r *results) {
 	started := x.outputs.allStarted()
-	last := &model.LastRun{Sandbox: x.outputs.sandbox().id, Containers: map[string]string{}}
+	sandbox, before := x.outputs.sandbox(), cmp.Or(x.checkpoint.LastRun, &model.LastRun{})
+	last := &model.LastRun{Sandbox: sandbox.ID, IPs: sandbox.IPs, Containers: map[string]string{}}
+	if len(last.IPs) == 0 {
+		last.IPs = before.IPs
+	}
 	stopped := map[string]bool{}
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]
@@ -141,8 +146,7 @@ func (x *checkpointer) noteLastRun(r *results) {
 	}
 	maps.Copy(last.Containers, started)
 	for _, s := range x.snapshot.Sandboxes {
-		before := x.checkpoint.LastRun != nil && slices.Contains(x.checkpoint.LastRun.Stopped, s.GetId())
-		if stopped[s.GetId()] || before {
+		if stopped[s.GetId()] || slices.Contains(before.Stopped, s.GetId()) {
 			last.Stopped = append(last.Stopped, s.GetId())
 		}
 	}
@@ -222,7 +226,7 @@ func (x *checkpointer) noteFailure(container string, err error) {
 		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
 	x.checkpoint.StartErrors[container] = model.StartError{
-		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(err.Error()), At: x.now(),
+		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
 	}
 }
 

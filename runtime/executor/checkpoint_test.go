@@ -255,6 +255,7 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 	p := l.apply(onePod())
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
 	id := p.snapshot.Containers[0].Status.GetId()
+	ips := p.in.Observed.Sandboxes[0].IPs
 	x.plan.Steps = []plan.Step{
 		{ID: "stop-a", Kind: plan.StopContainer, Container: "a", ContainerID: id},
 		{ID: "stop-sandbox", Kind: plan.StopSandbox, SandboxID: p.plan.SandboxID},
@@ -264,10 +265,10 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 		results results
 		want    model.LastRun
 	}{
-		"nothing was done":    {results{skipped: []*plan.Step{stop, sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, Containers: map[string]string{"a": id}}},
-		"the stop failed":     {results{failed: []StepError{{Step: stop}}, skipped: []*plan.Step{sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, Containers: map[string]string{"a": id}}},
-		"only it was stopped": {results{failed: []StepError{{Step: sandbox}}}, model.LastRun{Sandbox: p.plan.SandboxID, Containers: map[string]string{}}},
-		"all was stopped":     {results{}, model.LastRun{Stopped: []string{p.plan.SandboxID}}},
+		"nothing was done":    {results{skipped: []*plan.Step{stop, sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{"a": id}}},
+		"the stop failed":     {results{failed: []StepError{{Step: stop}}, skipped: []*plan.Step{sandbox}}, model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{"a": id}}},
+		"only it was stopped": {results{failed: []StepError{{Step: sandbox}}}, model.LastRun{Sandbox: p.plan.SandboxID, IPs: ips, Containers: map[string]string{}}},
+		"all was stopped":     {results{}, model.LastRun{IPs: ips, Stopped: []string{p.plan.SandboxID}}},
 	} {
 		x.checkpoint.checkpoint.LastRun = nil
 		x.checkpoint.noteLastRun(&c.results)
@@ -276,10 +277,11 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 		}
 	}
 	// A sandbox that was stopped in an earlier pass is still known as that.
-	x.checkpoint.checkpoint.LastRun, x.plan.Steps = &model.LastRun{Stopped: []string{"gone", p.plan.SandboxID}}, nil
+	x.checkpoint.checkpoint.LastRun, x.plan.Steps = &model.LastRun{IPs: []string{"10.0.0.9"}, Stopped: []string{"gone", p.plan.SandboxID}}, nil
+	x.checkpoint.outputs.setSandbox(sandboxOutput{})
 	x.checkpoint.noteLastRun(&results{})
-	if got := x.checkpoint.checkpoint.LastRun.Stopped; !slices.Equal(got, []string{p.plan.SandboxID}) {
-		t.Errorf("a pass later: %v", got)
+	if got := x.checkpoint.checkpoint.LastRun; !slices.Equal(got.Stopped, []string{p.plan.SandboxID}) || !slices.Equal(got.IPs, []string{"10.0.0.9"}) {
+		t.Errorf("a pass later: %+v", got)
 	}
 }
 

@@ -95,11 +95,11 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	sub := &subject{plan: p, desired: in.Desired, snapshot: s, applied: s.Checkpoint.Applied, pod: e.layout.Pod(p.Pod.UID), node: e.host.Node}
 	redactor := s.Checkpoint.Redactor(in.Desired)
 	out := newOutputs(p, &in.Observed)
-	report := &reporter{pod: p.Pod, now: e.now, redactor: redactor, notify: opts.Report}
+	report := &reporter{pod: p.Pod, plan: p, now: e.now, redactor: redactor, notify: opts.Report}
 	schedule := newScheduler(p, report)
 	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address}
 	inputs := &inputs{subject: sub, outputs: out}
-	hooks := &hooks{subject: sub, client: e.client, outputs: out}
+	hooks := &hooks{subject: sub, client: e.client, observed: &in.Observed, outputs: out}
 	stop := &stopper{
 		subject: sub, client: e.client, cgroups: e.cgroups, now: e.now, report: report, hooks: hooks,
 		schedule: schedule, slots: make(semaphore, maxConcurrent),
@@ -196,7 +196,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		x.report.write(x.pod, x.plan)
+		x.report.write(x.pod)
 	}()
 	var err error
 	if x.opts.Debug == nil {

@@ -18,8 +18,9 @@ import (
 // hooks runs the lifecycle hooks of containers.
 type hooks struct {
 	*subject
-	client  *cri.Client
-	outputs *outputs
+	client   *cri.Client
+	observed *model.Observed
+	outputs  *outputs
 }
 
 // run runs one lifecycle handler (kubelet: handlerRunner.Run). What it prints
@@ -47,13 +48,15 @@ func (x *hooks) execHook(ctx context.Context, command []string, id string) error
 	return nil
 }
 
-// target is where the probes and hooks of a container are sent.
+// target is where the hooks of a container are sent: the address of the sandbox that it runs
+// in. That may be another one than new containers start in, and one that is being deleted.
 func (x *hooks) target(ref podspec.ContainerRef, id string) probe.Target {
-	t := probe.Target{ContainerID: id, Container: ref.Container, PodIP: x.outputs.podIP()}
-	if pod := x.manifest(); pod != nil {
-		t.HostNetwork = pod.Spec.HostNetwork
+	own := x.outputs.sandbox()
+	sandbox := &own.Sandbox
+	if c := x.observed.Newest(func(c *model.Container) bool { return c.ID == id }); c != nil {
+		sandbox = x.observed.SandboxOf(c.SandboxID)
 	}
-	return t
+	return probe.Target{ContainerID: id, Container: ref.Container, PodIP: sandbox.Address(x.observed.NodeIPs)}
 }
 
 // preStopHandler finds the hook a step names: in the manifest, or for a

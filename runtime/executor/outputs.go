@@ -25,9 +25,8 @@ type outputs struct {
 
 // sandboxOutput is the sandbox in which containers of this pass start.
 type sandboxOutput struct {
-	id     string
+	model.Sandbox
 	config *runtimeapi.PodSandboxConfig
-	ips    []string
 }
 
 // creation is what came of creating a replacement before its start.
@@ -38,11 +37,9 @@ type creation struct {
 
 func newOutputs(p *plan.Plan, observed *model.Observed) *outputs {
 	o := &outputs{images: observed.Images, started: map[string]string{}, created: map[string]creation{}}
-	o.sb.id = p.SandboxID
-	for i := range observed.Sandboxes {
-		if observed.Sandboxes[i].ID == p.SandboxID {
-			o.sb.ips = observed.Sandboxes[i].IPs
-		}
+	o.sb.ID = p.SandboxID
+	if s := observed.SandboxOf(p.SandboxID); s != nil {
+		o.sb.Sandbox = *s
 	}
 	return o
 }
@@ -71,14 +68,6 @@ func (o *outputs) setSandbox(s sandboxOutput) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sb = s
-}
-
-// podIP is the primary address of the pod; empty while it has none.
-func (o *outputs) podIP() string {
-	if ips := o.sandbox().ips; len(ips) > 0 {
-		return ips[0]
-	}
-	return ""
 }
 
 func (o *outputs) image(name string) model.Image {

@@ -17,10 +17,10 @@ import (
 func TestOutputsBeginWithWhatIsThere(t *testing.T) {
 	observed := &model.Observed{Sandboxes: []model.Sandbox{{ID: "old", IPs: []string{"10.0.0.1"}}, {ID: "new", IPs: []string{"10.0.0.2", "fd00::2"}}}}
 	o := newOutputs(&plan.Plan{SandboxID: "new"}, observed)
-	if got := o.sandbox(); got.id != "new" || o.podIP() != "10.0.0.2" {
-		t.Errorf("the sandbox is %+v, its address %q", got, o.podIP())
+	if got := o.sandbox(); got.ID != "new" || len(got.IPs) != 2 || got.IPs[0] != "10.0.0.2" {
+		t.Errorf("the sandbox is %+v", got)
 	}
-	if o = newOutputs(&plan.Plan{}, observed); o.podIP() != "" || o.sandbox().id != "" {
+	if o = newOutputs(&plan.Plan{}, observed); len(o.sandbox().IPs) > 0 || o.sandbox().ID != "" {
 		t.Errorf("before it is made the sandbox is %+v", o.sandbox())
 	}
 }
@@ -42,8 +42,8 @@ func TestSandboxMessageIsMadeOnce(t *testing.T) {
 				made++
 				return &runtimeapi.PodSandboxConfig{}, nil
 			})
-			if err != nil || sandbox.id != "s" {
-				t.Errorf("sandbox %q, %v", sandbox.id, err)
+			if err != nil || sandbox.ID != "s" {
+				t.Errorf("sandbox %q, %v", sandbox.ID, err)
 			}
 			got[i] = sandbox.config
 		})
@@ -53,7 +53,7 @@ func TestSandboxMessageIsMadeOnce(t *testing.T) {
 		t.Errorf("it was made %d times", made)
 	}
 	own := &runtimeapi.PodSandboxConfig{Hostname: "own"}
-	o.setSandbox(sandboxOutput{id: "t", config: own})
+	o.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "t"}, config: own})
 	if sandbox, err := o.sandboxWith(nil); err != nil || sandbox.config != own {
 		t.Errorf("after a sandbox was made: %+v, %v", sandbox, err)
 	}

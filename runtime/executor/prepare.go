@@ -114,7 +114,8 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 		return "", withReason(model.CreatePodSandboxError, err)
 	}
 	observed := snapshot.ObservedSandbox(status.GetStatus())
-	x.outputs.setSandbox(sandboxOutput{id: reply.GetPodSandboxId(), config: config, ips: observed.IPs})
+	observed.ID = reply.GetPodSandboxId()
+	x.outputs.setSandbox(sandboxOutput{Sandbox: observed, config: config})
 	x.checkpoint.settlePod()
 	return strings.Join(observed.IPs, ","), nil
 }

@@ -57,7 +57,7 @@ func TestSandboxesSupplyAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := x.prepare.outputs.sandbox()
-	if detail == "" || made.ips[0] != detail || made.id == "" || made.config.GetMetadata().GetName() != "web" {
+	if detail == "" || made.IPs[0] != detail || made.ID == "" || made.config.GetMetadata().GetName() != "web" {
 		t.Errorf("told %q, kept %+v", detail, made)
 	}
 	if _, begun := x.checkpoint.checkpoint.InFlight[state.ThePod]; begun {

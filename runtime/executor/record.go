@@ -1,24 +1,25 @@
 package executor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // recordStep records one event of the execution.
-func recordStep(r *events.Recorder, ev *Event) {
+func recordStep(r *events.Recorder, p *plan.Plan, ev *Event) {
 	switch ev.Kind {
 	case StepStarted:
-		recordStart(r, ev)
+		recordStart(r, p, ev)
 	case StepDone:
 		recordSpan(r, ev, false)
 		recordDone(r, ev)
@@ -44,23 +45,32 @@ func recordSpan(r *events.Recorder, ev *Event, failed bool) {
 }
 
 // recordStart records the events that a kubelet sends before it does something.
-func recordStart(r *events.Recorder, ev *Event) {
+func recordStart(r *events.Recorder, p *plan.Plan, ev *Event) {
 	s := ev.Step
-	switch {
-	case s.Kind == plan.PullImage:
-		r.Normal(ev.Time, "Pulling", s.Container, fmt.Sprintf("Pulling image %q", s.Image))
-	case s.Kind == plan.StopContainer:
-		r.Normal(ev.Time, "Killing", s.Container, killMessage(s))
-	case s.Kind == plan.RunSandbox && s.Attempt > 0:
-		r.Normal(ev.Time, "SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created.")
+	switch s.Kind { //nolint:exhaustive // the others are no news
+	case plan.PullImage:
+		if _, err := images.WithTag(s.Image); err == nil {
+			r.Normal(ev.Time, "Pulling", s.Container, fmt.Sprintf("Pulling image %q", s.Image))
+		}
+	case plan.StopContainer:
+		r.Normal(ev.Time, "Killing", s.Container, killMessage(p, s))
+	case plan.RunSandbox:
+		if s.Attempt > 0 {
+			r.Normal(ev.Time, "SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created.")
+		}
+	case plan.StartContainer:
+		if !pullsFor(p, s) {
+			r.Normal(ev.Time, "Pulled", s.Container, fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", s.Image))
+		}
 	}
 }
 
-func killMessage(s *plan.Step) string {
-	if s.Message == "" {
-		return "Stopping container " + s.Container
-	}
-	return fmt.Sprintf("Stopping container %s: %s", s.Container, s.Message)
+// pullsFor reports whether a plan pulls an image for the very container that a step starts. Of
+// several with the same image the others find it there.
+func pullsFor(p *plan.Plan, start *plan.Step) bool {
+	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
+		return s.Kind == plan.PullImage && s.Image == start.Image && s.Container == start.Container
+	})
 }
 
 func recordDone(r *events.Recorder, ev *Event) {
@@ -71,18 +81,10 @@ func recordDone(r *events.Recorder, ev *Event) {
 	case plan.RunSandbox:
 		r.Normal(ev.Time, "SandboxCreated", "", fmt.Sprintf("Pod sandbox created, attempt %d", s.Attempt))
 	case plan.StartContainer:
-		r.Normal(ev.Time, "Created", s.Container, fmt.Sprintf("Container created, attempt %d", s.Attempt))
+		r.Normal(ev.Time, "Created", s.Container, "Container created")
 		r.Normal(ev.Time, "Started", s.Container, "Container started")
 	case plan.UpdateContainer, plan.UpdatePod:
 		r.Normal(ev.Time, "ResizeCompleted", s.Container, s.Message)
-	}
-}
-
-// failureReasons are the kubelet's words for a step that failed; Failed for all else.
-func failureReasons() map[plan.Kind]string {
-	return map[plan.Kind]string{
-		plan.RunSandbox: "FailedCreatePodSandBox", plan.PrepareVolume: "FailedMount", plan.UpdateVolume: "FailedMount",
-		plan.CreateCgroup: "FailedCreatePodContainer", plan.StopSandbox: "FailedKillPod", plan.StopContainer: "FailedKillPod",
 	}
 }
 
@@ -93,36 +95,106 @@ func recordFailure(r *events.Recorder, ev *Event) {
 	if !errors.As(ev.Err, &step) || (errors.Is(step.Err, context.Canceled) && !step.Stopped) {
 		return
 	}
-	reason := cmp.Or(failureReasons()[ev.Step.Kind], "Failed")
-	if step.Stopped {
-		reason = "FailedPostStartHook"
+	s := ev.Step
+	switch s.Kind { //nolint:exhaustive // the others are told as those of containers
+	case plan.RunSandbox:
+		r.Warning(ev.Time, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+cri.Raw(step.Err))
+	case plan.PrepareVolume, plan.UpdateVolume:
+		r.Warning(ev.Time, "FailedMount", "", fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", s.Volume, step.Err))
+	case plan.CreateCgroup:
+		r.Warning(ev.Time, "FailedCreatePodContainer", "", "unable to ensure pod container exists: "+step.Err.Error())
+	case plan.StopContainer, plan.StopSandbox:
+		r.Warning(ev.Time, "FailedKillPod", s.Container, "error killing pod: "+cri.Raw(step.Err))
+	case plan.PullImage:
+		recordFailedPull(r, ev, step)
+	case plan.StartContainer:
+		recordFailedStart(r, ev, step)
+	case plan.CheckContainer:
+		r.Warning(ev.Time, "Failed", s.Container, "Error: "+kubeletText(step.Err))
+	default:
+		r.Warning(ev.Time, "Failed", s.Container, fmt.Sprintf("Error: %s: %s", step.Reason, kubeletText(step.Err)))
 	}
-	text := fmt.Sprintf("Error: %s: %v", step.Reason, step.Err)
-	if ev.Step.Volume != "" {
-		text = fmt.Sprintf("Volume %s: %v", ev.Step.Volume, step.Err)
-	}
-	r.Warning(ev.Time, reason, ev.Step.Container, text)
 }
 
-// recordHolds records the events of containers that are not started now.
-func recordHolds(r *events.Recorder, at time.Time, p *plan.Plan) {
+// recordFailedPull records both events of an image that cannot be had (kubelet:
+// EnsureImageExists, startContainer).
+func recordFailedPull(r *events.Recorder, ev *Event, failure *StepError) {
+	container, text := ev.Step.Container, kubeletText(failure.Err)
+	switch failure.Reason { //nolint:exhaustive // all others are failures to pull
+	case model.InvalidImageName:
+		r.Warning(ev.Time, "InspectFailed", container, text)
+	case model.ImageInspectError:
+		r.Warning(ev.Time, "InspectFailed", container, fmt.Sprintf("Failed to inspect image %q: %s", ev.Step.Image, text))
+	default:
+		r.Warning(ev.Time, "Failed", container, fmt.Sprintf("Failed to pull image %q: %s", ev.Step.Image, text))
+	}
+	r.Warning(ev.Time, "Failed", container, "Error: "+string(failure.Reason))
+}
+
+// recordFailedStart records how far a container came, and what ended it.
+func recordFailedStart(r *events.Recorder, ev *Event, failure *StepError) {
+	container := ev.Step.Container
+	if failure.Retryable {
+		r.Normal(ev.Time, "Created", container, "Container created")
+	}
+	if !failure.Stopped {
+		r.Warning(ev.Time, "Failed", container, "Error: "+kubeletText(failure.Err))
+		return
+	}
+	r.Normal(ev.Time, "Started", container, "Container started")
+	r.Warning(ev.Time, "FailedPostStartHook", container, "PostStartHook failed: "+hookCause(failure.Err))
+	r.Normal(ev.Time, "Killing", container, "FailedPostStartHook")
+}
+
+// hookCause is why a hook failed, without what it was.
+func hookCause(err error) string {
+	if hook := (*hookFailure)(nil); errors.As(err, &hook) {
+		return hook.err.Error()
+	}
+	return err.Error()
+}
+
+// deadlineText is what a kubelet says of a pod that has run out of its time.
+const deadlineText = "Pod was active on the node longer than the specified deadline"
+
+// recordPlan records the events of a plan as a whole: a pod that has run out of its time, and
+// containers that are not started now.
+func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
+	if slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Reason == model.DeadlineExceeded }) {
+		r.Normal(at, "DeadlineExceeded", "", deadlineText)
+	}
 	for i := range p.Holds {
-		h := &p.Holds[i]
-		reason, text := "Failed", fmt.Sprintf("Error: %s: %s", h.Reason, h.Message)
-		if word := holdReasons()[h.Reason]; word != "" {
-			reason, text = word, h.Message
-		}
-		if h.Reason == model.CrashLoopBackOff {
-			text = fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, p.Pod)
-		}
-		r.Warning(at, reason, h.Container, text)
+		recordHold(r, at, p.Pod, &p.Holds[i])
 	}
 }
 
-// holdReasons are the kubelet's words for what holds a container; Failed for all else.
-func holdReasons() map[model.Reason]string {
-	return map[model.Reason]string{
-		model.CrashLoopBackOff: "BackOff", model.NetworkNotReady: "NetworkNotReady",
-		model.ErrImageNeverPull: string(model.ErrImageNeverPull), model.ProbeStale: string(model.ProbeStale),
+// delayedSince is when the restart delay of a hold began.
+func delayedSince(h *plan.Hold) time.Time {
+	if h.Delay == nil {
+		return time.Time{}
+	}
+	return h.Delay.Until.Add(-h.Delay.Duration)
+}
+
+// recordHold records what holds a start. A restart delay is told once, however often the pod is
+// looked at while it lasts.
+func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
+	switch h.Reason { //nolint:exhaustive // the others are failures
+	case model.CrashLoopBackOff:
+		text := fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, formatPod(pod))
+		r.WarningOnce(at, delayedSince(h), "BackOff", h.Container, text)
+	case model.NetworkNotReady:
+		r.Warning(at, string(h.Reason), "", "network is not ready: container runtime network not ready: "+h.Message)
+	case model.ErrImageNeverPull:
+		r.Warning(at, string(h.Reason), h.Container, h.Message)
+		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
+	case model.FailedMount, model.ProbeStale:
+		r.Warning(at, string(h.Reason), h.Container, h.Message)
+	case model.CreatePodSandboxError:
+		r.Warning(at, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+h.Message)
+	case model.CreateContainerConfigError:
+		r.Warning(at, "Failed", h.Container, "Error: "+h.Message)
+	default:
+		r.Warning(at, "Failed", h.Container, fmt.Sprintf("Error: %s: %s", h.Reason, h.Message))
 	}
 }

@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -32,69 +36,132 @@ func written(t *testing.T, r *events.Recorder) *state.History {
 // and once when it is done. What is no news is not told.
 func TestEventsAreTheKubelets(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	stop := func(reason model.Reason) plan.Step {
+		return plan.Step{Kind: plan.StopContainer, Container: "a", ContainerID: "id", Reason: reason, Message: "details"}
+	}
+	start := plan.Step{Kind: plan.StartContainer, Container: "a", Image: "i:1", Attempt: 2}
 	for name, c := range map[string]struct {
 		step plan.Step
-		want []string
+		// others are steps of the same plan.
+		others []plan.Step
+		want   []string
 	}{
 		"pull": {
 			plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1"},
+			nil,
 			[]string{`Normal Pulling a: Pulling image "i:1"`, `Normal Pulled a: Successfully pulled image "i:1" in 1.5s`},
 		},
-		"stop":              {plan.Step{Kind: plan.StopContainer, Container: "a"}, []string{"Normal Killing a: Stopping container a"}},
-		"stop for a reason": {plan.Step{Kind: plan.StopContainer, Container: "a", Message: "image changed"}, []string{"Normal Killing a: Stopping container a: image changed"}},
-		"the first sandbox": {plan.Step{Kind: plan.RunSandbox}, []string{"Normal SandboxCreated: Pod sandbox created, attempt 0"}},
+		"the pod goes":         {stop(model.Deleted), nil, []string{"Normal Killing a: Stopping container a"}},
+		"another sandbox":      {stop(model.NoIP), nil, []string{"Normal Killing a: Stopping container a"}},
+		"liveness":             {stop(model.LivenessFailed), []plan.Step{start}, []string{"Normal Killing a: Container a failed liveness probe, will be restarted"}},
+		"liveness, for good":   {stop(model.LivenessFailed), nil, []string{"Normal Killing a: Container a failed liveness probe"}},
+		"startup":              {stop(model.StartupFailed), []plan.Step{start}, []string{"Normal Killing a: Container a failed startup probe, will be restarted"}},
+		"an edit":              {stop(model.SpecChanged), []plan.Step{start}, []string{"Normal Killing a: Container a definition changed, will be restarted"}},
+		"a resize":             {stop(model.Resized), []plan.Step{start}, []string{"Normal Killing a: Container a resize requires restart"}},
+		"a state nobody knows": {stop(model.UnknownState), []plan.Step{start}, []string{`Normal Killing a: Container is in "unknown" state, try killing it before restart`}},
+		"the user's wish":      {stop(model.RestartRequested), nil, []string{"Normal Killing a: Stopping container a: details"}},
+		"the first sandbox":    {plan.Step{Kind: plan.RunSandbox}, nil, []string{"Normal SandboxCreated: Pod sandbox created, attempt 0"}},
 		"a new sandbox": {
 			plan.Step{Kind: plan.RunSandbox, Attempt: 1},
+			nil,
 			[]string{"Normal SandboxChanged: Pod sandbox changed, it will be killed and re-created.", "Normal SandboxCreated: Pod sandbox created, attempt 1"},
 		},
-		"start": {
-			plan.Step{Kind: plan.StartContainer, Container: "a", Attempt: 2},
-			[]string{"Normal Created a: Container created, attempt 2", "Normal Started a: Container started"},
+		"start": {start, []plan.Step{{Kind: plan.PullImage, Container: "b", Image: "i:1"}}, []string{
+			`Normal Pulled a: Container image "i:1" already present on machine and can be accessed by the pod`,
+			"Normal Created a: Container created", "Normal Started a: Container started",
+		}},
+		"start after a pull": {
+			start,
+			[]plan.Step{{Kind: plan.PullImage, Container: "a", Image: "i:1"}},
+			[]string{"Normal Created a: Container created", "Normal Started a: Container started"},
 		},
-		"resize":    {plan.Step{Kind: plan.UpdateContainer, Container: "a", Message: "cpu 1 → 2"}, []string{"Normal ResizeCompleted a: cpu 1 → 2"}},
-		"no news":   {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, []string{}},
-		"a removal": {plan.Step{Kind: plan.RemoveContainer, Container: "a"}, []string{}},
+		"resize":    {plan.Step{Kind: plan.UpdateContainer, Container: "a", Message: "cpu 1 → 2"}, nil, []string{"Normal ResizeCompleted a: cpu 1 → 2"}},
+		"no news":   {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, nil, []string{}},
+		"a removal": {plan.Step{Kind: plan.RemoveContainer, Container: "a"}, nil, []string{}},
 	} {
-		r := &events.Recorder{}
-		recordStep(r, &Event{Kind: StepStarted, Step: &c.step, Time: at})
-		recordStep(r, &Event{Kind: StepProgress, Step: &c.step, Time: at})
-		recordStep(r, &Event{Kind: StepDone, Step: &c.step, Time: at.Add(1500 * time.Millisecond), Took: 1500 * time.Millisecond})
+		r, p := &events.Recorder{}, &plan.Plan{Steps: append(c.others, c.step)}
+		recordStep(r, p, &Event{Kind: StepStarted, Step: &c.step, Time: at})
+		recordStep(r, p, &Event{Kind: StepProgress, Step: &c.step, Time: at})
+		recordStep(r, p, &Event{Kind: StepDone, Step: &c.step, Time: at.Add(1500 * time.Millisecond), Took: 1500 * time.Millisecond})
 		if diff := cmp.Diff(c.want, eventTexts(written(t, r).Events)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
 }
 
-// TestFailuresAreTheKubelets: each failure has the kubelet's reason. What the user ended is none,
-// unless a hook was ended by it, and neither is a surprise.
+// TestFailuresAreTheKubelets: each failure has the kubelet's reason and words. What the user ended
+// is none, unless a hook was ended by it, and neither is a surprise.
 func TestFailuresAreTheKubelets(t *testing.T) {
 	cause := errors.New("told to fail")
+	image := plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1"}
 	a := plan.Step{Kind: plan.StartContainer, Container: "a"}
+	hook := func(err error) error {
+		return hookError(&hookFailure{handler: &v1.LifecycleHandler{}, err: err})
+	}
 	for name, c := range map[string]struct {
-		step   plan.Step
-		reason string
-		err    error
-		want   []string
+		step plan.Step
+		err  error
+		want []string
 	}{
-		"sandbox":          {plan.Step{Kind: plan.RunSandbox}, "CreatePodSandboxError", cause, []string{"Warning FailedCreatePodSandBox: Error: CreatePodSandboxError: told to fail"}},
-		"volume":           {plan.Step{Kind: plan.UpdateVolume, Volume: "v"}, "FailedMount", cause, []string{"Warning FailedMount: Volume v: told to fail"}},
-		"cgroup":           {plan.Step{Kind: plan.CreateCgroup}, "FailedCreatePodContainer", cause, []string{"Warning FailedCreatePodContainer: Error: FailedCreatePodContainer: told to fail"}},
-		"stop":             {plan.Step{Kind: plan.StopContainer, Container: "a"}, "KillContainerError", cause, []string{"Warning FailedKillPod a: Error: KillContainerError: told to fail"}},
-		"start":            {a, "RunContainerError", cause, []string{"Warning Failed a: Error: RunContainerError: told to fail"}},
-		"postStart":        {a, "PostStartHookError", cause, []string{"Warning FailedPostStartHook a: Error: PostStartHookError: told to fail"}},
-		"interrupted":      {a, "RunContainerError", context.Canceled, []string{}},
-		"interrupted hook": {a, "PostStartHookError", context.Canceled, []string{"Warning FailedPostStartHook a: Error: PostStartHookError: context canceled"}},
+		"sandbox": {plan.Step{Kind: plan.RunSandbox}, cause, []string{"Warning FailedCreatePodSandBox: Failed to create pod sandbox: told to fail"}},
+		"volume":  {plan.Step{Kind: plan.UpdateVolume, Volume: "v"}, cause, []string{`Warning FailedMount: MountVolume.SetUp failed for volume "v" : told to fail`}},
+		"cgroup":  {plan.Step{Kind: plan.CreateCgroup}, cause, []string{"Warning FailedCreatePodContainer: unable to ensure pod container exists: told to fail"}},
+		"stop":    {plan.Step{Kind: plan.StopContainer, Container: "a"}, cause, []string{"Warning FailedKillPod a: error killing pod: told to fail"}},
+		"pull": {image, pullReason(&images.Error{Reason: images.ErrImagePull, Image: "i:1", Hint: "do this", Err: cause}), []string{
+			`Warning Failed a: Failed to pull image "i:1": told to fail`, "Warning Failed a: Error: ErrImagePull",
+		}},
+		"name": {image, pullReason(&images.Error{Reason: images.InvalidImageName, Invalid: true, Image: "i:1", Hint: "do this", Err: cause}), []string{
+			`Warning InspectFailed a: Failed to apply default image tag "i:1": couldn't parse image name "i:1": told to fail`, "Warning Failed a: Error: InvalidImageName",
+		}},
+		"check":  {plan.Step{Kind: plan.CheckContainer, Container: "a"}, withReason(model.CreateContainerConfigError, cause), []string{"Warning Failed a: Error: told to fail"}},
+		"create": {a, withReason(model.CreateContainerError, cause), []string{"Warning Failed a: Error: told to fail"}},
+		"start":  {a, startError(cause), []string{"Normal Created a: Container created", "Warning Failed a: Error: told to fail"}},
+		"postStart": {a, hook(cause), []string{
+			"Normal Created a: Container created", "Normal Started a: Container started",
+			"Warning FailedPostStartHook a: PostStartHook failed: told to fail", "Normal Killing a: FailedPostStartHook",
+		}},
+		"interrupted": {a, startError(context.Canceled), []string{}},
+		"interrupted hook": {a, hook(context.Canceled), []string{
+			"Normal Created a: Container created", "Normal Started a: Container started",
+			"Warning FailedPostStartHook a: PostStartHook failed: context canceled", "Normal Killing a: FailedPostStartHook",
+		}},
 	} {
 		r := &events.Recorder{}
-		recordStep(r, &Event{Kind: StepFailed, Step: &c.step, Err: &StepError{Step: &c.step, Reason: model.Reason(c.reason), Stopped: c.reason == "PostStartHookError", Err: c.err}})
+		failure := stepError(model.PodRef{}, &c.step, c.err)
+		recordStep(r, &plan.Plan{}, &Event{Kind: StepFailed, Step: &c.step, Err: &failure})
 		if diff := cmp.Diff(c.want, eventTexts(written(t, r).Events)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
 	r := &events.Recorder{}
-	recordStep(r, &Event{Kind: StepFailed, Step: &plan.Step{Kind: plan.StopContainer}, Err: &SurpriseError{err: cause}})
+	recordStep(r, &plan.Plan{}, &Event{Kind: StepFailed, Step: &plan.Step{Kind: plan.StopContainer}, Err: &SurpriseError{err: cause}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
 		t.Errorf("a surprise is told as %v", got)
+	}
+	// No pull is begun of what is no name.
+	recordStep(r, &plan.Plan{}, &Event{Kind: StepStarted, Step: &plan.Step{Kind: plan.PullImage, Image: "I:::"}})
+	if got := eventTexts(written(t, r).Events); len(got) > 0 {
+		t.Errorf("no name, and yet %v", got)
+	}
+}
+
+// TestWordsOfFailures: a pod's status says what a kubelet would, and nothing of what the command
+// of a hook printed.
+func TestWordsOfFailures(t *testing.T) {
+	ref := podspec.ContainerRef{Container: &v1.Container{Name: "a"}}
+	hook := func(h v1.LifecycleHandler) error {
+		return hookError(&hookFailure{pod: model.PodRef{Namespace: "ns", Name: "web", UID: "u"}, ref: ref, handler: &h, err: errors.New("told to fail")})
+	}
+	for want, err := range map[string]error{
+		`Exec lifecycle hook ([false x]) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`: hook(v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"false", "x"}}}),
+		`HTTP lifecycle hook (/p) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`:        hook(v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/p"}}),
+		`Sleep lifecycle hook (3) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`:        hook(v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
+		"Cannot run handler: told to fail": hook(v1.LifecycleHandler{}),
+		"told to fail":                     startError(errors.New("told to fail")),
+	} {
+		if got := kubeletText(err); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
 	}
 }
 
@@ -105,8 +172,8 @@ func TestSpansOfAStart(t *testing.T) {
 	start, stop := &plan.Step{Kind: plan.StartContainer, Container: "a"}, &plan.Step{Kind: plan.StopContainer, Container: "a"}
 	r := &events.Recorder{}
 	for _, s := range []*plan.Step{start, stop} {
-		recordStep(r, &Event{Kind: StepDone, Step: s, Time: at, Took: time.Second})
-		recordStep(r, &Event{Kind: StepFailed, Step: s, Time: at.Add(time.Minute), Took: time.Minute, Err: &SurpriseError{err: errors.New("x")}})
+		recordStep(r, &plan.Plan{}, &Event{Kind: StepDone, Step: s, Time: at, Took: time.Second})
+		recordStep(r, &plan.Plan{}, &Event{Kind: StepFailed, Step: s, Time: at.Add(time.Minute), Took: time.Minute, Err: &SurpriseError{err: errors.New("x")}})
 	}
 	want := []state.Span{
 		{Kind: "StartContainer", Object: start.Object(), Begin: at.Add(-time.Second), End: at},
@@ -117,22 +184,58 @@ func TestSpansOfAStart(t *testing.T) {
 	}
 }
 
-// TestHoldsAreEvents: what is not started now has the kubelet's event for it.
+// TestHoldsAreEvents: what is not started now has the kubelet's event for it, and so has a pod
+// that has run out of its time.
 func TestHoldsAreEvents(t *testing.T) {
 	r := &events.Recorder{}
-	recordHolds(r, time.Now(), &plan.Plan{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Holds: []plan.Hold{
-		{Container: "a", Reason: model.CrashLoopBackOff, Message: "back-off 10s"},
-		{Reason: model.NetworkNotReady, Message: "cni plugin not initialized"},
-		{Container: "b", Reason: model.ErrImageNeverPull, Message: "image i:1 is not present"},
-		{Container: "c", Reason: model.CreateContainerConfigError, Message: "secret s is missing"},
-	}})
+	recordPlan(r, time.Now(), &plan.Plan{
+		Pod:   model.PodRef{Namespace: "ns", Name: "web", UID: "u"},
+		Steps: []plan.Step{{Kind: plan.StopContainer, Reason: model.DeadlineExceeded}, {Kind: plan.StopSandbox, Reason: model.DeadlineExceeded}},
+		Holds: []plan.Hold{
+			{Container: "a", Reason: model.CrashLoopBackOff, Message: "back-off 10s"},
+			{Reason: model.NetworkNotReady, Message: "cni plugin not initialized"},
+			{Container: "b", Reason: model.ErrImageNeverPull, Message: "image i:1 is not present"},
+			{Container: "c", Reason: model.CreateContainerConfigError, Message: "secret s is missing"},
+			{Container: "d", Reason: model.FailedMount, Message: "secret v is missing"},
+			{Reason: model.CreatePodSandboxError, Message: "no handler"},
+			{Reason: model.HostPortConflict, Message: "80 is taken"},
+		},
+	})
 	want := []string{
-		"Warning BackOff a: Back-off restarting failed container a in pod ns/web",
-		"Warning NetworkNotReady: cni plugin not initialized",
+		"Normal DeadlineExceeded: Pod was active on the node longer than the specified deadline",
+		"Warning BackOff a: Back-off restarting failed container a in pod web_ns(u)",
+		"Warning NetworkNotReady: network is not ready: container runtime network not ready: cni plugin not initialized",
 		"Warning ErrImageNeverPull b: image i:1 is not present",
-		"Warning Failed c: Error: CreateContainerConfigError: secret s is missing",
+		"Warning Failed b: Error: ErrImageNeverPull",
+		"Warning Failed c: Error: secret s is missing",
+		"Warning FailedMount d: secret v is missing",
+		"Warning FailedCreatePodSandBox: Failed to create pod sandbox: no handler",
+		"Warning Failed: Error: HostPortConflict: 80 is taken",
 	}
 	if diff := cmp.Diff(want, eventTexts(written(t, r).Events)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestDelaysAreToldOnce: a restart delay is one event, however often the pod is looked at while it
+// lasts, and the next one is another.
+func TestDelaysAreToldOnce(t *testing.T) {
+	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	kept := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+	for _, c := range []struct {
+		now   time.Duration
+		until time.Duration
+		want  int
+	}{{time.Second, 10 * time.Second, 1}, {2 * time.Second, 10 * time.Second, 1}, {30 * time.Second, 45 * time.Second, 2}, {31 * time.Second, 45 * time.Second, 2}} {
+		r := &events.Recorder{}
+		recordPlan(r, at.Add(c.now), &plan.Plan{Holds: []plan.Hold{{
+			Container: "a", Reason: model.CrashLoopBackOff, Delay: &podstatus.Delay{Duration: 20 * time.Second, Until: at.Add(c.until)},
+		}}})
+		if err := r.Write(kept, model.PodRef{UID: "u"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := kept.History().Read(); err != nil || len(h.Events) != 1 || h.Events[0].Count != c.want {
+			t.Errorf("at %s: %+v, %v", c.now, h, err)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 // passes on one event at a time, without values of Secrets.
 type reporter struct {
 	pod      model.PodRef
+	plan     *plan.Plan
 	now      func() time.Time
 	redactor *redaction.Redactor
 	// notify is the caller's; it may be nil.
@@ -28,7 +29,7 @@ func (r *reporter) event(ev Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ev.Pod, ev.Detail = r.pod, r.redactor.Text(ev.Detail)
-	recordStep(&r.recorder, &ev)
+	recordStep(&r.recorder, r.plan, &ev)
 	if r.notify != nil {
 		r.notify(ev)
 	}
@@ -54,9 +55,9 @@ func (r *reporter) record(reason, container, text string) {
 }
 
 // write writes down what happened in the pass. A pass does not fail for it.
-func (r *reporter) write(pod state.Pod, p *plan.Plan) {
+func (r *reporter) write(pod state.Pod) {
 	r.mu.Lock()
-	recordHolds(&r.recorder, r.now(), p)
+	recordPlan(&r.recorder, r.now(), r.plan)
 	err := r.recorder.Write(pod, r.pod, r.redactor)
 	r.mu.Unlock()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // graph runs steps that only note that they ran; those named in failing fail.
 func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string) {
 	t.Helper()
-	report := &reporter{now: time.Now, notify: func(ev Event) {
+	report := &reporter{plan: &plan.Plan{Steps: steps}, now: time.Now, notify: func(ev Event) {
 		if ev.Kind != StepStarted {
 			events = append(events, ev.Step.ID+" "+string(ev.Kind))
 		}
@@ -81,7 +81,7 @@ func TestSkippingSparesSiblings(t *testing.T) {
 
 // scheduled is a scheduler of steps, which do what act does.
 func scheduled(steps []plan.Step, notify func(Event), act func(context.Context, *plan.Step) (string, error)) *scheduler {
-	x := newScheduler(&plan.Plan{Steps: steps}, &reporter{now: time.Now, notify: notify})
+	x := newScheduler(&plan.Plan{Steps: steps}, &reporter{plan: &plan.Plan{Steps: steps}, now: time.Now, notify: notify})
 	x.act, x.drop = act, func(context.Context, *plan.Step) {}
 	return x
 }

@@ -51,6 +51,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	err = x.postStart(ctx, ref, id)
 	if err != nil {
 		x.outputs.dropStarted(ref.Name)
+		x.checkpoint.noteFailure(ref.Name, err)
 	}
 	return "", err
 }
@@ -83,7 +84,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
-	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.ips)
+	config, err := x.inputs.builder(x.inputs).Container(ref, s.Attempt, sandbox.IPs)
 	if err != nil {
 		return "", withReason(model.CreateContainerConfigError, err)
 	}
@@ -99,7 +100,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 		return "", withReason(model.CreateContainerError, err)
 	}
 	created, err := x.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.id, Config: config, SandboxConfig: sandbox.config,
+		PodSandboxId: sandbox.ID, Config: config, SandboxConfig: sandbox.config,
 	})
 	switch {
 	case cri.IsNotFound(err):
@@ -142,6 +143,7 @@ func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id st
 	if err == nil {
 		return nil
 	}
+	failure := &hookFailure{pod: x.plan.Pod, ref: ref, handler: ref.Lifecycle.PostStart, err: err}
 	grace := int64(30)
 	if own := x.desired.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = *own
@@ -151,7 +153,7 @@ func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id st
 		s.preStop = preStop(ref.Container)
 	}
 	_, stopErr := x.stop.stop(context.WithoutCancel(ctx), s)
-	return hookError(errors.Join(fmt.Errorf("postStart hook: %w", err), stopErr))
+	return hookError(errors.Join(failure, stopErr))
 }
 
 // markDebug writes the definition of a debug container on it.

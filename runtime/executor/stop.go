@@ -170,7 +170,7 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) {
 	case ctx.Err() != nil:
 	case err != nil:
 		x.report.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
-		x.report.record("FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStop hook failed: %v", err))
+		x.report.record("FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStopHook failed: %v", err))
 	default:
 		s.add("preStop %.1fs", x.now().Sub(began).Seconds())
 	}

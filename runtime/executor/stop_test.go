@@ -72,7 +72,7 @@ func TestHooksThatFail(t *testing.T) {
 	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook failed: end exited 3" {
 		t.Errorf("warned %q", warned)
 	}
-	if !slices.Contains(l.history(p.in.Pod), "Warning FailedPreStopHook a: PreStop hook failed: end exited 3") {
+	if !slices.Contains(l.history(p.in.Pod), "Warning FailedPreStopHook a: PreStopHook failed: end exited 3") {
 		t.Errorf("the history is %q", l.history(p.in.Pod))
 	}
 }
@@ -171,7 +171,7 @@ func TestOrderOfStops(t *testing.T) {
 		"it has failed":    {0, true, true, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			report := &reporter{now: time.Now}
+			report := &reporter{plan: &plan.Plan{}, now: time.Now}
 			steps := []plan.Step{{ID: "app"}, stopWaits(plan.Step{ID: "side"}, "app")}
 			x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}, now: time.Now, report: report}
 			x.schedule = newScheduler(x.plan, report)
@@ -311,9 +311,47 @@ func TestKindsOfHooks(t *testing.T) {
 	if err := x.run(t.Context(), &v1.LifecycleHandler{}, podspec.ContainerRef{}, ""); err == nil || !strings.Contains(err.Error(), "exec, httpGet or sleep") {
 		t.Errorf("an empty hook: %v", err)
 	}
-	x.outputs.setSandbox(sandboxOutput{ips: []string{"10.0.0.2", "fd00::2"}})
-	x.desired.Pod.Spec.HostNetwork = true
-	if to := x.target(podspec.ContainerRef{}, "id"); to.PodIP != "10.0.0.2" || to.ContainerID != "id" || !to.HostNetwork {
-		t.Errorf("requests go to %+v", to)
+}
+
+// TestAddressesOfHooks: a hook goes to the sandbox that its container runs in, whatever sandbox
+// the plan makes or keeps, and nowhere when that has no address.
+func TestAddressesOfHooks(t *testing.T) {
+	pod, node := model.Sandbox{ID: "s", State: model.SandboxReady, IPs: []string{"10.0.0.2", "fd00::2"}}, []string{"192.0.2.7"}
+	dead, lost, host := pod, pod, pod
+	dead.State, lost.IPs = model.SandboxNotReady, nil
+	host.IPs, host.HostNetwork = nil, true
+	for name, c := range map[string]struct {
+		sandbox model.Sandbox
+		id      string
+		want    string
+	}{
+		"it runs":                  {pod, "old", "10.0.0.2"},
+		"its sandbox has died":     {dead, "old", ""},
+		"its sandbox lacks one":    {lost, "old", ""},
+		"in the node's network":    {host, "old", "192.0.2.7"},
+		"its sandbox is gone":      {model.Sandbox{ID: "other", State: model.SandboxReady, IPs: []string{"10.0.0.9"}}, "old", ""},
+		"it was started just now":  {pod, "new", "10.0.0.5"},
+		"that sandbox has no name": {model.Sandbox{}, "new", "10.0.0.5"},
+	} {
+		observed := &model.Observed{NodeIPs: node, Sandboxes: []model.Sandbox{c.sandbox}, Containers: []model.Container{{ID: "old", SandboxID: "s"}}}
+		x := &hooks{subject: &subject{}, observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}
+		x.outputs.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "n", State: model.SandboxReady, IPs: []string{"10.0.0.5"}}})
+		if to := x.target(podspec.ContainerRef{}, c.id); to.PodIP != c.want || to.ContainerID != c.id {
+			t.Errorf("%s: the request goes to %q, not %q", name, to.PodIP, c.want)
+		}
+	}
+}
+
+// TestHooksOfPodsThatGo are sent to the pod, of which a deletion makes no sandbox.
+func TestHooksOfPodsThatGo(t *testing.T) {
+	l := newLab(t, "i:1")
+	p := l.apply(pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {httpGet: {port: 8080}}}}]\n"))
+	ip := p.in.Observed.Sandboxes[0].IPs[0]
+	gone := l.plan(model.RefOf(p.in.Desired.Pod), "")
+	s := gone.step(plan.StopContainer, "a")
+	x := gone.execution(Options{}).stop.hooks
+	handler, ref := x.preStopHandler(s)
+	if to := x.target(ref, s.ContainerID); handler == nil || ip == "" || to.PodIP != ip {
+		t.Errorf("the hook of %s goes to %q, not %q", s.ContainerID, to.PodIP, ip)
 	}
 }

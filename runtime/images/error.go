@@ -88,7 +88,7 @@ func explain(name string, err error) *Error {
 			}
 		}
 	}
-	e.Err = errors.New(text)
+	e.Hint = text
 	return e
 }
 

@@ -12,4 +12,6 @@ const (
 	ResizePodInPlaceError    Reason = "ResizePodInPlaceError"
 	ErrImagePull             Reason = "ErrImagePull"
 	ImageInspectError        Reason = "ImageInspectError"
+	InvalidImageName         Reason = "InvalidImageName"
+	ImagePullBackOff         Reason = "ImagePullBackOff"
 )

@@ -85,6 +85,9 @@ type Actuated struct {
 // then was stopped or removed by somebody else.
 type LastRun struct {
 	Sandbox string `json:"sandbox,omitempty"`
+	// IPs are the addresses that the pod had last, which no runtime reports of a sandbox
+	// that has ended.
+	IPs []string `json:"ips,omitempty"`
 	// Containers holds ids by name.
 	Containers map[string]string `json:"containers,omitempty"`
 	// Reset names the containers whose records a restart of all containers has taken

@@ -16,6 +16,8 @@ type Observed struct {
 	// Ports are the ports of the node that the pod wants and somebody else has, as
 	// Port.String writes them, with who has them. Nil when nobody looked.
 	Ports map[string]string
+	// NodeIPs are the addresses of the machine, the primary one first; nil when unknown.
+	NodeIPs []string
 	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
 	Capacity v1.ResourceList
 	// Unmanaged are containers in the pod's sandboxes that belong to no pod.

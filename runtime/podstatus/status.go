@@ -51,15 +51,38 @@ func byName(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 }
 
 func (r *reporter) addIPs(s *v1.PodStatus) {
-	if r.Active == "" {
-		return
+	for _, ip := range r.Observed.NodeIPs {
+		s.HostIPs = append(s.HostIPs, v1.HostIP{IP: ip})
 	}
-	for _, ip := range r.Sandboxes[0].IPs {
+	if len(s.HostIPs) > 0 {
+		s.HostIP = s.HostIPs[0].IP
+	}
+	for _, ip := range r.podIPs() {
 		s.PodIPs = append(s.PodIPs, v1.PodIP{IP: ip})
 	}
 	if len(s.PodIPs) > 0 {
 		s.PodIP = s.PodIPs[0].IP
 	}
+}
+
+// podIPs are the addresses of the pod: a pod in the node's network has the node's, also before
+// it runs, and one whose sandboxes have all ended keeps those that it had (kubelet:
+// GenericPLEG.getPodIPs).
+func (r *reporter) podIPs() []string {
+	node := r.Observed.NodeIPs
+	if r.Active != "" {
+		if ips := r.Sandboxes[0].PodIPs(node); len(ips) > 0 {
+			return ips
+		}
+	}
+	if r.Manifest.Spec.HostNetwork {
+		return node
+	}
+	ready := slices.ContainsFunc(r.Sandboxes, func(s model.Sandbox) bool { return s.State == model.SandboxReady })
+	if last := r.Observed.Memory.LastRun; last != nil && !ready && len(r.Sandboxes) > 0 {
+		return model.SortIPs(last.IPs, node)
+	}
+	return nil
 }
 
 // messagesMax bounds the termination messages of a whole pod, in bytes (kubelet:

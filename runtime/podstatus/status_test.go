@@ -40,6 +40,44 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestAddressesThatStay: a pod whose sandbox has ended keeps its addresses, one that gets others
+// or has no sandbox left does not.
+func TestAddressesThatStay(t *testing.T) {
+	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	w.Sandboxes[0].IPs, w.Sandboxes[0].State = nil, model.SandboxNotReady
+	w.Memory.LastRun = &model.LastRun{IPs: []string{"10.0.0.2", "fd00::2"}}
+	if s := statusOf(w); s.PodIP != "10.0.0.2" || len(s.PodIPs) != 2 {
+		t.Errorf("its sandbox has ended: %s, %v", s.PodIP, s.PodIPs)
+	}
+	w.Sandboxes = append(w.Sandboxes, model.Sandbox{ID: "s1", Attempt: 1, State: model.SandboxReady})
+	if s := statusOf(w); s.PodIP != "" {
+		t.Errorf("it has another sandbox: %s", s.PodIP)
+	}
+	w.Sandboxes = nil
+	if s := statusOf(w); s.PodIP != "" {
+		t.Errorf("it has no sandbox: %s", s.PodIP)
+	}
+}
+
+// TestAddressesOfTheNode are in the status of each pod, and those of a pod in its network too,
+// before it has a sandbox and after.
+func TestAddressesOfTheNode(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
+	w.NodeIPs = []string{"192.0.2.7", "2001:db8::7"}
+	if s := statusOf(w); s.HostIP != "192.0.2.7" || len(s.HostIPs) != 2 || s.PodIP != "" {
+		t.Errorf("a pod: %s, %v, %s", s.HostIP, s.HostIPs, s.PodIP)
+	}
+	w.Desired.Pod.Spec.HostNetwork = true
+	if s := statusOf(w); s.PodIP != "192.0.2.7" || len(s.PodIPs) != 2 {
+		t.Errorf("in the node's network: %s, %v", s.PodIP, s.PodIPs)
+	}
+	w.Sandbox("s0", 0, model.SandboxReady)
+	w.Sandboxes[0].HostNetwork, w.Sandboxes[0].IPs = true, nil
+	if s := statusOf(w); s.PodIP != "192.0.2.7" {
+		t.Errorf("in the node's network, with a sandbox: %s", s.PodIP)
+	}
+}
+
 // TestOrderOfStatuses: init containers are in the order of the manifest, all others in that
 // of their names.
 func TestOrderOfStatuses(t *testing.T) {

@@ -24,22 +24,25 @@ func (r Runner) execAsk(action *v1.ExecAction, t Target) ask {
 	command, wrong := expand.StaticCommand(t.Container, action.Command)
 	return ask{
 		handler: fmt.Sprintf("exec %v", command),
-		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
+		run: func(ctx context.Context, timeout time.Duration) answer {
 			if wrong != nil {
-				return kprobe.Unknown, "", fmt.Errorf("exec.%w", wrong)
+				return answer{verdict: kprobe.Unknown, err: fmt.Errorf("exec.%w", wrong)}
 			}
 			got, err := r.Exec(ctx, t.ContainerID, command, timeout)
 			if status.Code(err) == codes.DeadlineExceeded {
-				return kprobe.Failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(command, " "), timeout), nil
+				text := fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(command, " "), timeout)
+				return answer{verdict: kprobe.Failure, output: text}
 			}
 			if err != nil {
-				return kprobe.Unknown, "", err
+				return answer{verdict: kprobe.Unknown, err: err}
 			}
 			if got.ExitCode == 0 {
-				return kprobe.Success, "", nil
+				return answer{verdict: kprobe.Success}
 			}
 			output := string(append(got.Stdout, got.Stderr...))
-			return kprobe.Failure, fmt.Sprintf("exit code %d: %s", got.ExitCode, output[:min(len(output), outputMax)]), nil
+			return answer{
+				verdict: kprobe.Failure, output: output[:min(len(output), outputMax)], note: fmt.Sprintf("exit code %d: ", got.ExitCode),
+			}
 		},
 	}
 }

@@ -23,7 +23,11 @@ const maxRedirects = 10
 // answer is a success, whatever its status: only a request that gets none
 // fails. There is no timeout but the context's.
 func HTTPHook(ctx context.Context, action *v1.HTTPGetAction, t Target) error {
-	req, err := httpprobe.NewRequestForHTTPGetAction(action, t.Container, t.host(), "lifecycle")
+	host, err := t.host(action.Host)
+	if err != nil {
+		return err
+	}
+	req, err := httpprobe.NewRequestForHTTPGetAction(action, t.Container, host, "lifecycle")
 	if err != nil {
 		return fmt.Errorf("building the hook's request: %w", err)
 	}

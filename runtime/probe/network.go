@@ -22,7 +22,11 @@ const userAgent = "kube-probe/1.36"
 // httpAsk sends a GET request. Redirects to the same host are followed, TLS is
 // not verified, proxies are not used.
 func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
-	req, err := httpprobe.NewRequestForHTTPGetAction(action, t.Container, t.host(), "probe")
+	host, err := t.host(action.Host)
+	if err != nil {
+		return unreachable("http-get", err), nil
+	}
+	req, err := httpprobe.NewRequestForHTTPGetAction(action, t.Container, host, "probe")
 	if err != nil {
 		return ask{handler: "http-get"}, err
 	}
@@ -32,8 +36,8 @@ func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
 	prober := httpprobe.New(false)
 	return ask{
 		handler: "http-get " + req.URL.Redacted(),
-		run: func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			return prober.Probe(req.WithContext(ctx), timeout)
+		run: func(ctx context.Context, timeout time.Duration) answer {
+			return answered(prober.Probe(req.WithContext(ctx), timeout))
 		},
 	}, nil
 }
@@ -44,26 +48,30 @@ func tcpAsk(action *v1.TCPSocketAction, t Target) (ask, error) {
 	if err != nil {
 		return ask{handler: "tcp"}, err
 	}
-	host := action.Host
-	if host == "" {
-		host = t.host()
+	host, err := t.host(action.Host)
+	if err != nil {
+		return unreachable("tcp", err), nil
 	}
 	return ask{
 		handler: "tcp " + net.JoinHostPort(host, strconv.Itoa(port)),
-		run: func(_ context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			return tcpprobe.New().Probe(host, port, timeout)
+		run: func(_ context.Context, timeout time.Duration) answer {
+			return answered(tcpprobe.New().Probe(host, port, timeout))
 		},
 	}, nil
 }
 
 // grpcAsk calls the gRPC health service.
 func grpcAsk(action *v1.GRPCAction, t Target) ask {
+	host, err := t.host("")
+	if err != nil {
+		return unreachable("grpc", err)
+	}
 	service := ptr.Deref(action.Service, "")
-	address := net.JoinHostPort(t.host(), strconv.Itoa(int(action.Port)))
+	address := net.JoinHostPort(host, strconv.Itoa(int(action.Port)))
 	return ask{
 		handler: fmt.Sprintf("grpc %s %s", address, service),
-		run: func(_ context.Context, timeout time.Duration) (kprobe.Result, string, error) {
-			return grpcprobe.New().Probe(t.host(), service, int(action.Port), timeout)
+		run: func(_ context.Context, timeout time.Duration) answer {
+			return answered(grpcprobe.New().Probe(host, service, int(action.Port), timeout))
 		},
 	}
 }

@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,17 +35,21 @@ const maxAttempts = 3
 type Target struct {
 	ContainerID string
 	Container   *v1.Container
-	// PodIP is the pod's address; a pod with the node's network has none of its
-	// own and is asked on the loopback address.
-	PodIP       string
-	HostNetwork bool
+	// PodIP is the pod's address; empty when it has none. A handler that names no host of
+	// its own has nobody to ask then: without a host a request would go to the node.
+	PodIP string
 }
 
-func (t Target) host() string {
-	if t.HostNetwork {
-		return "127.0.0.1"
+// errNoAddress is why a pod cannot be reached.
+var errNoAddress = errors.New("the pod has no address: its sandbox is not ready, or has no network")
+
+// host is where a handler's request goes: to the host that it names, or to the pod.
+func (t Target) host(named string) (string, error) {
+	host := cmp.Or(named, t.PodIP)
+	if host == "" {
+		return "", errNoAddress
 	}
-	return t.PodIP
+	return host, nil
 }
 
 // Result is the answer of one run.
@@ -54,7 +60,9 @@ type Result struct {
 	Handler string
 	// Message is what was said, on one line and safe to print. It never holds a
 	// response's body.
-	Message  string
+	Message string
+	// Output is the same without what podctl adds to it: what a kubelet's event says.
+	Output   string
 	Latency  time.Duration
 	Attempts int
 }
@@ -80,29 +88,30 @@ type Runner struct {
 // ask is one way to ask a probe.
 type ask struct {
 	handler string
-	run     func(ctx context.Context, timeout time.Duration) (kprobe.Result, string, error)
+	run     func(ctx context.Context, timeout time.Duration) answer
 }
 
 // Run asks a probe once. The time it may take is the probe's own timeout.
 func (r Runner) Run(ctx context.Context, p *v1.Probe, t Target) Result {
 	a, err := r.handler(p, t)
 	if err != nil {
-		return Result{Verdict: Unknown, Handler: a.handler, Message: r.oneLine(err.Error())}
+		text := r.oneLine(err.Error())
+		return Result{Verdict: Unknown, Handler: a.handler, Message: text, Output: text}
 	}
 	timeout := time.Duration(p.TimeoutSeconds) * time.Second
 	result := Result{Handler: a.handler}
 	began := time.Now()
 	for result.Attempts < maxAttempts && ctx.Err() == nil {
 		result.Attempts++
-		verdict, message, err := inTime(ctx, a, timeout)
-		result.Verdict, result.Message = r.judged(verdict, message, err)
-		if err == nil {
+		one := inTime(ctx, a, timeout)
+		r.judge(&result, one)
+		if one.err == nil {
 			break
 		}
 	}
 	result.Latency = time.Since(began)
 	if ctx.Err() != nil {
-		result.Verdict, result.Message = Unknown, "interrupted"
+		result.Verdict, result.Message, result.Output = Unknown, "interrupted", "interrupted"
 	}
 	return result
 }
@@ -121,42 +130,56 @@ func (r Runner) handler(p *v1.Probe, t Target) (ask, error) {
 	return ask{}, fmt.Errorf("the probe has no handler")
 }
 
+// unreachable is the probe of a pod that has no address: it fails, as a request to an address
+// that nobody has any more does.
+func unreachable(handler string, err error) ask {
+	return ask{handler: handler, run: func(context.Context, time.Duration) answer {
+		return answer{verdict: kprobe.Failure, output: err.Error()}
+	}}
+}
+
 // answer is what a way of asking returned.
 type answer struct {
 	verdict kprobe.Result
-	message string
-	err     error
+	// output is what was said, note what podctl tells before it.
+	output, note string
+	err          error
+}
+
+// answered is what one of the kubelet's probers returned.
+func answered(verdict kprobe.Result, output string, err error) answer {
+	return answer{verdict: verdict, output: output, err: err}
 }
 
 // inTime asks, and gives up when the caller does.
-func inTime(ctx context.Context, a ask, timeout time.Duration) (kprobe.Result, string, error) {
+func inTime(ctx context.Context, a ask, timeout time.Duration) answer {
 	got := make(chan answer, 1)
-	go func() {
-		verdict, message, err := a.run(ctx, timeout)
-		got <- answer{verdict, message, err}
-	}()
+	go func() { got <- a.run(ctx, timeout) }()
 	select {
 	case one := <-got:
-		return one.verdict, one.message, one.err
+		return one
 	case <-ctx.Done():
-		return kprobe.Unknown, "", context.Cause(ctx)
+		return answer{verdict: kprobe.Unknown, err: context.Cause(ctx)}
 	}
 }
 
-func (r Runner) judged(verdict kprobe.Result, message string, err error) (Verdict, string) {
-	if err != nil {
-		return Unknown, r.oneLine(err.Error())
+// judge says what an answer means. The body of a redirect, which a kubelet tells, is not shown.
+func (r Runner) judge(result *Result, a answer) {
+	switch {
+	case a.err != nil:
+		result.Verdict, result.Output = Unknown, r.oneLine(a.err.Error())
+	case a.verdict == kprobe.Success:
+		result.Verdict, result.Output = Success, ""
+	case a.verdict == kprobe.Warning:
+		result.Verdict, result.Output, result.Message = Warning, "Probe terminated redirects", "redirected to another host"
+		return
+	default:
+		result.Verdict, result.Output = Failure, r.oneLine(a.output)
 	}
-	switch verdict {
-	case kprobe.Success:
-		return Success, ""
-	case kprobe.Warning:
-		return Warning, "redirected to another host"
-	case kprobe.Failure:
-		return Failure, r.oneLine(message)
-	case kprobe.Unknown:
+	result.Message = result.Output
+	if a.note != "" {
+		result.Message = r.oneLine(a.note + a.output)
 	}
-	return Failure, r.oneLine(message)
 }
 
 func (r Runner) oneLine(text string) string {

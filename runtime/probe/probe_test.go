@@ -151,12 +151,34 @@ func TestUnknownPortNameIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestHostNetworkIsAskedOnLoopback(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+// TestWithoutAnAddress nobody is asked in the place of the pod: a server of the node on the same
+// port answers neither probes nor hooks. A handler that names its host needs no address.
+func TestWithoutAnAddress(t *testing.T) {
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer server.Close()
-	r := Runner{}.Run(t.Context(), httpGet(portOf(t, server.URL), "/"), Target{HostNetwork: true, Container: &v1.Container{}})
-	if r.Verdict != Success {
-		t.Errorf("%s %s", r.Verdict, r.Message)
+	port, nowhere := portOf(t, server.URL), Target{ContainerID: "c1", Container: &v1.Container{}}
+	get := &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt(port), Scheme: v1.URISchemeHTTP}
+	for name, handler := range map[string]v1.ProbeHandler{
+		"http": {HTTPGet: get},
+		"tcp":  {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt(port)}},
+		"grpc": {GRPC: &v1.GRPCAction{Port: int32(port)}},
+	} {
+		r := Runner{}.Run(t.Context(), &v1.Probe{TimeoutSeconds: 1, ProbeHandler: handler}, nowhere)
+		if r.Verdict != Failure || !strings.Contains(r.Message, "no address") {
+			t.Errorf("%s: %s %q", name, r.Verdict, r.Message)
+		}
+	}
+	if err := HTTPHook(t.Context(), get, nowhere); !errors.Is(err, errNoAddress) || asked {
+		t.Errorf("a hook: %v, asked %t", err, asked)
+	}
+	get.Host = "127.0.0.1"
+	tcp := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(port)}}}
+	if r := (Runner{}).Run(t.Context(), tcp, nowhere); r.Verdict != Success {
+		t.Errorf("tcp with a host: %s %q", r.Verdict, r.Message)
+	}
+	if err := HTTPHook(t.Context(), get, nowhere); err != nil || !asked {
+		t.Errorf("a hook with a host: %v, asked %t", err, asked)
 	}
 }
 
@@ -200,6 +222,9 @@ func TestExec(t *testing.T) {
 			got := r.Run(t.Context(), p, local(&v1.Container{}))
 			if got.Verdict != c.want || !strings.Contains(got.Message, c.says) || got.Attempts != c.tries || len(got.Message) > 600 {
 				t.Errorf("%s %q, %d attempts", got.Verdict, got.Message, got.Attempts)
+			}
+			if strings.Contains(got.Output, "exit code") || (got.Output == "") != (got.Message == "") {
+				t.Errorf("a kubelet says %q", got.Output)
 			}
 		})
 	}

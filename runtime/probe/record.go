@@ -9,7 +9,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// recordProbes records the events of probes that did not succeed, and marks those that let a
+// recordProbes records the events of probes that did not succeed, in a kubelet's words, and marks those that let a
 // container count as started or ready.
 func recordProbes(rec *events.Recorder, at time.Time, reports []Report, before map[string]map[model.ProbeType]model.ProbeRecord) {
 	for i := range reports {
@@ -20,11 +20,11 @@ func recordProbes(rec *events.Recorder, at time.Time, reports []Report, before m
 		name := r.Type.Title()
 		switch r.Result.Verdict {
 		case Failure:
-			rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe failed: %s", name, r.Result.Message))
+			rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe failed: %s", name, r.Result.Output))
 		case Unknown:
-			rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe errored: %s", name, r.Result.Message))
+			rec.Warning(at, "Unhealthy", r.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", name, r.Result.Output))
 		case Warning:
-			rec.Warning(at, "ProbeWarning", r.Container, fmt.Sprintf("%s probe warning: %s", name, r.Result.Message))
+			rec.Warning(at, "ProbeWarning", r.Container, fmt.Sprintf("%s probe warning: %s", name, r.Result.Output))
 		case Success:
 		}
 		passed := r.Record.Result == model.ProbeSuccess && before[r.ContainerID][r.Type].Result != model.ProbeSuccess

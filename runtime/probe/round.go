@@ -237,8 +237,7 @@ func (q *round) run(ctx context.Context, r *Report) {
 	// It may repeat what the container was given, or the one before.
 	runner := Runner{Exec: q.e.exec, Clean: q.redactor.Text}
 	r.Result = runner.Run(ctx, r.probe, Target{
-		ContainerID: r.ContainerID, Container: ref.Container,
-		PodIP: q.podIP(), HostNetwork: q.desired.Pod.Spec.HostNetwork,
+		ContainerID: r.ContainerID, Container: ref.Container, PodIP: q.podIP(r.Container),
 	})
 	r.Asked = true
 	r.fold(r.Record, q.now)
@@ -274,13 +273,10 @@ func (r *Report) settle(now, before Memory, at time.Time) {
 	r.fold(record.Reopened(r.probe, at), at)
 }
 
-func (q *round) podIP() string {
-	for i := range q.observed.Sandboxes {
-		if s := &q.observed.Sandboxes[i]; s.State == model.SandboxReady && len(s.IPs) > 0 {
-			return s.IPs[0]
-		}
-	}
-	return ""
+// podIP is the address of the sandbox in which a container runs, whatever the manifest says of
+// its network by now.
+func (q *round) podIP(name string) string {
+	return q.observed.SandboxOf(q.newest(name).SandboxID).Address(q.observed.NodeIPs)
 }
 
 // Record keeps the answers, under the pod's lock and only for containers

@@ -35,6 +35,29 @@ func roundOf(c *v1.Container, opts Options) *round {
 	}
 }
 
+// TestAddressesOfProbes: a probe is sent to the sandbox that its container runs in, and that of a
+// pod in the node's network to the node.
+func TestAddressesOfProbes(t *testing.T) {
+	ready := func(id, ip string) model.Sandbox {
+		return model.Sandbox{ID: id, State: model.SandboxReady, IPs: []string{ip}}
+	}
+	for name, c := range map[string]struct {
+		sandboxes []model.Sandbox
+		want      string
+	}{
+		"its own":               {[]model.Sandbox{ready("b", "10.0.0.3"), ready("s", "10.0.0.2")}, "10.0.0.2"},
+		"not another's":         {[]model.Sandbox{ready("b", "10.0.0.3"), {ID: "s", State: model.SandboxNotReady, IPs: []string{"10.0.0.2"}}}, ""},
+		"none":                  {nil, ""},
+		"in the node's network": {[]model.Sandbox{{ID: "s", State: model.SandboxReady, HostNetwork: true}}, "192.0.2.7"},
+	} {
+		q := roundOf(&v1.Container{}, Options{})
+		q.observed.Containers[0].SandboxID, q.observed.Sandboxes, q.observed.NodeIPs = "s", c.sandboxes, []string{"192.0.2.7"}
+		if got := q.podIP("a"); got != c.want {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
+	}
+}
+
 // TestProbesThatAreNotAsked: each says why; without a schedule more are asked than with one.
 func TestProbesThatAreNotAsked(t *testing.T) {
 	counted := func(ago time.Duration, onHold bool) map[model.ProbeType]model.ProbeRecord {
@@ -149,7 +172,7 @@ func TestMemoryOfContainersThatAreGone(t *testing.T) {
 // marks when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
 	report := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
-		return Report{Container: "a", ContainerID: "id", Type: kind, Asked: true, Result: Result{Verdict: verdict, Message: "it says so"}, Record: model.ProbeRecord{Result: result}}
+		return Report{Container: "a", ContainerID: "id", Type: kind, Asked: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
 	}
 	for name, c := range map[string]struct {
 		report Report
@@ -157,7 +180,7 @@ func TestEventsOfProbes(t *testing.T) {
 		span   string
 	}{
 		"failure":    {report(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
-		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored: it says so", ""},
+		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored and resulted in unknown state: it says so", ""},
 		"warning":    {report(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
 		"ready":      {report(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
 		"started":    {report(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	netutils "k8s.io/utils/net"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
@@ -87,7 +88,7 @@ func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Option
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
 	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
-		o.Capacity = s.Node.Allocatable
+		o.Capacity, o.NodeIPs = s.Node.Allocatable, s.Node.IPs
 	}
 	for _, sandbox := range s.Sandboxes {
 		if OwnedBy(ref, sandbox.GetLabels()) {
@@ -224,13 +225,24 @@ func ObservedSandbox(s *runtimeapi.PodSandboxStatus) model.Sandbox {
 	if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 		out.State = model.SandboxReady
 	}
-	if ip := s.GetNetwork().GetIp(); ip != "" {
-		out.IPs = append(out.IPs, ip)
-		for _, more := range s.GetNetwork().GetAdditionalIps() {
-			out.IPs = append(out.IPs, more.GetIp())
-		}
-	}
+	out.IPs = sandboxIPs(s.GetNetwork())
 	return out
+}
+
+// sandboxIPs are the addresses that a runtime reports; none if one of them is no address
+// (kubelet: determinePodSandboxIPs).
+func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) []string {
+	if network.GetIp() == "" {
+		return nil
+	}
+	ips := []string{network.GetIp()}
+	for _, more := range network.GetAdditionalIps() {
+		ips = append(ips, more.GetIp())
+	}
+	if slices.ContainsFunc(ips, func(ip string) bool { return netutils.ParseIPSloppy(ip) == nil }) {
+		return nil
+	}
+	return ips
 }
 
 func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Container {

@@ -81,7 +81,7 @@ func (h *History) Add(events ...PodEvent) {
 		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageMax)], "")
 		e.Count, e.First = 1, e.Last
 		for i, old := range h.Events {
-			if old.Type == e.Type && old.Reason == e.Reason && old.Container == e.Container && sayTheSame(old.Message, e.Message) {
+			if sameEvent(&old, &e) {
 				e.Count, e.First = old.Count+1, old.First
 				h.Events = append(h.Events[:i], h.Events[i+1:]...)
 				break
@@ -90,6 +90,20 @@ func (h *History) Add(events ...PodEvent) {
 		h.Events = append(h.Events, e)
 	}
 	h.Events = h.Events[max(0, len(h.Events)-eventsMax):]
+}
+
+// ToldSince reports whether an event is in the history that says the same, from a moment on.
+func (h *History) ToldSince(since time.Time, e PodEvent) bool {
+	for _, old := range h.Events {
+		if sameEvent(&old, &e) && !old.Last.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameEvent(a, b *PodEvent) bool {
+	return a.Type == b.Type && a.Reason == b.Reason && a.Container == b.Container && sayTheSame(a.Message, b.Message)
 }
 
 // spanSandbox is the kind of the span of a sandbox that is made: that of the step.
