@@ -12,4 +12,6 @@ const (
 	ResizePodInPlaceError    Reason = "ResizePodInPlaceError"
 	ErrImagePull             Reason = "ErrImagePull"
 	ImageInspectError        Reason = "ImageInspectError"
+	// Interrupted: the user ended podctl during the step.
+	Interrupted Reason = "Interrupted"
 )

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // Ending says how a pod that is over has ended, and by which containers.
@@ -29,12 +32,31 @@ func Ending(status *v1.PodStatus) string {
 // exitText is the exit code of a container, with the reason where that says more.
 func exitText(t *v1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exited %d", t.ExitCode)
-	switch t.Reason {
-	case "", "Error", "Completed":
-		return text
-	case "StartError", "ContainerCannotRun":
-		// The message is the runtime's. Elsewhere it is what the container wrote at its end.
-		return text + " (" + t.Reason + ": " + t.Message + ")"
+	if reason := podstatus.ExitReason(t.Reason, t.Message); reason != "" {
+		text += " (" + reason + ")"
 	}
-	return text + " (" + t.Reason + ")"
+	return text
+}
+
+// broken says of the containers that failed, or cannot be started, why.
+func broken(status *v1.PodStatus) []string {
+	var texts []string
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		last := c.LastTerminationState.Terminated
+		switch {
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+			texts = append(texts, "container "+c.Name+" "+exitText(c.State.Terminated))
+		case c.State.Waiting == nil || c.State.Waiting.Message == "":
+		case last != nil && last.ExitCode != 0:
+			texts = append(texts, "container "+c.Name+": "+waitingText(c.State.Waiting)+"; it "+exitText(last))
+		default:
+			texts = append(texts, "container "+c.Name+": "+waitingText(c.State.Waiting))
+		}
+	}
+	return texts
+}
+
+// waitingText is what a container waits for.
+func waitingText(w *v1.ContainerStateWaiting) string {
+	return model.StartError{Reason: model.Reason(w.Reason), Message: w.Message}.Line()
 }

@@ -15,7 +15,7 @@ import (
 
 // judge compares the pod's status with the goal.
 func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
-	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
+	w.waiting = slices.Concat(w.untold(p), p.WaitingFor)
 	w.until = w.retryAt
 	if i := slices.IndexFunc(p.Holds, func(h plan.Hold) bool { return h.Blocking }); i >= 0 {
 		hold := &p.Holds[i]
@@ -50,6 +50,15 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 		w.waiting = unready(in, status)
 	}
 	return false, nil
+}
+
+// untold are the failures of the last pass that no hold of the plan tells.
+func (w *waiter) untold(p *plan.Plan) []string {
+	return slices.DeleteFunc(slices.Clone(w.trouble), func(text string) bool {
+		return slices.ContainsFunc(p.Holds, func(h plan.Hold) bool {
+			return h.Delay != nil && h.Delay.Cause != "" && strings.HasSuffix(text, h.Delay.Cause)
+		})
+	})
 }
 
 // finished judges by the containers that have ended for good, which a pod that shall be started
@@ -151,14 +160,15 @@ func isReady(status *v1.PodStatus) bool {
 	})
 }
 
-// unready says what a pod lacks, and what its probes said last.
+// unready says what a pod lacks, why containers do not run, and what its probes said last.
 func unready(in *plan.Input, status *v1.PodStatus) []string {
+	lacks := "phase " + string(status.Phase)
 	for _, c := range status.Conditions {
 		if c.Type == v1.PodReady && c.Message != "" {
-			return append([]string{c.Message}, unpassed(in)...)
+			lacks = c.Message
 		}
 	}
-	return []string{"phase " + string(status.Phase)}
+	return slices.Concat([]string{lacks}, broken(status), unpassed(in))
 }
 
 // unpassed are the probes that have not passed, with what was said.
