@@ -95,6 +95,18 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
+// TestReadmeListsTheCodes: the README has the codes of the help, in the same words.
+func TestReadmeListsTheCodes(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Exit codes: " + strings.Join(exit.Meanings(), " · ") + "."
+	if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(string(text), "`", "")), " "), want) {
+		t.Errorf("the README does not say %q", want)
+	}
+}
+
 // TestDeadRuntimeIsNoAbsentPod: 127 says that there is no such pod, and 126 that podctl
 // could not ask.
 func TestDeadRuntimeIsNoAbsentPod(t *testing.T) {

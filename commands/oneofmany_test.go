@@ -2,6 +2,7 @@ package commands
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,18 @@ import (
 // silent is a lab with three pods, of one of which the runtime tells nothing.
 func silent(t *testing.T, method string) *lab {
 	t.Helper()
+	return withFault(t, runtimetest.Fault{Method: method, Err: status.Error(codes.Unknown, "its record is broken")})
+}
+
+// hanging is a lab with three pods, of one of which the runtime does not answer.
+func hanging(t *testing.T) *lab {
+	t.Helper()
+	return withFault(t, runtimetest.Fault{Method: "PodSandboxStatus", Hangs: true})
+}
+
+// withFault is a lab with three pods, in which calls about one of them fail.
+func withFault(t *testing.T, fault runtimetest.Fault) *lab {
+	t.Helper()
 	l := newLab(t)
 	for _, name := range []string{"above", "broken", "below"} {
 		l.Must("apply", l.Write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
@@ -29,10 +42,8 @@ func silent(t *testing.T, method string) *lab {
 	for _, entry := range checkpoints {
 		if j := entry.Checkpoint; j.Pod.Name == "broken" {
 			ids := []string{j.LastRun.Sandbox, j.LastRun.Containers["a"], string(j.Pod.UID)}
-			l.Fail(runtimetest.Fault{
-				Method: method, Times: 1000, Err: status.Error(codes.Unknown, "its record is broken"),
-				Only: func(request any) bool { return isAbout(request, ids) },
-			})
+			fault.Times, fault.Only = 1000, func(request any) bool { return isAbout(request, ids) }
+			l.Fail(fault)
 		}
 	}
 	return l
@@ -88,19 +99,12 @@ func TestOnePodHidesNoOther(t *testing.T) {
 				t.Errorf("%s, %v: exit code %d\n%s", method, args, code, stderr)
 			}
 			shown := stdout
-			if args[0] == "probe" && len(args) < 3 {
-				// Its table names containers alone: two of them.
-				if strings.Count(stdout, "exec [ask]") != 2 {
-					t.Errorf("%s, %v:\n%s", method, args, stdout)
-				}
-				continue
-			}
 			for _, name := range []string{"above", "below"} {
 				if !strings.Contains(shown, name) {
 					t.Errorf("%s, %v: %s is not shown\n%s%s", method, args, name, stdout, stderr)
 				}
 			}
-			if args[0] == "get" && !strings.Contains(shown, "broken") {
+			if !isDocument(args) && args[0] != "apply" && args[0] != "snapshot" && !strings.Contains(shown, "broken") {
 				t.Errorf("%s, %v: the pod has no row\n%s", method, args, stdout)
 			}
 		}
@@ -109,6 +113,30 @@ func TestOnePodHidesNoOther(t *testing.T) {
 			t.Errorf("%s: what is known of it: %q", method, stdout)
 		}
 		l.Must("events")
+	}
+}
+
+// isDocument reports whether a command line asks for a document, which has only what is known.
+func isDocument(args []string) bool { return slices.Contains(args, "json") && args[0] != "get" }
+
+// TestASilentPodHidesNoOther: when the runtime says nothing of one pod, until the time of a request
+// or of the command is over, the others are shown.
+func TestASilentPodHidesNoOther(t *testing.T) {
+	l := hanging(t)
+	for _, limit := range []string{"--request-timeout=300ms", "--timeout=300ms"} {
+		for _, args := range [][]string{{"get", "-A"}, {"get"}, {"plan", "-A"}, {"snapshot", "-A"}, {"describe", "above", "broken", "below"}, {"probe", "-A"}, {"delete", "--all", "--dry-run"}} {
+			code, stdout, stderr := l.Call(append(args, limit)...)
+			if code != exit.Error || !strings.Contains(stdout, "above") || !strings.Contains(stdout, "below") || !strings.Contains(stderr, strings.Trim(strings.SplitN(limit, "=", 2)[0], "-")) {
+				t.Errorf("%v %s: exit code %d\n%s%s", args, limit, code, stdout, stderr)
+			}
+			if args[0] != "snapshot" && !strings.Contains(stdout, "broken") {
+				t.Errorf("%v %s: the pod has no row\n%s", args, limit, stdout)
+			}
+		}
+	}
+	code, stdout, stderr := l.Call("get", "broken", "--request-timeout=300ms")
+	if code != exit.Error || !strings.Contains(stdout, "StatusUnknown") || !strings.Contains(stderr, "gave no answer") {
+		t.Errorf("alone: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
 

@@ -43,7 +43,9 @@ func (p *program) root() *cobra.Command {
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
 		Long: "podctl reads a Kubernetes Pod manifest, compares it with what a container runtime really runs,\n" +
-			"shows what it would do and why, and then does exactly that, one sync pass per invocation.",
+			"shows what it would do and why, and then does exactly that, one sync pass per invocation. The exit codes are\n" +
+			"the same for all commands but run, exec, attach and debug, whose help has their own." +
+			flags.ExitCodes(exit.Meanings()...),
 		Example: "  podctl plan pod.yaml        # what the next pass would do, and why\n" +
 			"  podctl apply --wait pod.yaml # do it until the pod is ready\n" +
 			"  podctl probe web            # run its probes once",

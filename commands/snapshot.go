@@ -48,14 +48,9 @@ func writeSnapshot(ctx context.Context, sess *session.Session, pods []*podspec.D
 	if err != nil {
 		return err
 	}
-	recording := make(snapshot.Recording, 0, len(pods))
-	unknown := selection.OneByOne(ctx, pods, func(d *podspec.Desired) error {
-		one, failure := engine.Observer.Snapshot(ctx, d)
-		if failure == nil {
-			recording = append(recording, one)
-		}
-		return failure
-	})
+	var recording snapshot.Recording
+	recording, outcomes := selection.Look(pods, func(d *podspec.Desired) (*snapshot.Pod, error) { return engine.Observer.Snapshot(ctx, d) })
+	unknown := selection.Outcome(ctx, outcomes)
 	if unknown != nil && len(recording) == 0 {
 		return unknown
 	}

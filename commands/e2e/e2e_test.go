@@ -21,6 +21,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -128,6 +129,16 @@ func (m *machine) must(tb testing.TB, args ...string) result {
 	cmd := m.command(context.Background(), args...)
 	r := m.runWith(tb, cmd)
 	if r.code != 0 {
+		tb.Fatalf("podctl %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r
+}
+
+// mustFail runs podctl until a pod has failed, as it shall.
+func (m *machine) mustFail(tb testing.TB, args ...string) result {
+	tb.Helper()
+	r := m.run(tb, args...)
+	if r.code != exit.PodFailed {
 		tb.Fatalf("podctl %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 	}
 	return r

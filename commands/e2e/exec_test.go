@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podctl/podctl/commands/exit"
 )
 
 const inside = `apiVersion: v1
@@ -352,7 +354,7 @@ func testRuntimeRestart(t *testing.T, m *machine) {
 		}
 	}
 	m.must(t, "node", "up")
-	if err := waits.Wait(); err != nil {
+	if err := waits.Wait(); waits.ProcessState.ExitCode() != exit.PodFailed {
 		t.Errorf("wait: %v", err)
 	}
 	defer func() {

@@ -122,7 +122,7 @@ func testRunUnread(t *testing.T, m *machine) {
 func testWait(t *testing.T, m *machine) {
 	manifest := write(t, ending)
 	m.must(t, "apply", manifest)
-	m.must(t, "wait", "--for=completed", "--timeout", "20s", "ending")
+	m.mustFail(t, "wait", "--for=completed", "--timeout", "20s", "ending")
 	if r := m.run(t, "wait", "--for=started", "--timeout", "20s", "ending"); r.code != 3 || !strings.Contains(r.stderr, "ended as Failed") {
 		t.Errorf("waiting for a pod that fails: exit code %d\n%s", r.code, r.stderr)
 	}
@@ -249,7 +249,7 @@ spec:
 	}
 	m.must(t, "delete", "deadline")
 	began := time.Now()
-	m.must(t, "apply", "--wait=completed", "--timeout", "20s", manifest)
+	m.mustFail(t, "apply", "--wait=completed", "--timeout", "20s", manifest)
 	if took := time.Since(began); took < 2*time.Second || took > 5*time.Second {
 		t.Errorf("the wait ended after %s", took)
 	}

@@ -37,7 +37,7 @@ spec:
 // testTerminationMessage: what a container left as its last words is in its
 // status, from its file or from its log.
 func testTerminationMessage(t *testing.T, m *machine) {
-	m.must(t, "apply", "--wait=completed", "--timeout", "60s", write(t, lastWords))
+	m.mustFail(t, "apply", "--wait=completed", "--timeout", "60s", write(t, lastWords))
 	want := map[string]string{"file": "the disk is full", "log": "exiting with 4\n", "silent": ""}
 	pod := m.pod(t, "words")
 	for i := range pod.Status.ContainerStatuses {
@@ -152,7 +152,7 @@ func testClaim(t *testing.T, m *machine) {
 		t.Errorf("phase %s", phase)
 	}
 	m.must(t, "delete", "--volumes", "reader")
-	m.run(t, "apply", "--wait=completed", "--timeout", "60s", second)
+	m.mustFail(t, "apply", "--wait=completed", "--timeout", "60s", second)
 	if phase := m.pod(t, "reader").Status.Phase; phase != v1.PodFailed {
 		t.Errorf("phase %s: the claim is there in spite of --volumes", phase)
 	}

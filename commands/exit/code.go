@@ -23,6 +23,8 @@ const (
 	ProbeFailed
 	// Refused means that the manifest is invalid or asks for what podctl cannot do.
 	Refused
+	// PodFailed means that a pod, whose end was waited for, has failed.
+	PodFailed
 	// Interrupted means that the user ended the command.
 	Interrupted = 130
 )
@@ -39,6 +41,14 @@ const (
 	// BrokenPipe is the code of a process that SIGPIPE has ended, as a shell shows it.
 	BrokenPipe = 141
 )
+
+// Meanings are the exit codes and what they mean, one line each.
+func Meanings() []string {
+	return []string{
+		"0 success", "1 error", "2 plan --exit-code: there are steps", "3 not there yet, or held", "4 a probe failed",
+		"5 manifest refused", "6 the pod whose completion was waited for has failed", "130 interrupted",
+	}
+}
 
 // CodeError ends a command with a code; without an error it prints nothing.
 type CodeError struct {
@@ -72,6 +82,7 @@ func Code(ctx context.Context, err error) int {
 		refused    *load.RefusedError
 		blocked    *wait.BlockedError
 		timeout    *wait.TimeoutError
+		failed     *wait.FailedError
 		superseded *syncpod.SupersededError
 	)
 	switch {
@@ -83,6 +94,8 @@ func Code(ctx context.Context, err error) int {
 		return coded.Code
 	case errors.As(err, &refused):
 		return Refused
+	case errors.As(err, &failed):
+		return PodFailed
 	case errors.As(err, &blocked), errors.As(err, &timeout), errors.As(err, &superseded):
 		return NotYet
 	}
@@ -114,10 +127,10 @@ func CommandCode(ctx context.Context, annotations map[string]string, err error) 
 }
 
 // Worst keeps the code that says most: an error over what is not there yet over
-// what is pending.
+// what has failed, and that over what is pending.
 func Worst(a, b int) int {
 	rank := map[int]int{
-		OK: 0, Pending: 1, NotYet: 2, ProbeFailed: 3, Error: 4, Refused: 5, Interrupted: 6,
+		OK: 0, Pending: 1, NotYet: 2, ProbeFailed: 3, PodFailed: 4, Error: 5, Refused: 6, Interrupted: 7,
 	}
 	if rank[b] > rank[a] {
 		return b

@@ -21,6 +21,7 @@ func TestExitCodes(t *testing.T) {
 		"refused":    {fmt.Errorf("x: %w", &load.RefusedError{}), 5},
 		"blocked":    {&wait.BlockedError{}, 3},
 		"timed out":  {&wait.TimeoutError{}, 3},
+		"failed":     {fmt.Errorf("x: %w", &wait.FailedError{}), 6},
 		"superseded": {&syncpod.SupersededError{}, 3},
 		"coded":      {With(ProbeFailed), 4},
 	} {
@@ -32,6 +33,9 @@ func TestExitCodes(t *testing.T) {
 	cancel()
 	if got := Code(ctx, context.Canceled); got != Interrupted {
 		t.Errorf("interrupted: %d", got)
+	}
+	if Worst(NotYet, PodFailed) != PodFailed || Worst(Error, PodFailed) != Error {
+		t.Error("a failed pod is worse than one that is not there yet, and no error")
 	}
 	if Worst(NotYet, Refused) != Refused || Worst(Error, NotYet) != Error {
 		t.Error("the Worst code does not win")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,7 @@ func (o *probeOptions) probe(ctx context.Context, sess *session.Session, pods []
 			return err
 		}
 	}
-	p := &prober{sess: sess, o: o, engine: engine, pods: pods, memory: probe.Memory{}}
+	p := newProber(sess, o, engine, pods)
 	switch {
 	case o.watch:
 		return p.watch(ctx)
@@ -97,6 +98,7 @@ func knownContainer(d *podspec.Desired, name string) error {
 	return nil
 }
 
+// showProbes prints reports. Where they are of several pods, each line names its pod.
 func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report) error {
 	if terminal.IsDocument(o.output) {
 		return terminal.WriteDocument(out.Out, o.output, probeDocument(reports))
@@ -105,14 +107,21 @@ func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report) error
 		out.Note("No probes: the manifest has none.")
 		return nil
 	}
+	header := []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER", "MESSAGE"}
+	several := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Pod != reports[0].Pod })
+	if several {
+		header = append([]string{"POD"}, header...)
+	}
 	rows := make([][]string, 0, len(reports))
 	for i := range reports {
 		r := &reports[i]
-		rows = append(rows, []string{
-			r.Container, string(r.Type), verdictText(r), countText(r), latencyText(r), r.Result.Handler, messageText(r),
-		})
+		row := []string{r.Container, string(r.Type), verdictText(r), countText(r), latencyText(r), r.Result.Handler, messageText(r)}
+		if several {
+			row = append([]string{r.Pod.String()}, row...)
+		}
+		rows = append(rows, row)
 	}
-	return terminal.Table(out.Out, []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER", "MESSAGE"}, rows)
+	return terminal.Table(out.Out, header, rows)
 }
 
 func verdictText(r *probe.Report) string {

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/probe"
 )
@@ -24,12 +27,22 @@ type prober struct {
 	o      *probeOptions
 	engine *runtime.Engine
 	pods   []*podspec.Desired
-	// memory carries the counts from one round to the next, also for pods of which
+	// memories carry the counts of each pod from one round to the next, also for pods of which
 	// podctl keeps none.
-	memory probe.Memory
+	memories map[types.UID]probe.Memory
+	// unknown are the probes of pods that the last round could not ask about.
+	unknown []probe.Report
 	// answered reports whether there was a round: a runtime that does not answer after it
 	// may be restarting.
 	answered bool
+}
+
+func newProber(sess *session.Session, o *probeOptions, engine *runtime.Engine, pods []*podspec.Desired) *prober {
+	p := &prober{sess: sess, o: o, engine: engine, pods: pods, memories: map[types.UID]probe.Memory{}}
+	for _, d := range pods {
+		p.memories[d.Pod.UID] = probe.Memory{}
+	}
+	return p
 }
 
 // probeTick is how often a round runs the probes that are due.
@@ -38,10 +51,10 @@ const probeTick = 200 * time.Millisecond
 // once runs every probe now.
 func (p *prober) once(ctx context.Context) error {
 	reports, err := p.round(ctx, probe.Options{NoRecord: p.o.noRecord})
-	if unrecorded := (*probe.UnrecordedError)(nil); err != nil && len(reports) == 0 && !errors.As(err, &unrecorded) {
+	if err != nil && len(reports)+len(p.unknown) == 0 || !cri.IsAnswer(err) && len(reports) == 0 {
 		return err
 	}
-	if showErr := showProbes(p.sess.IO, p.o, reports); showErr != nil || err != nil {
+	if showErr := showProbes(p.sess.IO, p.o, slices.Concat(reports, p.unknown)); showErr != nil || err != nil {
 		return errors.Join(showErr, err)
 	}
 	return exit.With(probeCode(reports))
@@ -98,7 +111,7 @@ func neverAsked(reports []probe.Report, r *probe.Report) bool {
 }
 
 func (p *prober) due() probe.Options {
-	return probe.Options{NoRecord: p.o.noRecord, Due: true, Memory: p.memory}
+	return probe.Options{NoRecord: p.o.noRecord, Due: true}
 }
 
 // watch shows the table again whenever a probe was run, until it is interrupted.
@@ -134,24 +147,43 @@ func (p *prober) redraw(reports []probe.Report) error {
 // error there are the reports of the others.
 func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report, error) {
 	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
-	var reports []probe.Report
-	err := selection.OneByOne(ctx, p.pods, func(d *podspec.Desired) error {
-		var found []probe.Report
-		ask := func() (err error) {
-			found, err = p.engine.Prober.Probe(ctx, d, opts)
-			return err
-		}
-		var err error
-		if p.answered {
-			err = p.engine.Client.WithRetries(ctx, ask)
-		} else {
-			err = ask()
-		}
-		reports = append(reports, found...)
+	found := make([][]probe.Report, len(p.pods))
+	outcomes := selection.ForEach(p.indexes(), cri.MaxCalls, func(i int) (err error) {
+		found[i], err = p.ask(ctx, p.pods[i], opts)
 		return err
 	})
+	p.unknown = nil
+	for i, err := range outcomes {
+		if err != nil && len(found[i]) == 0 {
+			p.unknown = append(p.unknown, probe.Unobserved(p.pods[i], opts, "not known: "+p.sess.ErrorText(err))...)
+		}
+	}
+	err := selection.Outcome(ctx, outcomes)
 	p.answered = p.answered || err == nil
-	return reports, err
+	return slices.Concat(found...), err
+}
+
+func (p *prober) indexes() []int {
+	all := make([]int, len(p.pods))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// ask runs the probes of one pod. Once the runtime has answered, it is waited for.
+func (p *prober) ask(ctx context.Context, d *podspec.Desired, opts probe.Options) (found []probe.Report, err error) {
+	if opts.Due {
+		opts.Memory = p.memories[d.Pod.UID]
+	}
+	ask := func() error {
+		found, err = p.engine.Prober.Probe(ctx, d, opts)
+		return err
+	}
+	if p.answered {
+		return found, p.engine.Client.WithRetries(ctx, ask)
+	}
+	return found, ask()
 }
 
 // merged keeps of each probe the last report in which it was asked.

@@ -42,7 +42,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 		Long: "Bring pods to the state of their manifests in one sync pass, with exactly the steps that plan shows.\n" +
 			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
 			"last; a warning names source files that have changed since." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "130 interrupted"),
+			flags.ExitCodes("0 success", "1 error", "3 --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
 		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },

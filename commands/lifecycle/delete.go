@@ -104,16 +104,9 @@ func (o *deleteOptions) planning() plan.Options {
 }
 
 func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef) error {
-	var plans []*plan.Plan
-	err := selection.OneByOne(ctx, pods, func(ref model.PodRef) error {
-		p, err := engine.Pods.PlanDeletion(ctx, ref, o.planning())
-		if err == nil {
-			plans = append(plans, p)
-		}
-		return err
-	})
-	if err != nil {
-		return showSome(ctx, sess, &o.planOptions, plans, err)
+	plans, outcomes := selection.Look(pods, func(ref model.PodRef) (*plan.Plan, error) { return engine.Pods.PlanDeletion(ctx, ref, o.planning()) })
+	if err := selection.Outcome(ctx, outcomes); err != nil {
+		return showSome(ctx, sess, &o.planOptions, plans, unplanned(pods, outcomes), err)
 	}
 	return showPlans(sess, &o.planOptions, plans)
 }

@@ -98,17 +98,15 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	if observed.Engine != nil {
 		edited = sourceEdits(ctx, observed.Pods)
 	}
-	plans := make([]*plan.Plan, 0, len(observed.Pods))
-	planned := selection.OneByOne(ctx, observed.Pods, func(d *podspec.Desired) error {
+	plans, outcomes := selection.Look(observed.Pods, func(d *podspec.Desired) (*plan.Plan, error) {
 		p, err := observed.Observer.Plan(ctx, d, o.planning())
 		if err == nil {
 			p.Source = edited[p.Pod]
-			plans = append(plans, p)
 		}
-		return err
+		return p, err
 	})
-	if err := exit.Join(ctx, probed, planned); err != nil {
-		return showSome(ctx, sess, o, plans, err)
+	if err := exit.Join(ctx, probed, selection.Outcome(ctx, outcomes)); err != nil {
+		return showSome(ctx, sess, o, plans, unplanned(selection.Refs(observed.Pods), outcomes), err)
 	}
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
@@ -121,15 +119,31 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	return exit.With(planCode(plans))
 }
 
+// unplanned are the headings of pods without a plan, with the reason.
+func unplanned(pods []model.PodRef, outcomes []error) []string {
+	var texts []string
+	for i, err := range outcomes {
+		if err != nil && err.Error() != "" {
+			texts = append(texts, fmt.Sprintf("Pod %s · not known: %v", pods[i], err))
+		}
+	}
+	return texts
+}
+
 // showSome prints the plans that could be made, where others could not. They are saved
 // nowhere: who executes the file would take it for all.
-func showSome(ctx context.Context, sess *session.Session, o *planOptions, plans []*plan.Plan, failure error) error {
+func showSome(ctx context.Context, sess *session.Session, o *planOptions, plans []*plan.Plan, unplanned []string, failure error) error {
 	outcomes := []error{failure}
 	if o.save != "" {
 		outcomes = append(outcomes, errors.New("the plan is not saved, because it is not complete"))
 	}
 	if len(plans) > 0 {
 		outcomes = append(outcomes, showPlans(sess, o, plans))
+		if !terminal.IsDocument(o.output) {
+			for _, text := range unplanned {
+				sess.IO.Print("\n%s", sess.ErrorText(errors.New(text)))
+			}
+		}
 	}
 	return exit.Join(ctx, outcomes...)
 }

@@ -134,6 +134,9 @@ func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, er
 		}
 	}
 	_, err = r.engine.Waiter.Wait(ctx, r.pod, wait.Completed, opts)
+	if failed := (*wait.FailedError)(nil); errors.As(err, &failed) {
+		err = nil // Its exit code says so.
+	}
 	if err == nil {
 		// The followers end by themselves, once all is shown.
 		logs.Wait()

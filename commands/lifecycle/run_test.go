@@ -83,7 +83,7 @@ func TestAFailedStartCompletes(t *testing.T) {
 		"init":   "  restartPolicy: Never\n  initContainers: [{name: bad, image: 'i:1'}]\n  containers: [{name: good, image: 'i:1'}]\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			for goal, want := range map[string]int{"completed": exit.OK, "ready": exit.NotYet, "started": exit.NotYet} {
+			for goal, want := range map[string]int{"completed": exit.PodFailed, "ready": exit.NotYet, "started": exit.NotYet} {
 				l := newLab(t)
 				l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
 				l.Behave("good", runtimetest.Behaviour{After: 100 * soon})

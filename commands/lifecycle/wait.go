@@ -28,7 +28,7 @@ func NewWait(sess *session.Session) *cobra.Command {
 		Short: "Wait until pods are started, ready, completed or deleted",
 		Long: "Wait until pods reach a state. This runs their probes and changes nothing else; to start pods and wait, use\n" +
 			"apply --wait." +
-			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or cannot be reached any more", "5 manifest refused", "130 interrupted"),
+			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or cannot be reached any more", "5 manifest refused", "6 --for=completed: the pod has failed", "130 interrupted"),
 		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,7 +96,7 @@ func runWait(ctx context.Context, sess *session.Session, s selection.Selection, 
 	if err != nil {
 		return err
 	}
-	return errors.Join(selection.ForEach(pods, len(pods), func(d *podspec.Desired) error {
+	return exit.Join(ctx, selection.ForEach(pods, len(pods), func(d *podspec.Desired) error {
 		err := engine.Waiter.Await(ctx, d, goal)
 		if err == nil {
 			sess.IO.Print("pod %s is %s", model.RefOf(d.Pod), strings.TrimPrefix(string(goal), "condition="))

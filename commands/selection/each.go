@@ -30,36 +30,40 @@ func ForEach[T any](things []T, limit int, work func(T) error) []error {
 	return errs
 }
 
-// OneByOne works on several things one after the other, and returns what became of them. An
-// error of one stops no other.
-func OneByOne[T any](ctx context.Context, things []T, work func(T) error) error {
-	var outcomes []error
-	for _, one := range things {
-		err := work(one)
-		switch {
-		case ctx.Err() != nil && err != nil:
-			return err // It says in which call the time ended.
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		}
-		outcomes = append(outcomes, err)
+// Look looks at several things concurrently. It returns what it saw, in their order, and what
+// became of each. One that cannot be seen, or not in time, hides no other.
+func Look[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []error) {
+	all, at := make([]R, len(things)), make([]int, len(things))
+	for i := range at {
+		at[i] = i
 	}
-	if len(outcomes) > 0 && !slices.ContainsFunc(outcomes, isAnswered) {
+	outcomes = ForEach(at, cri.MaxCalls, func(i int) (err error) {
+		all[i], err = look(things[i])
+		return err
+	})
+	for i, err := range outcomes {
+		if err == nil {
+			seen = append(seen, all[i])
+		}
+	}
+	return seen, outcomes
+}
+
+// Outcome is how a command over several pods ends, of which some may not have been observed.
+func Outcome(ctx context.Context, outcomes []error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Cause(ctx)
+	case len(outcomes) > 0 && !slices.ContainsFunc(outcomes, cri.IsAnswer):
 		return outcomes[0]
 	}
 	return exit.Join(ctx, outcomes...)
 }
 
-// isAnswered reports whether an error shows that the runtime answers; so does none.
-func isAnswered(err error) bool {
-	gone := (*cri.UnavailableError)(nil)
-	return !errors.As(err, &gone)
-}
-
 // ProbeFirst runs the probes of pods that are due, so that plans and status know their results.
 func ProbeFirst(ctx context.Context, engine *runtime.Engine, pods ...*podspec.Desired) error {
-	return OneByOne(ctx, pods, func(d *podspec.Desired) error {
+	return Outcome(ctx, ForEach(pods, cri.MaxCalls, func(d *podspec.Desired) error {
 		_, err := engine.Prober.Probe(ctx, d, probe.Options{Due: true})
 		return err
-	})
+	}))
 }

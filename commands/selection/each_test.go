@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,31 +35,48 @@ func TestForEach(t *testing.T) {
 	}
 }
 
-// TestOneByOne: an error stops no other, unless the runtime answers for none or the time is
-// over.
-func TestOneByOne(t *testing.T) {
+// TestLook: what is seen is in the order of the things, and what cannot be seen hides no other.
+func TestLook(t *testing.T) {
+	odd := errors.New("odd")
+	seen, outcomes := Look([]int{0, 1, 2, 3, 4}, func(i int) (int, error) {
+		time.Sleep(time.Duration(5-i) * time.Millisecond) // The last is the first to be seen.
+		if i%2 == 1 {
+			return 0, odd
+		}
+		return i * 10, nil
+	})
+	if !slices.Equal(seen, []int{0, 20, 40}) || !slices.Equal(outcomes, []error{nil, odd, nil, odd, nil}) {
+		t.Errorf("%v, %v", seen, outcomes)
+	}
+}
+
+// TestOutcome: of several pods the worst code counts, unless the runtime answers for none or the
+// user ended it. The end of the time is an error like any other.
+func TestOutcome(t *testing.T) {
 	gone := &cri.UnavailableError{}
+	late, cancelLate := context.WithDeadline(t.Context(), time.Now())
+	defer cancelLate()
 	for name, c := range map[string]struct {
+		ctx      context.Context //nolint:containedctx // a case
 		outcomes []error
 		code     int
 		same     error
 	}{
-		"all well":         {[]error{nil, nil}, exit.OK, nil},
-		"one fails":        {[]error{errors.New("x"), nil}, exit.Error, nil},
-		"the worst code":   {[]error{exit.With(exit.NotYet), exit.With(exit.Refused)}, exit.Refused, nil},
-		"nobody answers":   {[]error{gone, gone}, exit.Error, gone},
-		"somebody answers": {[]error{gone, nil}, exit.Error, nil},
+		"all well":         {t.Context(), []error{nil, nil}, exit.OK, nil},
+		"one fails":        {t.Context(), []error{errors.New("x"), nil}, exit.Error, nil},
+		"the worst code":   {t.Context(), []error{exit.With(exit.NotYet), exit.With(exit.Refused)}, exit.Refused, nil},
+		"nobody answers":   {t.Context(), []error{gone, gone}, exit.Error, gone},
+		"somebody answers": {t.Context(), []error{gone, nil}, exit.Error, nil},
+		"the time is over": {late, []error{errors.New("gave up"), nil}, exit.Error, nil},
 	} {
-		calls := 0
-		err := OneByOne(t.Context(), c.outcomes, func(err error) error { calls++; return err })
-		if calls != len(c.outcomes) || exit.Code(t.Context(), err) != c.code || (c.same != nil && err != c.same) { //nolint:errorlint // it is that very error
-			t.Errorf("%s: %d calls, %v", name, calls, err)
+		err := Outcome(c.ctx, c.outcomes)
+		if exit.Code(c.ctx, err) != c.code || (c.same != nil && err != c.same) { //nolint:errorlint // it is that very error
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	calls := 0
-	err := OneByOne(ctx, []int{1, 2}, func(int) error { calls++; cancel(); return nil })
-	if calls != 1 || !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %d calls, %v", calls, err)
+	cancel()
+	if err := Outcome(ctx, []error{nil, gone}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -107,7 +107,8 @@ func readyText(pod *v1.Pod) string {
 }
 
 // StatusText is the one word for a pod's state: that it is being deleted, what its
-// containers wait for or how they ended, else its phase (kubectl: printPod).
+// containers wait for or how they ended, else its phase (kubectl: printPod). Unlike in kubectl, a
+// pod that has failed is shown by a container that failed, not by one that succeeded.
 func StatusText(pod *v1.Pod) string {
 	if pod.DeletionTimestamp != nil && !model.IsOver(&pod.Status) {
 		return "Terminating"
@@ -123,6 +124,8 @@ func StatusText(pod *v1.Pod) string {
 	for i := len(pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
 		s := &pod.Status.ContainerStatuses[i]
 		switch {
+		case pod.Status.Phase == v1.PodFailed && !failed(s):
+			// What has not failed is not why the pod did.
 		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 			reason = s.State.Waiting.Reason
 		case s.State.Terminated != nil:
@@ -137,6 +140,11 @@ func StatusText(pod *v1.Pod) string {
 	return reason
 }
 
+// failed reports whether a container has ended with a failure.
+func failed(s *v1.ContainerStatus) bool {
+	return s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
+}
+
 // initText is the state of the init container that holds the pod up.
 func initText(pod *v1.Pod) string {
 	total := len(pod.Spec.InitContainers)
@@ -146,6 +154,8 @@ func initText(pod *v1.Pod) string {
 		}
 		s := &pod.Status.InitContainerStatuses[i]
 		switch {
+		case pod.Status.Phase == v1.PodFailed && !failed(s):
+			continue
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 			continue
 		case ref.Type == podspec.Sidecar && s.Started != nil && *s.Started:

@@ -21,13 +21,18 @@ func TestPodView(t *testing.T) {
 	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	done := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
+	broken := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Error", ExitCode: 3}}
 	cases := map[string]struct {
 		status v1.PodStatus
 		want   string
 	}{
-		"running":   {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
-		"crashing":  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
-		"completed": {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
+		"running":                  {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: running, Ready: true}, {State: running, Ready: true}}}, "web 2/2 Running 0 2m"},
+		"crashing":                 {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: waiting, RestartCount: 4}, {State: running, Ready: true}}}, "web 1/2 CrashLoopBackOff 4 2m"},
+		"one of them failed":       {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: broken}}}, "web 0/2 Error 0 2m"},
+		"none of them failed":      {v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 Failed 0 2m"},
+		"its time was over":        {v1.PodStatus{Phase: v1.PodFailed, Reason: "DeadlineExceeded", ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}}}, "web 0/2 DeadlineExceeded 0 2m"},
+		"one failed, another runs": {v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{State: broken}, {State: running, Ready: true}}}, "web 1/2 Error 0 2m"},
+		"completed":                {v1.PodStatus{Phase: v1.PodSucceeded, ContainerStatuses: []v1.ContainerStatus{{State: done}, {State: done}}}, "web 0/2 Completed 0 2m"},
 	}
 	v := &Pods{Now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 	check := func(name string, p *v1.Pod, want string) {
@@ -39,6 +44,14 @@ func TestPodView(t *testing.T) {
 	for name, c := range cases {
 		check(name, pod(c.status), c.want)
 	}
+	over := pod(v1.PodStatus{
+		Phase: v1.PodFailed, Reason: "DeadlineExceeded", InitContainerStatuses: []v1.ContainerStatus{{State: done}, {State: waiting}},
+		ContainerStatuses: []v1.ContainerStatus{{State: waiting}, {State: waiting}},
+	})
+	over.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
+	check("over before it was initialized", over, "web 0/2 DeadlineExceeded 0 2m")
+	over.Status.InitContainerStatuses[1].State = broken
+	check("an init container failed", over, "web 0/2 Init:Error 0 2m")
 	going := pod(cases["running"].status)
 	going.DeletionTimestamp = &started
 	check("being deleted", going, "web 2/2 Terminating 0 2m")

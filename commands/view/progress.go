@@ -52,11 +52,15 @@ func (p *progress) report(ev executor.Event) {
 	}
 }
 
-// failureReason is the kubelet's word for a failure. The error itself is printed at the end,
-// where errors are looked for.
+// failureReason is the kubelet's word for a failure, and what happened. The line names the step,
+// so the error need not.
 func failureReason(err error) string {
-	if step, ok := errors.AsType[*executor.StepError](err); ok {
-		return string(step.Reason)
+	step, ok := errors.AsType[*executor.StepError](err)
+	switch {
+	case ok && step.Reason == model.Interrupted:
+		return "interrupted"
+	case ok:
+		return model.StartError{Reason: step.Reason, Message: step.Err.Error()}.Line()
 	}
 	return err.Error()
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -52,6 +54,25 @@ func TestProgressOnAPipe(t *testing.T) {
 		if notPlain().MatchString(text) || strings.Count(text, "\n") != 4 || tty == (text == b.String()) {
 			t.Errorf("terminal %v: %q", tty, b.String())
 		}
+	}
+}
+
+// TestFailedStepsSayWhy: the line of a step that failed has the kubelet's word for it and what
+// happened, in one line.
+func TestFailedStepsSayWhy(t *testing.T) {
+	var out strings.Builder
+	step := &plan.Step{Kind: plan.StartContainer, Container: "a"}
+	(&progress{w: &out}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
+		Step: step, Reason: model.RunContainerError, Err: errors.New("exec: /nope:\nno such file"),
+	}})
+	if !strings.HasSuffix(out.String(), "  RunContainerError: exec: /nope: no such file\n") {
+		t.Errorf("%q", out.String())
+	}
+	(&progress{w: &out}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
+		Step: step, Reason: model.Interrupted, Err: context.Canceled,
+	}})
+	if !strings.HasSuffix(out.String(), "  interrupted\n") {
+		t.Errorf("what the user ended: %q", out.String())
 	}
 }
 

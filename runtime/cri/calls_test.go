@@ -154,26 +154,36 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestNoneAnswered: a look at several things shows none of them when the context ended or nobody
-// answers, and some when one did, with whatever answer.
+// TestNoneAnswered: a look at several things shows none of them when the user ended it or the
+// runtime does not answer at all, and some when it answers for one, or anything else.
 func TestNoneAnswered(t *testing.T) {
 	gone, failed, ended := error(&UnavailableError{Reason: "away"}), errors.New("told to fail"), errors.New("interrupted")
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(ended)
+	late, cancelLate := context.WithDeadline(t.Context(), time.Now())
+	defer cancelLate()
+	l := newLab(t)
+	dead := newLab(t)
+	dead.server.Close()
 	for name, c := range map[string]struct {
 		ctx  context.Context //nolint:containedctx // a case
+		of   *lab
 		errs []error
 		want error
 	}{
-		"all are well":        {t.Context(), []error{nil, nil}, nil},
-		"one fails":           {t.Context(), []error{nil, gone}, nil},
-		"one answers":         {t.Context(), []error{failed, gone}, nil},
-		"none answers":        {t.Context(), []error{gone, gone}, gone},
-		"nobody was asked":    {t.Context(), nil, nil},
-		"it was ended":        {over, []error{nil, nil}, ended},
-		"ended during a call": {over, []error{nil, failed}, failed},
+		"all are well":                {t.Context(), dead, []error{nil, nil}, nil},
+		"one fails":                   {t.Context(), dead, []error{nil, gone}, nil},
+		"one answers":                 {t.Context(), dead, []error{failed, gone}, nil},
+		"none answers":                {t.Context(), dead, []error{gone, gone}, gone},
+		"none answers but itself":     {t.Context(), l, []error{gone, gone}, nil},
+		"nobody was asked":            {t.Context(), dead, nil, nil},
+		"it was ended":                {over, l, []error{nil, nil}, ended},
+		"ended during a call":         {over, l, []error{nil, failed}, ended},
+		"the time is over for one":    {late, dead, []error{nil, givenUp(context.DeadlineExceeded, l.Endpoint)}, nil},
+		"the time is over for all":    {late, l, []error{givenUp(context.DeadlineExceeded, l.Endpoint)}, nil},
+		"the time is over, no answer": {late, dead, []error{givenUp(context.DeadlineExceeded, l.Endpoint)}, context.DeadlineExceeded},
 	} {
-		if err := NoneAnswered(c.ctx, c.errs); !errors.Is(err, c.want) {
+		if err := c.of.NoneAnswered(c.ctx, c.errs); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}

@@ -4,29 +4,41 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// NoneAnswered is the error of a look at several pods that showed none of them: the context ended
-// meanwhile, or the runtime does not answer at all.
-func NoneAnswered(ctx context.Context, errs []error) error {
-	first := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+// aliveTimeout bounds the question whether a runtime answers at all.
+const aliveTimeout = 2 * time.Second
+
+// NoneAnswered is the error of a look at several pods that showed none of them: the user ended it,
+// or the runtime does not answer at all. One that answers, and only says nothing of these pods in
+// time, hides none of them.
+func (c *Client) NoneAnswered(ctx context.Context, errs []error) error {
 	switch {
-	case ctx.Err() != nil && first >= 0:
-		return errs[first] // It says in which call the time ended.
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Cause(ctx)
-	case len(errs) > 0 && !slices.ContainsFunc(errs, answered):
-		return errs[0]
+	case len(errs) == 0 || slices.ContainsFunc(errs, IsAnswer) || c.alive(ctx):
+		return nil
 	}
-	return nil
+	return errs[0]
 }
 
-// isAnswer reports whether an error shows that the runtime answered; so does none.
-func answered(err error) bool {
-	gone := (*UnavailableError)(nil)
-	return !errors.As(err, &gone)
+// IsAnswer reports whether an error shows that the runtime answered; so does none.
+func IsAnswer(err error) bool {
+	gone, givenUp := (*UnavailableError)(nil), (*givenUpError)(nil)
+	return !errors.As(err, &gone) && !errors.As(err, &givenUp)
+}
+
+// alive reports whether the runtime answers a simple question, also when the time of a command is
+// over.
+func (c *Client) alive(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aliveTimeout)
+	defer cancel()
+	_, err := c.Version(ctx, &runtimeapi.VersionRequest{})
+	return err == nil
 }
 
 // Said is what the runtime itself said, without what podctl says about the call; any other error

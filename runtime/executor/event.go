@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -134,11 +135,15 @@ func hookError(err error) error {
 	return &reasonError{reason: model.PostStartHookError, retryable: true, stopped: true, err: err}
 }
 
-// stepError is the failure of a step. Its reason is the step's kind where the error has none.
+// stepError is the failure of a step. Its reason is the step's kind where the error has none. What
+// the user ended is no failure of the runtime, unless something came of it.
 func stepError(pod model.PodRef, s *plan.Step, err error) StepError {
 	failure := StepError{Pod: pod, Step: s, Reason: model.Reason(s.Kind), Err: err}
 	if r, ok := errors.AsType[*reasonError](err); ok {
 		failure.Reason, failure.Retryable, failure.Stopped = r.reason, r.retryable, r.stopped
+	}
+	if errors.Is(err, context.Canceled) && !failure.Stopped {
+		failure.Reason = model.Interrupted
 	}
 	return failure
 }

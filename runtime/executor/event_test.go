@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -61,6 +62,19 @@ func TestWhatFollowsFromAFailure(t *testing.T) {
 		if got.Reason != c.want.Reason || got.Retryable != c.want.Retryable || got.Stopped != c.want.Stopped || !errors.Is(got.Err, cause) || got.Pod.Name != "web" || got.Step != step {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestInterruptedSteps: what the user ended is no failure of the runtime. A hook that was ended has
+// stopped its container, which is told as ever.
+func TestInterruptedSteps(t *testing.T) {
+	step := &plan.Step{Kind: plan.StopContainer, Container: "a"}
+	ended := fmt.Errorf("stopping it: %w", context.Canceled)
+	if got := stepError(model.PodRef{}, step, withReason(model.KillContainerError, ended)); got.Reason != model.Interrupted {
+		t.Errorf("a stop: %s", got.Reason)
+	}
+	if got := stepError(model.PodRef{}, step, hookError(ended)); got.Reason != model.PostStartHookError || !got.Stopped {
+		t.Errorf("a hook: %+v", got)
 	}
 }
 

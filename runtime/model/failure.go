@@ -14,4 +14,6 @@ const (
 	ImageInspectError        Reason = "ImageInspectError"
 	InvalidImageName         Reason = "InvalidImageName"
 	ImagePullBackOff         Reason = "ImagePullBackOff"
+	// Interrupted: the user ended podctl during the step.
+	Interrupted Reason = "Interrupted"
 )

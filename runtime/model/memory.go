@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -72,6 +73,15 @@ type StartError struct {
 	Reason  Reason    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
+}
+
+// Line is the failure in one line.
+func (e StartError) Line() string {
+	message := strings.Join(strings.Fields(e.Message), " ")
+	if message == "" {
+		return string(e.Reason)
+	}
+	return string(e.Reason) + ": " + message
 }
 
 // Actuated is what was applied last of the resources that can change in place.

@@ -33,7 +33,7 @@ func NewLister(client *cri.Client, observer *Observer) *Lister {
 // List observes pods and gives each its status, as a kubelet would report it. A pod that
 // cannot be observed keeps no other from it: it has the phase Unknown, the reason
 // StatusUnknown and the error as its message, and all such errors are returned beside the
-// pods. There are no pods when the context ended or the runtime does not answer at all.
+// pods. There are no pods when the user ended it or the runtime does not answer at all.
 func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
 	lists, err := l.listFor(ctx, len(pods))
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 		})
 	}
 	_ = group.Wait()
-	if err := cri.NoneAnswered(ctx, errs); err != nil {
+	if err := l.client.NoneAnswered(ctx, errs); err != nil {
 		return nil, err
 	}
 	return found, errors.Join(errs...)

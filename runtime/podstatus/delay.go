@@ -16,6 +16,9 @@ type Delay struct {
 	Until    time.Time
 	// ExitCode is how the run ended from whose end the delay counts.
 	ExitCode int32
+	// Cause is why that was, where more is known than the exit code: the last start failed, or
+	// the runtime gives a reason.
+	Cause string
 	// Estimated reports whether the delay is a guess from the runtime's records.
 	Estimated bool
 }
@@ -23,6 +26,9 @@ type Delay struct {
 // String says how long the delay is and what it comes from.
 func (d Delay) String() string {
 	text := fmt.Sprintf("%s, exit code %d", d.Duration, d.ExitCode)
+	if d.Cause != "" {
+		text += ", " + d.Cause
+	}
 	if d.Estimated {
 		text += ", at least (estimated from the runtime's records)"
 	}
@@ -41,7 +47,28 @@ func (p *Pod) Delay(ref podspec.ContainerRef) (Delay, bool) {
 	if until.IsZero() || !p.Now.Before(until) || model.AheadOf(p.Now, exited.FinishedAt) {
 		return Delay{}, false
 	}
-	return Delay{Duration: backoff.Duration, Until: until, ExitCode: exited.ExitCode, Estimated: estimated}, true
+	return Delay{Duration: backoff.Duration, Until: until, ExitCode: exited.ExitCode, Cause: p.cause(exited), Estimated: estimated}, true
+}
+
+// cause is why a run of a container ended, as far as that is known.
+func (p *Pod) cause(exited *model.Container) string {
+	if failure, ok := p.Observed.Memory.StartErrors[exited.Name]; ok {
+		return failure.Line()
+	}
+	return ExitReason(exited.Reason, exited.Message)
+}
+
+// ExitReason says in one line why a container ended, where the reason of its record says more than
+// its exit code; else nothing.
+func ExitReason(reason, message string) string {
+	switch reason {
+	case "", "Error", "Completed":
+		return ""
+	case "StartError", "ContainerCannotRun":
+		// The message is the runtime's. Elsewhere it is what the container wrote at its end.
+		return model.StartError{Reason: model.Reason(reason), Message: message}.Line()
+	}
+	return reason
 }
 
 // backoff is the delay of a container: podctl's record of it, or an estimate.

@@ -111,3 +111,31 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 }
+
+// TestCauseOfADelay: a delay says why the last run ended: by the failed start that podctl
+// remembers, else by the runtime's reason, with its message where that is the runtime's own.
+func TestCauseOfADelay(t *testing.T) {
+	const long = "no\nsuch file"
+	for name, c := range map[string]struct {
+		reason  string
+		failure *model.StartError
+		want    string
+	}{
+		"an exit code":    {"Error", nil, "40s, exit code 7"},
+		"out of memory":   {"OOMKilled", nil, "40s, exit code 7, OOMKilled"},
+		"a failed start":  {"StartError", nil, "40s, exit code 7, StartError: no such file"},
+		"a failed hook":   {"Error", &model.StartError{Reason: model.PostStartHookError, Message: "exited 1"}, "40s, exit code 7, PostStartHookError: exited 1"},
+		"without a cause": {"", nil, "40s, exit code 7"},
+	} {
+		w := crashed(t, 0)
+		w.Memory.Backoffs["app"] = model.Backoff{Duration: 40 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}
+		newest := &w.Containers[len(w.Containers)-1]
+		newest.Reason, newest.Message = c.reason, long
+		if c.failure != nil {
+			w.Memory.StartErrors = map[string]model.StartError{"app": *c.failure}
+		}
+		if d, held := delayOf(w, false); !held || d.String() != c.want {
+			t.Errorf("%s: %q, want %q", name, d.String(), c.want)
+		}
+	}
+}

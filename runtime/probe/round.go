@@ -124,6 +124,15 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 	return reports, nil
 }
 
+// Unobserved are the probes of a pod that could not be observed: none is asked, with the reason.
+func Unobserved(desired *podspec.Desired, opts Options, reason string) []Report {
+	reports := (&round{desired: desired, opts: opts}).list()
+	for i := range reports {
+		reports[i].Skipped = reason
+	}
+	return reports
+}
+
 // UnrecordedError says that probes were asked and their answers could not be
 // remembered.
 type UnrecordedError struct{ Err error }

@@ -43,6 +43,8 @@ type Fault struct {
 	// Afterwards is set where the call does its work and then fails, as when the
 	// answer is lost.
 	Afterwards bool
+	// Hangs is set where the call gets no answer as long as the caller waits for one.
+	Hangs bool
 	// Only picks the requests that fail; nil means all.
 	Only func(request any) bool
 }
@@ -131,6 +133,10 @@ func (s *Server) Created() Created {
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	fault := s.faultFor(method, req)
+	if fault != nil && fault.Hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if fault != nil && !fault.Afterwards {
 		return nil, fault.Err
 	}

@@ -48,7 +48,7 @@ func (x *Sessions) NewMeter() *Meter { return &Meter{engine: x} }
 
 // Measure looks at pods, two calls for each. One that cannot be measured keeps no other
 // from it: nothing is known of its containers, and its error is returned beside the others.
-// Nothing is returned when the context ended or the runtime does not answer at all.
+// Nothing is returned when the user ended it or the runtime does not answer at all.
 func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsage, error) {
 	looks, errs := make([]usageLook, len(pods)), make([]error, len(pods))
 	var group errgroup.Group
@@ -60,7 +60,7 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 		})
 	}
 	_ = group.Wait()
-	if err := cri.NoneAnswered(ctx, errs); err != nil {
+	if err := m.engine.client.NoneAnswered(ctx, errs); err != nil {
 		return nil, err
 	}
 	before := m.last

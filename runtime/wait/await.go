@@ -53,7 +53,7 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	w.waiting = nil
 	switch {
 	case w.reached(&status):
-		return true, nil
+		return true, w.ended(&status)
 	case status.Phase == v1.PodFailed, status.Phase == v1.PodSucceeded && w.goal == Started:
 		return false, w.blocked("the pod " + Ending(&status))
 	}

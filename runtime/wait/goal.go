@@ -17,7 +17,7 @@ const (
 	Started Goal = "started"
 	// Ready: the pod's condition Ready is true. A pod that has succeeded counts.
 	Ready Goal = "ready"
-	// CompletedGoal: the pod has succeeded or failed.
+	// Completed: the pod has succeeded or failed. A pod that has failed is a *FailedError.
 	Completed Goal = "completed"
 )
 
@@ -43,6 +43,16 @@ func (e *BlockedError) Error() string {
 
 // Unwrap returns the cause.
 func (e *BlockedError) Unwrap() error { return e.Err }
+
+// FailedError says that a pod, whose end was waited for, has failed.
+type FailedError struct {
+	Pod model.PodRef
+	// Ending says how it has ended, and by which containers.
+	Ending string
+}
+
+// Error says how the pod has ended.
+func (e *FailedError) Error() string { return fmt.Sprintf("pod %s %s", e.Pod, e.Ending) }
 
 // TimeoutError says that a wait ran out of its time.
 type TimeoutError struct {

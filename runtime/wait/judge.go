@@ -15,7 +15,7 @@ import (
 
 // judge compares the pod's status with the goal.
 func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
-	w.waiting = slices.Concat(w.trouble, p.WaitingFor)
+	w.waiting = slices.Concat(w.untold(p), p.WaitingFor)
 	w.until = w.retryAt
 	if i := slices.IndexFunc(p.Holds, func(h plan.Hold) bool { return h.Blocking }); i >= 0 {
 		hold := &p.Holds[i]
@@ -25,7 +25,10 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 	if w.reached(status) {
 		// The goal counts once nothing is left to do: a finished pod's sandbox, or
 		// what an interrupted pass left.
-		return !w.pending, nil
+		if w.pending {
+			return false, nil
+		}
+		return true, w.ended(status)
 	}
 	if status.Phase == v1.PodFailed || (status.Phase == v1.PodSucceeded && w.goal == Started) {
 		return false, w.blocked("the pod " + Ending(status))
@@ -47,6 +50,15 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 		w.waiting = unready(in, status)
 	}
 	return false, nil
+}
+
+// untold are the failures of the last pass that no hold of the plan tells.
+func (w *waiter) untold(p *plan.Plan) []string {
+	return slices.DeleteFunc(slices.Clone(w.trouble), func(text string) bool {
+		return slices.ContainsFunc(p.Holds, func(h plan.Hold) bool {
+			return h.Delay != nil && h.Delay.Cause != "" && strings.HasSuffix(text, h.Delay.Cause)
+		})
+	})
 }
 
 // finished judges by the containers that have ended for good, which a pod that shall be started
@@ -92,6 +104,15 @@ func (w *waiter) wakeForDeadline(status *v1.PodStatus) {
 	}
 }
 
+// ended is the end of a wait that has reached its goal: a pod whose end was waited for may have
+// failed.
+func (w *waiter) ended(status *v1.PodStatus) error {
+	if w.goal != Completed || status.Phase != v1.PodFailed {
+		return nil
+	}
+	return &FailedError{Pod: model.RefOf(w.desired.Pod), Ending: Ending(status)}
+}
+
 // holder names the container that is held; a hold of the whole pod needs no name.
 func holder(h *plan.Hold, then string) string {
 	if h.Container == "" {
@@ -102,19 +123,6 @@ func holder(h *plan.Hold, then string) string {
 
 func (w *waiter) blocked(reason string) error {
 	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason}
-}
-
-func exitCodes(status *v1.PodStatus) string {
-	var parts []string
-	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
-		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			parts = append(parts, fmt.Sprintf("%s exited %d", c.Name, t.ExitCode))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(parts, ", ")
 }
 
 func (w *waiter) reached(status *v1.PodStatus) bool {
@@ -129,11 +137,6 @@ func (w *waiter) reached(status *v1.PodStatus) bool {
 		return false
 	}
 	return hasCondition(status, w.goal)
-}
-
-// Ending says how a pod that is over has ended, and by which containers.
-func Ending(status *v1.PodStatus) string {
-	return "has ended as " + string(status.Phase) + exitCodes(status)
 }
 
 // allStarted reports whether every regular container and sidecar runs, or has run to its end
@@ -157,14 +160,15 @@ func isReady(status *v1.PodStatus) bool {
 	})
 }
 
-// unready says what a pod lacks, and what its probes said last.
+// unready says what a pod lacks, why containers do not run, and what its probes said last.
 func unready(in *plan.Input, status *v1.PodStatus) []string {
+	lacks := "phase " + string(status.Phase)
 	for _, c := range status.Conditions {
 		if c.Type == v1.PodReady && c.Message != "" {
-			return append([]string{c.Message}, unpassed(in)...)
+			lacks = c.Message
 		}
 	}
-	return []string{"phase " + string(status.Phase)}
+	return slices.Concat([]string{lacks}, broken(status), unpassed(in))
 }
 
 // unpassed are the probes that have not passed, with what was said.
@@ -199,7 +203,7 @@ func endedForGood(status *v1.PodStatus, p *plan.Plan) (failed, done []string) {
 			continue
 		}
 		code := s.State.Terminated.ExitCode
-		text := fmt.Sprintf("container %s has exited %d and does not run again", s.Name, code)
+		text := fmt.Sprintf("container %s has %s and does not run again", s.Name, exitText(s.State.Terminated))
 		if code != 0 {
 			failed = append(failed, text)
 		} else {

@@ -82,7 +82,8 @@ type waiter struct {
 	waiting []string
 	// told is what the user has been told of it.
 	told string
-	// trouble is what failed last and may pass, retryAt when it is tried again.
+	// trouble is what failed last and may pass, retryAt when it is tried again. Of a start that
+	// a restart delay holds by now, the hold says it.
 	trouble []string
 	retryAt time.Time
 	// until is the first moment at which something will change by itself.
@@ -203,14 +204,23 @@ func (w *waiter) failed(outcome *executor.Outcome) error {
 	w.unanswered = 0
 	if e := (*images.Error)(nil); errors.As(err, &e) && e.Passing {
 		w.retryAt = w.on.now().Add(min(pullPause<<min(w.tries-1, 5), 5*time.Minute))
-		w.trouble = []string{err.Error()}
+		w.trouble = failures(outcome)
 		return nil
 	}
 	if s := (*executor.StepError)(nil); errors.As(err, &s) && s.Retryable && w.goesOn(s.Step.Container) {
-		w.trouble = []string{err.Error()}
+		w.trouble = failures(outcome)
 		return nil
 	}
 	return w.blockedBy(err)
+}
+
+// failures are the texts of the failures of a pass.
+func failures(outcome *executor.Outcome) []string {
+	texts := make([]string, 0, len(outcome.Failed))
+	for i := range outcome.Failed {
+		texts = append(texts, outcome.Failed[i].Error())
+	}
+	return texts
 }
 
 // unansweredBy makes room for another try: the runtime may have been restarted. If it

@@ -224,7 +224,7 @@ func TestWaits(t *testing.T) {
 		}
 		d := loadPod(t, c.text)
 		outcome, err := l.Wait(t.Context(), d, c.goal, executor.Options{})
-		if err != nil || outcome.Err() != nil {
+		if failed := (*FailedError)(nil); errors.As(err, &failed) != (name == "failed") || (err != nil && failed == nil) || outcome.Err() != nil {
 			t.Fatal(name, err)
 		}
 		in, _, err := l.observer.Input(t.Context(), model.RefOf(d.Pod), d, plan.Options{})

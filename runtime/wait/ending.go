@@ -1,0 +1,62 @@
+package wait
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// Ending says how a pod that is over has ended, and by which containers.
+func Ending(status *v1.PodStatus) string {
+	text := "has ended as " + string(status.Phase)
+	if status.Reason != "" {
+		text += " (" + status.Reason + ")"
+	}
+	var parts []string
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			parts = append(parts, c.Name+" "+exitText(t))
+		}
+	}
+	if len(parts) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}
+
+// exitText is the exit code of a container, with the reason where that says more.
+func exitText(t *v1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("exited %d", t.ExitCode)
+	if reason := podstatus.ExitReason(t.Reason, t.Message); reason != "" {
+		text += " (" + reason + ")"
+	}
+	return text
+}
+
+// broken says of the containers that failed, or cannot be started, why.
+func broken(status *v1.PodStatus) []string {
+	var texts []string
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		last := c.LastTerminationState.Terminated
+		switch {
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+			texts = append(texts, "container "+c.Name+" "+exitText(c.State.Terminated))
+		case c.State.Waiting == nil || c.State.Waiting.Message == "":
+		case last != nil && last.ExitCode != 0:
+			texts = append(texts, "container "+c.Name+": "+waitingText(c.State.Waiting)+"; it "+exitText(last))
+		default:
+			texts = append(texts, "container "+c.Name+": "+waitingText(c.State.Waiting))
+		}
+	}
+	return texts
+}
+
+// waitingText is what a container waits for.
+func waitingText(w *v1.ContainerStateWaiting) string {
+	return model.StartError{Reason: model.Reason(w.Reason), Message: w.Message}.Line()
+}
