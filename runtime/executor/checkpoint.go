@@ -74,7 +74,7 @@ func (x *checkpointer) begin() error {
 	j.Deletion = nil
 	j.Endpoint = x.endpoint
 	if j.StartTime.IsZero() {
-		j.StartTime = j.AppliedAt
+		j.StartTime = x.firstStart()
 	}
 	if j.Backoffs == nil {
 		j.Backoffs = map[string]model.Backoff{}
@@ -82,7 +82,19 @@ func (x *checkpointer) begin() error {
 	return x.write()
 }
 
-// noteOwed keeps what is about to be stopped so that it runs again, until it does: if the
+// firstStart is when a pod without a record of it began: with its oldest sandbox, if it runs
+// already, as one that a kubelet has left or whose checkpoint was lost; else now.
+func (x *checkpointer) firstStart() time.Time {
+	first := x.checkpoint.AppliedAt
+	for _, s := range x.snapshot.Sandboxes {
+		if created := time.Unix(0, s.GetCreatedAt()); s.GetCreatedAt() > 0 && created.Before(first) {
+			first = created
+		}
+	}
+	return first
+}
+
+// notePendingRestarts keeps what is about to be stopped so that it runs again, until it does: if the
 // pass is cut off its end must not be taken for that of its work.
 func (x *checkpointer) notePendingRestarts() {
 	owes := x.plan.PendingRestarts()

@@ -45,6 +45,24 @@ func TestCheckpointBeforeTheSteps(t *testing.T) {
 	}
 }
 
+// TestAdoptedPodKeepsItsAge: a pod that runs without a checkpoint, which a kubelet may have left,
+// is as old as its sandbox.
+func TestAdoptedPodKeepsItsAge(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).in.Pod
+	started := l.clock.Now()
+	if err := os.Remove(l.layout.Pod(ref.UID).Checkpoint().Path()); err != nil {
+		t.Fatal(err)
+	}
+	l.clock.Advance(time.Hour)
+	if outcome, err := l.plan(ref, onePod()).run(Options{}); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	if j := l.checkpoint(ref); j.StartTime.Sub(started).Abs() > time.Minute || !j.AppliedAt.Equal(l.clock.Now()) {
+		t.Errorf("started %v, applied %v; want %v and now", j.StartTime, j.AppliedAt, started)
+	}
+}
+
 // TestNothingIsDoneThatCannotBeWrittenDown: a disk that takes no checkpoint keeps a pod from
 // being started; a deletion, which frees some of it, goes on and says so.
 func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {

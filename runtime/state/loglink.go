@@ -74,12 +74,15 @@ func symlink(root, target, link string) error {
 
 // removeAllLinks removes the links to logs of the pod, which would dangle.
 func (l PodLogs) removeAllLinks() error {
-	dir, err := l.Dir()
+	own, err := l.base()
 	if err != nil {
 		return err
 	}
-	below := dir + string(filepath.Separator)
-	return l.removeLinks(func(target string) bool { return strings.HasPrefix(target, below) })
+	return l.removeLinks(func(target string) bool {
+		rest, below := strings.CutPrefix(target, l.pod.layout.LogRoot+string(filepath.Separator))
+		base, _, within := strings.Cut(rest, string(filepath.Separator))
+		return below && within && (base == own || l.isKubelets(base))
+	})
 }
 
 // removeLinks removes the links to logs that go.

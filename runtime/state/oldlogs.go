@@ -1,8 +1,10 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -75,18 +77,22 @@ func (l PodLogs) RemoveAll() error {
 	return nil
 }
 
-// inRoot does something with the name of the pod's log directory, if it has one. What is
+// inRoot does something with the names of the pod's log directories, those that it has. What is
 // no directory is removed: a container that ships logs may have put it there.
 func (l PodLogs) inRoot(work func(root *safefs.Dir, base string) error) error {
-	base, err := l.base()
-	if err != nil {
-		return err
-	}
 	root, err := openDir(l.pod.layout.LogRoot)
 	if err != nil {
 		return safefs.IgnoreMissing(err)
 	}
 	defer root.Close() //nolint:errcheck // A handle on a directory.
+	bases, err := l.bases(root)
+	for _, base := range bases {
+		err = errors.Join(err, inRoot(root, base, work))
+	}
+	return err
+}
+
+func inRoot(root *safefs.Dir, base string, work func(root *safefs.Dir, base string) error) error {
 	info, err := root.Lstat(base)
 	switch {
 	case safefs.Missing(err):
@@ -97,4 +103,29 @@ func (l PodLogs) inRoot(work func(root *safefs.Dir, base string) error) error {
 		return root.Remove(base)
 	}
 	return work(root, base)
+}
+
+// bases are the names of the pod's log directory and of those of a kubelet that had the pod as a
+// static one: it adds the name of its node to that of the pod (kubelet: generatePodName).
+func (l PodLogs) bases(root *safefs.Dir) ([]string, error) {
+	base, err := l.base()
+	if err != nil {
+		return nil, err
+	}
+	bases := []string{base}
+	entries, err := root.Entries()
+	for _, entry := range entries {
+		if l.isKubelets(entry.Name()) {
+			bases = append(bases, entry.Name())
+		}
+	}
+	return bases, err
+}
+
+// isKubelets reports whether a log directory is that of a kubelet that had the pod. The uid is no
+// other pod's.
+func (l PodLogs) isKubelets(base string) bool {
+	node, begins := strings.CutPrefix(base, l.namespace+"_"+l.name+"-")
+	node, ends := strings.CutSuffix(node, "_"+string(l.pod.uid))
+	return begins && ends && node != "" && checkName(kindPod, l.name+"-"+node) == nil
 }

@@ -158,3 +158,41 @@ func TestTerminationLogIsNewForEachStart(t *testing.T) {
 		wantMode(t, path, 0o666)
 	}
 }
+
+// TestLogsOfAKubeletGoWithThePod: it adds the name of its node to that of a static pod.
+func TestLogsOfAKubeletGoWithThePod(t *testing.T) {
+	for name, remove := range map[string]func(PodLogs) error{
+		"deleted":   func(l PodLogs) error { return l.Archive(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) },
+		"left over": PodLogs.RemoveAll,
+	} {
+		t.Run(name, func(t *testing.T) {
+			layout := newLayout(t)
+			pod := layout.Pod(testUID)
+			for _, name := range []string{"web", "web-node-1", "web-node-2", "website", "web-"} {
+				writeLogs(t, pod, "default", name)
+			}
+			writeLogs(t, layout.Pod("another-uid"), "default", "web-node-1")
+			if err := remove(pod.Logs("default", "web")); err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, name := range names(t, layout.LogRoot) {
+				if name != deletedName {
+					left = append(left, name)
+				}
+			}
+			want := []string{"default_web-_" + testUID, "default_web-node-1_another-uid", "default_website_" + testUID}
+			if diff := cmp.Diff(want, left); diff != "" {
+				t.Errorf("logs that are left (-want +got):\n%s", diff)
+			}
+			wantLinks := []string{"web-_default_app-id-web-.log", "web-node-1_default_app-id-web-node-1.log", "website_default_app-id-website.log"}
+			if diff := cmp.Diff(wantLinks, names(t, layout.ContainerLogRoot)); diff != "" {
+				t.Errorf("links that are left (-want +got):\n%s", diff)
+			}
+			deleted, err := layout.DeletedLogs().List()
+			if err != nil || (name == "deleted") != (len(deleted) == 3) {
+				t.Errorf("%d logs of deleted pods, %v", len(deleted), err)
+			}
+		})
+	}
+}
