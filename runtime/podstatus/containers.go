@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +37,10 @@ func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
 	r.addResources(&s, ref)
 	if r.wasReset(ref) {
 		s.RestartCount = restartCount(r.NextAttempt(ref.Name))
-		s.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			ExitCode: 137, Reason: restartingAll, Message: restartingAllText,
-		}}
+		s.LastTerminationState = endByReset()
+	}
+	if r.followsReset(ref) && s.LastTerminationState.Terminated == nil {
+		s.LastTerminationState = endByReset()
 	}
 	return s
 }
@@ -70,13 +72,21 @@ func (r *reporter) stateOf(c *model.Container) v1.ContainerState {
 			ExitCode:    c.ExitCode,
 			Reason:      c.Reason,
 			Message:     c.Message,
-			StartedAt:   metav1.NewTime(c.StartedAt),
+			StartedAt:   metav1.NewTime(orEpoch(c.StartedAt)),
 			FinishedAt:  metav1.NewTime(c.FinishedAt),
 			ContainerID: r.containerID(c),
 		}}
 	case model.Created, model.Unknown:
 	}
 	return waiting("", "")
+}
+
+// orEpoch is the time of a container that never started: the CRI's zero, which a kubelet passes on.
+func orEpoch(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return t
 }
 
 // stateWithout is the state of a container that has no record at all.

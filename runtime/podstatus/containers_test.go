@@ -206,3 +206,38 @@ func TestStartedAndReady(t *testing.T) {
 		}
 	}
 }
+
+// TestStartOfAContainerThatNeverRan is the CRI's zero, as a kubelet has it.
+func TestStartOfAContainerThatNeverRan(t *testing.T) {
+	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	w.End("app", 128, time.Minute).StartedAt = time.Time{}
+	got := shownOf(t, w, "app")
+	ended := got.State.Terminated
+	if ended == nil {
+		ended = got.LastTerminationState.Terminated
+	}
+	if ended == nil || ended.StartedAt.Unix() != 0 {
+		t.Errorf("%+v", ended)
+	}
+}
+
+// TestFailedPostStartHook is shown until the container starts again, and the run it ended as the
+// last one. Under Never that run was the end.
+func TestFailedPostStartHook(t *testing.T) {
+	for policy, want := range map[v1.RestartPolicy]string{
+		v1.RestartPolicyAlways: "waiting PostStartHookError, last exited 137 Error", v1.RestartPolicyNever: "exited 137 Error, last ",
+	} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		w.Desired.Pod.Spec.RestartPolicy = policy
+		w.End("app", 137, time.Minute).Reason = "Error"
+		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: model.PostStartHookError, Message: "it failed"}}
+		w.Memory.Backoffs = map[string]model.Backoff{}
+		got := shownOf(t, w, "app")
+		if text := stateText(got.State) + ", last " + stateText(got.LastTerminationState); text != want {
+			t.Errorf("%s: %s, not %s", policy, text, want)
+		}
+		if wait := got.State.Waiting; wait != nil && wait.Message != "it failed" {
+			t.Errorf("%s: %s", policy, wait.Message)
+		}
+	}
+}
