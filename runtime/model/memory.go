@@ -72,6 +72,9 @@ type StartError struct {
 	Reason  Reason    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
+	// Until is when the image that could not be pulled is tried again; zero when nobody waits
+	// for that.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Actuated is what was applied last of the resources that can change in place.

@@ -129,8 +129,8 @@ func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Contain
 	s.State = waiting(string(failure.Reason), failure.Message)
 }
 
-// startError is the failure that is to be shown: a restart delay that holds the
-// container now, or the last failure to start it.
+// startError is the failure that is to be shown: a restart delay that holds the container now, a
+// pull that is not tried again yet, or the last failure to start it.
 func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container) (model.StartError, bool) {
 	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if d, held := r.Delay(ref); held && !d.Estimated {
@@ -140,6 +140,10 @@ func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container)
 		}
 	}
 	failure, ok := r.Observed.Memory.StartErrors[ref.Name]
+	if ok && r.Now.Before(failure.Until) {
+		failure.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", ref.Image, failure.Reason, failure.Message)
+		failure.Reason = model.ImagePullBackOff
+	}
 	return failure, ok
 }
 

@@ -221,6 +221,21 @@ func TestStartOfAContainerThatNeverRan(t *testing.T) {
 	}
 }
 
+// TestPullsThatPause show that, until their time has come.
+func TestPullsThatPause(t *testing.T) {
+	for ahead, want := range map[time.Duration]string{
+		time.Second: `ImagePullBackOff Back-off pulling image "i:1": ErrImagePull: no route`, 0: "ErrImagePull no route",
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady)
+		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: model.ErrImagePull, Message: "no route", Until: modeltest.Noon().Add(ahead)}}
+		state := shownOf(t, w, "app").State.Waiting
+		image := w.Desired.Pod.Spec.Containers[0].Image
+		if got := state.Reason + " " + state.Message; got != strings.ReplaceAll(want, "i:1", image) {
+			t.Errorf("%s ahead: %s, not %s", ahead, got, want)
+		}
+	}
+}
+
 // TestFailedPostStartHook is shown until the container starts again, and the run it ended as the
 // last one. Under Never that run was the end.
 func TestFailedPostStartHook(t *testing.T) {
