@@ -162,28 +162,37 @@ func (x *checkpointer) noteLastRun(r *results) {
 			last.Stopped = append(last.Stopped, s.GetId())
 		}
 	}
-	last.Reset = x.resetContainers(r, started)
+	last.Reset, last.AfterReset = x.resetContainers(r, before, started)
+	if last.Sandbox != before.Sandbox {
+		last.AfterReset = nil
+	}
 	if stopped[last.Sandbox] {
-		last.Sandbox, last.Containers, last.Reset = "", nil, nil
+		last.Sandbox, last.Containers, last.Reset, last.AfterReset = "", nil, nil, nil
 	}
 	x.checkpoint.LastRun = last
 }
 
-// resetContainers names those whose records a restart of all has taken away, in this pass
-// or an earlier one, and which were not started since: nothing else shows that they ran.
-func (x *checkpointer) resetContainers(r *results, started map[string]string) []string {
-	var names []string
-	if x.checkpoint.LastRun != nil {
-		names = slices.Clone(x.checkpoint.LastRun.Reset)
-	}
+// resetContainers names those whose records a restart of all has taken away, in this pass or an
+// earlier one, and which were not started since, and those that were started since in the same
+// sandbox: nothing else shows that they ran before.
+func (x *checkpointer) resetContainers(r *results, before *model.LastRun, started map[string]string) (reset, since []string) {
+	all := slices.Clone(before.Reset)
 	for i := range x.plan.Steps {
 		if s := &x.plan.Steps[i]; s.RestartsAll && !r.undone(s) {
-			names = append(names, s.Container)
+			all = append(all, s.Container)
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return started[name] != "" })
-	slices.Sort(names)
-	return slices.Compact(names)
+	since = slices.DeleteFunc(slices.Clone(before.AfterReset), func(name string) bool { return slices.Contains(all, name) })
+	for _, name := range all {
+		if started[name] == "" {
+			reset = append(reset, name)
+		} else {
+			since = append(since, name)
+		}
+	}
+	slices.Sort(reset)
+	slices.Sort(since)
+	return slices.Compact(reset), slices.Compact(since)
 }
 
 func (x *checkpointer) forget(r *results) error {

@@ -307,14 +307,16 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 // are started, also over several passes.
 func TestResetContainers(t *testing.T) {
 	x := &checkpointer{subject: &subject{plan: &plan.Plan{Steps: []plan.Step{
-		{ID: "1", Kind: plan.RemoveContainer, Container: "a", Reason: model.RestartAllContainers},
-		{ID: "2", Kind: plan.RemoveContainer, Container: "b", Reason: model.RestartAllContainers},
+		{ID: "1", Kind: plan.RemoveContainer, Container: "a", RestartsAll: true},
+		{ID: "2", Kind: plan.RemoveContainer, Container: "b", RestartsAll: true},
 		{ID: "3", Kind: plan.RemoveContainer, Container: "c", Reason: model.Superseded},
-		{ID: "4", Kind: plan.RemoveContainer, Container: "d", Reason: model.RestartAllContainers},
-	}}}, checkpoint: &state.Checkpoint{Memory: model.Memory{LastRun: &model.LastRun{Reset: []string{"e", "b", "f"}}}}}
+		{ID: "4", Kind: plan.RemoveContainer, Container: "d", RestartsAll: true},
+	}}}}
+	before := &model.LastRun{Reset: []string{"e", "b", "f"}, AfterReset: []string{"b", "g"}}
 	failed := &results{failed: []StepError{{Step: &x.plan.Steps[3]}}}
-	if got := x.resetContainers(failed, map[string]string{"a": "id", "f": "id"}); !slices.Equal(got, []string{"b", "e"}) {
-		t.Errorf("reset are %v", got)
+	reset, since := x.resetContainers(failed, before, map[string]string{"a": "id", "c": "id", "f": "id"})
+	if !slices.Equal(reset, []string{"b", "e"}) || !slices.Equal(since, []string{"a", "f", "g"}) {
+		t.Errorf("reset are %v, and have run since %v", reset, since)
 	}
 }
 

@@ -73,6 +73,9 @@ type StartError struct {
 	Reason  Reason    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
+	// Until is when the image that could not be pulled is tried again; zero when nobody waits
+	// for that.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Line is the failure in one line.
@@ -103,6 +106,9 @@ type LastRun struct {
 	// Reset names the containers whose records a restart of all containers has taken
 	// away, and which were not started since.
 	Reset []string `json:"reset,omitempty"`
+	// AfterReset names those that were started since in the same sandbox: nothing else shows
+	// how their run before ended.
+	AfterReset []string `json:"afterReset,omitempty"`
 	// Stopped are sandboxes that podctl has stopped, and which are still there.
 	Stopped []string `json:"stopped,omitempty"`
 }

@@ -215,6 +215,8 @@ func keepOf(pod *podstatus.Pod, ref podspec.ContainerRef, rec *model.Container) 
 		Message:       "running, started " + pod.Ago(rec.StartedAt),
 	}
 	switch init := ref.Type == podspec.Init; {
+	case rec.State == model.Exited && init && podstatus.InitFailed(rec):
+		k.Reason, k.Message = model.InitFailed, "failed, "+exitText(pod, rec)
 	case rec.State == model.Exited && init:
 		k.Reason, k.Message = model.InitDone, "done, "+exitText(pod, rec)
 	case rec.State == model.Exited:

@@ -296,6 +296,7 @@ func TestKeepsAreDescribed(t *testing.T) {
 		{"app", model.Container{State: model.Exited, ExitCode: 2, Reason: "Error", FinishedAt: modeltest.Noon().Add(-time.Minute)}, Keep{State: "EXITED", Reason: "Exited", Message: "exited 2 60s ago"}},
 		{"app", model.Container{State: model.Exited, ExitCode: 137, Reason: "OOMKilled"}, Keep{State: "EXITED", Reason: "Exited", Message: "exited 137 just now: OOMKilled"}},
 		{"seed", model.Container{State: model.Exited, Reason: "Completed"}, Keep{State: "EXITED", Reason: "InitDone", Message: "done, exited 0 just now"}},
+		{"seed", model.Container{State: model.Exited, ExitCode: 1, Reason: "Error"}, Keep{State: "EXITED", Reason: "InitFailed", Message: "failed, exited 1 just now"}},
 		{"seed", model.Container{State: model.Running, StartedAt: modeltest.Noon()}, Keep{State: "RUNNING", Reason: "InitRunning", Message: "running, started 0s ago"}},
 	} {
 		pod := inputOf(web(t, spec, "")).State()

@@ -30,11 +30,11 @@ func TestInitWalk(t *testing.T) {
 		{"Always", "a=Exited b=Exited:2", []string{"start b: InitFailed", "keep a: InitDone"}},
 		{"Always", "a=Exited b=Exited", []string{"start app: NotCreated", "keep b: InitDone", "keep a: InitDone"}},
 		// What came before the last one is not asked any more.
-		{"Always", "a=Exited:1 b=Exited", []string{"start app: NotCreated", "keep b: InitDone", "keep a: InitDone"}},
+		{"Always", "a=Exited:1 b=Exited", []string{"start app: NotCreated", "keep b: InitDone", "keep a: InitFailed"}},
 		{"Always", "b=Exited", []string{"start app: NotCreated", "keep b: InitDone"}},
 		// A regular container that was created shows that initialisation is over.
 		{"Always", "app=Running", []string{"keep app: Running"}},
-		{"Always", "b=Exited:1 app=Running", []string{"keep b: InitDone", "keep app: Running"}},
+		{"Always", "b=Exited:1 app=Running", []string{"keep b: InitFailed", "keep app: Running"}},
 		{"Always", "b=Running app=Running", []string{"keep b: InitRunning", "keep app: Running"}},
 	} {
 		got := choiceText(chosen(web(t, fmt.Sprintf(spec, c.policy), c.states), Options{}))

@@ -138,6 +138,6 @@ func restartAllCondition(p *Pod, s *v1.PodStatus) v1.PodCondition {
 		return falseCondition(v1.AllContainersRestarting, "", "")
 	}
 	c := trueCondition(v1.AllContainersRestarting)
-	c.Reason = "RestartAllContainersStarted"
+	c.Reason, c.Message = "RestartAllContainersStarted", "container exited with restart policy rule"
 	return c
 }

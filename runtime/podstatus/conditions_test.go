@@ -152,7 +152,7 @@ func TestRestartAllCondition(t *testing.T) {
 		want   string
 	}{
 		{v1.RestartPolicyAlways, "app=Running", "AllContainersRestarting False"},
-		{v1.RestartPolicyAlways, "app=Exited:4", "AllContainersRestarting True RestartAllContainersStarted"},
+		{v1.RestartPolicyAlways, "app=Exited:4", "AllContainersRestarting True RestartAllContainersStarted container exited with restart policy rule"},
 		{v1.RestartPolicyNever, "app=Exited:1", "AllContainersRestarting False PodFailed"},
 		{v1.RestartPolicyNever, "app=Exited:0", "AllContainersRestarting False PodCompleted"},
 	} {

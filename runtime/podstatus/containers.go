@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +37,10 @@ func (r *reporter) shown(ref podspec.ContainerRef) v1.ContainerStatus {
 	r.addResources(&s, ref)
 	if r.wasReset(ref) {
 		s.RestartCount = restartCount(r.NextAttempt(ref.Name))
-		s.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			ExitCode: 137, Reason: restartingAll, Message: restartingAllText,
-		}}
+		s.LastTerminationState = endByReset()
+	}
+	if r.followsReset(ref) && s.LastTerminationState.Terminated == nil {
+		s.LastTerminationState = endByReset()
 	}
 	return s
 }
@@ -70,13 +72,21 @@ func (r *reporter) stateOf(c *model.Container) v1.ContainerState {
 			ExitCode:    c.ExitCode,
 			Reason:      c.Reason,
 			Message:     c.Message,
-			StartedAt:   metav1.NewTime(c.StartedAt),
+			StartedAt:   metav1.NewTime(orEpoch(c.StartedAt)),
 			FinishedAt:  metav1.NewTime(c.FinishedAt),
 			ContainerID: r.containerID(c),
 		}}
 	case model.Created, model.Unknown:
 	}
 	return waiting("", "")
+}
+
+// orEpoch is the time of a container that never started: the CRI's zero, which a kubelet passes on.
+func orEpoch(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return t
 }
 
 // stateWithout is the state of a container that has no record at all.
@@ -119,8 +129,8 @@ func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Contain
 	s.State = waiting(string(failure.Reason), failure.Message)
 }
 
-// startError is the failure that is to be shown: a restart delay that holds the
-// container now, or the last failure to start it.
+// startError is the failure that is to be shown: a restart delay that holds the container now, a
+// pull that is not tried again yet, or the last failure to start it.
 func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container) (model.StartError, bool) {
 	if newest != nil && newest.State == model.Exited && ref.Type != podspec.Ephemeral {
 		if d, held := r.Delay(ref); held && !d.Estimated {
@@ -130,6 +140,10 @@ func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container)
 		}
 	}
 	failure, ok := r.Observed.Memory.StartErrors[ref.Name]
+	if ok && r.Now.Before(failure.Until) {
+		failure.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", ref.Image, failure.Reason, failure.Message)
+		failure.Reason = model.ImagePullBackOff
+	}
 	return failure, ok
 }
 

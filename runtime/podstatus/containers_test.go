@@ -206,3 +206,53 @@ func TestStartedAndReady(t *testing.T) {
 		}
 	}
 }
+
+// TestStartOfAContainerThatNeverRan is the CRI's zero, as a kubelet has it.
+func TestStartOfAContainerThatNeverRan(t *testing.T) {
+	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+	w.End("app", 128, time.Minute).StartedAt = time.Time{}
+	got := shownOf(t, w, "app")
+	ended := got.State.Terminated
+	if ended == nil {
+		ended = got.LastTerminationState.Terminated
+	}
+	if ended == nil || ended.StartedAt.Unix() != 0 {
+		t.Errorf("%+v", ended)
+	}
+}
+
+// TestPullsThatPause show that, until their time has come.
+func TestPullsThatPause(t *testing.T) {
+	for ahead, want := range map[time.Duration]string{
+		time.Second: `ImagePullBackOff Back-off pulling image "i:1": ErrImagePull: no route`, 0: "ErrImagePull no route",
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady)
+		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: model.ErrImagePull, Message: "no route", Until: modeltest.Noon().Add(ahead)}}
+		state := shownOf(t, w, "app").State.Waiting
+		image := w.Desired.Pod.Spec.Containers[0].Image
+		if got := state.Reason + " " + state.Message; got != strings.ReplaceAll(want, "i:1", image) {
+			t.Errorf("%s ahead: %s, not %s", ahead, got, want)
+		}
+	}
+}
+
+// TestFailedPostStartHook is shown until the container starts again, and the run it ended as the
+// last one. Under Never that run was the end.
+func TestFailedPostStartHook(t *testing.T) {
+	for policy, want := range map[v1.RestartPolicy]string{
+		v1.RestartPolicyAlways: "waiting PostStartHookError, last exited 137 Error", v1.RestartPolicyNever: "exited 137 Error, last ",
+	} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		w.Desired.Pod.Spec.RestartPolicy = policy
+		w.End("app", 137, time.Minute).Reason = "Error"
+		w.Memory.StartErrors = map[string]model.StartError{"app": {Reason: model.PostStartHookError, Message: "it failed"}}
+		w.Memory.Backoffs = map[string]model.Backoff{}
+		got := shownOf(t, w, "app")
+		if text := stateText(got.State) + ", last " + stateText(got.LastTerminationState); text != want {
+			t.Errorf("%s: %s, not %s", policy, text, want)
+		}
+		if wait := got.State.Waiting; wait != nil && wait.Message != "it failed" {
+			t.Errorf("%s: %s", policy, wait.Message)
+		}
+	}
+}

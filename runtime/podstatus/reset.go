@@ -29,6 +29,18 @@ func (r *reporter) wasReset(ref podspec.ContainerRef) bool {
 	return ran
 }
 
+// followsReset reports whether a container's one record is of the run after a restart of all, which
+// has taken away those before it.
+func (r *reporter) followsReset(ref podspec.ContainerRef) bool {
+	last := r.Observed.Memory.LastRun
+	return last != nil && last.Sandbox == r.Active && slices.Contains(last.AfterReset, ref.Name) && r.Newest(ref.Name) != nil
+}
+
+// endByReset is how a run ended whose record a restart of all containers has taken away.
+func endByReset() v1.ContainerState {
+	return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 137, Reason: restartingAll, Message: restartingAllText}}
+}
+
 // resetting reports whether a restart of all containers is under way: some are still to be
 // removed, or nothing has been started since.
 func (r *reporter) resetting() bool {

@@ -36,6 +36,26 @@ func TestResetContainersAreShown(t *testing.T) {
 	}
 }
 
+// TestLastStateAfterAReset: a container that was started since shows how the run before ended,
+// until the runtime has a record of an earlier run.
+func TestLastStateAfterAReset(t *testing.T) {
+	w := resetWorld(t, "app=Running")
+	w.Memory.LastRun.Reset, w.Memory.LastRun.AfterReset = nil, []string{"app"}
+	if got := shownOf(t, w, "app"); stateText(got.LastTerminationState) != "exited 137 RestartingAllContainers" || got.State.Running == nil {
+		t.Errorf("%s, last %s", stateText(got.State), stateText(got.LastTerminationState))
+	}
+	w.Memory.LastRun.Sandbox = "s9"
+	if got := shownOf(t, w, "app"); got.LastTerminationState.Terminated != nil {
+		t.Errorf("in another sandbox: last %s", stateText(got.LastTerminationState))
+	}
+	w.Memory.LastRun.Sandbox = "s0"
+	w.End("app", 3, 0)
+	w.Container("s0", "app", 1, model.Running)
+	if got := shownOf(t, w, "app"); got.LastTerminationState.Terminated == nil || got.LastTerminationState.Terminated.ExitCode != 3 {
+		t.Errorf("one run later: last %s", stateText(got.LastTerminationState))
+	}
+}
+
 // TestWhatWasReset: only what ran before, and has no record since, in the sandbox of then.
 func TestWhatWasReset(t *testing.T) {
 	for name, c := range map[string]struct {

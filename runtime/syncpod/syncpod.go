@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
@@ -54,6 +55,16 @@ func (s *Syncer) Apply(ctx context.Context, desired *podspec.Desired, opts execu
 // same path as Apply, with nothing desired.
 func (s *Syncer) Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error) {
 	return s.pass(ctx, ref, nil, opts)
+}
+
+// NotePullPause keeps until when the images that a pass could not pull are not tried again.
+func (s *Syncer) NotePullPause(ctx context.Context, outcome *executor.Outcome, until time.Time) (err error) {
+	lock, err := s.locker.Lock(ctx, outcome.Plan.Pod)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	return s.executor.NotePullPause(outcome.Plan.Pod, outcome.Failed, until)
 }
 
 // PlanDeletion decides what Delete would do. It changes nothing.

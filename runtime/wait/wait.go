@@ -162,7 +162,13 @@ func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
 		w.desired = &stored
 	}
 	w.last, w.answered = outcome, w.on.now()
-	return outcome, w.failed(outcome)
+	if err = w.failed(outcome); err == nil && w.on.now().Before(w.retryAt) {
+		// The status of the pod shows it. The wait does not fail for it.
+		if noteErr := w.on.pods.NotePullPause(ctx, outcome, w.retryAt); noteErr != nil {
+			w.trouble = append(w.trouble, noteErr.Error())
+		}
+	}
+	return outcome, err
 }
 
 // probe asks what has to be known for the goal, and only what is due.

@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
 )
 
@@ -201,6 +202,36 @@ func TestNoPassBeforeItsTime(t *testing.T) {
 	w.last, w.retryAt = &executor.Outcome{}, time.Now().Add(time.Hour)
 	if outcome, err := w.apply(t.Context()); err != nil || outcome != w.last {
 		t.Errorf("%v, %v", outcome, err)
+	}
+}
+
+// TestPausesOfPullsAreShown: while a registry is given time, the pod's status and events say so in
+// the kubelet's words.
+func TestPausesOfPullsAreShown(t *testing.T) {
+	l := newLab(t)
+	l.server.Fail(runtimetest.Fault{Method: "PullImage", Times: 1, Err: errors.New("dial tcp: connection refused")})
+	d := loadPod(t, onePod())
+	w := l.waiter(d, Ready)
+	if _, err := w.apply(t.Context()); err != nil || len(w.trouble) != 1 {
+		t.Fatal(err, w.trouble)
+	}
+	in, s, err := l.observer.Input(t.Context(), model.RefOf(d.Pod), d, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := podstatus.Of(in.State())
+	waits := status.ContainerStatuses[0].State.Waiting
+	if waits == nil || waits.Reason != "ImagePullBackOff" || !strings.HasPrefix(waits.Message, `Back-off pulling image "i:1": ErrImagePull: `) {
+		t.Errorf("the status says %+v", waits)
+	}
+	if until := s.Checkpoint.StartErrors["a"].Until; !until.Equal(w.retryAt) {
+		t.Errorf("it pauses until %s, and the status says %s", w.retryAt, until)
+	}
+	h, err := l.layout.Pod(d.Pod.UID).History().Read()
+	if err != nil || !slices.ContainsFunc(h.Events, func(e state.PodEvent) bool {
+		return e.Reason == "BackOff" && e.Message == `Back-off pulling image "i:1"`
+	}) {
+		t.Errorf("%v, %+v", err, h)
 	}
 }
 
