@@ -60,8 +60,10 @@ func (x *checkpointer) begin() error {
 		x.noteInFlight(before)
 		x.notePendingRestarts()
 	}
+	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
+	j.Adopted = x.plan.Adopted
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
-		if starts {
+		if starts || adopted {
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()
@@ -302,7 +304,13 @@ func (x *checkpointer) noteInFlight(before *v1.Pod) {
 		j.Actuated.Containers = map[string]v1.ResourceRequirements{}
 	}
 	for _, ref := range podspec.Containers(x.desired.Pod) {
-		if _, known := j.Actuated.Containers[ref.Name]; !known {
+		_, known := j.Actuated.Containers[ref.Name]
+		own, found := x.plan.Found[ref.Name]
+		switch {
+		case known, found && own == nil:
+		case found:
+			j.Actuated.Containers[ref.Name] = *own
+		default:
 			j.Actuated.Containers[ref.Name] = resourcesOf(before, ref)
 		}
 	}

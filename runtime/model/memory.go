@@ -38,6 +38,9 @@ type Memory struct {
 	// Backoffs holds the restart delays by container name; nil when they are
 	// lost and have to be estimated from the runtime's records.
 	Backoffs map[string]Backoff `json:"backoffs,omitzero"`
+	// Adopted holds the hashes of the definitions that containers were adopted with, by
+	// container id, of those that do not bear a readable one themselves.
+	Adopted map[string]string `json:"adopted,omitempty"`
 	// Actuated is what was applied last of cpu and memory; nil when unknown.
 	Actuated *Actuated `json:"actuated,omitempty"`
 }

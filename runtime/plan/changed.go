@@ -13,11 +13,10 @@ import (
 
 // definitionChanged reports whether a container no longer is what the manifest
 // says, and field by field why. A container that podctl made is judged by the
-// whole definition, one that a kubelet made by the kubelet's hash: name and
-// image (kubelet: containerChanged).
+// whole definition, one that a kubelet made by what is known of it (foundChanged).
 func definitionChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
 	if !spechash.Known(rec.SpecHash) {
-		return kubeletHashChanged(spec, rec)
+		return foundChanged(pod, spec, rec)
 	}
 	if digest.Compare(rec.SpecHash, spechash.Container(pod.Desired, spec)) != digest.Different {
 		return false, diff.Diff{}
@@ -32,18 +31,6 @@ func editedSince(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (
 		return false, diff.Diff{}
 	}
 	return definitionChanged(pod, spec, rec)
-}
-
-func kubeletHashChanged(spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
-	wanted := spechash.Kubelet(spec)
-	if rec.Hash == wanted {
-		return false, diff.Diff{}
-	}
-	change := diff.Change{Path: "image", Before: rec.Image, After: spec.Image}
-	if rec.Hash == "" {
-		change = diff.Change{Path: "hash", Before: "unreadable", After: wanted}
-	}
-	return true, diff.Diff{Changes: []diff.Change{change}}
 }
 
 // containerChanges compares what the container was made from with what is

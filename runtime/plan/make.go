@@ -50,7 +50,8 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options) {
 	e := explain(pod, d, p.Steps)
 	p.Keeps, p.Drift, p.Notes, p.WaitingFor, p.Later = e.keeps, e.drift, e.notes, e.waitingFor, e.later
 	p.Record = recordEdits(pod, d, p.Steps)
-	p.Adopts = pod.Observed.Unrecorded && len(p.Keeps) > 0
+	p.Adopted, p.Found = adoptions(pod, p.Steps), foundResources(pod)
+	p.Adopts = (pod.Observed.Unrecorded && len(p.Keeps) > 0) || (appliedOf(pod) != nil && p.adopts(&pod.Observed.Memory))
 }
 
 // MakeDebug makes the plan that starts one debug container, which the manifest has been

@@ -25,6 +25,7 @@ func (e *explainer) addNotes() {
 		if rec := e.Newest(ref.Name); rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID) {
 			e.noteNewImage(ref, rec)
 			e.noteUnknownSecrets(ref, rec)
+			e.noteFound(ref, rec)
 		}
 	}
 	if e.Observed.Unrecorded && len(e.keeps) > 0 {
@@ -60,6 +61,19 @@ func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Cont
 	if digest.Compare(rec.SpecHash, spechash.Container(e.Desired, ref.Container)) == digest.Unknown {
 		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, because their digests were made with another key; `podctl restart %s %s` gives it the values of the manifest",
 			ref.Name, e.Manifest.Name, ref.Name)
+	}
+}
+
+// noteFound says what is not known of a container that podctl did not make, and what differs
+// of its resources and stays.
+func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
+	if unreadable(ref.Container, rec) && e.Observed.Memory.Adopted[rec.ID] == "" {
+		e.notef("container %s has no hash that podctl can read (an older kubelet made it?): it is adopted as it is, and replaced when its manifest changes", ref.Name)
+	}
+	r := resizingOf(e.Pod, ref.Container, rec)
+	for _, c := range r.changesOf(r.kept) {
+		e.notef("container %s runs with other resources than the manifest's (%s), and nobody knows of an edit: podctl restart %s %s takes the manifest's",
+			ref.Name, c, e.Manifest.Name, ref.Name)
 	}
 }
 

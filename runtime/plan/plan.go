@@ -83,8 +83,15 @@ type Plan struct {
 	// Record are the edits of the manifest that a pass writes into podctl's record of the
 	// pod and that no step brings about.
 	Record []Edit `json:"record,omitempty"`
-	// Adopts reports whether a pass makes podctl's record of a pod that runs without one.
+	// Adopts reports whether a pass makes podctl's record of a pod or a container that runs
+	// without one.
 	Adopts bool `json:"adopts,omitempty"`
+	// Adopted are the definitions of containers that do not bear one that podctl can read, by
+	// id, as its record shall have them.
+	Adopted map[string]string `json:"-"`
+	// Found are the resources of containers that run and of which podctl has no record, by
+	// name; nil where they stay without one.
+	Found map[string]*v1.ResourceRequirements `json:"-"`
 	// Source says how the file that the manifest came from differs from what was applied.
 	// It is empty if it does not, or if the manifest is not podctl's own copy.
 	Source string `json:"source,omitempty"`

@@ -233,7 +233,8 @@ func projectionOf(t *testing.T, text, name string) string {
 }
 
 // TestDefinitionChanged: a container that podctl made is judged by its whole definition, one
-// that a kubelet made by name and image, and an unreadable hash matches nothing.
+// that a kubelet made by name and image, and one whose hash cannot be read is adopted unless
+// it runs another image.
 func TestDefinitionChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		record  func(rec *model.Container)
@@ -246,11 +247,21 @@ func TestDefinitionChanged(t *testing.T) {
 		"another command, known by record": {func(rec *model.Container) { rec.Spec = projectionOf(t, ladderPod(podspec.Regular, "Always", ""), "x") }, ", command: [b]", true, `command: + ["b"]`},
 		"by a kubelet: another command":    {func(rec *model.Container) { rec.SpecHash = "" }, ", command: [b]", false, ""},
 		"by a kubelet: another image":      {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "1234", "i:0" }, "", true, "image: i:0 -> i:1"},
-		"by a kubelet: an unreadable hash": {func(rec *model.Container) { rec.SpecHash, rec.Hash = "", "" }, "", true, "hash: unreadable -> " + spechash.Kubelet(&v1.Container{Name: "x", Image: "i:1"})},
+		"by a kubelet: no hash":            {func(rec *model.Container) { rec.SpecHash, rec.Hash = "", "" }, "", false, ""},
+		"by an older kubelet":              {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "1234", "i:1" }, "", false, ""},
+		"no hash, another image":           {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "", "i:0" }, "", true, "image: i:0 -> i:1"},
+		"no hash, an image without a name": {func(rec *model.Container) { rec.SpecHash, rec.Hash, rec.Image = "", "", "sha256:00" }, "", false, ""},
+		"no hash, another name of its image": {func(rec *model.Container) {
+			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", "", "docker.io/library/i:1", "sha256:i:1"
+		}, "", false, ""},
+		"by a kubelet: another name of its image": {func(rec *model.Container) {
+			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", spechash.Kubelet(&v1.Container{Name: "x", Image: "i:0"}), "i:0", "sha256:i:1"
+		}, "", true, "image: i:0 -> i:1"},
 		"a hash of a version nobody knows": {func(rec *model.Container) { rec.SpecHash = "v99:ab" }, ", command: [b]", false, ""},
 		"a record that cannot be read":     {func(rec *model.Container) { rec.Spec = "{" }, ", command: [b]", true, "its definition changed"},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("x=Running")
+		w.Images = map[string]model.Image{"i:1": {ID: "sha256:i:1"}}
 		c.record(&w.Containers[0])
 		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
 		ref, _ := podspec.FindContainer(w.Desired.Pod, "x")

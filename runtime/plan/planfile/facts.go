@@ -93,6 +93,9 @@ func (f facts) addMemory(m *model.Memory) {
 	if m.Completion != nil {
 		f["completion"] = string(m.Completion.Phase)
 	}
+	if len(m.Adopted) > 0 {
+		f["adopted"] = digestOf(m.Adopted)
+	}
 	if m.Actuated != nil {
 		f["resources applied"] = digestOf(m.Actuated)
 	}

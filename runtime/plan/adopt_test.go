@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// adoptedWorld is a pod that runs, whose container x bears nothing that says what it was made
+// of.
+func adoptedWorld(t *testing.T) *modeltest.World {
+	t.Helper()
+	w := web(t, "  containers: [{name: x, image: i:1}, {name: own, image: i:1}]\n", "x=Running own=Running")
+	w.Containers[0].SpecHash, w.Containers[0].Hash = "", "1234"
+	w.Unrecorded = true
+	return w
+}
+
+// TestAdoptedContainerIsReplacedWhenItChanges: it is kept at first, what it was adopted with is
+// kept, and the next change replaces it, also if the pass before was cut off.
+func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
+	w := adoptedWorld(t)
+	id := w.Containers[0].ID
+	first := makePlan(w)
+	if len(first.Steps) > 0 || !first.Adopts || len(first.Notes) != 2 || !strings.HasPrefix(first.Notes[0], "container x has no hash that podctl can read") {
+		t.Errorf("steps %v, notes %q", lines(first), first.Notes)
+	}
+	if ids := slices.Collect(maps.Keys(first.Adopted)); !slices.Equal(ids, []string{id}) {
+		t.Fatalf("adopted %v", first.Adopted)
+	}
+	w.Unrecorded, w.Memory.Applied, w.Memory.Adopted = false, w.Desired, first.Adopted
+	if p := makePlan(w); len(p.Steps)+len(p.Notes) > 0 || p.Adopts || !maps.Equal(p.Adopted, first.Adopted) {
+		t.Errorf("steps %v, notes %q, adopted %v", lines(p), p.Notes, p.Adopted)
+	}
+	edited(t, w, modeltest.Pod("  containers: [{name: x, image: i:1, args: [a]}, {name: own, image: i:1}]\n"))
+	want := []string{"check-x BeforeStart", "stop-" + id + " SpecChanged after check-x"}
+	p := makePlan(w)
+	if got := lines(p); len(got) < 3 || !slices.Equal(got[:2], want) || !maps.Equal(p.Adopted, first.Adopted) || p.Steps[1].Message != `args: + ["a"]` {
+		t.Errorf("%q (%s), adopted %v", got, p.Steps[1].Message, p.Adopted)
+	}
+	// The pass was cut off after it was written down.
+	w.Memory.Applied = w.Desired
+	if got := lines(makePlan(w)); len(got) < 3 || !slices.Equal(got[:2], want) {
+		t.Errorf("again: %q", got)
+	}
+	w.Containers = w.Containers[1:]
+	if p := makePlan(w); len(p.Adopted) > 0 {
+		t.Errorf("one that is gone is kept: %v", p.Adopted)
+	}
+}
+
+// TestContainersThatTellAreNotAdopted: their own hashes say what they were made of.
+func TestContainersThatTellAreNotAdopted(t *testing.T) {
+	w := adoptedWorld(t)
+	w.Containers[0].Hash = spechash.Kubelet(&v1.Container{Name: "x", Image: "i:1"})
+	if p := makePlan(w); len(p.Adopted) > 0 || len(p.Notes) != 1 {
+		t.Errorf("%v, %q", p.Adopted, p.Notes)
+	}
+}
+
+// TestResourcesThatTheRuntimeReports are compared with the manifest where podctl has no
+// record: what differs is changed in place, and nothing is restarted for what nobody edited.
+func TestResourcesThatTheRuntimeReports(t *testing.T) {
+	const given = "{limits: {cpu: 100m, memory: 64Mi}, requests: {cpu: 50m, memory: 32Mi}}"
+	told := func(limits, requests v1.ResourceList) *v1.ResourceRequirements {
+		return &v1.ResourceRequirements{Limits: limits, Requests: requests}
+	}
+	for name, c := range map[string]struct {
+		fields   string
+		told     *v1.ResourceRequirements
+		kubelet  bool
+		last     string
+		changes  string
+		kept     int
+		restarts bool
+	}{
+		"the same":              {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
+		"more memory":           {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
+		"of podctl's making":    {given, told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), false, "", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
+		"a request of cpu":      {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")), true, "", "resources.requests.cpu: 20m -> 50m", 0, false},
+		"none, and none told":   {"{}", told(nil, amounts("cpu=2m")), true, "", "", 0, false},
+		"less than there is":    {"{limits: {cpu: 1m}, requests: {cpu: 1m}}", told(amounts("cpu=10m"), amounts("cpu=2m")), true, "", "", 0, false},
+		"a limit, no request":   {"{limits: {cpu: 1}}", told(amounts("cpu=1"), amounts("cpu=1")), true, "", "", 0, false},
+		"a limit nobody took":   {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "", "", 1, false},
+		"of a kubelet's":        {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), true, "", "resources.limits.memory: - 64Mi", 0, false},
+		"a limit that was":      {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "{limits: {memory: 64Mi}}", "resources.limits.memory: - 64Mi, resources.requests.memory: - 64Mi", 0, true},
+		"a policy":              {given + ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]", told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")), true, "", "", 1, false},
+		"nothing told":          {given, nil, false, "", "", 0, false},
+		"nothing told, edited":  {given, nil, false, "{limits: {cpu: 100m, memory: 32Mi}, requests: {cpu: 50m, memory: 32Mi}}", "resources.limits.memory: 32Mi -> 64Mi", 0, false},
+		"a kubelet's, not told": {"{limits: {cpu: 1}, requests: {cpu: 1}}", nil, true, "", "resources.limits.cpu: + 1, resources.requests.cpu: + 1", 0, false},
+	} {
+		w := web(t, "  containers: [{name: x, image: i:1, resources: "+c.fields+"}]\n", "x=Running")
+		w.Unrecorded = c.last == ""
+		if c.last != "" {
+			w.Memory.Applied = modeltest.Load(t, modeltest.Pod("  containers: [{name: x, image: i:1, resources: "+c.last+"}]\n"))
+		}
+		w.Containers[0].Resources = c.told
+		if c.kubelet {
+			w.Containers[0].SpecHash = ""
+		}
+		ref, _ := podspec.FindContainer(w.Desired.Pod, "x")
+		r := resizingOf(inputOf(w).State(), ref.Container, &w.Containers[0])
+		var changes []string
+		for _, change := range r.changes() {
+			changes = append(changes, change.String())
+		}
+		if got := strings.Join(changes, ", "); got != c.changes || len(r.kept) != c.kept || r.restarts() != c.restarts {
+			t.Errorf("%s: %q, %d kept, restarts %t", name, got, len(r.kept), r.restarts())
+		}
+		p := makePlan(w)
+		if found, ok := p.Found["x"]; (c.kept > 0 && c.told != nil) != (ok && found == nil) {
+			t.Errorf("%s: found %v", name, p.Found)
+		}
+		if kept := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "container x runs with other resources") }); kept != (c.kept > 0) {
+			t.Errorf("%s: notes %q", name, p.Notes)
+		}
+	}
+}
