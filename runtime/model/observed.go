@@ -28,6 +28,9 @@ type Observed struct {
 	// CgroupExists reports whether the pod's own cgroup is there; nil when nobody
 	// looked, or when the pod's cgroup is not podctl's to make.
 	CgroupExists *bool
+	// Faults is what is known against making a container, by its name, and against making the
+	// sandbox under the empty name. Nil when nobody looked.
+	Faults map[string]Fault
 	// LogAttempts is the highest attempt for which a log file exists, by
 	// container name. It carries the restart count on when the runtime has lost
 	// a container's records (kubelet: calcRestartCountByLogDir).

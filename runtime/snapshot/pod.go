@@ -35,7 +35,9 @@ type Pod struct {
 	Cgroup      *bool
 	LogAttempts map[string]uint32
 	// Ports are the ports of the node that the pod wants and somebody else has.
-	Ports      map[string]string
+	Ports map[string]string
+	// Faults are what is known against making the pod, as it was wanted then.
+	Faults     *Faults
 	Node       *criconfig.Node
 	Checkpoint *state.Checkpoint
 }
@@ -74,6 +76,22 @@ type Volume struct {
 	Digest string `json:"digest,omitempty"`
 }
 
+// Faults are what is known against making a pod.
+type Faults struct {
+	// Desired is the digest of the pod that they are of. Of another they say nothing.
+	Desired string `json:"desired"`
+	// Found are the faults by container, and that of the sandbox under the empty name.
+	Found map[string]model.Fault `json:"found"`
+}
+
+// of are the faults of a pod; nil if nobody looked for them.
+func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
+	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
+		return nil
+	}
+	return f.Found
+}
+
 // Input is what a plan for a pod is made of.
 func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
 	facts := podstatus.Input{Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt}
@@ -106,6 +124,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	if desired != nil {
 		o.Images = s.imagesOf(desired)
 		o.Volumes = s.volumesOf(desired)
+		o.Faults = s.Faults.of(desired)
 	}
 	return o
 }
@@ -134,12 +153,18 @@ func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 	}
 	images := map[string]model.Image{}
 	for _, name := range podspec.ImageNames(desired.Pod) {
-		images[name] = model.Image{}
-		if i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(name) }); i >= 0 {
-			images[name] = s.Images[i].Observed()
-		}
+		images[name], _ = s.Image(name)
 	}
 	return images
+}
+
+// Image is the image that a reference of a manifest means, if the runtime has it.
+func (s *Pod) Image(reference string) (model.Image, bool) {
+	i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(reference) })
+	if i < 0 {
+		return model.Image{}, false
+	}
+	return s.Images[i].Observed(), true
 }
 
 // names reports whether a reference of a manifest means this image. What has neither
