@@ -29,13 +29,12 @@ type examiner struct {
 // examine is called when all else has been observed.
 func (o *Observer) examine(s *snapshot.Pod, desired *podspec.Desired, redactor *redaction.Redactor) *snapshot.Faults {
 	volumes := o.volumeContext(desired)
-	source := &observedSource{
-		Disk:     proof.Disk{Volumes: volumes, Unfinished: unfinished(s, volumes)},
-		snapshot: s,
-	}
+	source := &observedSource{Disk: proof.Disk{Volumes: volumes, Unfinished: unfinished(s, volumes)}, snapshot: s}
 	e := &examiner{
 		desired: desired, snapshot: s, redactor: redactor, faults: map[string]model.Fault{},
-		prover: &proof.Prover{Builder: criconfig.Builder{Desired: desired, Node: *s.Node, Source: source}, Runtime: s.Runtime.Name},
+		prover: &proof.Prover{
+			Builder: criconfig.Builder{Desired: desired, Node: *s.Node, Source: source}, Runtime: s.Runtime.Name, Unfinished: source.Unfinished,
+		},
 	}
 	e.note("", model.Fault{Reason: model.CreatePodSandboxError}, e.sandbox(o, source))
 	if bad := e.volumes(volumes); bad != nil {

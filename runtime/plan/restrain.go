@@ -103,7 +103,7 @@ func (r *restrainer) fault(ref podspec.ContainerRef) (model.Fault, bool) {
 	fault, known := r.Observed.Faults[ref.Name]
 	pulled := r.opts.pullPolicy(ref.ImagePullPolicy) == v1.PullAlways
 	told := fault.Volume && r.createSandbox // Of the pod: see holdSandbox.
-	return fault, known && !told && !(fault.ImageUser && pulled)
+	return fault, known && !told && (!fault.ImageUser || !pulled)
 }
 
 // imageVolumeFault says that the runtime cannot mount images as volumes: the CRI

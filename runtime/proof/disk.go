@@ -19,8 +19,7 @@ import (
 // would make is named, or stood in for.
 type Disk struct {
 	Volumes volume.Context
-	// Unfinished are the volumes whose content is yet to be written: what lies there now says
-	// nothing.
+	// Unfinished is that of the Prover.
 	Unfinished map[string]bool
 }
 

@@ -36,9 +36,11 @@ type place struct {
 	*runtimeapi.Mount
 	// at is the field that asks for it.
 	at string
-	// content is the volume, if podctl writes what it holds: that follows from the manifest, and
-	// mount points of other volumes are made in it.
-	content string
+	// content reports whether podctl writes what it holds, and makes mount points of other volumes
+	// in it before that: directories (kubelet: MakeNestedMountpoints).
+	content bool
+	// unfinished reports whether that is yet to be written.
+	unfinished bool
 }
 
 // target is where it is mounted.
@@ -60,14 +62,14 @@ func (p *Prover) checkPlaces(ref podspec.ContainerRef, config *runtimeapi.Contai
 		if m.at == "" {
 			continue
 		}
-		if err := p.checkTarget(m); err != nil {
+		if err := checkTarget(m); err != nil {
 			return fmt.Errorf("%s: %w", m.at, err)
 		}
-		if err := p.fits(m, mountedAt(places[:i], m.target())); err != nil {
+		if err := fits(m, mountedAt(places[:i], m.target())); err != nil {
 			return fmt.Errorf("%s: %w", m.at, err)
 		}
 	}
-	return p.checkWorkingDir(ref, config.GetWorkingDir(), places)
+	return checkWorkingDir(ref, config.GetWorkingDir(), places)
 }
 
 // places are the mounts of a container in the order in which they are made, with those that
@@ -81,9 +83,8 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 		case i < len(ref.VolumeMounts):
 			one.at = fmt.Sprintf("%s.volumeMounts[%d]", ref.Path, i)
 			vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name)
-			if volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" && ref.VolumeMounts[i].SubPathExpr == "" {
-				one.content = vol.Name
-			}
+			one.content = volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" && ref.VolumeMounts[i].SubPathExpr == ""
+			one.unfinished = one.content && p.Unfinished[vol.Name]
 		case m.GetContainerPath() == "/etc/hosts":
 			one.at = ref.Path + ": the hosts file"
 		}
@@ -100,7 +101,7 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 }
 
 // checkTarget finds places on which runc mounts nothing (runc: checkProcMount, setupDev).
-func (p *Prover) checkTarget(m *place) error {
+func checkTarget(m *place) error {
 	target := m.target()
 	switch {
 	case target == "/":
@@ -109,7 +110,7 @@ func (p *Prover) checkTarget(m *place) error {
 		return fmt.Errorf("%q cannot be mounted because it is not of type proc", target)
 	case strings.HasPrefix(target, "/proc/") && !slices.Contains(procMounts(), target):
 		return fmt.Errorf("%q cannot be mounted because it is inside /proc", target)
-	case target == "/dev" && p.inside(m, "null") == missing:
+	case target == "/dev" && inside(m, "null") == missing:
 		return errors.New("a volume at /dev hides the devices of the container, and has no /dev/null")
 	}
 	return nil
@@ -142,12 +143,12 @@ func mountedAt(places []place, target string) *place {
 }
 
 // fits reports whether a mount point is there, or can be made, in what is mounted before.
-func (p *Prover) fits(m, below *place) error {
+func fits(m, below *place) error {
 	if below == nil || strings.HasPrefix(m.target(), "/sys/fs/cgroup") {
 		return nil
 	}
-	what, there := p.inside(m, ""), p.inside(below, m.below(below))
-	if there == missing && below.content != "" && m.isVolume() {
+	what, there := inside(m, ""), inside(below, m.below(below))
+	if below.content && m.isVolume() && insideDir(below.GetHostPath(), m.below(below)) == missing {
 		there = directory
 	}
 	switch {
@@ -173,13 +174,11 @@ func (p *place) below(other *place) string {
 
 // inside is what lies at a path in what is mounted; the whole of it if the path is empty. What
 // is not on disk yet will be a directory.
-func (p *Prover) inside(m *place, sub string) kind {
+func inside(m *place, sub string) kind {
 	switch source := m.GetHostPath(); {
-	case (m.GetImage() != nil || m.content != "") && sub == "":
+	case (m.GetImage() != nil || m.content) && sub == "":
 		return directory
-	case m.content != "":
-		return p.insideContent(m.content, sub)
-	case m.GetImage() != nil, strings.HasPrefix(source, unfinished):
+	case m.GetImage() != nil, m.unfinished, strings.HasPrefix(source, unfinished):
 		return unknown
 	case sub == "":
 		if found := kindOf(os.Stat(source)); found != missing {
@@ -189,26 +188,6 @@ func (p *Prover) inside(m *place, sub string) kind {
 	default:
 		return insideDir(source, sub)
 	}
-}
-
-// insideContent goes by what a volume shall hold. What lies there now may be older.
-func (p *Prover) insideContent(name, sub string) kind {
-	files, err := volume.Files(volume.Context{Desired: p.Desired, Allocatable: p.Node.Allocatable}, name)
-	if err != nil {
-		return unknown
-	}
-	found := missing
-	for _, path := range files {
-		switch {
-		case path == sub:
-			return file
-		case strings.HasPrefix(sub, path+"/"):
-			return throughFile
-		case strings.HasPrefix(path, sub+"/"):
-			found = directory
-		}
-	}
-	return found
 }
 
 // insideDir follows links as the container sees them: not out of what is mounted.
@@ -236,13 +215,13 @@ func kindOf(info fs.FileInfo, err error) kind {
 }
 
 // checkWorkingDir finds a working directory that is a file of a volume, or that cannot be made.
-func (p *Prover) checkWorkingDir(ref podspec.ContainerRef, dir string, places []place) error {
+func checkWorkingDir(ref podspec.ContainerRef, dir string, places []place) error {
 	target := path.Join("/", dir)
 	below := mountedAt(places, target)
 	if dir == "" || below == nil || below.at == "" {
 		return nil
 	}
-	switch p.inside(below, strings.TrimPrefix(strings.TrimPrefix(target, below.target()), "/")) {
+	switch inside(below, strings.TrimPrefix(strings.TrimPrefix(target, below.target()), "/")) {
 	case file, throughFile:
 		return fmt.Errorf("%s.workingDir: %s is no directory in what is mounted at %s", ref.Path, target, below.target())
 	case missing:

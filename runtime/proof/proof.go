@@ -20,6 +20,9 @@ type Prover struct {
 	criconfig.Builder
 	// Runtime is the name that the runtime gives itself.
 	Runtime string
+	// Unfinished are the volumes whose content is yet to be written: what lies there now says
+	// nothing.
+	Unfinished map[string]bool
 }
 
 // Error is what is known against a sandbox or a container.

@@ -92,9 +92,6 @@ func TestPlaces(t *testing.T) {
 		"something in a read-only volume":  {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/d}", "", ""},
 		"the outer mount named last":       {"{name: e, mountPath: /r/new}\n    - {name: h, mountPath: /r, readOnly: true}", "", "volumeMounts[2]: /r/new is not in what is mounted at /r"},
 		"a directory in a ConfigMap":       {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/new}", "", ""},
-		"a file on a file of a ConfigMap":  {"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/key, subPath: f}", "", ""},
-		"a directory on such a file":       {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key}", "", "a directory cannot be mounted on /c/key, which is a file"},
-		"a directory in such a file":       {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key/x}", "", "/c/key/x lies below a file"},
 		"a file in a ConfigMap":            {"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/new, subPath: f}", "", "a file cannot be mounted on /c/new, which is a directory"},
 		"a read-only etc":                  {"{name: c, mountPath: /etc}", "", "/etc/hosts is not in what is mounted at /etc"},
 		"the termination message":          {"", "terminationMessagePath: /h/log", ""},
@@ -129,6 +126,30 @@ func expect(t *testing.T, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// TestContent: in a volume that podctl fills, a mount point that is not there is made as a directory,
+// before the content. What is there stays, and says nothing once other content is to be written.
+func TestContent(t *testing.T) {
+	const directory, onFile = "    - {name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key}\n", "    - {name: c, mountPath: /c}\n    - {name: h, mountPath: /c/key, subPath: f}\n"
+	for mounts, c := range map[string]struct{ before, after string }{
+		directory: {"", "a directory cannot be mounted on /c/key, which is a file"},
+		onFile:    {"a file cannot be mounted on /c/key, which is a directory", ""},
+	} {
+		l := newLab(t, mounts, "", "")
+		expect(t, l.Container(l.app(), 0, nil), c.before)
+		source := l.Source.(images)
+		alone := *l.Desired
+		alone.Pod = l.Desired.Pod.DeepCopy()
+		alone.Pod.Spec.Containers[0].VolumeMounts = alone.Pod.Spec.Containers[0].VolumeMounts[:3]
+		source.Volumes.Desired = &alone
+		if err := volume.Prepare(t.Context(), source.Volumes, "c"); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, l.Container(l.app(), 0, nil), c.after)
+		l.Unfinished = map[string]bool{"c": true}
+		expect(t, l.Container(l.app(), 0, nil), "")
 	}
 }
 

@@ -55,17 +55,6 @@ func Wanted(c Context, name string) (string, error) {
 	return m.digest(files), nil
 }
 
-// Files lists the paths of the files that a volume should have now; none for a volume whose
-// content podctl does not write.
-func Files(c Context, name string) ([]string, error) {
-	m, err := c.find(name)
-	if err != nil {
-		return nil, err
-	}
-	files, err := collector{m}.content()
-	return slices.Sorted(maps.Keys(files)), err
-}
-
 // incomplete stands for the digest of content that was not finished, or that a container has
 // changed: its links are not as they should be, or there is more than podctl wrote. It is no
 // digest of anything.

@@ -13,14 +13,18 @@ import (
 )
 
 // Fault says why a volume cannot be made ready, as far as it shows without making it: a path of
-// the host that is not what its type says. What Prepare would make, or another volume of the
+// the host that is not what its type says, or a name that cannot be part of a path. What Prepare would make, or another volume of the
 // pod may make, is no fault.
 func Fault(c Context, name string) error {
 	m, err := c.find(name)
-	if err != nil || m.vol.HostPath == nil {
+	if err != nil {
 		return err
 	}
-	err = checkHostPath(m.vol.HostPath, m.at)
+	if m.vol.HostPath != nil {
+		err = checkHostPath(m.vol.HostPath, m.at)
+	} else {
+		_, err = m.path()
+	}
 	switch {
 	case err == nil, errors.Is(err, fs.ErrPermission):
 		return nil
