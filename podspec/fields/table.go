@@ -119,8 +119,12 @@ func withoutIndices(parts []string) []string {
 	return names
 }
 
-// SizeLimit is the field that is honoured only for volumes in memory.
-const SizeLimit = "volume.emptyDir.sizeLimit"
+// The fields of which some values have no effect: SizeLimit is honoured only for volumes in memory,
+// and DNSPolicy unless it asks for the DNS of a cluster.
+const (
+	SizeLimit = "volume.emptyDir.sizeLimit"
+	DNSPolicy = "spec.dnsPolicy"
+)
 
 // Keep removes from a tree every field that is not of the class. A field that the
 // table does not go into is judged as a whole.

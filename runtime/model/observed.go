@@ -16,8 +16,7 @@ type Observed struct {
 	// Ports are the ports of the node that the pod wants and somebody else has, as
 	// Port.String writes them, with who has them. Nil when nobody looked.
 	Ports map[string]string
-	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
-	Capacity v1.ResourceList
+	Machine
 	// Unmanaged are containers in the pod's sandboxes that belong to no pod.
 	Unmanaged []Unmanaged
 	// Images says what is known of an image, by the reference as the manifest

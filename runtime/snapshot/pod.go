@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -103,7 +104,7 @@ func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Option
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
 	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
-		o.Capacity = s.Node.Allocatable
+		o.Machine = MachineOf(s.Node)
 	}
 	for _, sandbox := range s.Sandboxes {
 		if OwnedBy(ref, sandbox.GetLabels()) {
@@ -127,6 +128,17 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 		o.Faults = s.Faults.of(desired)
 	}
 	return o
+}
+
+// MachineOf is a machine in the planner's words. Of one whose name is not known, neither is the rest.
+func MachineOf(node *criconfig.Node) model.Machine {
+	m := model.Machine{Capacity: node.Allocatable}
+	if node.Name == "" || node.Arch == "" {
+		return m
+	}
+	m.SELinux = &node.SELinux
+	m.Labels = map[string]string{v1.LabelHostname: node.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: node.Arch}
+	return m
 }
 
 // IsUnmanaged reports whether a container bears no mark of any pod.
