@@ -97,6 +97,26 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateSaysWhatAKubeletRejects: a pod that podctl runs all the same is valid, with a note.
+func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  dnsPolicy: ClusterFirst\n  nodeSelector: {disk: ssd}\n" +
+		"  securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}\n  containers: [{name: a, image: b, resources: {requests: {cpu: 100000}}}]\n"
+	code, stdout, _ := call(t, text, "validate", "-")
+	for _, want := range []string{
+		"no effect: -:5:3: spec.dnsPolicy: There is no cluster DNS here", "is valid",
+		"note: pod default/web: spec.securityContext.sysctls[0]: a kubelet would refuse the pod", `forbidden sysctl: "net.core.somaxconn" not allowlisted`,
+		"(OutOfcpu)", "unless its node has the label disk=ssd (NodeAffinity)",
+	} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, want %q\n%s", code, want, stdout)
+		}
+	}
+	_, stdout, _ = call(t, text, "validate", "-o", "json", "-")
+	if !strings.Contains(stdout, `"notes": [`) || !strings.Contains(stdout, "(OutOfcpu)") {
+		t.Errorf("%s", stdout)
+	}
+}
+
 // TestNamespaceOfAManifest: who names another namespace than the manifest means another pod.
 func TestNamespaceOfAManifest(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n"

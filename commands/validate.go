@@ -13,7 +13,10 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 type validateOptions struct {
@@ -26,7 +29,7 @@ func newValidate(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [flags] MANIFEST...",
 		Short: "Check manifests and report all problems",
-		Long: "Check manifests as the API server would, and list the fields that have no effect in podctl. No runtime is needed." +
+		Long: "Check manifests as the API server would, list the fields that have no effect in podctl, and say for what a kubelet on this machine would reject a pod that podctl runs. No runtime is needed." +
 			flags.ExitCodes("0 valid", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
 		ValidArgsFunction: completion.Manifests,
@@ -48,7 +51,7 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 		return err
 	}
 	if terminal.IsDocument(o.output) {
-		err = terminal.WriteDocument(sess.IO.Out, o.output, problemsDocument(m))
+		err = terminal.WriteDocument(sess.IO.Out, o.output, problemsDocument(m, admissionNotes(m)))
 	} else {
 		showProblems(sess, m)
 	}
@@ -68,6 +71,9 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	if m.Err() != nil {
 		return
 	}
+	for _, n := range admissionNotes(m) {
+		sess.IO.Print("note: pod %s: %s", n.Pod, n.Detail)
+	}
 	for _, d := range m.Pods {
 		sess.IO.Print("pod %s is valid (%s)", model.RefOf(d.Pod), d.Source)
 	}
@@ -76,13 +82,36 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	}
 }
 
-func problemsDocument(m *load.Manifest) any {
+// podNote is a remark about a pod as a whole.
+type podNote struct {
+	Pod    model.PodRef `json:"pod"`
+	Detail string       `json:"detail"`
+}
+
+// admissionNotes say for what a kubelet on this machine would reject pods that podctl runs.
+func admissionNotes(m *load.Manifest) []podNote {
+	notes := []podNote{}
+	if m.Err() != nil || len(m.Pods) == 0 {
+		return notes
+	}
+	node := machine.Node("/")
+	facts := snapshot.MachineOf(&node)
+	for _, d := range m.Pods {
+		for _, text := range plan.Admission(d.Pod, &facts) {
+			notes = append(notes, podNote{Pod: model.RefOf(d.Pod), Detail: text})
+		}
+	}
+	return notes
+}
+
+func problemsDocument(m *load.Manifest, notes []podNote) any {
 	doc := struct {
 		APIVersion string             `json:"apiVersion"`
 		Kind       string             `json:"kind"`
 		Problems   []document.Problem `json:"problems"`
 		NoEffect   []document.Note    `json:"noEffect"`
-	}{model.APIVersion, "Problems", m.Problems, m.NoEffect}
+		Notes      []podNote          `json:"notes"`
+	}{model.APIVersion, "Problems", m.Problems, m.NoEffect, notes}
 	if doc.Problems == nil {
 		doc.Problems = []document.Problem{}
 	}

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
@@ -25,3 +27,11 @@ func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
 
 // QOSClass is the pod's quality of service class (kubelet: qos.GetPodQOS).
 func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qos.ComputePodQOS(pod) }
+
+// IsExtendedResource reports whether a resource is none of Kubernetes' own: a device of a node,
+// as its vendor names it (API: IsExtendedResourceName).
+func IsExtendedResource(name v1.ResourceName) bool {
+	text := string(name)
+	native := !strings.Contains(text, "/") || strings.Contains(text, v1.ResourceDefaultNamespacePrefix)
+	return !native && !strings.HasPrefix(text, v1.DefaultResourceRequestsPrefix)
+}

@@ -146,8 +146,8 @@ func TestClaimNamesOfBefore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(inner, "inner")); err != nil {
 		t.Error(err)
 	}
-	if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() == nil || !strings.Contains(outcome.Err().Error(), `"outer/inner"`) {
-		t.Errorf("a new start: %v %v, want that the claim is refused", err, outcome.Err())
+	if outcome, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || len(outcome.Plan.Holds) == 0 || !strings.Contains(outcome.Plan.Holds[0].Message, `"outer/inner"`) {
+		t.Errorf("a new start: %v %+v, want that the claim is refused", err, outcome.Plan.Holds)
 	}
 	if content, err := os.ReadFile(filepath.Join(victim, "file")); err != nil || string(content) != "precious" {
 		t.Errorf("the victim has %q %v", content, err)

@@ -133,9 +133,9 @@ func TestNothingIsStoppedForWhatARuntimeRefuses(t *testing.T) {
 	} {
 		f, edited := replacement(t)
 		before := f.state()
-		_, err := f.once(strings.Replace(edited, "name: a, image: 'i:2'", "name: a, image: 'i:2', "+field, 1))
-		if err == nil || !strings.Contains(err.Error(), word) {
-			t.Errorf("%s: %v", field, err)
+		p, err := f.once(strings.Replace(edited, "name: a, image: 'i:2'", "name: a, image: 'i:2', "+field, 1))
+		if err != nil || len(p.Holds) != 1 || !strings.Contains(p.Holds[0].Message, word) {
+			t.Errorf("%s: %v, %+v", field, err, p)
 		}
 		if diff := cmp.Diff(before, f.state()); diff != "" {
 			t.Errorf("%s: (-before +after)\n%s", field, diff)

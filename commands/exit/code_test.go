@@ -97,3 +97,14 @@ func TestCommandCode(t *testing.T) {
 		}
 	}
 }
+
+// TestSkippedSteps: to call again is advice for what may go on, and not for what cannot.
+func TestSkippedSteps(t *testing.T) {
+	e := &SkippedError{Err: errors.New("told to fail"), Steps: []string{"start a", "start b"}}
+	if got := e.Error(); got != "told to fail; not done: start a, start b; call it again to go on" {
+		t.Errorf("%q", got)
+	}
+	if e.Final = true; e.Error() != "told to fail; not done: start a, start b" {
+		t.Errorf("%q", e.Error())
+	}
+}

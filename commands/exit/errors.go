@@ -54,6 +54,8 @@ func WithUnreadable(ctx context.Context, outcome, unreadable error) error {
 type SkippedError struct {
 	Err   error
 	Steps []string
+	// Final reports whether another call would end the same way.
+	Final bool
 }
 
 // Error says what happened and what is left.
@@ -61,7 +63,11 @@ func (e *SkippedError) Error() string { return e.Err.Error() + e.Skipped() }
 
 // Skipped says what was not done.
 func (e *SkippedError) Skipped() string {
-	return "; not done: " + strings.Join(e.Steps, ", ") + "; call it again to go on"
+	text := "; not done: " + strings.Join(e.Steps, ", ")
+	if e.Final {
+		return text
+	}
+	return text + "; call it again to go on"
 }
 
 // Unwrap returns the error.

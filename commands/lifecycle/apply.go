@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -220,5 +221,6 @@ func withSkipped(outcome *executor.Outcome, err error) error {
 			skipped = append(skipped, s.Kind.Verb()+" "+s.Object())
 		}
 	}
-	return &exit.SkippedError{Err: err, Steps: skipped}
+	blocked := (*wait.BlockedError)(nil)
+	return &exit.SkippedError{Err: err, Steps: skipped, Final: errors.As(err, &blocked)}
 }

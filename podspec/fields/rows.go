@@ -57,7 +57,7 @@ func podFields() []Field {
 		{Path: "spec.readinessGates", Support: Honoured, Change: Live},
 		{Path: "spec.os", Support: Honoured, Change: NoChange},
 		{Path: "spec.resources", Support: Honoured, Change: InPlace},
-		{Path: "spec.dnsPolicy", Support: Honoured, Change: NewSandbox},
+		{Path: DNSPolicy, Support: Honoured, Change: NewSandbox, Note: "There is no cluster DNS here: ClusterFirst and ClusterFirstWithHostNet fall back to Default."},
 		{Path: "spec.dnsConfig", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostname", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostnameOverride", Support: Honoured, Change: NewSandbox},

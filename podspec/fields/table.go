@@ -119,7 +119,10 @@ func withoutIndices(parts []string) []string {
 	return names
 }
 
+// The fields of which some values have no effect.
 const (
+	// DNSPolicy is honoured unless it asks for the DNS of a cluster.
+	DNSPolicy = "spec.dnsPolicy"
 	// SizeLimit is the field that is honoured only for volumes in memory.
 	SizeLimit = "volume.emptyDir.sizeLimit"
 	// HostPort and HostIP are honoured only for regular containers (kubelet:

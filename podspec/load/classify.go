@@ -48,7 +48,7 @@ func (c *classifier) visit(path string, value any) {
 		c.problems = append(c.problems, c.o.report.At(document.ClassInvalid, path, "has a NUL byte, which Linux takes for the end of a path, an argument or a variable"))
 	}
 	f, ok := c.table.Classify(path)
-	if ok && (f.Path == fields.SizeLimit && !c.inMemory(path) || fields.IsUnpublished(f, path) && !c.o.pod.Spec.HostNetwork) {
+	if ok && c.hasNoEffect(path, value, f) {
 		f.Support = fields.NoEffect
 	}
 	if !ok || f.Support == fields.Honoured || asksNothing(value, f) {
@@ -98,6 +98,19 @@ func reportedPath(path string, f fields.Field) string {
 		path = path[:strings.LastIndexByte(path, '[')]
 	}
 	return path
+}
+
+// hasNoEffect reports whether a field that is honoured has no effect with its value.
+func (c *classifier) hasNoEffect(path string, value any, f fields.Field) bool {
+	switch f.Path {
+	case fields.SizeLimit:
+		return !c.inMemory(path)
+	case fields.HostPort, fields.HostIP:
+		return fields.IsUnpublished(f, path) && !c.o.pod.Spec.HostNetwork
+	case fields.DNSPolicy:
+		return value == string(v1.DNSClusterFirst) || value == string(v1.DNSClusterFirstWithHostNet)
+	}
+	return false
 }
 
 // inMemory reports whether the emptyDir of a field lies in memory.

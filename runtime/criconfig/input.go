@@ -11,6 +11,8 @@ import (
 type Node struct {
 	// Name is the node's name in downward API fields.
 	Name string `json:"name,omitempty"`
+	// Arch is that of its processors, as Go names it.
+	Arch string `json:"arch,omitempty"`
 	// IPs are the node's addresses, the primary one first.
 	IPs         []string `json:"ips,omitempty"`
 	MemoryBytes int64    `json:"memoryBytes,omitempty"`

@@ -303,7 +303,7 @@ func dotSysctls(c *runtimeapi.PodSandboxConfig) {
 	values := c.GetLinux().GetSysctls()
 	for name, value := range values {
 		delete(values, name)
-		values[dottedSysctl(name)] = value
+		values[podspec.SysctlName(name)] = value
 	}
 }
 

@@ -3,7 +3,6 @@ package criconfig
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -91,18 +90,9 @@ func sysctls(pod *v1.Pod) map[string]string {
 	}
 	values := map[string]string{}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		values[dottedSysctl(s.Name)] = s.Value
+		values[podspec.SysctlName(s.Name)] = s.Value
 	}
 	return values
-}
-
-// dottedSysctl turns the form with slashes into the one with dots; in it, dots
-// are part of a name and become slashes (kubelet: NormalizeName).
-func dottedSysctl(name string) string {
-	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
-		return name
-	}
-	return strings.NewReplacer(".", "/", "/", ".").Replace(name)
 }
 
 // sandboxSecurity is the sandbox's security context: namespaces, the pod's user

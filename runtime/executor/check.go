@@ -1,30 +1,28 @@
 package executor
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-
-	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"slices"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/volume"
+	"github.com/podctl/podctl/runtime/proof"
 )
 
-// checkContainer proves that a container can be configured: its references
-// resolve, its image is there and its user may run. Nothing is changed.
+// checkContainer proves that a container can be configured and mounted: its references
+// resolve, its image is there, its user may run and its volumes have what it mounts. Nothing is
+// changed.
 func (x *starter) checkContainer(s *plan.Step) error {
 	ref, err := x.inputs.container(s)
 	if err != nil {
 		return err
 	}
 	if err = x.check(ref, s.Attempt); err != nil {
-		x.checkpoint.noteFailure(ref.Name, withReason(model.CreateContainerConfigError, err))
+		err = withReason(proof.ReasonOf(err, model.CreateContainerConfigError), err)
+		x.checkpoint.noteFailure(ref.Name, err)
 	}
-	return withReason(model.CreateContainerConfigError, err)
+	return err
 }
 
 func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {
@@ -32,52 +30,42 @@ func (x *starter) check(ref podspec.ContainerRef, attempt uint32) error {
 	if err != nil {
 		return err
 	}
-	config, err := x.inputs.builder(proof{x.inputs}).Container(ref, attempt, knownOr(sandbox.IPs, x.desired.Pod))
-	if err != nil {
-		return err
-	}
-	return checkStartable(config)
-}
-
-// checkStartable finds what a runtime would refuse, and only after the container that is
-// replaced has been stopped.
-func checkStartable(config *runtimeapi.ContainerConfig) error {
-	if dir := config.GetWorkingDir(); dir != "" && !filepath.IsAbs(dir) {
-		return fmt.Errorf("workingDir %q is not an absolute path", dir)
-	}
-	for _, m := range config.GetMounts() {
-		if err := checkPropagation(m); err != nil {
-			return fmt.Errorf("mount at %s: %w", m.GetContainerPath(), err)
+	prover := &proof.Prover{Builder: *x.inputs.builder(x.inputs.proven()), Runtime: x.plan.Runtime.Name}
+	if x.plan.CreateSandbox {
+		if err := prover.Sandbox(sandbox.config); err != nil {
+			return err
 		}
 	}
-	profile := config.GetLinux().GetSecurityContext().GetSeccomp()
-	if profile.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
-		return nil
-	}
-	if _, err := os.Stat(profile.GetLocalhostRef()); err != nil {
-		return fmt.Errorf("securityContext.seccompProfile: %w", err)
-	}
-	return nil
+	return prover.Container(ref, attempt, sandbox.IPs)
 }
 
-// checkPropagation looks at a mount whose path is known: a part of a volume is bound when
-// its container starts, and shared then.
-func checkPropagation(m *runtimeapi.Mount) error {
-	mode, asked := map[runtimeapi.MountPropagation]v1.MountPropagationMode{
-		runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER: v1.MountPropagationHostToContainer,
-		runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:     v1.MountPropagationBidirectional,
-	}[m.GetPropagation()]
-	if !asked || !filepath.IsAbs(m.GetHostPath()) {
-		return nil
-	}
-	return volume.CheckPropagation(m.GetHostPath(), mode)
+// proven is the criconfig.Source of containers that are only proven: it changes nothing, and
+// does without what earlier steps of the pass will produce.
+func (x *inputs) proven() proofSource { return proofSource{Disk: x.disk(), inputs: x} }
+
+type proofSource struct {
+	proof.Disk
+	inputs *inputs
 }
 
-// knownOr stands in for addresses that the sandbox will get: a proof must not
-// depend on them.
-func knownOr(ips []string, pod *v1.Pod) []string {
-	if len(ips) > 0 || pod.Spec.HostNetwork {
-		return ips
+// Image is what is known now of an image.
+func (x proofSource) Image(reference string) (string, criconfig.ImageUser, error) {
+	return x.inputs.Image(reference)
+}
+
+// VolumeImage is the id of an image that is mounted as a volume.
+func (x proofSource) VolumeImage(reference string) string { return x.inputs.VolumeImage(reference) }
+
+// Target need not run yet if this pass will start it.
+func (x proofSource) Target(container string) (string, error) {
+	if id := x.inputs.outputs.startedID(container); id != "" {
+		return id, nil
 	}
-	return []string{"192.0.2.1"}
+	starts := slices.ContainsFunc(x.inputs.plan.Steps, func(s plan.Step) bool {
+		return s.Kind == plan.StartContainer && s.Container == container
+	})
+	if starts {
+		return "", nil
+	}
+	return x.inputs.Target(container)
 }

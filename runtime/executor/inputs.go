@@ -1,20 +1,15 @@
 package executor
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"slices"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
-	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/proof"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -24,10 +19,6 @@ type inputs struct {
 	*subject
 	outputs *outputs
 }
-
-// proof is the criconfig.Source of containers that are only proven: it changes nothing, and
-// does without what earlier steps of the pass will produce.
-type proof struct{ *inputs }
 
 // builder builds the messages of containers from a source.
 func (x *inputs) builder(source criconfig.Source) *criconfig.Builder {
@@ -74,68 +65,21 @@ func (x *inputs) Image(reference string) (string, criconfig.ImageUser, error) {
 // VolumeImage is the id of an image that is mounted as a volume.
 func (x *inputs) VolumeImage(reference string) string { return x.outputs.image(reference).ID }
 
-// envFileMax bounds an environment file, in bytes.
-const envFileMax = 1 << 20
+// disk is what lies on disk for the pod.
+func (x *inputs) disk() proof.Disk { return proof.Disk{Volumes: x.volumes(x.desired)} }
 
-// EnvFile reads one file of a volume. Links in it that lead out are refused.
-func (x *inputs) EnvFile(ref *v1.FileKeySelector) (text []byte, err error) {
-	vol, _ := podspec.FindVolume(x.desired.Pod, ref.VolumeName)
-	if vol == nil {
-		return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
-	}
-	path, err := x.VolumePath(vol)
-	if err != nil {
-		return nil, fmt.Errorf("volume %q: %w", vol.Name, err)
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	f, err := root.OpenFile(ref.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
-	}
-	text, err = input.ReadAtMost(f, envFileMax)
-	if err != nil {
-		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
-	}
-	return text, nil
-}
+// EnvFile reads one file of a volume.
+func (x *inputs) EnvFile(ref *v1.FileKeySelector) ([]byte, error) { return x.disk().EnvFile(ref) }
 
 // Unwritten is empty: the runtime refuses a container without its file.
 func (*inputs) Unwritten() string { return "" }
 
-// Unwritten stands for a value that an init container will write.
-func (proof) Unwritten() string { return "?" }
-
-// Users is the range of ids of a pod with a user namespace of its own: the one it
-// has been given, or one that stands for it until it is given.
-func (x *inputs) Users() (*criconfig.IDMapping, error) {
-	if !criconfig.OwnUsers(x.desired.Pod) {
-		return nil, nil
-	}
-	ids, given, err := x.pod.IDs().Read()
-	if err != nil {
-		return nil, err
-	}
-	if !given {
-		ids = state.AnyIDs()
-	}
-	return idMapping(ids), nil
-}
-
-func idMapping(ids state.IDRange) *criconfig.IDMapping {
-	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}
-}
+// Users is the range of ids of a pod with a user namespace of its own.
+func (x *inputs) Users() (*criconfig.IDMapping, error) { return x.disk().Users() }
 
 // VolumePath is where a volume's content lies.
 func (x *inputs) VolumePath(vol *v1.Volume) (string, error) {
-	return x.volumes(x.desired).Path(vol)
+	return x.disk().VolumePath(vol)
 }
 
 // SubPath binds the part of a volume.
@@ -144,16 +88,7 @@ func (x *inputs) SubPath(ref podspec.ContainerRef, mount int, part func() (strin
 	if err != nil {
 		return "", err
 	}
-	path, err := volume.PrepareSubPath(x.volumes(x.desired), ref, mount, sub)
-	if err != nil {
-		return "", fmt.Errorf("%s.volumeMounts[%d]: %w", ref.Path, mount, err)
-	}
-	return path, nil
-}
-
-// SubPath is the part itself: what it is bound to is not known before.
-func (proof) SubPath(_ podspec.ContainerRef, _ int, part func() (string, error)) (string, error) {
-	return part()
+	return volume.PrepareSubPath(x.volumes(x.desired), ref, mount, sub)
 }
 
 // Hosts writes the hosts file.
@@ -164,9 +99,6 @@ func (x *inputs) Hosts(ips []string) (string, error) {
 	}
 	return x.pod.EtcHosts(), err
 }
-
-// Hosts is where the hosts file will lie.
-func (x proof) Hosts([]string) (string, error) { return x.pod.EtcHosts(), nil }
 
 // TerminationLog makes a new file for the termination message of a container, and removes
 // those of starts that were killed before the runtime had a record: none uses them.
@@ -180,9 +112,6 @@ func (x *inputs) TerminationLog(container string) (string, error) {
 	}
 	return x.pod.TerminationLogs(container).New()
 }
-
-// TerminationLog is empty: the file is made when the container is created.
-func (proof) TerminationLog(string) (string, error) { return "", nil }
 
 // addMounted notes what is mounted into a container.
 func addMounted(paths map[string]bool, status *runtimeapi.ContainerStatus) {
@@ -202,18 +131,4 @@ func (x *inputs) Target(container string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("container %s, whose processes it joins, does not run", container)
-}
-
-// Target need not run yet if this pass will start it.
-func (x proof) Target(container string) (string, error) {
-	if id := x.outputs.startedID(container); id != "" {
-		return id, nil
-	}
-	starts := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool {
-		return s.Kind == plan.StartContainer && s.Container == container
-	})
-	if starts {
-		return "", nil
-	}
-	return x.inputs.Target(container)
 }

@@ -43,11 +43,11 @@ func TestSubPathFromAFile(t *testing.T) {
 	ref, _ := podspec.FindContainer(d.Pod, "a")
 	proven := func() string {
 		t.Helper()
-		config, err := x.builder(proof{x}).Container(ref, 0, []string{"10.0.0.2"})
+		config, err := x.builder(x.proven()).Container(ref, 0, []string{"10.0.0.2"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return config.GetMounts()[0].GetHostPath()
+		return filepath.Base(config.GetMounts()[0].GetHostPath())
 	}
 	if got := proven(); got != "of-?" {
 		t.Errorf("before the volume is there the subPath is %q", got)

@@ -136,7 +136,7 @@ func TestCgroupsOfPods(t *testing.T) {
 func TestVolumesThatFail(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n" +
-		"  volumes: [{name: h, hostPath: {path: /not/there, type: Directory}}]\n")
+		"  volumes: [{name: h, hostPath: {path: /not/there/f, type: FileOrCreate}}]\n")
 	outcome, err := l.plan(model.PodRef{}, text).run(Options{})
 	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "FailedMount" || !strings.Contains(outcome.Err().Error(), "volume h") {
 		t.Fatal(err, outcome.Err())

@@ -333,7 +333,7 @@ func TestAddressesOfHooks(t *testing.T) {
 		"it was started just now":  {pod, "new", "10.0.0.5"},
 		"that sandbox has no name": {model.Sandbox{}, "new", "10.0.0.5"},
 	} {
-		observed := &model.Observed{NodeIPs: node, Sandboxes: []model.Sandbox{c.sandbox}, Containers: []model.Container{{ID: "old", SandboxID: "s"}}}
+		observed := &model.Observed{Machine: model.Machine{NodeIPs: node}, Sandboxes: []model.Sandbox{c.sandbox}, Containers: []model.Container{{ID: "old", SandboxID: "s"}}}
 		x := &hooks{subject: &subject{}, observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}
 		x.outputs.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "n", State: model.SandboxReady, IPs: []string{"10.0.0.5"}}})
 		if to := x.target(podspec.ContainerRef{}, c.id); to.PodIP != c.want || to.ContainerID != c.id {

@@ -28,6 +28,7 @@ func Node(root string) criconfig.Node {
 	cpus := goruntime.NumCPU()
 	return criconfig.Node{
 		Name:           strings.ToLower(name),
+		Arch:           goruntime.GOARCH,
 		IPs:            hostIPs(func(path string) []byte { return contents(at(path)) }, addressesOf),
 		MemoryBytes:    memory,
 		CPUs:           cpus,

@@ -12,7 +12,6 @@ const (
 	ResizePodInPlaceError    Reason = "ResizePodInPlaceError"
 	ErrImagePull             Reason = "ErrImagePull"
 	ImageInspectError        Reason = "ImageInspectError"
-	InvalidImageName         Reason = "InvalidImageName"
 	ImagePullBackOff         Reason = "ImagePullBackOff"
 	// Interrupted: the user ended podctl during the step.
 	Interrupted Reason = "Interrupted"

@@ -16,10 +16,7 @@ type Observed struct {
 	// Ports are the ports of the node that the pod wants and somebody else has, as
 	// Port.String writes them, with who has them. Nil when nobody looked.
 	Ports map[string]string
-	// NodeIPs are the addresses of the machine, the primary one first; nil when unknown.
-	NodeIPs []string
-	// Capacity is the cpu, memory and huge pages of the machine; nil when unknown.
-	Capacity v1.ResourceList
+	Machine
 	// Unmanaged are containers in the pod's sandboxes that belong to no pod.
 	Unmanaged []Unmanaged
 	// Images says what is known of an image, by the reference as the manifest
@@ -30,6 +27,9 @@ type Observed struct {
 	// CgroupExists reports whether the pod's own cgroup is there; nil when nobody
 	// looked, or when the pod's cgroup is not podctl's to make.
 	CgroupExists *bool
+	// Faults is what is known against making a container, by its name, and against making the
+	// sandbox under the empty name. Nil when nobody looked.
+	Faults map[string]Fault
 	// LogAttempts is the highest attempt for which a log file exists, by
 	// container name. It carries the restart count on when the runtime has lost
 	// a container's records (kubelet: calcRestartCountByLogDir).

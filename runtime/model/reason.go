@@ -38,6 +38,10 @@ const (
 	CreatePodSandboxError      Reason = "CreatePodSandboxError"
 	HostPortConflict           Reason = "HostPortConflict"
 	ErrImageNeverPull          Reason = "ErrImageNeverPull"
+	InvalidImageName           Reason = "InvalidImageName"
+	// AppArmor and SupplementalGroupsPolicyNotSupported are those of the kubelet's admission.
+	AppArmor                             Reason = "AppArmor"
+	SupplementalGroupsPolicyNotSupported Reason = "SupplementalGroupsPolicyNotSupported"
 
 	ImageAbsent    Reason = "ImageAbsent"
 	PullAlways     Reason = "PullAlways"

@@ -95,6 +95,7 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	s.Node = &node
 	if desired != nil {
 		o.observeDisk(s, desired)
+		s.Faults = o.examine(s, desired, redactor)
 	}
 	return s, nil
 }

@@ -2,12 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
@@ -31,7 +27,9 @@ func (e *explainer) addNotes() {
 	if e.Observed.Unrecorded && len(e.keeps) > 0 {
 		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
 	}
-	e.noteCapacity()
+	e.noteFaults()
+	e.notes = append(e.notes, Admission(e.Manifest, &e.Observed.Machine)...)
+	e.noteRuntime()
 }
 
 func (e *explainer) notef(format string, args ...any) {
@@ -88,24 +86,38 @@ func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container)
 
 func shortDigest(id string) string { return model.ShortID(strings.TrimPrefix(id, "sha256:")) }
 
-// noteCapacity warns of a pod that asks for more than the machine has: a kubelet
-// would not admit it.
-func (e *explainer) noteCapacity() {
-	if len(e.Observed.Capacity) == 0 {
-		return
-	}
-	requests := resource.PodRequests(e.Manifest, resource.PodResourcesOptions{})
-	for _, name := range slices.Sorted(maps.Keys(requests)) {
-		wants, has := requests[name], e.Observed.Capacity[name]
-		if isCounted(name) && wants.Cmp(has) > 0 {
-			e.notef("the pod requests %s of %s, and this machine has %s: a kubelet would refuse it (OutOf%s)",
-				wants.String(), name, has.String(), name)
+// noteFaults says what would keep a container that runs from being started again.
+func (e *explainer) noteFaults() {
+	for _, ref := range podspec.Containers(e.Manifest) {
+		fault, known := e.Observed.Faults[ref.Name]
+		rec := e.Newest(ref.Name)
+		held := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == ref.Name || h.Container == "" })
+		if known && !held && !fault.ImageUser && rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID) {
+			e.notef("container %s runs, and could not be started again: %s", ref.Name, fault.Message)
 		}
 	}
 }
 
-// isCounted reports whether what a machine has of a resource is known, and is none if it is
-// not mentioned: a kernel may not have that size of huge pages.
-func isCounted(name v1.ResourceName) bool {
-	return slices.Contains(resizable(), name) || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
+// noteRuntime says what the runtime or the kernel does not do that the manifest asks for.
+func (e *explainer) noteRuntime() {
+	for _, ref := range podspec.Containers(e.Manifest) {
+		own := ref.SecurityContext
+		if own != nil && own.SELinuxOptions != nil {
+			e.noteNoSELinux(ref.Path + ".securityContext.seLinuxOptions")
+		}
+		runtime := e.Observed.Runtime
+		if ref.Lifecycle != nil && ref.Lifecycle.StopSignal != nil && runtime.Name == "containerd" && olderThan(runtime.Version, 2, 1) {
+			e.notef("%s.lifecycle.stopSignal has no effect: containerd %s does not know it, and sends the signal that the image names, or SIGTERM",
+				ref.Path, runtime.Version)
+		}
+	}
+	if own := e.Manifest.Spec.SecurityContext; own != nil && own.SELinuxOptions != nil {
+		e.noteNoSELinux("spec.securityContext.seLinuxOptions")
+	}
+}
+
+func (e *explainer) noteNoSELinux(path string) {
+	if on := e.Observed.SELinux; on != nil && !*on {
+		e.notef("%s has no effect: SELinux is not enabled on this machine", path)
+	}
 }

@@ -91,7 +91,19 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 		h.Reason, h.Message = model.ErrImageNeverPull, image+" is absent and the pull policy is Never"
 		return h
 	}
+	if fault, known := r.fault(ref); known {
+		h.Reason, h.Message, h.Unstartable = fault.Reason, fault.Message, !fault.Volume
+		return h
+	}
 	return nil
+}
+
+// fault is what a step of this pass, or the runtime, would refuse a container for.
+func (r *restrainer) fault(ref podspec.ContainerRef) (model.Fault, bool) {
+	fault, known := r.Observed.Faults[ref.Name]
+	pulled := r.opts.pullPolicy(ref.ImagePullPolicy) == v1.PullAlways
+	told := fault.Volume && r.createSandbox // Of the pod: see holdSandbox.
+	return fault, known && !told && (!fault.ImageUser || !pulled)
 }
 
 // imageVolumeFault says that the runtime cannot mount images as volumes: the CRI
@@ -183,6 +195,9 @@ func (r *restrainer) holdSandbox() []Hold {
 	var holds []Hold
 	if text := r.handlerFault(); text != "" {
 		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text, Blocking: true})
+	}
+	if fault, known := r.Observed.Faults[""]; known {
+		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Blocking: true})
 	}
 	for _, port := range podspec.PublishedPorts(r.Manifest) {
 		if owner, taken := r.Observed.Ports[port.String()]; taken {

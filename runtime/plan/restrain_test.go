@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,77 @@ func TestVolumeThatIsMissingHoldsAll(t *testing.T) {
 	for _, h := range d.holds {
 		if h.Reason != model.FailedMount || !h.Blocking || h.Unstartable {
 			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// TestKnownFaultsHold: what a step of the pass would fail with is known before, and stops nothing.
+// What lies in the user of an image does not hold for one that is pulled.
+func TestKnownFaultsHold(t *testing.T) {
+	const always = ", imagePullPolicy: Always"
+	fault := model.Fault{Reason: model.CreateContainerConfigError, Message: "so it is"}
+	ofImage, ofVolume := fault, model.Fault{Reason: model.FailedMount, Message: "so it is", Volume: true}
+	ofImage.ImageUser = true
+	for name, c := range map[string]struct {
+		faults map[string]model.Fault
+		fields string
+		opts   Options
+		want   string
+	}{
+		"nothing known":                   {nil, "", Options{}, "start x"},
+		"another's":                       {map[string]model.Fault{"app": fault, "": fault}, "", Options{}, "start x"},
+		"its own":                         {map[string]model.Fault{"x": fault}, "", Options{}, "hold x CreateContainerConfigError: so it is"},
+		"a volume's":                      {map[string]model.Fault{"x": ofVolume}, "", Options{}, "hold x FailedMount: so it is"},
+		"its image's":                     {map[string]model.Fault{"x": ofImage}, "", Options{}, "hold x CreateContainerConfigError: so it is"},
+		"of an image that is pulled":      {map[string]model.Fault{"x": ofImage}, always, Options{}, "start x"},
+		"of one that the user pulls":      {map[string]model.Fault{"x": ofImage}, "", Options{PullPolicy: "Always"}, "start x"},
+		"of one that the user pulls not":  {map[string]model.Fault{"x": ofImage}, always, Options{PullPolicy: "Never"}, "hold x CreateContainerConfigError: so it is"},
+		"its own, and an image is pulled": {map[string]model.Fault{"x": fault}, always, Options{}, "hold x CreateContainerConfigError: so it is"},
+	} {
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
+		edited(t, w, ladderPod(podspec.Regular, "Always", ", command: [b]"+c.fields))
+		w.Faults = c.faults
+		d := decided(w, c.opts)
+		got := decisionText(d)
+		if !slices.Contains(got, c.want) || (len(d.holds) > 0) == (len(d.kills) > 0) {
+			t.Errorf("%s: %q, want %q and a stop only for a start", name, got, c.want)
+		}
+		for _, h := range d.holds {
+			if !h.Blocking || h.Unstartable != !c.faults["x"].Volume {
+				t.Errorf("%s: %+v", name, h)
+			}
+		}
+	}
+}
+
+// TestKnownFaultsHoldAPod: without its sandbox or its volumes nothing of it is made or stopped.
+func TestKnownFaultsHoldAPod(t *testing.T) {
+	ofSandbox := map[string]model.Fault{"": {Reason: model.CreatePodSandboxError, Message: "so it is"}}
+	bad := model.Fault{Reason: model.FailedMount, Message: "so it is", Volume: true}
+	ofVolume := map[string]model.Fault{"": bad, "app": bad, "x": bad}
+	for name, c := range map[string]struct {
+		states string
+		faults map[string]model.Fault
+		want   string
+	}{
+		"a new pod":             {"", ofSandbox, "hold  CreatePodSandboxError: so it is"},
+		"a new pod's volumes":   {"", ofVolume, "hold  FailedMount: so it is"},
+		"one that is made anew": {"app=Running x=Running", ofSandbox, "hold  CreatePodSandboxError: so it is"},
+		"its volumes":           {"app=Running x=Running", ofVolume, "hold  FailedMount: so it is"},
+	} {
+		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", "")))
+		if c.states != "" {
+			w.Sandbox("s0", 0, model.SandboxReady).States(c.states)
+			w.Sandboxes[0].SpecHash = "v1:00"
+		}
+		w.Faults = c.faults
+		in := inputOf(w)
+		d := decided(w, Options{})
+		if !d.held || !slices.Contains(decisionText(d), c.want) || len(d.holds) > 1 {
+			t.Errorf("%s: %q, want %q", name, decisionText(d), c.want)
+		}
+		if p := Make(in); len(p.Steps) > 0 {
+			t.Errorf("%s: there are steps all the same: %+v", name, p.Steps)
 		}
 	}
 }

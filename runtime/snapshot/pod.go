@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	netutils "k8s.io/utils/net"
 
@@ -36,7 +37,9 @@ type Pod struct {
 	Cgroup      *bool
 	LogAttempts map[string]uint32
 	// Ports are the ports of the node that the pod wants and somebody else has.
-	Ports      map[string]string
+	Ports map[string]string
+	// Faults are what is known against making the pod, as it was wanted then.
+	Faults     *Faults
 	Node       *criconfig.Node
 	Checkpoint *state.Checkpoint
 	// Unseen reports whether nobody looked for a checkpoint.
@@ -77,6 +80,22 @@ type Volume struct {
 	Digest string `json:"digest,omitempty"`
 }
 
+// Faults are what is known against making a pod.
+type Faults struct {
+	// Desired is the digest of the pod that they are of. Of another they say nothing.
+	Desired string `json:"desired"`
+	// Found are the faults by container, and that of the sandbox under the empty name.
+	Found map[string]model.Fault `json:"found"`
+}
+
+// of are the faults of a pod; nil if nobody looked for them.
+func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
+	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
+		return nil
+	}
+	return f.Found
+}
+
 // Input is what a plan for a pod is made of.
 func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
 	facts := podstatus.Input{Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt}
@@ -88,7 +107,7 @@ func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Option
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
 	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
-		o.Capacity, o.NodeIPs = s.Node.Allocatable, s.Node.IPs
+		o.Machine = MachineOf(s.Node)
 	}
 	for _, sandbox := range s.Sandboxes {
 		if OwnedBy(ref, sandbox.GetLabels()) {
@@ -110,8 +129,20 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	if desired != nil {
 		o.Images = s.imagesOf(desired)
 		o.Volumes = s.volumesOf(desired)
+		o.Faults = s.Faults.of(desired)
 	}
 	return o
+}
+
+// MachineOf is a machine in the planner's words. Of one whose name is not known, neither is the rest.
+func MachineOf(node *criconfig.Node) model.Machine {
+	m := model.Machine{Capacity: node.Allocatable, NodeIPs: node.IPs}
+	if node.Name == "" || node.Arch == "" {
+		return m
+	}
+	m.SELinux = &node.SELinux
+	m.Labels = map[string]string{v1.LabelHostname: node.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: node.Arch}
+	return m
 }
 
 // IsUnmanaged reports whether a container bears no mark of any pod.
@@ -138,12 +169,18 @@ func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
 	}
 	images := map[string]model.Image{}
 	for _, name := range podspec.ImageNames(desired.Pod) {
-		images[name] = model.Image{}
-		if i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(name) }); i >= 0 {
-			images[name] = s.Images[i].Observed()
-		}
+		images[name], _ = s.Image(name)
 	}
 	return images
+}
+
+// Image is the image that a reference of a manifest means, if the runtime has it.
+func (s *Pod) Image(reference string) (model.Image, bool) {
+	i := slices.IndexFunc(s.Images, func(have Image) bool { return have.names(reference) })
+	if i < 0 {
+		return model.Image{}, false
+	}
+	return s.Images[i].Observed(), true
 }
 
 // names reports whether a reference of a manifest means this image. What has neither

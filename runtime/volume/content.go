@@ -27,7 +27,7 @@ type collector struct{ *mounter }
 // not there is an *UnresolvedError; several are joined. It is nil for a volume whose content
 // podctl does not write.
 func (c collector) content() (map[string]File, error) {
-	if !hasContent(c.vol) {
+	if !HasContent(c.vol) {
 		return nil, nil
 	}
 	found, err := c.sources()

@@ -63,9 +63,9 @@ func (c Context) Path(vol *v1.Volume) (string, error) {
 	return "", nil
 }
 
-// hasContent reports whether podctl writes what the volume holds.
-func hasContent(vol *v1.Volume) bool {
-	return vol.EmptyDir == nil && pluginOf(vol) != ""
+// HasContent reports whether podctl writes what the volume holds.
+func HasContent(vol *v1.Volume) bool {
+	return vol != nil && vol.EmptyDir == nil && pluginOf(vol) != ""
 }
 
 // medium is on what a volume lies. Everything that can hold a secret lies in

@@ -3,8 +3,11 @@ package volume
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/podctl/podctl/podspec"
@@ -42,7 +45,7 @@ func (m *mounter) digest(content map[string]File) string {
 // volume whose content podctl does not write.
 func Wanted(c Context, name string) (string, error) {
 	m, err := c.find(name)
-	if err != nil || !hasContent(m.vol) {
+	if err != nil || !HasContent(m.vol) {
 		return "", err
 	}
 	files, err := collector{m}.content()
@@ -77,14 +80,40 @@ func OnDisk(c Context, name string) (digest string, prepared bool, err error) {
 		return "", false, &UnsupportedError{Path: m.at}
 	}
 	prepared, err = m.ready()
-	if err != nil || !prepared || !hasContent(m.vol) {
+	if err != nil || !prepared || !HasContent(m.vol) {
 		return "", prepared, err
 	}
 	digest, err = m.read()
 	if err != nil {
 		return "", false, fmt.Errorf("reading volume %q: %w", name, err)
 	}
+	if m.lacksMountPoint(digest) {
+		return "", false, nil
+	}
 	return digest, true, nil
+}
+
+// lacksMountPoint reports whether a volume with the content that it should have lacks a mount point
+// of another volume: the mount is newer than the content, and the volume is prepared once more.
+// Other content brings the mount points with it.
+func (m *mounter) lacksMountPoint(have string) bool {
+	wanted, err := Wanted(m.Context, m.vol.Name)
+	if err != nil || have != wanted {
+		return false
+	}
+	path, err := m.path()
+	if err != nil {
+		return false
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return false
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	return slices.ContainsFunc(nestedMounts(m.Desired.Pod, m.vol.Name), func(mount string) bool {
+		_, err := root.Stat(mount)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // read is the digest of the content on disk. It was there once: without it the volume is not

@@ -116,3 +116,31 @@ func TestHostPathOfAnUnknownType(t *testing.T) {
 	c.Desired.Pod.Spec.Volumes[0].HostPath.Type = nil
 	prepare(t, c, "host")
 }
+
+// TestFaultsOfHostPaths: what is not as its type says is known before it is mounted, unless it is
+// made by then.
+func TestFaultsOfHostPaths(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "")
+	for name, c := range map[string]struct {
+		volumes []v1.Volume
+		fault   bool
+	}{
+		"no type":                    {[]v1.Volume{hostPathVolume("v", dir+"/none", "")}, false},
+		"a directory":                {[]v1.Volume{hostPathVolume("v", dir, v1.HostPathDirectory)}, false},
+		"a file for a directory":     {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectory)}, true},
+		"a file for one to make":     {[]v1.Volume{hostPathVolume("v", dir+"/file", v1.HostPathDirectoryOrCreate)}, true},
+		"nothing":                    {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathSocket)}, true},
+		"what is made":               {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathFileOrCreate)}, false},
+		"what another makes":         {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/none/x", v1.HostPathDirectoryOrCreate)}, false},
+		"what another does not make": {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/nonesuch", v1.HostPathDirectoryOrCreate)}, true},
+		"another kind of volume":     {[]v1.Volume{emptyDirVolume("v")}, false},
+	} {
+		if err := Fault(newContext(t, c.volumes...), "v"); (err != nil) != c.fault {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := names(t, dir); len(got) != 1 {
+		t.Errorf("now there is %v", got)
+	}
+}

@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -24,7 +23,7 @@ func Prepare(ctx context.Context, c Context, name string) error {
 		err = m.prepare()
 	}
 	if err != nil {
-		return fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err)
+		return prepareError(name, err)
 	}
 	return nil
 }
@@ -39,7 +38,7 @@ func (m *mounter) prepare() error {
 		return claimDir{m.Context, m.claim(vol)}.prepare()
 	case vol.EmptyDir != nil:
 		return m.prepareEmptyDir()
-	case hasContent(vol):
+	case HasContent(vol):
 		return m.prepareContent()
 	}
 	return &UnsupportedError{Path: m.at}

@@ -400,3 +400,25 @@ func TestVolumeOfAKubeletIsTakenOver(t *testing.T) {
 		t.Errorf("the content was written anew: %v", got)
 	}
 }
+
+// TestNewMountPointsAreMade: a mount of another volume that is newer than the content lies in a
+// volume that is prepared once more, as the runtime cannot make its place in it.
+func TestNewMountPointsAreMade(t *testing.T) {
+	c := newContext(t, configMapVolume("conf"), emptyDirVolume("data"))
+	prepare(t, c, "conf")
+	wantPrepared(t, c, "conf")
+	mounts := c.Desired.Pod.Spec.Containers[0].VolumeMounts
+	mounts[1].MountPath = mounts[0].MountPath + "/sub/dir"
+	wantUnprepared(t, c, "conf")
+	prepare(t, c, "conf")
+	wantPrepared(t, c, "conf")
+	if info, err := os.Stat(filepath.Join(c.dir(t, "conf"), "sub", "dir")); err != nil || !info.IsDir() {
+		t.Error(err)
+	}
+	// Content that changed is brought up to date all the same.
+	mounts[1].MountPath = mounts[0].MountPath + "/other"
+	c.Desired.Objects.ConfigMaps["conf"].Data["a"] = "new"
+	if digest, prepared, err := OnDisk(c, "conf"); digest == "" || !prepared || err != nil {
+		t.Errorf("with other content: %q, %t, %v", digest, prepared, err)
+	}
+}

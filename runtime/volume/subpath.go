@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -27,11 +28,56 @@ import (
 func PrepareSubPath(c Context, container podspec.ContainerRef, index int, expanded string) (string, error) {
 	m := &container.VolumeMounts[index]
 	target, err := c.prepareSubPath(container.Name, m, index, expanded)
-	if err != nil {
-		return "", fmt.Errorf("%s.volumeMounts[%d]: failed to prepare subPath %q of volume %q for container %q: %w",
-			container.Path, index, expanded, m.Name, container.Name, err)
+	return target, subPathError(container, index, expanded, err)
+}
+
+// subPathError is the kubelet's sentence with its place before it and the cause behind it.
+func subPathError(container podspec.ContainerRef, index int, expanded string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return target, nil
+	return fmt.Errorf("%s.volumeMounts[%d]: failed to prepare subPath for volumeMount %q of container %q: %q: %w",
+		container.Path, index, container.VolumeMounts[index].Name, container.Name, expanded, err)
+}
+
+// CheckSubPath says why PrepareSubPath would fail, as far as what lies in the volume now shows it,
+// and changes nothing. Without an error it is the path that would be bound, which need not exist.
+func CheckSubPath(c Context, container podspec.ContainerRef, index int, expanded string) (string, error) {
+	found, err := c.checkSubPath(container.VolumeMounts[index].Name, expanded)
+	return found, subPathError(container, index, expanded, err)
+}
+
+func (c Context) checkSubPath(name, expanded string) (string, error) {
+	if err := checkSubPath(expanded); err != nil {
+		return "", err
+	}
+	found, err := c.find(name)
+	if err != nil {
+		return "", err
+	}
+	volume, err := found.path()
+	if err != nil {
+		return "", err
+	}
+	made := filepath.Join(volume, expanded)
+	base, err := filepath.EvalSymlinks(volume)
+	if err != nil {
+		// It is not there yet, or not podctl's to see.
+		return made, nil //nolint:nilerr // What is not known is no reason.
+	}
+	there, missing, err := resolve(base, expanded)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return made, nil
+	case err != nil:
+		return "", err
+	case len(missing) == 0:
+		return filepath.Join(base, there), nil
+	}
+	if info, err := os.Stat(filepath.Join(base, there)); err == nil && !info.IsDir() {
+		return "", &fs.PathError{Op: "mkdir", Path: expanded, Err: syscall.ENOTDIR}
+	}
+	return made, nil
 }
 
 func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, expanded string) (string, error) {

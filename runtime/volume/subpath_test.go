@@ -248,3 +248,39 @@ func TestHandlesOpenNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckedSubPaths: a check agrees with the preparation, and makes nothing.
+func TestCheckedSubPaths(t *testing.T) {
+	base, outside := subPathVolume(t)
+	c := newContext(t, hostPathVolume("data", base, ""))
+	ref := podspec.RegularContainers(c.Desired.Pod)[0]
+	before := len(names(t, base)) + len(names(t, outside))
+	for _, sub := range []string{
+		"dir", "dir/file", ".", "relative", "chain/around/file", "pipe", "new", "dir/new/deeper", "relative/new", "absolute-inside/file",
+		"absolute-outside", "absolute-outside/new", "relative-outside/secret", "root/etc/passwd", "dangling-outside", "dangling/new", "loop", "loop/x",
+		"dir/file/below-a-file", "relative/file/below", "pipe/below", "..", "/etc", "",
+	} {
+		path, err := CheckSubPath(c, ref, 0, sub)
+		if got := len(names(t, base)) + len(names(t, outside)); got != before {
+			t.Fatalf("%s: the check made something", sub)
+		}
+		var made string
+		f, madeErr := openSubPath(base, sub)
+		if refused := checkSubPath(sub); refused != nil {
+			madeErr = refused
+		}
+		if f != nil {
+			made = f.Name()
+			if closeErr := f.Close(); closeErr != nil {
+				t.Fatal(closeErr)
+			}
+		}
+		if (err == nil) != (madeErr == nil) || (err == nil) != filepath.IsAbs(path) {
+			t.Errorf("%q: checked %q %v, made %q %v", sub, path, err, made, madeErr)
+		}
+		before = len(names(t, base)) + len(names(t, outside))
+	}
+	if path, err := CheckSubPath(newContext(t, emptyDirVolume("data")), ref, 0, "a"); err != nil || path == "" {
+		t.Errorf("of a volume that is not there yet: %q, %v", path, err)
+	}
+}

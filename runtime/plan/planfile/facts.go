@@ -78,6 +78,9 @@ func (f facts) addDisk(o *model.Observed) {
 	if o.CgroupExists != nil {
 		f["cgroup"] = truth(exists, *o.CgroupExists)
 	}
+	for name, fault := range o.Faults {
+		f["fault of "+cmp.Or(name, "sandbox")] = line(string(fault.Reason), fault.Message)
+	}
 	for name, n := range o.LogAttempts {
 		f["log of "+name] = number(attempt, n)
 	}

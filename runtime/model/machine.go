@@ -1,0 +1,15 @@
+package model
+
+import v1 "k8s.io/api/core/v1"
+
+// Machine is what is known of the machine that a pod runs on. A section that is nil is unknown.
+type Machine struct {
+	// NodeIPs are its addresses, the primary one first.
+	NodeIPs []string
+	// Capacity is its cpu, memory and huge pages.
+	Capacity v1.ResourceList
+	// Labels are those that a kubelet gives its node.
+	Labels map[string]string
+	// SELinux reports whether the kernel enforces SELinux or only logs by it.
+	SELinux *bool
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Admission says for what a kubelet on this machine would reject a pod that podctl runs all the
+// same. What is not known of the machine is no reason. What podctl holds is not among it.
+func Admission(pod *v1.Pod, machine *model.Machine) []string {
+	return slices.Concat(unsafeSysctls(pod), otherNode(pod, machine), tooLarge(pod, machine))
+}
+
+// tooLarge names what the pod requests and the machine does not have.
+func tooLarge(pod *v1.Pod, machine *model.Machine) []string {
+	if len(machine.Capacity) == 0 {
+		return nil
+	}
+	var notes []string
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		wants, has := requests[name], machine.Capacity[name]
+		if isCounted(name) && wants.Cmp(has) > 0 {
+			notes = append(notes, fmt.Sprintf("the pod requests %s of %s, and this machine has %s: a kubelet would refuse it (%s)",
+				wants.String(), name, has.String(), model.OutOf(name)))
+		}
+	}
+	return notes
+}
+
+// isCounted reports whether what a machine has of a resource is known, and is none if it is
+// not mentioned: a kernel may not have that size of huge pages.
+func isCounted(name v1.ResourceName) bool {
+	return slices.Contains(resizable(), name) || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
+}
+
+// unsafeSysctls names the sysctls that a kubelet sets only if it is told to (kubelet:
+// SafeSysctlAllowlist).
+func unsafeSysctls(pod *v1.Pod) []string {
+	if pod.Spec.SecurityContext == nil {
+		return nil
+	}
+	var notes []string
+	for i, sysctl := range pod.Spec.SecurityContext.Sysctls {
+		if name := podspec.SysctlName(sysctl.Name); !slices.Contains(safeSysctls(), name) {
+			notes = append(notes, fmt.Sprintf(
+				"spec.securityContext.sysctls[%d]: a kubelet would refuse the pod unless its --allowed-unsafe-sysctls has it (SysctlForbidden): forbidden sysctl: %q not allowlisted",
+				i, name))
+		}
+	}
+	return notes
+}
+
+func safeSysctls() []string {
+	return []string{
+		"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range",
+		"net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
+		"net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
+	}
+}
+
+// otherNode says that the pod selects nodes by labels that a kubelet of this machine does not give
+// it by itself (kubelet: initialNode).
+func otherNode(pod *v1.Pod, machine *model.Machine) []string {
+	var notes []string
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+		want := pod.Spec.NodeSelector[key]
+		has, known := machine.Labels[key]
+		switch {
+		case known && has != want:
+			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s] is %s, and of this machine it is %s: a kubelet would refuse the pod (NodeAffinity)", key, want, has))
+		case !known && machine.Labels != nil:
+			notes = append(notes, fmt.Sprintf("spec.nodeSelector[%s]: a kubelet would refuse the pod unless its node has the label %s=%s (NodeAffinity)", key, key, want))
+		}
+	}
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		notes = append(notes, "spec.affinity.nodeAffinity: a kubelet would refuse the pod unless its node has the labels that it requires (NodeAffinity)")
+	}
+	return notes
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// TestAdmission: what a kubelet would reject is noted, as far as it is known.
+func TestAdmission(t *testing.T) {
+	here := &model.Machine{Labels: map[string]string{v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64"}}
+	const affinity = "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}\n"
+	for name, c := range map[string]struct {
+		spec    string
+		machine *model.Machine
+		want    []string
+	}{
+		"nothing":       {"", here, nil},
+		"a safe sysctl": {"  securityContext: {sysctls: [{name: net/ipv4/tcp_syncookies, value: '1'}]}\n", here, nil},
+		"an unsafe one": {"  securityContext: {sysctls: [{name: kernel/msgmax, value: '1'}]}\n", &model.Machine{}, []string{
+			`spec.securityContext.sysctls[0]: a kubelet would refuse the pod unless its --allowed-unsafe-sysctls has it (SysctlForbidden): forbidden sysctl: "kernel.msgmax" not allowlisted`,
+		}},
+		"this machine":       {"  nodeSelector: {kubernetes.io/os: linux}\n", here, nil},
+		"another machine":    {"  nodeSelector: {kubernetes.io/arch: arm64}\n", here, []string{"spec.nodeSelector[kubernetes.io/arch] is arm64, and of this machine it is amd64: a kubelet would refuse the pod (NodeAffinity)"}},
+		"a label":            {"  nodeSelector: {disk: ssd}\n", here, []string{"spec.nodeSelector[disk]: a kubelet would refuse the pod unless its node has the label disk=ssd (NodeAffinity)"}},
+		"an unknown machine": {"  nodeSelector: {disk: ssd}\n", &model.Machine{}, nil},
+		"an affinity":        {affinity, here, []string{"spec.affinity.nodeAffinity: a kubelet would refuse the pod unless its node has the labels that it requires (NodeAffinity)"}},
+	} {
+		pod := modeltest.Load(t, modeltest.Pod(c.spec+"  containers: [{name: a, image: i:1}]\n")).Pod
+		if diff := cmp.Diff(c.want, Admission(pod, c.machine)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestWhatTheRuntimeIgnoresIsNoted, if it is known that it does.
+func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
+	const signal = "  os: {name: linux}\n  containers: [{name: a, image: i:1, lifecycle: {stopSignal: SIGUSR1}}]\n"
+	const label = "  securityContext: {seLinuxOptions: {level: s0}}\n  containers: [{name: a, image: i:1, securityContext: {seLinuxOptions: {level: s1}}}]\n"
+	old := model.Runtime{Name: "containerd", Version: "1.6.20"}
+	ignored := "spec.containers[0].lifecycle.stopSignal has no effect: containerd 1.6.20 does not know it, and sends the signal that the image names, or SIGTERM"
+	off, on := false, true
+	for name, c := range map[string]struct {
+		spec    string
+		runtime model.Runtime
+		selinux *bool
+		want    []string
+	}{
+		"a signal":              {signal, old, nil, []string{ignored}},
+		"a newer runtime":       {signal, model.Runtime{Name: "containerd", Version: "2.1.0"}, nil, []string{}},
+		"another runtime":       {signal, model.Runtime{Name: "cri-o", Version: "1.0"}, nil, []string{}},
+		"a label":               {label, old, &off, []string{"spec.containers[0].securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine", "spec.securityContext.seLinuxOptions has no effect: SELinux is not enabled on this machine"}},
+		"a label with SELinux":  {label, old, &on, []string{}},
+		"a label, nobody knows": {label, old, nil, []string{}},
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.Pod(c.spec)))
+		w.Runtime, w.SELinux = c.runtime, c.selinux
+		if diff := cmp.Diff(c.want, makePlan(w).Notes); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestRunningContainersWithFaultsAreNoted: nothing is done about it, and nobody is surprised later.
+func TestRunningContainersWithFaultsAreNoted(t *testing.T) {
+	fault := model.Fault{Reason: model.FailedMount, Message: "so it is", Volume: true}
+	w := web(t, "  containers: [{name: a, image: i:1}]\n", "a=Running")
+	w.Faults = map[string]model.Fault{"a": fault}
+	want := []string{"container a runs, and could not be started again: so it is"}
+	p := makePlan(w)
+	if diff := cmp.Diff(want, p.Notes); diff != "" || len(p.Steps)+len(p.Holds) > 0 {
+		t.Errorf("(-want +got)\n%s%+v", diff, p)
+	}
+	w = web(t, "  containers: [{name: a, image: i:1}]\n", "")
+	w.Faults = map[string]model.Fault{"a": fault}
+	if p := makePlan(w); len(p.Notes) > 0 || len(p.Holds) != 1 {
+		t.Errorf("one that does not run: %q, %+v", p.Notes, p.Holds)
+	}
+}

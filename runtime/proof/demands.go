@@ -1,0 +1,119 @@
+package proof
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// checkDemands finds what a container asks for and the node or the runtime does not have. It
+// would start without it and without a word.
+func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
+	if own := p.Desired.Pod.Spec.SecurityContext; own != nil && !p.Node.SupplementalGroupsPolicy &&
+		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
+		return refusal(model.SupplementalGroupsPolicyNotSupported,
+			"SupplementalGroupsPolicy=Strict is not supported in this node (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)")
+	}
+	if len(p.Node.Allocatable) == 0 {
+		return nil
+	}
+	for _, list := range []v1.ResourceList{ref.Resources.Requests, ref.Resources.Limits} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			wants, has := list[name], p.Node.Allocatable[name]
+			if podspec.IsExtendedResource(name) && wants.Cmp(has) > 0 {
+				return refusal(model.OutOf(name), "%s.resources: Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d",
+					ref.Path, name, wants.Value(), has.Value())
+			}
+		}
+	}
+	return nil
+}
+
+// loadedProfiles lists the kernel's AppArmor profiles.
+const loadedProfiles = "/sys/kernel/security/apparmor/profiles"
+
+// checkAppArmor finds a profile that cannot be enforced: the runtime refuses to create the
+// container.
+func (p *Prover) checkAppArmor(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) error {
+	profile := config.GetLinux().GetSecurityContext().GetApparmor()
+	if profile == nil || profile.GetProfileType() == runtimeapi.SecurityProfile_Unconfined {
+		return nil
+	}
+	if !p.Node.AppArmor {
+		return refusal(model.AppArmor, "%s: Cannot enforce AppArmor: AppArmor is not enabled on the host", ref.Path)
+	}
+	if name := profile.GetLocalhostRef(); name != "" && !isLoaded(loadedProfiles, name) {
+		return refusal(model.AppArmor, "%s: Cannot enforce AppArmor: profile %q is not loaded", ref.Path, name)
+	}
+	return nil
+}
+
+// isLoaded reports whether a profile is listed, a line each: "name (mode)". A list that cannot be
+// read may have it.
+func isLoaded(list, profile string) bool {
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, _, _ := strings.Cut(line, " ("); name == profile {
+			return true
+		}
+	}
+	return false
+}
+
+// Sandbox says why a runtime would refuse to make a pod's sandbox.
+func (p *Prover) Sandbox(config *runtimeapi.PodSandboxConfig) error {
+	security := config.GetLinux().GetSecurityContext()
+	if security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil {
+		// The CRI asks of runtimes that they refuse it.
+		return refusal(model.CreatePodSandboxError,
+			"spec.securityContext.runAsGroup: runtimes refuse a group without a user; set runAsUser too, or runAsGroup of the containers")
+	}
+	sysctls := config.GetLinux().GetSysctls()
+	for _, name := range slices.Sorted(maps.Keys(sysctls)) {
+		if err := p.checkSysctl(name); err != nil {
+			return refusal(model.CreatePodSandboxError, "spec.securityContext.sysctls: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkSysctl finds a sysctl that the kernel does not have, or that runc does not set because
+// it is not the pod's own.
+func (p *Prover) checkSysctl(name string) error {
+	if p.usesRunc() && !isNamespaced(name) {
+		return fmt.Errorf("sysctl %q is not in a separate kernel namespace: it belongs to the whole node", name)
+	}
+	if podspec.RuntimeHandler(p.Desired.Pod) != "" {
+		return nil
+	}
+	path := filepath.Join("/proc/sys", strings.NewReplacer(".", "/", "/", ".").Replace(name))
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		return fmt.Errorf("the kernel has no sysctl %q: %w", name, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// isNamespaced reports whether a sysctl belongs to a namespace that a pod has of its own (runc:
+// validator, sysctl).
+func isNamespaced(name string) bool {
+	switch name {
+	case "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",
+		"kernel.shm_rmid_forced", "kernel.domainname":
+		return true
+	}
+	return strings.HasPrefix(name, "fs.mqueue.") || strings.HasPrefix(name, "net.")
+}

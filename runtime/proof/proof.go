@@ -1,0 +1,116 @@
+package proof
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// Prover proves the sandbox and the containers of one pod.
+type Prover struct {
+	criconfig.Builder
+	// Runtime is the name that the runtime gives itself.
+	Runtime string
+	// Unfinished are the volumes whose content is yet to be written: what lies there now says
+	// nothing.
+	Unfinished map[string]bool
+}
+
+// Error is what is known against a sandbox or a container.
+type Error struct {
+	// Reason is the kubelet's word for it.
+	Reason model.Reason
+	Err    error
+}
+
+// Error is what is known.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func refusal(reason model.Reason, format string, args ...any) error {
+	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// ReasonOf is the kubelet's word for what a proof found.
+func ReasonOf(err error, fallback model.Reason) model.Reason {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e.Reason
+	}
+	return fallback
+}
+
+// Container says why a container cannot be created or started in a pod with these addresses.
+// Addresses that the pod will get need not be known.
+func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []string) error {
+	if err := p.checkDemands(ref); err != nil {
+		return err
+	}
+	config, err := p.Builder.Container(ref, attempt, knownOr(ips, p.Desired.Pod))
+	if err != nil {
+		return err
+	}
+	if err = p.checkAppArmor(ref, config); err != nil {
+		return err
+	}
+	if err = checkSeccomp(config); err != nil {
+		return err
+	}
+	if err = checkPropagation(ref, config); err != nil {
+		return err
+	}
+	return p.checkPlaces(ref, config)
+}
+
+// knownOr stands in for addresses that the sandbox will get: a proof must not depend on them.
+func knownOr(ips []string, pod *v1.Pod) []string {
+	if len(ips) > 0 || pod.Spec.HostNetwork {
+		return ips
+	}
+	return []string{"192.0.2.1"}
+}
+
+// usesRunc reports whether runc runs the pod, which refuses some mounts and sysctls. Of other
+// runtimes it is not known.
+func (p *Prover) usesRunc() bool {
+	handler := podspec.RuntimeHandler(p.Desired.Pod)
+	return p.Runtime == "containerd" && (handler == "" || handler == "runc")
+}
+
+func checkSeccomp(config *runtimeapi.ContainerConfig) error {
+	profile := config.GetLinux().GetSecurityContext().GetSeccomp()
+	if profile.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
+		return nil
+	}
+	if _, err := os.Stat(profile.GetLocalhostRef()); err != nil {
+		return fmt.Errorf("securityContext.seccompProfile: %w", err)
+	}
+	return nil
+}
+
+// checkPropagation looks at mounts of whole volumes: a part of one is bound when its container
+// starts, and shared then.
+func checkPropagation(ref podspec.ContainerRef, config *runtimeapi.ContainerConfig) error {
+	for i := range ref.VolumeMounts {
+		m := &ref.VolumeMounts[i]
+		whole := m.SubPath == "" && m.SubPathExpr == ""
+		path := config.GetMounts()[i].GetHostPath()
+		if !whole || m.MountPropagation == nil || *m.MountPropagation == v1.MountPropagationNone || !filepath.IsAbs(path) {
+			continue
+		}
+		if err := volume.CheckPropagation(path, *m.MountPropagation); err != nil {
+			return fmt.Errorf("%s.volumeMounts[%d]: mount at %s: %w", ref.Path, i, m.MountPath, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package proof
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// images is a source in which every image is there and runs as root.
+type images struct{ Disk }
+
+func (images) Image(string) (string, criconfig.ImageUser, error) {
+	return "sha256:1", criconfig.ImageUser{}, nil
+}
+func (images) VolumeImage(string) string     { return "sha256:2" }
+func (images) Target(string) (string, error) { return "", nil }
+
+// lab is a machine with a directory of the host, h, that has a file f and a directory d.
+type lab struct {
+	*Prover
+	host string
+}
+
+// newLab proves a pod that mounts the directory h at /h and an emptyDir at /e; mounts, spec and
+// container are added to it.
+func newLab(t *testing.T, mounts, spec, container string) *lab {
+	t.Helper()
+	host := t.TempDir()
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(host, "f"), nil, 0o600), os.Mkdir(filepath.Join(host, "d"), 0o700),
+		os.Symlink("f", filepath.Join(host, "link")), os.Symlink("/etc", filepath.Join(host, "out")), os.Symlink("none", filepath.Join(host, "dangling")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {key: value}\n---\n" +
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n" + spec +
+		"  volumes:\n  - {name: h, hostPath: {path: " + host + "}}\n  - {name: e, emptyDir: {}}\n  - {name: c, configMap: {name: c}}\n" +
+		"  containers:\n  - name: app\n    image: i:1\n" + container +
+		"    volumeMounts:\n    - {name: h, mountPath: /h}\n    - {name: e, mountPath: /e}\n" + mounts
+	d := podspectest.Desired(t, text)
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	disk := Disk{Volumes: volume.Context{Pod: layout.Pod(d.Pod.UID), Desired: d}}
+	return &lab{host: host, Prover: &Prover{
+		Builder: criconfig.Builder{Desired: d, Source: images{disk}, Node: criconfig.Node{Name: "node", SeccompRoot: host}}, Runtime: "containerd",
+	}}
+}
+
+func (l *lab) app() podspec.ContainerRef {
+	ref, _ := podspec.FindContainer(l.Desired.Pod, "app")
+	return ref
+}
+
+// TestPlaces: what runc cannot mount is found, and what it can mount is not.
+func TestPlaces(t *testing.T) {
+	for name, c := range map[string]struct{ mounts, container, want string }{
+		"nothing more":                     {"", "", ""},
+		"the root":                         {"{name: e, mountPath: /}", "", "nothing can be mounted on /"},
+		"proc":                             {"{name: e, mountPath: /proc}", "", `"/proc" cannot be mounted because it is not of type proc`},
+		"proc by another name":             {"{name: e, mountPath: /a/../proc/}", "", `"/proc" cannot be mounted because it is not of type proc`},
+		"below proc":                       {"{name: e, mountPath: /proc/x}", "", `"/proc/x" cannot be mounted because it is inside /proc`},
+		"a file of proc that lxcfs makes":  {"{name: h, mountPath: /proc/meminfo, subPath: f}", "", ""},
+		"beside proc":                      {"{name: e, mountPath: /process}", "", ""},
+		"sys":                              {"{name: e, mountPath: /sys}", "", ""},
+		"what sys does not have":           {"{name: e, mountPath: /sys/none}", "", "/sys/none is not in what is mounted at /sys"},
+		"what sys has":                     {"{name: e, mountPath: /sys/fs}", "", ""},
+		"an empty dev":                     {"{name: e, mountPath: /dev}", "", "has no /dev/null"},
+		"a directory on a file":            {"{name: e, mountPath: /h/f}", "", "volumeMounts[2]: a directory cannot be mounted on /h/f, which is a file"},
+		"a directory on a link to a file":  {"{name: e, mountPath: /h/link}", "", "a directory cannot be mounted on /h/link"},
+		"a directory on a directory":       {"{name: e, mountPath: /h/d}", "", ""},
+		"a directory where nothing is":     {"{name: e, mountPath: /h/new}", "", ""},
+		"a directory below a file":         {"{name: e, mountPath: /h/f/x}", "", "/h/f/x lies below a file of the volume mounted at /h: not a directory"},
+		"a file on a file":                 {"{name: h, mountPath: /h/f, subPath: f}", "", ""},
+		"a file on a directory":            {"{name: h, mountPath: /h/d, subPath: f}", "", "a file cannot be mounted on /h/d, which is a directory"},
+		"a link that leaves the volume":    {"{name: e, mountPath: /h/out/x}", "", ""},
+		"nothing in a read-only volume":    {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/new}", "", "volumeMounts[3]: /r/new is not in what is mounted at /r, and cannot be made there: read-only file system"},
+		"something in a read-only volume":  {"{name: h, mountPath: /r, readOnly: true}\n    - {name: e, mountPath: /r/d}", "", ""},
+		"the outer mount named last":       {"{name: e, mountPath: /r/new}\n    - {name: h, mountPath: /r, readOnly: true}", "", "volumeMounts[2]: /r/new is not in what is mounted at /r"},
+		"a directory in a ConfigMap":       {"{name: c, mountPath: /c}\n    - {name: e, mountPath: /c/new}", "", ""},
+		"a file in a ConfigMap":            {"{name: c, mountPath: /c}\n    - {name: h, mountPath: /c/new, subPath: f}", "", "a file cannot be mounted on /c/new, which is a directory"},
+		"a read-only etc":                  {"{name: c, mountPath: /etc}", "", "/etc/hosts is not in what is mounted at /etc"},
+		"the termination message":          {"", "terminationMessagePath: /h/log", ""},
+		"the termination message on /":     {"", "terminationMessagePath: /", "terminationMessagePath: nothing can be mounted on /"},
+		"the termination message on a dir": {"", "terminationMessagePath: /h", "terminationMessagePath: a file cannot be mounted on /h"},
+		"the termination message in proc":  {"", "terminationMessagePath: /proc/1", "terminationMessagePath: \"/proc/1\" cannot be mounted because it is inside /proc"},
+		"a directory":                      {"", "workingDir: /h/d", ""},
+		"a relative directory":             {"", "workingDir: h", `workingDir "h" is not an absolute path`},
+		"a directory that is made":         {"", "workingDir: /h/new/dir", ""},
+		"a directory that is a file":       {"", "workingDir: /h/f", "workingDir: /h/f is no directory"},
+		"a directory in a file":            {"", "workingDir: /h/f/x", "workingDir: /h/f/x is no directory"},
+		"a directory that cannot be made":  {"{name: h, mountPath: /r, readOnly: true}", "workingDir: /r/new", "workingDir: /r/new is not in what is mounted at /r"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mounts, container := c.mounts, c.container
+			if mounts != "" {
+				mounts = "    - " + mounts + "\n"
+			}
+			if container != "" {
+				container = "    " + container + "\n"
+			}
+			l := newLab(t, mounts, "", container)
+			expect(t, l.Container(l.app(), 0, nil), c.want)
+			if l.Runtime = "cri-o"; c.want != "" && !strings.HasPrefix(c.want, "workingDir \"") {
+				expect(t, l.Container(l.app(), 0, nil), "")
+			}
+		})
+	}
+}
+
+func expect(t *testing.T, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// TestContent: in a volume that podctl fills, a mount point that is not there is made as a directory,
+// before the content. What is there stays, and says nothing once other content is to be written.
+func TestContent(t *testing.T) {
+	const directory, onFile = "    - {name: c, mountPath: /c}\n    - {name: e, mountPath: /c/key}\n", "    - {name: c, mountPath: /c}\n    - {name: h, mountPath: /c/key, subPath: f}\n"
+	for mounts, c := range map[string]struct{ before, after string }{
+		directory: {"", "a directory cannot be mounted on /c/key, which is a file"},
+		onFile:    {"a file cannot be mounted on /c/key, which is a directory", ""},
+	} {
+		l := newLab(t, mounts, "", "")
+		expect(t, l.Container(l.app(), 0, nil), c.before)
+		source := l.Source.(images)
+		alone := *l.Desired
+		alone.Pod = l.Desired.Pod.DeepCopy()
+		alone.Pod.Spec.Containers[0].VolumeMounts = alone.Pod.Spec.Containers[0].VolumeMounts[:3]
+		source.Volumes.Desired = &alone
+		if err := volume.Prepare(t.Context(), source.Volumes, "c"); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, l.Container(l.app(), 0, nil), c.after)
+		l.Unfinished = map[string]bool{"c": true}
+		expect(t, l.Container(l.app(), 0, nil), "")
+	}
+}
+
+// TestParts: a subPath that could not be bound is found by what lies in the volume, unless that is
+// to be written yet.
+func TestParts(t *testing.T) {
+	for sub, want := range map[string]string{
+		"d": "", "f": "", "new": "", "d/new/dir": "", "link": "",
+		"f/x":        `spec.containers[0].volumeMounts[2]: failed to prepare subPath for volumeMount "h" of container "app": "f/x": `,
+		"link/x":     "not a directory",
+		"out":        "it leads out of the volume",
+		"dangling":   "a symbolic link in it leads nowhere",
+		"dangling/x": "a symbolic link in it leads nowhere",
+	} {
+		l := newLab(t, "    - {name: h, mountPath: /x, subPath: "+sub+"}\n", "", "")
+		err := l.Container(l.app(), 0, nil)
+		expect(t, err, want)
+		if err != nil && strings.Count(err.Error(), "volumeMounts[2]") != 1 {
+			t.Errorf("%s: its place is told more than once: %v", sub, err)
+		}
+		if _, err = os.Stat(filepath.Join(l.host, "new")); !errors.Is(err, fs.ErrNotExist) {
+			t.Error("a proof made a directory")
+		}
+		source := l.Source.(images)
+		source.Unfinished = map[string]bool{"h": true}
+		l.Source = source
+		expect(t, l.Container(l.app(), 0, nil), "")
+	}
+}
+
+// TestDemands: what the node or the runtime does not have is found if that is known.
+func TestDemands(t *testing.T) {
+	has := func(name v1.ResourceName, n int64) criconfig.Node {
+		return criconfig.Node{AppArmor: true, Allocatable: v1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}}
+	}
+	const gpu = "    resources: {limits: {nvidia.com/gpu: 2}}\n"
+	const strict = "  securityContext: {supplementalGroupsPolicy: Strict}\n"
+	for name, c := range map[string]struct {
+		spec, container string
+		node            criconfig.Node
+		reason          model.Reason
+	}{
+		"a device, and nobody knows":    {"", gpu, criconfig.Node{}, ""},
+		"a device":                      {"", gpu, has("cpu", 1), "OutOfnvidia.com/gpu"},
+		"one device too few":            {"", gpu, has("nvidia.com/gpu", 1), "OutOfnvidia.com/gpu"},
+		"devices":                       {"", gpu, has("nvidia.com/gpu", 2), ""},
+		"cpu is noted only":             {"", "    resources: {requests: {cpu: 9}}\n", has("cpu", 1), ""},
+		"strict groups":                 {strict, "", criconfig.Node{}, model.SupplementalGroupsPolicyNotSupported},
+		"strict groups, supported":      {strict, "", criconfig.Node{SupplementalGroupsPolicy: true}, ""},
+		"merged groups":                 {"  securityContext: {supplementalGroupsPolicy: Merge}\n", "", criconfig.Node{}, ""},
+		"AppArmor":                      {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", criconfig.Node{}, model.AppArmor},
+		"AppArmor in the kernel":        {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", has("cpu", 1), ""},
+		"no AppArmor":                   {"", "    securityContext: {appArmorProfile: {type: Unconfined}}\n", criconfig.Node{}, ""},
+		"a seccomp profile not there":   {"", "    securityContext: {seccompProfile: {type: Localhost, localhostProfile: none}}\n", criconfig.Node{SeccompRoot: "/nothing"}, "else"},
+		"the runtime's seccomp profile": {"", "    securityContext: {seccompProfile: {type: RuntimeDefault}}\n", criconfig.Node{SeccompRoot: "/nothing"}, ""},
+	} {
+		l := newLab(t, "", c.spec, c.container)
+		l.Node = c.node
+		err := l.Container(l.app(), 0, nil)
+		if (err == nil) != (c.reason == "") || (err != nil && ReasonOf(err, "else") != c.reason) {
+			t.Errorf("%s: %v (%s)", name, err, ReasonOf(err, "else"))
+		}
+	}
+}
+
+// TestPropagation: only whole volumes are looked at.
+func TestPropagation(t *testing.T) {
+	l := newLab(t, "", "", "")
+	ref := l.app()
+	mode := v1.MountPropagationBidirectional
+	config := &runtimeapi.ContainerConfig{Mounts: []*runtimeapi.Mount{{HostPath: "/proc/self/not/there"}}}
+	for _, c := range []struct {
+		m    v1.VolumeMount
+		want string
+	}{
+		{v1.VolumeMount{MountPath: "/m", MountPropagation: &mode}, "mount at /m"},
+		{v1.VolumeMount{MountPath: "/m", MountPropagation: &mode, SubPath: "part"}, ""},
+		{v1.VolumeMount{MountPath: "/m"}, ""},
+	} {
+		ref.Container = &v1.Container{VolumeMounts: []v1.VolumeMount{c.m}}
+		expect(t, checkPropagation(ref, config), c.want)
+	}
+}
+
+// TestSandboxes: what a runtime refuses a sandbox for is found.
+func TestSandboxes(t *testing.T) {
+	number := func(n int64) *runtimeapi.Int64Value { return &runtimeapi.Int64Value{Value: n} }
+	for name, c := range map[string]struct {
+		user, group *runtimeapi.Int64Value
+		sysctl      string
+		handler     string
+		want        string
+	}{
+		"nothing":                       {},
+		"a user":                        {user: number(1)},
+		"a user and a group":            {user: number(1), group: number(1)},
+		"a group alone":                 {group: number(1), want: "runAsGroup"},
+		"a sysctl of the pod":           {sysctl: "kernel.shm_rmid_forced"},
+		"a sysctl of the node":          {sysctl: "vm.swappiness", want: "not in a separate kernel namespace"},
+		"one of the node, by a handler": {sysctl: "vm.swappiness", handler: "kata"},
+		"a sysctl of no kernel":         {sysctl: "net.none", want: "the kernel has no sysctl"},
+		"of none of this machine's":     {sysctl: "net.none", handler: "kata"},
+	} {
+		spec := ""
+		if c.handler != "" {
+			spec = "  runtimeClassName: " + c.handler + "\n"
+		}
+		config := &runtimeapi.PodSandboxConfig{Linux: &runtimeapi.LinuxPodSandboxConfig{
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{RunAsUser: c.user, RunAsGroup: c.group}, Sysctls: map[string]string{},
+		}}
+		if c.sysctl != "" {
+			config.Linux.Sysctls[c.sysctl] = "1"
+		}
+		err := newLab(t, "", spec, "").Sandbox(config)
+		if expect(t, err, c.want); err != nil && ReasonOf(err, "") != model.CreatePodSandboxError {
+			t.Errorf("%s: %s", name, ReasonOf(err, ""))
+		}
+	}
+}
+
+// TestLoadedProfiles: a profile is in the kernel's list, or nobody can tell.
+func TestLoadedProfiles(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "profiles")
+	if !isLoaded(list, "mine") {
+		t.Error("a list that cannot be read refuses a profile")
+	}
+	if err := os.WriteFile(list, []byte("docker-default (enforce)\nmine (complain)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !isLoaded(list, "mine") || isLoaded(list, "min") || isLoaded(list, "yours") {
+		t.Error("the list is read wrongly")
+	}
+}
+
+// TestAddressesOfProofs: a proof has an address where the pod will get one, and none where it
+// has the node's.
+func TestAddressesOfProofs(t *testing.T) {
+	for name, c := range map[string]struct {
+		ips  []string
+		host bool
+		want int
+	}{
+		"its own": {[]string{"10.0.0.2", "fd00::2"}, false, 2}, "not yet": {nil, false, 1}, "the node's": {nil, true, 0},
+	} {
+		if got := knownOr(c.ips, &v1.Pod{Spec: v1.PodSpec{HostNetwork: c.host}}); len(got) != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
