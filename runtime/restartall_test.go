@@ -74,10 +74,10 @@ func TestStatusWhileAllRestart(t *testing.T) {
 		want   []string
 	}{
 		{true, []string{"Running", "i" + reset, "s" + reset, "a" + reset, "b" + reset}},
-		{true, []string{"Pending", "i Running 1", "s PodInitializing" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
-		{false, []string{"Running", "i Completed 1", "s PodInitializing" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
-		{true, []string{"Running", "i Completed 1", "s Running 1", "a PodInitializing" + after, "b PodInitializing" + after}},
-		{true, []string{"Running", "i Completed 1", "s Running 1", "a Running 1", "b Running 1"}},
+		{true, []string{"Pending", "i Running" + after, "s PodInitializing" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
+		{false, []string{"Running", "i Completed" + after, "s PodInitializing" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
+		{true, []string{"Running", "i Completed" + after, "s Running" + after, "a PodInitializing" + after, "b PodInitializing" + after}},
+		{true, []string{"Running", "i Completed" + after, "s Running" + after, "a Running" + after, "b Running" + after}},
 	} {
 		if c.passes {
 			if _, err := f.once(restartsAllOnOne); err != nil {
