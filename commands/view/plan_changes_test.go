@@ -118,6 +118,22 @@ Plan: 1 to replace, 3 to prepare, 1 to remove, 1 log to rotate, 1 field to recor
 
 Plan: 2 to remove, 3 to clean up.
 `},
+		"the pod grows first": {plan.Plan{
+			Steps:   []plan.Step{{Kind: plan.UpdatePod}, {Kind: plan.UpdateContainer, Container: "a", Changes: []diff.Change{{Path: "cpu", Before: "1", After: "2"}}}},
+			Summary: plan.Summary{Update: 2},
+		}, `  ~ pod       update in place
+  ~ a         update in place  # cpu: 1 -> 2
+
+Plan: 2 to update.
+`},
+		"and shrinks last": {plan.Plan{
+			Steps:   []plan.Step{{Kind: plan.UpdateContainer, Container: "a", Changes: []diff.Change{{Path: "cpu", Before: "2", After: "1"}}}, {Kind: plan.UpdatePod}},
+			Summary: plan.Summary{Update: 2},
+		}, `  ~ a         update in place  # cpu: 2 -> 1
+  ~ pod       update in place
+
+Plan: 2 to update.
+`},
 		"another sandbox": {plan.Plan{
 			Steps: []plan.Step{
 				{Kind: plan.StopSandbox, SandboxID: "s"},

@@ -23,6 +23,11 @@ func (v *Plan) rows(p *plan.Plan) []planRow {
 		containers = append(containers, containerRow(p, name))
 	}
 	sandbox, older := sandboxRows(p)
+	if pod, first := podRow(p); first {
+		containers = append(pod, containers...)
+	} else {
+		containers = append(containers, pod...)
+	}
 	if find(p, plan.StopSandbox, "") != nil && find(p, plan.RunSandbox, "") == nil {
 		rows = append(append(rows, containers...), sandbox...)
 	} else {
@@ -30,6 +35,30 @@ func (v *Plan) rows(p *plan.Plan) []planRow {
 	}
 	rows = append(append(rows, otherRows(p)...), older...)
 	return append(rows, recordRows(p)...)
+}
+
+// podRow is the row of the pod's own resources, and whether they change before those of its
+// containers.
+func podRow(p *plan.Plan) (rows []planRow, first bool) {
+	for i := range p.Steps {
+		switch s := &p.Steps[i]; s.Kind { //nolint:exhaustive // the others are of other rows
+		case plan.UpdateContainer:
+			return append(rows, podUpdates(p.Steps[i:])...), len(rows) > 0
+		case plan.UpdatePod:
+			rows = podUpdates(p.Steps[i : i+1])
+		}
+	}
+	return rows, false
+}
+
+func podUpdates(steps []plan.Step) []planRow {
+	var rows []planRow
+	for i := range steps {
+		if s := &steps[i]; s.Kind == plan.UpdatePod {
+			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: "update in place", comment: s.Message})
+		}
+	}
+	return rows
 }
 
 // prepareRows are what has to be ready before containers start.
@@ -299,15 +328,13 @@ func label(p *plan.Plan, name string) string {
 	return string(t) + " " + name
 }
 
-// otherRows are the steps that act on the pod's cgroup, on logs, and on what is left of a
-// pod; and what holds the pod as a whole.
+// otherRows are the steps that act on logs and on what is left of a pod; and what holds the
+// pod as a whole.
 func otherRows(p *plan.Plan) []planRow {
 	var rows []planRow
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		switch s.Kind { //nolint:exhaustive // the others are of other rows
-		case plan.UpdatePod:
-			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: "update in place", comment: s.Message})
 		case plan.RotateLog:
 			rows = append(rows, planRow{symbol: symbolUpdate, name: s.Object(), action: s.Kind.Verb(), comment: s.Message})
 		case plan.RemoveVolume, plan.RemoveCgroup, plan.ArchiveLogs:

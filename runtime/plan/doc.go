@@ -20,7 +20,7 @@
 //	computePodActions                          choose.go, restrain.go
 //	computeInitContainerActions                init.go
 //	the loop over regular containers           running.go
-//	containerChanged                           changed.go
+//	containerChanged                           changed.go, adopt.go
 //	computePodResizeAction                     resize.go
 //	SyncPod (order, failures)                  layout.go, prove.go, start.go, stop.go
 //	killContainer (grace), termination order   stop.go

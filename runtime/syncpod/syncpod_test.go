@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -290,4 +291,47 @@ func TestPortsAreReserved(t *testing.T) {
 	if err != nil || len(p.Holds) != 1 || p.Holds[0].Reason != model.HostPortConflict {
 		t.Errorf("another pod: %+v, %v", p.Holds, err)
 	}
+}
+
+// TestAdoptedContainers: a container whose hash nobody can read is kept, and what it was adopted
+// with is written down; the next change replaces it. Of one without a record of its resources
+// the runtime's count.
+func TestAdoptedContainers(t *testing.T) {
+	limited := strings.Replace(web, "image: 'i:1'", "image: 'i:1', args: [x], resources: {limits: {memory: 64Mi}}", 1)
+	l := newLab(t, "i:1")
+	l.apply(limited)
+	path := l.layout.Pod(loadPod(t, web).Pod.UID).Checkpoint().Path()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	l.server.Annotate("a", criconfig.AnnotationContainerHash, "1234")
+	l.server.Annotate("a", criconfig.AnnotationContainerSpecHash, "")
+	if outcome := l.apply(limited); len(outcome.Plan.Steps) > 0 || !outcome.Plan.Adopts {
+		t.Errorf("adopting does %v", outcome.Plan.Steps)
+	}
+	if outcome := l.apply(limited); outcome.Plan.Records() || len(outcome.Plan.Notes) > 0 {
+		t.Errorf("adopting again: %+v", outcome.Plan)
+	}
+	grown := strings.Replace(limited, "64Mi", "128Mi", 1)
+	l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("told to fail")})
+	for try := range 2 {
+		outcome, err := l.Apply(t.Context(), loadPod(t, grown), executor.Options{})
+		if err != nil || (outcome.Err() != nil) != (try == 0) || kinds(outcome.Plan) != "UpdatePod UpdateContainer" {
+			t.Errorf("try %d: %s, %v, %v", try, kinds(outcome.Plan), err, outcome.Err())
+		}
+	}
+	if outcome := l.apply(grown); len(outcome.Plan.Steps) > 0 {
+		t.Errorf("after the resize: %s", kinds(outcome.Plan))
+	}
+	if outcome := l.apply(strings.Replace(grown, "[x]", "[z]", 1)); kinds(outcome.Plan) != "CheckContainer StopContainer StartContainer" {
+		t.Errorf("an edit: %s", kinds(outcome.Plan))
+	}
+}
+
+func kinds(p *plan.Plan) string {
+	var words []string
+	for i := range p.Steps {
+		words = append(words, string(p.Steps[i].Kind))
+	}
+	return strings.Join(words, " ")
 }
