@@ -124,5 +124,7 @@ func holdReasons() map[model.Reason]string {
 	return map[model.Reason]string{
 		model.CrashLoopBackOff: "BackOff", model.NetworkNotReady: "NetworkNotReady",
 		model.ErrImageNeverPull: string(model.ErrImageNeverPull), model.ProbeStale: string(model.ProbeStale),
+		model.FailedMount: "FailedMount", model.CreatePodSandboxError: "FailedCreatePodSandBox", model.InvalidImageName: "InspectFailed",
+		model.AppArmor: string(model.AppArmor), model.SupplementalGroupsPolicyNotSupported: string(model.SupplementalGroupsPolicyNotSupported),
 	}
 }

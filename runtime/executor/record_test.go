@@ -125,12 +125,18 @@ func TestHoldsAreEvents(t *testing.T) {
 		{Reason: model.NetworkNotReady, Message: "cni plugin not initialized"},
 		{Container: "b", Reason: model.ErrImageNeverPull, Message: "image i:1 is not present"},
 		{Container: "c", Reason: model.CreateContainerConfigError, Message: "secret s is missing"},
+		{Reason: model.FailedMount, Message: "no directory"},
+		{Reason: model.CreatePodSandboxError, Message: "no handler"},
+		{Container: "d", Reason: model.InvalidImageName, Message: "no name"},
 	}})
 	want := []string{
 		"Warning BackOff a: Back-off restarting failed container a in pod ns/web",
 		"Warning NetworkNotReady: cni plugin not initialized",
 		"Warning ErrImageNeverPull b: image i:1 is not present",
 		"Warning Failed c: Error: CreateContainerConfigError: secret s is missing",
+		"Warning FailedMount: no directory",
+		"Warning FailedCreatePodSandBox: no handler",
+		"Warning InspectFailed d: no name",
 	}
 	if diff := cmp.Diff(want, eventTexts(written(t, r).Events)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
