@@ -66,9 +66,11 @@ func (c Context) checkSubPath(name, expanded string) (string, error) {
 	}
 	there, missing, err := resolve(base, expanded)
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission):
+		return made, nil
+	case err != nil:
 		return "", err
-	case err != nil, len(missing) > 0:
+	case len(missing) > 0:
 		return made, nil
 	}
 	return filepath.Join(base, there), nil
