@@ -188,7 +188,10 @@ func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold
 	case model.ErrImageNeverPull:
 		r.Warning(at, string(h.Reason), h.Container, h.Message)
 		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
-	case model.FailedMount, model.ProbeStale:
+	case model.InvalidImageName:
+		r.Warning(at, "InspectFailed", h.Container, h.Message)
+		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
+	case model.FailedMount, model.ProbeStale, model.AppArmor, model.SupplementalGroupsPolicyNotSupported:
 		r.Warning(at, string(h.Reason), h.Container, h.Message)
 	case model.CreatePodSandboxError:
 		r.Warning(at, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+h.Message)

@@ -198,6 +198,8 @@ func TestHoldsAreEvents(t *testing.T) {
 			{Container: "c", Reason: model.CreateContainerConfigError, Message: "secret s is missing"},
 			{Container: "d", Reason: model.FailedMount, Message: "secret v is missing"},
 			{Reason: model.CreatePodSandboxError, Message: "no handler"},
+			{Container: "e", Reason: model.InvalidImageName, Message: "no name"},
+			{Reason: model.AppArmor, Message: "no profile"},
 			{Reason: model.HostPortConflict, Message: "80 is taken"},
 		},
 	})
@@ -210,6 +212,9 @@ func TestHoldsAreEvents(t *testing.T) {
 		"Warning Failed c: Error: secret s is missing",
 		"Warning FailedMount d: secret v is missing",
 		"Warning FailedCreatePodSandBox: Failed to create pod sandbox: no handler",
+		"Warning InspectFailed e: no name",
+		"Warning Failed e: Error: InvalidImageName",
+		"Warning AppArmor: no profile",
 		"Warning Failed: Error: HostPortConflict: 80 is taken",
 	}
 	if diff := cmp.Diff(want, eventTexts(written(t, r).Events)); diff != "" {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -71,13 +70,10 @@ func (c Context) checkSubPath(name, expanded string) (string, error) {
 		return made, nil
 	case err != nil:
 		return "", err
-	case len(missing) == 0:
-		return filepath.Join(base, there), nil
+	case len(missing) > 0:
+		return made, nil
 	}
-	if info, err := os.Stat(filepath.Join(base, there)); err == nil && !info.IsDir() {
-		return "", &fs.PathError{Op: "mkdir", Path: expanded, Err: syscall.ENOTDIR}
-	}
-	return made, nil
+	return filepath.Join(base, there), nil
 }
 
 func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, expanded string) (string, error) {
