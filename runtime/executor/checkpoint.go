@@ -60,7 +60,8 @@ func (x *checkpointer) begin() error {
 		x.notePendingRestarts()
 	}
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
-		if starts {
+		if starts || x.moves() {
+			j.Endpoint = x.endpoint
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()
@@ -79,6 +80,11 @@ func (x *checkpointer) begin() error {
 		j.Backoffs = map[string]model.Backoff{}
 	}
 	return x.write()
+}
+
+// moves reports whether the pod comes here from another runtime, of which nothing is here yet.
+func (x *checkpointer) moves() bool {
+	return x.checkpoint.Endpoint != x.endpoint && len(x.snapshot.Sandboxes)+len(x.snapshot.Containers) == 0
 }
 
 // noteOwed keeps what is about to be stopped so that it runs again, until it does: if the

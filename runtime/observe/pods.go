@@ -87,7 +87,7 @@ func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nod
 	}
 	s, err := l.observer.observeWith(ctx, ref, d, j, lists)
 	if err == nil {
-		err = l.observer.checkEndpoint(ref, s)
+		err = l.observer.checkEndpoint(ctx, ref, s)
 	}
 	if err != nil {
 		return nil, nil, err
