@@ -227,7 +227,7 @@ spec:
 // testImagePullConfig: the credentials of docker's log-in are found.
 func testImagePullConfig(t *testing.T, m *machine, image, config string) {
 	r := m.run(t, "image", "rm", image)
-	if r.code != 1 || !strings.Contains(r.stderr, "registry.local/podctl/demo:1") || m.image(t, image) == nil {
+	if r.code != 0 || !strings.Contains(r.stderr, "registry.local/podctl/demo:1") || m.image(t, image) != nil || m.image(t, "registry.local/podctl/demo:1") == nil {
 		t.Errorf("removing one of two names: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	dir := t.TempDir()

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +23,9 @@ func newRemove(sess *session.Session) *cobra.Command {
 		Use:     "rm [flags] IMAGE...",
 		Aliases: []string{"remove"},
 		Short:   "Remove images",
-		Long: "Remove images by name, digest or ID. An image is removed with all its names, as container runtimes cannot remove one\n" +
-			"of them. Images that have other names, that a container was created from, or that the runtime needs itself are kept\n" +
-			"unless --force is given." +
+		Long: "Remove images by name, digest or ID. By a name, an image that has others loses this one and stays (on containerd;\n" +
+			"other runtimes cannot do that). By its ID, it is removed with all its names. Images that a container was created\n" +
+			"from, or that the runtime needs itself, are kept unless --force is given." +
 			flags.ExitCodes("0 success", "1 error, or an image is in use"),
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
@@ -37,7 +36,7 @@ func newRemove(sess *session.Session) *cobra.Command {
 			return remove(cmd.Context(), sess, o, args)
 		},
 	}
-	cmd.Flags().BoolVar(&o.force, "force", false, "Also remove images that are in use or have other names; running containers keep running")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Also remove images that are in use; running containers keep running")
 	return cmd
 }
 
@@ -50,18 +49,32 @@ func remove(ctx context.Context, sess *session.Session, o *removeOptions, names 
 	for _, name := range names {
 		img, err := images.Find(found, name)
 		if err == nil && !o.force {
-			err = cmp.Or(inUse(img, name), hasOthers(img, name))
+			err = inUse(img, name)
 		}
 		if err == nil {
-			err = engine.Images.Remove(ctx, img)
+			err = removeOne(ctx, sess, engine.Images, img, name)
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		showRemoved(sess, img)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// removeOne removes a name of an image that has others, or else the image.
+func removeOne(ctx context.Context, sess *session.Session, store *images.Store, img *images.Image, name string) error {
+	if len(img.OtherNames(name)) == 0 {
+		if err := store.Remove(ctx, img); err != nil {
+			return err
+		}
+		showRemoved(sess, img)
+		return nil
+	}
+	others, err := store.Untag(ctx, img, name)
+	if err != nil {
+		return err
+	}
+	sess.IO.Print("removed %s", name)
+	sess.IO.Note("note: the image stays, as %s", strings.Join(others, ", "))
+	return nil
 }
 
 // inUse says who needs an image; nil when it can go.
@@ -69,20 +82,12 @@ func inUse(img *images.Image, name string) error {
 	switch {
 	case img.Pinned:
 		return fmt.Errorf("image %s is pinned: the runtime needs it for every pod; use --force to remove it", name)
+	case len(img.OtherNames(name)) > 0:
+		return nil // Only a name goes, and what was made of the image does not need it.
 	case len(img.UsedBy) > 1:
 		return fmt.Errorf("image %s is used by %s and %d more: delete them first, or use --force", name, img.UsedBy[0], len(img.UsedBy)-1)
 	case len(img.UsedBy) == 1:
 		return fmt.Errorf("image %s is used by %s: delete the pod first, or use --force", name, img.UsedBy[0])
-	}
-	return nil
-}
-
-// hasOthers refuses to remove an image by one of several names: the others would be removed
-// too, and the user may not know of them.
-func hasOthers(img *images.Image, name string) error {
-	if others := img.OtherNames(name); len(others) > 0 {
-		return fmt.Errorf("image %s has other names, which would go with it: %s; remove it by its id %s, or use --force",
-			name, strings.Join(others, ", "), shortDigest(img.ID))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 type getOptions struct {
@@ -102,7 +103,9 @@ func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 		if err != nil {
 			return nil, err
 		}
-		desired = append(slices.Clone(desired), foreign...)
+		desired = slices.SortedFunc(slices.Values(slices.Concat(desired, foreign)), func(a, b *podspec.Desired) int {
+			return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod))
+		})
 	}
 	var probed error
 	if l.o.probe {

@@ -183,7 +183,8 @@ func parsePath(text string) (*jsonpath.JSONPath, error) {
 	return path, path.Parse(text)
 }
 
-// sort orders pods by the field that --sort-by names.
+// sort orders pods by the field that --sort-by names. A field that none of them has is taken for a
+// mistake, as in kubectl.
 func (p *podPrinter) sort(pods []*v1.Pod) error {
 	if p.sortBy == "" {
 		return nil
@@ -192,7 +193,7 @@ func (p *podPrinter) sort(pods []*v1.Pod) error {
 	if err != nil {
 		return exit.Usagef("--sort-by: %v", err)
 	}
-	keys := map[*v1.Pod]any{}
+	keys, known := map[*v1.Pod]any{}, false
 	for _, pod := range pods {
 		data, err := asJSON(pod)
 		if err != nil {
@@ -203,6 +204,10 @@ func (p *podPrinter) sort(pods []*v1.Pod) error {
 			return exit.Usagef("--sort-by: %v", err)
 		}
 		keys[pod] = firstValue(found)
+		known = known || keys[pod] != nil
+	}
+	if !known && len(pods) > 0 {
+		return exit.Usagef("--sort-by: no pod has a field %s", p.sortBy)
 	}
 	slices.SortStableFunc(pods, func(a, b *v1.Pod) int { return compareValues(keys[a], keys[b]) })
 	return nil

@@ -26,14 +26,15 @@ import (
 func NewCopy(sess *session.Session) *cobra.Command {
 	o := &selection.Container{}
 	cmd := &cobra.Command{
-		Use:   "cp [flags] POD:PATH PATH | PATH POD:PATH",
+		Use:   "cp [flags] POD:PATH PATH|- | PATH|- POD:PATH",
 		Short: "Copy files into and out of a container",
 		Long: "Copy files and directories between this machine and a running container. Its image needs no tar. Modes, symbolic links\n" +
 			"and holes are kept. What is copied in belongs to the user that the container runs as. No path and no link leads out\n" +
 			"of the container or out of the destination. Pipes, sockets and devices are skipped, and a tree of more than 256\n" +
-			"nested directories is refused." +
+			"nested directories is refused. As the destination, - writes a tar archive to stdout. As the source, - unpacks a tar\n" +
+			"archive from stdin into a directory of the container." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app",
+		Example:           "  podctl cp web:/etc/hosts .\n  podctl cp ./site web:/srv/ -c app\n  podctl cp web:/var/log - | tar -x\n  tar -c site | podctl cp - web:/srv",
 		ValidArgsFunction: completion.Of(sess.Flags).Copy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -45,6 +46,9 @@ func NewCopy(sess *session.Session) *cobra.Command {
 	o.Register(cmd.Flags(), "Print nothing")
 	return cmd
 }
+
+// stream stands for stdin and stdout; a file of that name is ./-.
+const stream = "-"
 
 // inContainer splits POD:PATH. A path that begins like one, or a name without a
 // colon, is of this machine.
@@ -64,6 +68,8 @@ func runCopy(ctx context.Context, sess *session.Session, o *selection.Container,
 		return exit.Usagef("one argument must be POD:PATH, the other a local path")
 	case source == "" || destination == "":
 		return exit.Usagef("a path is missing after the pod")
+	case destination == stream && out && sess.IO.OutTTY:
+		return exit.Usagef("cp to - writes a tar archive: give it a file or a program to go to, not a terminal")
 	}
 	d, engine, err := selection.Running(ctx, sess, fromPod+toPod)
 	if err != nil {
@@ -78,9 +84,14 @@ func runCopy(ctx context.Context, sess *session.Session, o *selection.Container,
 		return err
 	}
 	c := &copying{io: sess.IO, quiet: o.Quiet, began: sess.IO.Now()}
-	if out {
+	switch {
+	case out && destination == stream:
+		err = c.archive(ctx, files.Root, source)
+	case out:
 		err = c.out(ctx, files.Root, source, destination)
-	} else {
+	case source == stream:
+		err = c.unpack(ctx, files.Root, files.Owner, destination)
+	default:
 		err = c.in(ctx, files.Root, files.Owner, source, destination)
 	}
 	return errors.Join(err, files.Close())
@@ -126,6 +137,30 @@ func (c *copying) in(ctx context.Context, root *filecopy.Root, owner filecopy.Ow
 	return c.copy(ctx, src, dir, name, filecopy.Options{Owner: &owner})
 }
 
+// archive writes what is in the container as a tar archive.
+func (c *copying) archive(ctx context.Context, root *filecopy.Root, source string) (err error) {
+	src, err := root.Open(source)
+	if err != nil {
+		return fmt.Errorf("in the container: %w", err)
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	return c.run(filecopy.Options{}, func(opts filecopy.Options) error {
+		return filecopy.Archive(ctx, src, c.io.Out, baseName(source), opts)
+	})
+}
+
+// unpack writes what a tar archive has into a directory of the container.
+func (c *copying) unpack(ctx context.Context, root *filecopy.Root, owner filecopy.Owner, destination string) (err error) {
+	dir, err := root.OpenDir(destination)
+	if err != nil {
+		return fmt.Errorf("in the container: %w", err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return c.run(filecopy.Options{Owner: &owner}, func(opts filecopy.Options) error {
+		return filecopy.Unpack(ctx, c.io.In, dir, opts)
+	})
+}
+
 // baseName is the name that a copy of a path bears; the root has none of its own.
 func baseName(name string) string {
 	if base := path.Base(path.Clean("/" + name)); base != "/" {
@@ -135,9 +170,14 @@ func baseName(name string) string {
 }
 
 func (c *copying) copy(ctx context.Context, src, dir *os.File, name string, opts filecopy.Options) error {
+	return c.run(opts, func(opts filecopy.Options) error { return filecopy.Copy(ctx, src, dir, name, opts) })
+}
+
+// run makes a copy, and says what it does.
+func (c *copying) run(opts filecopy.Options, work func(filecopy.Options) error) error {
 	opts.Progress = c.progress
 	opts.Skipped = func(name, why string) { c.io.Note("note: %s is left out: %s", name, why) }
-	err := filecopy.Copy(ctx, src, dir, name, opts)
+	err := work(opts)
 	if c.quiet {
 		return err
 	}

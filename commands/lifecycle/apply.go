@@ -32,6 +32,7 @@ type applyOptions struct {
 	parallel int
 	plan     string
 	kubelet  bool
+	adopt    bool
 }
 
 // NewApply is `podctl apply`.
@@ -55,6 +56,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	addWaitFlag(cmd, &o.wait)
 	f.StringVar(&o.plan, "plan", "", "Execute a plan saved by plan --save, if nothing has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
+	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
 	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
@@ -65,6 +67,24 @@ func NewApply(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
+// adoptFlag moves pods from a runtime that is gone.
+const (
+	adoptFlag = "adopt-endpoint"
+	adoptHelp = "Move pods here whose runtime is gone for good, if nothing of them is left there"
+)
+
+// adoptEndpoint lets pods move to this runtime, if the user says so.
+func adoptEndpoint(sess *session.Session, adopt bool) error {
+	if !adopt {
+		return nil
+	}
+	engine, err := sess.Engine()
+	if err == nil {
+		engine.Observer.AdoptEndpoint()
+	}
+	return err
+}
+
 func addWaitFlag(cmd *cobra.Command, goal *string) {
 	f := cmd.Flags()
 	f.Var(&flags.Choice{Value: goal, Allowed: []string{"started", "ready", "completed"}}, "wait", "Repeat passes until the pod is started, ready or completed")
@@ -73,6 +93,9 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 
 func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
 	o.Strict = true
+	if err := adoptEndpoint(sess, o.adopt); err != nil {
+		return err
+	}
 	if o.dryRun {
 		return runPlan(ctx, sess, &o.planOptions, args)
 	}

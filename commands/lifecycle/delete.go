@@ -28,6 +28,7 @@ type deleteOptions struct {
 	// volumes removes the pods' claims as well.
 	volumes  bool
 	parallel int
+	adopt    bool
 }
 
 // NewDelete is `podctl delete`.
@@ -52,6 +53,7 @@ func NewDelete(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.force, "force", false, "Stop immediately, without hooks and grace period")
 	f.BoolVar(&o.volumes, "volumes", false, "Also delete persistent volume claims that no other pod uses, with their data")
 	f.IntVar(&o.parallel, "parallel", stopsAtOnce, "Number of pods to stop at the same time")
+	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "With --dry-run: text, json or yaml")
 	return cmd
@@ -71,6 +73,9 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 		return exit.WithUnreadable(ctx, absent, found.Unreadable)
 	}
 	engine, err := sess.Engine()
+	if err == nil {
+		err = adoptEndpoint(sess, o.adopt)
+	}
 	if err == nil {
 		// One name that is not there does not keep the others, as in kubectl.
 		err = errors.Join(o.delete(ctx, sess, engine, selection.Refs(found.Pods)), absent)

@@ -50,6 +50,18 @@ func Exists(name string) bool {
 	return err == nil && checkName(name) == nil && t.exists(name)
 }
 
+// Members lists the processes in a cgroup and in those below it. One that is not there has none.
+func Members(name string) ([]int, error) {
+	t, err := findTree()
+	if err != nil {
+		return nil, nil //nolint:nilerr // Without cgroups there is nothing in them.
+	}
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	return t.processes(name)
+}
+
 // Remove removes a pod's cgroup with the empty ones below it. One in which
 // processes run stays, and is a *BusyError; none is ever killed. One that is not
 // there is no error.

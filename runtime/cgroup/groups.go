@@ -5,6 +5,7 @@ type Groups interface {
 	Ensure(name string, r Resources) error
 	Exists(name string) bool
 	Remove(name string) error
+	Members(name string) ([]int, error)
 	Occupants(pods []string, containerID string, first int) (Processes, bool)
 }
 
@@ -25,6 +26,9 @@ func (Machine) Exists(name string) bool { return Exists(name) }
 
 // Remove is the function of that name.
 func (Machine) Remove(name string) error { return Remove(name) }
+
+// Members is the function of that name.
+func (Machine) Members(name string) ([]int, error) { return Members(name) }
 
 // Occupants is FindOccupants.
 func (Machine) Occupants(pods []string, containerID string, first int) (Processes, bool) {

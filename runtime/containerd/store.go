@@ -63,6 +63,17 @@ func (s *Store) Export(ctx context.Context, w io.Writer, names []string) error {
 	return s.explain(s.client.Export(ctx, w, opts...))
 }
 
+// Untag takes names away from images. One that is not there is no error.
+func (s *Store) Untag(ctx context.Context, names []string) error {
+	ctx = namespaces.WithNamespace(ctx, criNamespace)
+	for _, name := range names {
+		if err := s.client.ImageService().Delete(ctx, name); err != nil && !errdefs.IsNotFound(err) {
+			return s.explain(err)
+		}
+	}
+	return nil
+}
+
 // Download is one part of an image on its way.
 type Download struct {
 	// Done and Total are in bytes; Total is zero where the registry did not say.

@@ -63,7 +63,8 @@ func (x *checkpointer) begin() error {
 	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
 	j.Adopted = x.plan.Adopted
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
-		if starts || adopted {
+		if starts || adopted || x.moves() {
+			j.Endpoint = x.endpoint
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()
@@ -94,6 +95,11 @@ func (x *checkpointer) firstStart() time.Time {
 		}
 	}
 	return first
+}
+
+// moves reports whether the pod comes here from another runtime, of which nothing is here yet.
+func (x *checkpointer) moves() bool {
+	return x.checkpoint.Endpoint != x.endpoint && len(x.snapshot.Sandboxes)+len(x.snapshot.Containers) == 0
 }
 
 // notePendingRestarts keeps what is about to be stopped so that it runs again, until it does: if the

@@ -63,6 +63,28 @@ func TestAdoptedPodKeepsItsAge(t *testing.T) {
 	}
 }
 
+// TestAPodThatMovesIsOfItsNewRuntime: the same manifest on another runtime that has nothing of the
+// pod is written down there, also if nothing has to be done.
+func TestAPodThatMovesIsOfItsNewRuntime(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).plan.Pod
+	for elsewhere, here := range map[bool]string{true: "another", false: l.client.Endpoint.Address} {
+		p := l.plan(ref, onePod())
+		x := p.execution(Options{}).checkpoint
+		x.checkpoint.Endpoint = "another"
+		x.plan.Steps = nil
+		if !elsewhere {
+			x.snapshot.Sandboxes, x.snapshot.Containers = nil, nil
+		}
+		if err := x.begin(); err != nil {
+			t.Fatal(err)
+		}
+		if x.checkpoint.Endpoint != here || x.checkpoint.Generation != 1 {
+			t.Errorf("its records here: %t; it is of %s, generation %d", elsewhere, x.checkpoint.Endpoint, x.checkpoint.Generation)
+		}
+	}
+}
+
 // TestNothingIsDoneThatCannotBeWrittenDown: a disk that takes no checkpoint keeps a pod from
 // being started; a deletion, which frees some of it, goes on and says so.
 func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {

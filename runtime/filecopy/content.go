@@ -43,9 +43,13 @@ func (c *copier) content(src, out *os.File, size int64) error {
 func (c *copier) unsized(src, out *os.File) error {
 	n, err := c.span(src, out, 0, unsizedMax+1)
 	if err == nil && n > unsizedMax {
-		return fmt.Errorf("it said that it is empty, and has more than %d bytes", unsizedMax)
+		return errUnsized()
 	}
 	return err
+}
+
+func errUnsized() error {
+	return fmt.Errorf("it said that it is empty, and has more than %d bytes", unsizedMax)
 }
 
 // span copies the bytes from an offset on, and returns how many there were.

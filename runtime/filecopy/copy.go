@@ -138,7 +138,7 @@ func (c *copier) settle(f *os.File, mode fs.FileMode) error {
 func (c *copier) directory(src *os.File, info fs.FileInfo, dir *os.File, at *place) (err error) {
 	switch {
 	case at.depth >= DepthMax:
-		return fmt.Errorf("copying %s: more than %d directories lie in each other there; copy what is below on its own, or remove it", at, DepthMax)
+		return tooDeep(at)
 	case c.made != nil && os.SameFile(c.made, info):
 		c.skip(at, "it is where the copy is written")
 		return nil
@@ -161,7 +161,8 @@ func (c *copier) directory(src *os.File, info fs.FileInfo, dir *os.File, at *pla
 			return at.wrap("reading", err)
 		}
 	}
-	if err = c.children(src, out, at); err != nil || !created {
+	err = children(src, at, func(name string) error { return c.child(src, out, at.below(name)) })
+	if err != nil || !created {
 		return err
 	}
 	return at.wrap("giving its mode to", c.settle(out, info.Mode()))
@@ -170,11 +171,12 @@ func (c *copier) directory(src *os.File, info fs.FileInfo, dir *os.File, at *pla
 // namesAtOnce is how many names of a directory are held in memory.
 const namesAtOnce = 256
 
-func (c *copier) children(src, out *os.File, at *place) error {
+// children visits what is in a directory.
+func children(src *os.File, at *place, visit func(name string) error) error {
 	for {
 		names, err := src.Readdirnames(namesAtOnce)
 		for _, name := range names {
-			if failed := c.child(src, out, at.below(name)); failed != nil {
+			if failed := visit(name); failed != nil {
 				return failed
 			}
 		}
@@ -185,6 +187,10 @@ func (c *copier) children(src, out *os.File, at *place) error {
 			return at.wrap("reading", err)
 		}
 	}
+}
+
+func tooDeep(at *place) error {
+	return fmt.Errorf("copying %s: more than %d directories lie in each other there; copy what is below on its own, or remove it", at, DepthMax)
 }
 
 // child copies one entry of a directory, without following a link. What is looked at is what

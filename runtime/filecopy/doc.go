@@ -3,6 +3,6 @@
 // opened relative to the directory it was found in, so that a tree that changes
 // while it is copied cannot lead out of it.
 //
-// In come open directories, names and options; out go files on disk and errors that name the
+// In come open directories, names, tar archives and options; out go files, tar archives on disk and errors that name the
 // place. Of podctl it may import only what opens files safely.
 package filecopy

@@ -46,6 +46,11 @@ func (r *Root) Open(name string) (*os.File, error) {
 	return safefs.Reopen(handle, unix.O_RDONLY, plain(path.Base(name)))
 }
 
+// OpenDir opens a directory to write into.
+func (r *Root) OpenDir(name string) (*os.File, error) {
+	return r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+}
+
 func (r *Root) open(name string, flags uint64) (*os.File, error) {
 	fd, err := unix.Openat2(int(r.dir.Fd()), name, &unix.OpenHow{
 		Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,

@@ -270,8 +270,7 @@ func Find(images []*Image, name string) (*Image, error) {
 	return nil, fmt.Errorf("%q is the beginning of %d image ids; give more of it", name, len(begins))
 }
 
-// Remove removes an image with all its names: the runtime has no call that
-// takes away one of them.
+// Remove removes an image with all its names: the CRI has no call that takes away one of them.
 func (s *Store) Remove(ctx context.Context, img *Image) error {
 	_, err := s.client.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}})
 	if err = cri.IgnoreNotFound(err); err != nil {

@@ -127,7 +127,7 @@ func (s *Store) Containerd() (*containerd.Store, error) {
 	return containerd.OpenStore(socket)
 }
 
-// The CRI learns of an image that was loaded behind its back a moment later.
+// The CRI learns of an image that came or went behind its back a moment later.
 const (
 	loadedTries = 100
 	loadedPause = 50 * time.Millisecond
@@ -147,16 +147,17 @@ func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 	// They are loaded: who interrupts now is not told that they are not.
 	ctx = context.WithoutCancel(ctx)
 	for _, name := range names {
-		if err := s.awaitImage(ctx, name); err != nil {
+		if err := s.awaitImage(ctx, name, true); err != nil {
 			return nil, err
 		}
 	}
 	return names, nil
 }
 
-func (s *Store) awaitImage(ctx context.Context, name string) error {
+// awaitImage waits until the CRI has an image, or has it no more.
+func (s *Store) awaitImage(ctx context.Context, name string, wanted bool) error {
 	for range loadedTries {
-		if _, present, err := Status(ctx, s.client.Images, name); present || err != nil {
+		if _, present, err := Status(ctx, s.client.Images, name); present == wanted || err != nil {
 			return err
 		}
 		if err := cri.Sleep(ctx, loadedPause); err != nil {

@@ -39,6 +39,10 @@ func TestOtherRuntimes(t *testing.T) {
 	if refused := (*containerd.NotContainerdError)(nil); !errors.As(err, &refused) {
 		t.Errorf("save: %v", err)
 	}
+	two := &Image{ID: "sha256:1", Tags: []string{"registry.local/a:1", "registry.local/a:2"}}
+	if _, err = e.Untag(t.Context(), two, "registry.local/a:1"); err == nil || !strings.Contains(err.Error(), "remove it by its id sha256:1") || !strings.Contains(err.Error(), "registry.local/a:2") {
+		t.Errorf("rm of one name: %v", err)
+	}
 	info, err := e.Pull(t.Context(), Request{Image: "registry.local/b:1"}, func(p PullProgress) { t.Errorf("progress %+v", p) })
 	if err != nil || info.ID == "" {
 		t.Errorf("pull: %+v %v", info, err)
@@ -82,6 +86,21 @@ func TestFindImage(t *testing.T) {
 	for asked, want := range map[string]string{"web": "r.local/web:1", "0123": "", "r.local/web:1": "docker.io/library/web:latest docker.io/library/web@sha256:" + hex} {
 		if got := strings.Join(images[0].OtherNames(asked), " "); got != want {
 			t.Errorf("beside %s: %q, want %q", asked, got, want)
+		}
+	}
+}
+
+// TestNamesThatGo: one name goes alone, and the digests of a repository with its last tag.
+func TestNamesThatGo(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("a", 64)
+	img := &Image{Tags: []string{"r.io/a:1", "r.io/a:2", "r.io/b:1"}, Digests: []string{"r.io/a" + digest, "r.io/b" + digest}}
+	for asked, want := range map[string][]string{
+		"r.io/a:1":        {"r.io/a:1"},
+		"r.io/b:1":        {"r.io/b:1", "r.io/b" + digest},
+		"r.io/b" + digest: {"r.io/b" + digest},
+	} {
+		if diff := cmp.Diff(want, img.namesOf(asked)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", asked, diff)
 		}
 	}
 }

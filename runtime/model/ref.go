@@ -1,6 +1,9 @@
 package model
 
 import (
+	"cmp"
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -14,6 +17,11 @@ type PodRef struct {
 
 // String is the pod as users write it: namespace/name.
 func (r PodRef) String() string { return r.Namespace + "/" + r.Name }
+
+// Compare orders pods by namespace and name.
+func (r PodRef) Compare(other PodRef) int {
+	return cmp.Or(strings.Compare(r.Namespace, other.Namespace), strings.Compare(r.Name, other.Name), strings.Compare(string(r.UID), string(other.UID)))
+}
 
 // RefOf names the pod of a manifest.
 func RefOf(pod *v1.Pod) PodRef {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -55,15 +54,4 @@ func CheckAllLabels[T labelled](o *Observer, ref model.PodRef, items []T) error 
 		}
 	}
 	return nil
-}
-
-// checkEndpoint refuses a pod that was applied to another runtime: it would run
-// twice. A runtime that has records of the pod is the same one by another way.
-func (o *Observer) checkEndpoint(ref model.PodRef, s *snapshot.Pod) error {
-	j := s.Checkpoint
-	if j.Endpoint == "" || j.Endpoint == o.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
-		return nil
-	}
-	return fmt.Errorf("pod %s runs on %s, not on %s: name that runtime with --runtime-endpoint, or delete the pod there first",
-		ref, j.Endpoint, o.client.Endpoint)
 }

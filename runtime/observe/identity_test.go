@@ -89,7 +89,7 @@ func TestPodsOfOtherRuntimes(t *testing.T) {
 		"has a sandbox": {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}, Sandboxes: []*runtimeapi.PodSandboxStatus{{}}}, false},
 		"has a record":  {snapshot.Pod{Checkpoint: &state.Checkpoint{Endpoint: "unix:///other.sock"}, Containers: []snapshot.Container{{}}}, false},
 	} {
-		err := l.observer.checkEndpoint(ref, &c.s)
+		err := l.observer.checkEndpoint(t.Context(), ref, &c.s)
 		if (err != nil) != c.failed || (err != nil && !strings.Contains(err.Error(), "pod default/web runs on unix:///other.sock, not on "+l.client.Endpoint.Address)) {
 			t.Errorf("%s: %v", name, err)
 		}

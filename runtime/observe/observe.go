@@ -39,6 +39,8 @@ type Observer struct {
 	now     func() time.Time
 	host    *Host
 	digests *Digests
+	// adopts reports whether pods of another runtime may move to this one.
+	adopts bool
 }
 
 // New makes an Observer.
@@ -201,7 +203,7 @@ func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.checkEndpoint(ref, s); err != nil {
+	if err := o.checkEndpoint(ctx, ref, s); err != nil {
 		return nil, nil, err
 	}
 	return s.Input(ref, desired, opts), s, nil

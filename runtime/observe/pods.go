@@ -59,7 +59,11 @@ func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeLists) (*v1.Pod, error) {
 	in, s, err := l.statusInput(ctx, d, lists)
 	if err == nil {
-		return s.Shown(in), nil
+		pod := s.Shown(in)
+		if d.Rebuilt {
+			splitInits(pod)
+		}
+		return pod, nil
 	}
 	pod := d.Pod.DeepCopy()
 	pod.Status = v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
@@ -83,7 +87,7 @@ func (l *Lister) statusInput(ctx context.Context, d *podspec.Desired, lists *nod
 	}
 	s, err := l.observer.observeWith(ctx, ref, d, j, lists)
 	if err == nil {
-		err = l.observer.checkEndpoint(ref, s)
+		err = l.observer.checkEndpoint(ctx, ref, s)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -130,6 +132,48 @@ func TestUnmanagedPods(t *testing.T) {
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("told to fail")})
 		if _, err := l.lister.Unmanaged(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+// TestInitContainersOfRebuiltPods: what ended well before another container was started first was an
+// init container. What failed, or ended beside the others, was not, and a restart shows nothing.
+func TestInitContainersOfRebuiltPods(t *testing.T) {
+	at := func(seconds int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 5, 4, 12, 0, seconds, 0, time.UTC))
+	}
+	ended := func(name string, from, to, code int) v1.ContainerStatus {
+		return v1.ContainerStatus{Name: name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{StartedAt: at(from), FinishedAt: at(to), ExitCode: int32(code)}}}
+	}
+	runs := func(name string, from int, restarts int32) v1.ContainerStatus {
+		return v1.ContainerStatus{Name: name, RestartCount: restarts, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: at(from)}}}
+	}
+	for name, c := range map[string]struct {
+		statuses []v1.ContainerStatus
+		want     []string
+	}{
+		"two before it":     {[]v1.ContainerStatus{ended("i", 0, 1, 0), ended("j", 1, 2, 0), runs("a", 3, 0)}, []string{"i", "j"}},
+		"a job":             {[]v1.ContainerStatus{ended("i", 0, 1, 0), ended("a", 2, 3, 0)}, []string{"i"}},
+		"beside each other": {[]v1.ContainerStatus{ended("a", 0, 2, 0), runs("b", 1, 0)}, nil},
+		"it failed":         {[]v1.ContainerStatus{ended("a", 0, 1, 3), runs("b", 2, 0)}, nil},
+		"only restarted":    {[]v1.ContainerStatus{ended("a", 0, 1, 0), runs("b", 2, 1)}, nil},
+		"one that waits":    {[]v1.ContainerStatus{ended("a", 0, 1, 0), {Name: "b"}}, nil},
+		"alone":             {[]v1.ContainerStatus{ended("a", 0, 1, 0)}, nil},
+	} {
+		pod := &v1.Pod{Status: v1.PodStatus{ContainerStatuses: c.statuses}}
+		for _, s := range c.statuses {
+			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: s.Name})
+		}
+		splitInits(pod)
+		var got []string
+		for i := range pod.Spec.InitContainers {
+			got = append(got, pod.Spec.InitContainers[i].Name)
+			if pod.Status.InitContainerStatuses[i].Name != pod.Spec.InitContainers[i].Name {
+				t.Errorf("%s: %+v", name, pod.Status)
+			}
+		}
+		if !slices.Equal(got, c.want) || len(pod.Spec.Containers)+len(got) != len(c.statuses) || len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
+			t.Errorf("%s: %v of %d, want %v", name, got, len(c.statuses), c.want)
 		}
 	}
 }

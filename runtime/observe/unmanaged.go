@@ -103,3 +103,37 @@ func (l *Lister) addUnmanagedContainers(ctx context.Context, pods map[types.UID]
 	}
 	return nil
 }
+
+// splitInits takes those containers of a rebuilt pod for init containers that ended well before
+// another was started first: the runtime does not tell what they are. So they count neither as
+// ready nor as missing.
+func splitInits(pod *v1.Pod) {
+	statuses := pod.Status.ContainerStatuses
+	isInit := map[string]bool{}
+	for i := range statuses {
+		ended := statuses[i].State.Terminated
+		isInit[statuses[i].Name] = ended != nil && ended.ExitCode == 0 && slices.ContainsFunc(statuses, func(s v1.ContainerStatus) bool {
+			began := beganAt(&s)
+			return s.RestartCount == 0 && !began.IsZero() && !began.Before(&ended.FinishedAt)
+		})
+	}
+	pod.Spec.InitContainers, pod.Spec.Containers = split(pod.Spec.Containers, func(c v1.Container) bool { return isInit[c.Name] })
+	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = split(statuses, func(s v1.ContainerStatus) bool { return isInit[s.Name] })
+}
+
+// split puts the items that are chosen in one list, and the rest in another.
+func split[T any](all []T, chosen func(T) bool) (these, others []T) {
+	these = slices.DeleteFunc(slices.Clone(all), func(item T) bool { return !chosen(item) })
+	return these, slices.DeleteFunc(slices.Clone(all), chosen)
+}
+
+// beganAt is when the run of a container began, if it has one.
+func beganAt(s *v1.ContainerStatus) metav1.Time {
+	switch {
+	case s.State.Running != nil:
+		return s.State.Running.StartedAt
+	case s.State.Terminated != nil:
+		return s.State.Terminated.StartedAt
+	}
+	return metav1.Time{}
+}

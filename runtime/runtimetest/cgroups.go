@@ -11,14 +11,17 @@ import (
 type Cgroups struct {
 	server *Server
 
-	mu    sync.Mutex
-	names map[string]bool
+	mu      sync.Mutex
+	names   map[string]bool
+	members map[string][]int
 	// err is what Ensure and Remove return.
 	err error
 }
 
 // NewCgroups makes Cgroups for the containers of a Server.
-func NewCgroups(server *Server) *Cgroups { return &Cgroups{server: server, names: map[string]bool{}} }
+func NewCgroups(server *Server) *Cgroups {
+	return &Cgroups{server: server, names: map[string]bool{}, members: map[string][]int{}}
+}
 
 // Fail makes every later change fail; nil ends that.
 func (c *Cgroups) Fail(err error) {
@@ -52,6 +55,20 @@ func (c *Cgroups) Remove(name string) error {
 		delete(c.names, name)
 	}
 	return c.err
+}
+
+// Occupy puts processes into a cgroup, for Members.
+func (c *Cgroups) Occupy(name string, pids ...int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members[name] = pids
+}
+
+// Members are the processes that were put into a cgroup.
+func (c *Cgroups) Members(name string) ([]int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.members[name], nil
 }
 
 // Occupants are the processes of a container.

@@ -35,7 +35,7 @@ func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 		}
 	}
 	slices.SortFunc(pods, func(a, b AppliedPod) int {
-		return strings.Compare(model.RefOf(a.Desired.Pod).String(), model.RefOf(b.Desired.Pod).String())
+		return model.RefOf(a.Desired.Pod).Compare(model.RefOf(b.Desired.Pod))
 	})
 	return pods, unreadable, nil
 }

@@ -1,0 +1,125 @@
+package filecopy
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// Archive writes what src is, a file or a directory with all that is in it, as a tar archive in
+// which it has the name. Links are in it as links, holes as zeros, and no set-user-id bits.
+func Archive(ctx context.Context, src *os.File, w io.Writer, name string, opts Options) error {
+	a := &archiver{copier: copier{ctx: ctx, opts: opts}, tar: tar.NewWriter(w)}
+	if err := a.entry(src, &place{name: name}, name); err != nil {
+		return err
+	}
+	return a.tar.Close()
+}
+
+// archiver is one archive that is written. A path is that of an entry, which a place only shows.
+type archiver struct {
+	copier
+	tar *tar.Writer
+}
+
+func (a *archiver) entry(src *os.File, at *place, path string) error {
+	if a.ctx.Err() != nil {
+		return context.Cause(a.ctx)
+	}
+	info, err := src.Stat()
+	if err != nil {
+		return at.wrap("reading", err)
+	}
+	switch {
+	case info.IsDir() && at.depth >= DepthMax:
+		return tooDeep(at)
+	case info.IsDir():
+		if err = a.header(info, &tar.Header{Typeflag: tar.TypeDir, Name: path + "/"}); err != nil {
+			return at.wrap("copying", err)
+		}
+		return children(src, at, func(name string) error { return a.child(src, at.below(name), path+"/"+name) })
+	}
+	return a.file(src, info, at, path)
+}
+
+// child writes one entry of a directory, without following a link.
+func (a *archiver) child(dir *os.File, at *place, path string) (err error) {
+	handle, info, err := safefs.Handle(dir, at.name)
+	if err != nil {
+		return at.wrap("reading", err)
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := safefs.LinkTarget(handle)
+		if err == nil {
+			err = a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: target})
+		}
+		return at.wrap("linking", errors.Join(err, handle.Close()))
+	case !info.IsDir() && !info.Mode().IsRegular():
+		a.skip(at, notCopied)
+		return handle.Close()
+	}
+	src, err := safefs.Reopen(handle, unix.O_RDONLY, plain(at.name))
+	if err = errors.Join(err, handle.Close()); err != nil {
+		return at.wrap("opening", err)
+	}
+	defer func() { err = errors.Join(err, at.wrap("closing", src.Close())) }()
+	return a.entry(src, at, path)
+}
+
+// file writes a file of the size that it had when it was opened.
+func (a *archiver) file(src *os.File, info fs.FileInfo, at *place, path string) error {
+	size, r := info.Size(), io.Reader(src)
+	if size == 0 {
+		text, err := unsizedText(src)
+		if err != nil {
+			return at.wrap("reading", err)
+		}
+		size, r = int64(len(text)), bytes.NewReader(text)
+	}
+	err := a.header(info, &tar.Header{Typeflag: tar.TypeReg, Name: path, Size: size})
+	if err != nil {
+		return at.wrap("copying", err)
+	}
+	n, err := io.Copy(a.tar, &countingReader{c: &a.copier, r: io.LimitReader(r, size)})
+	if err == nil && n < size {
+		err = fmt.Errorf("it has become shorter meanwhile: %d of %d bytes", n, size)
+	}
+	if err != nil {
+		return at.wrap("copying", err)
+	}
+	a.files++
+	a.tell()
+	return nil
+}
+
+// unsizedText is what a file has that says it is empty: an archive has to know it before.
+func unsizedText(src *os.File) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(src, unsizedMax+1))
+	if err == nil && len(text) > unsizedMax {
+		err = errUnsized()
+	}
+	return text, err
+}
+
+// header writes the header of an entry, with what all kinds of entries have.
+func (a *archiver) header(info fs.FileInfo, h *tar.Header) error {
+	h.Mode, h.ModTime, h.Format = int64(info.Mode().Perm()), info.ModTime(), tar.FormatPAX
+	if info.Mode()&fs.ModeSticky != 0 {
+		h.Mode |= unix.S_ISVTX
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		h.Uid, h.Gid = int(st.Uid), int(st.Gid)
+	}
+	return a.tar.WriteHeader(h)
+}
