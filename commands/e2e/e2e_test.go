@@ -398,7 +398,7 @@ func testReplace(t *testing.T, m *machine) {
 	before, sandbox, ip := m.ids(t, "hello"), m.readySandbox(t, "hello"), m.pod(t, "hello").Status.PodIP
 	changed := edited(t, hello, "--every, 5s", "--every, 6s")
 	r := m.must(t, "plan", changed)
-	if !strings.Contains(r.stdout, "-/+ worker") || !strings.Contains(r.stdout, "args: ") || !strings.Contains(r.stdout, "1 to replace") {
+	if !strings.Contains(r.stdout, "-/+ worker") || !strings.Contains(r.stdout, "args[") || !strings.Contains(r.stdout, "1 to replace") {
 		t.Errorf("the plan does not say what is replaced and why:\n%s", r.stdout)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", changed)

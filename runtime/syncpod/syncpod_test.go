@@ -312,18 +312,7 @@ func TestAdoptedContainers(t *testing.T) {
 	if outcome := l.apply(limited); outcome.Plan.Records() || len(outcome.Plan.Notes) > 0 {
 		t.Errorf("adopting again: %+v", outcome.Plan)
 	}
-	grown := strings.Replace(limited, "64Mi", "128Mi", 1)
-	l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("told to fail")})
-	for try := range 2 {
-		outcome, err := l.Apply(t.Context(), loadPod(t, grown), executor.Options{})
-		if err != nil || (outcome.Err() != nil) != (try == 0) || kinds(outcome.Plan) != "UpdatePod UpdateContainer" {
-			t.Errorf("try %d: %s, %v, %v", try, kinds(outcome.Plan), err, outcome.Err())
-		}
-	}
-	if outcome := l.apply(grown); len(outcome.Plan.Steps) > 0 {
-		t.Errorf("after the resize: %s", kinds(outcome.Plan))
-	}
-	if outcome := l.apply(strings.Replace(grown, "[x]", "[z]", 1)); kinds(outcome.Plan) != "CheckContainer StopContainer StartContainer" {
+	if outcome := l.apply(strings.Replace(limited, "[x]", "[z]", 1)); kinds(outcome.Plan) != "CheckContainer StopContainer StartContainer" {
 		t.Errorf("an edit: %s", kinds(outcome.Plan))
 	}
 }
@@ -334,4 +323,31 @@ func kinds(p *plan.Plan) string {
 		words = append(words, string(p.Steps[i].Kind))
 	}
 	return strings.Join(words, " ")
+}
+
+// TestAdoptedResources: where podctl has no record of what a container was given, what the
+// runtime reports counts, also after an update that failed.
+func TestAdoptedResources(t *testing.T) {
+	limited := strings.Replace(web, "image: 'i:1'", "image: 'i:1', resources: {limits: {memory: 64Mi}}", 1)
+	grown := strings.Replace(limited, "64Mi", "128Mi", 1)
+	for name, forget := range map[string]bool{"an edit after the adoption": false, "another manifest than what runs": true} {
+		l := newLab(t, "i:1")
+		l.apply(limited)
+		if err := os.Remove(l.layout.Pod(loadPod(t, web).Pod.UID).Checkpoint().Path()); err != nil {
+			t.Fatal(err)
+		}
+		if !forget {
+			l.apply(limited)
+		}
+		l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("told to fail")})
+		for try := range 2 {
+			outcome, err := l.Apply(t.Context(), loadPod(t, grown), executor.Options{})
+			if err != nil || (outcome.Err() != nil) != (try == 0) || kinds(outcome.Plan) != "UpdatePod UpdateContainer" {
+				t.Errorf("%s, try %d: %s, %v, %v", name, try, kinds(outcome.Plan), err, outcome.Err())
+			}
+		}
+		if outcome := l.apply(grown); len(outcome.Plan.Steps) > 0 {
+			t.Errorf("%s, after the resize: %s", name, kinds(outcome.Plan))
+		}
+	}
 }
