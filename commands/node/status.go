@@ -45,6 +45,7 @@ func show(out *terminal.IO, s *node.Status, output string) error {
 		}
 	case s.Running:
 		out.Print("node is up: containerd %s, pid %d, %s, pods on %s, %d running", s.Version, s.PID, s.Socket, s.Subnet, s.Pods)
+		noteSandboxImage(out, s)
 	default:
 		out.Print("node is not up (podctl node up)")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/node"
 )
 
@@ -22,8 +23,9 @@ func newUp(sess *session.Session) *cobra.Command {
 		Use:   "up [flags]",
 		Short: "Start the private containerd",
 		Long: "Start a private containerd below the state directory, with its own socket, files and bridge network, and wait until\n" +
-			"it is healthy. One that runs is left alone; one that died is started again and keeps its containers. Without\n" +
-			"--timeout, the command gives up after two minutes." +
+			"it is healthy. One that runs is left alone; one that died is started again and keeps its containers. The pause image\n" +
+			"that was installed or built with podctl is loaded; a note says if the sandbox image is missing. Without --timeout,\n" +
+			"the command gives up after two minutes." +
 			flags.ExitCodes("0 running and healthy", "1 error"),
 		Example: "  podctl node up --load pause.tar --load demo.tar",
 		Args:    flags.NoArguments,
@@ -40,6 +42,7 @@ func newUp(sess *session.Session) *cobra.Command {
 				return err
 			}
 			sess.IO.Print("node is up: containerd %s, pid %d, %s, pods on %s", s.Version, s.PID, s.Socket, s.Subnet)
+			noteSandboxImage(sess.IO, s)
 			return nil
 		},
 	}
@@ -48,4 +51,16 @@ func newUp(sess *session.Session) *cobra.Command {
 	f.StringArrayVar(&load, "load", nil, "Image archive to load (repeatable)")
 	f.StringVar(&sandboxImage, "sandbox-image", "", "Sandbox image (default: as last time, or "+node.DefaultSandboxImage+")")
 	return cmd
+}
+
+// noteSandboxImage says that a node is up on which no pod can start yet.
+func noteSandboxImage(out *terminal.IO, s *node.Status) {
+	switch {
+	case !s.SandboxImageMissing:
+	case s.SandboxImage == node.DefaultSandboxImage:
+		out.Note("note: the node lacks its sandbox image %s, without which no pod starts, and no registry has it: "+
+			"load it (podctl node up --load pause.tar; `make images` builds bin/pause.tar), or take down the node and name another with --sandbox-image", s.SandboxImage)
+	default:
+		out.Note("note: the node lacks its sandbox image %s: the first pod pulls it, or podctl image pull %[1]s", s.SandboxImage)
+	}
 }

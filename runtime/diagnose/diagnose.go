@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,34 @@ func addRuntime(ctx context.Context, c *cri.Client, f *doctor.Facts) error {
 	info := cri.ReadInfo(status.GetInfo())
 	f.CNI = network(&info)
 	f.Runtime.SystemdCgroup = info.SystemdCgroup()
+	f.Runtime.SandboxImage = sandboxImage(ctx, c, f.Runtime.Name, info.Config.SandboxImage)
 	addDisk(f, doctor.Disk{Name: "runtime", Path: runtimeRoot(ctx, c, info), LowPercent: 15})
 	return addDriver(ctx, c, f.Runtime)
+}
+
+// sandboxImage looks for the image of the sandboxes. A runtime that does not name it has it pinned,
+// containerd since version 1.7; of another one without pinned images nothing is known.
+func sandboxImage(ctx context.Context, c *cri.Client, runtime, name string) *doctor.SandboxImage {
+	if name != "" {
+		reply, err := c.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		if err != nil {
+			return nil
+		}
+		return &doctor.SandboxImage{Name: name, Present: reply.GetImage() != nil}
+	}
+	reply, err := c.Images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return nil
+	}
+	for _, img := range reply.GetImages() {
+		if img.GetPinned() {
+			return &doctor.SandboxImage{Name: cmp.Or(slices.Concat(img.GetRepoTags(), []string{img.GetId()})...), Present: true}
+		}
+	}
+	if runtime != "containerd" {
+		return nil
+	}
+	return &doctor.SandboxImage{}
 }
 
 func addDriver(ctx context.Context, c *cri.Client, r *doctor.Runtime) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/doctor"
+	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -66,6 +67,30 @@ func TestDiagnoseOfARuntimeThatHangs(t *testing.T) {
 	f := Diagnose(ctx, Diagnosis{Client: client, Layout: state.Layout{Root: t.TempDir()}, Now: time.Unix(1, 0)})
 	if f.Runtime == nil || !strings.HasPrefix(f.Runtime.Problem, "too slow") {
 		t.Errorf("%+v", f.Runtime)
+	}
+}
+
+// TestSandboxImage: it is looked for by the name that the runtime tells. Of a runtime that neither
+// names one nor keeps one only containerd's silence means something.
+func TestSandboxImage(t *testing.T) {
+	_, _, endpoint := runtimetest.Start(t, "i:1")
+	client, err := cri.Connect(cri.Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	for _, c := range []struct {
+		runtime, name string
+		want          *doctor.SandboxImage
+	}{
+		{"containerd", "i:1", &doctor.SandboxImage{Name: "i:1", Present: true}},
+		{"containerd", "absent:1", &doctor.SandboxImage{Name: "absent:1"}},
+		{"containerd", "", &doctor.SandboxImage{}},
+		{"cri-o", "", nil},
+	} {
+		if diff := cmp.Diff(c.want, sandboxImage(t.Context(), client, c.runtime, c.name)); diff != "" {
+			t.Errorf("%s %q: (-want +got)\n%s", c.runtime, c.name, diff)
+		}
 	}
 }
 

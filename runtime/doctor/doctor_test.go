@@ -69,6 +69,11 @@ func TestChecks(t *testing.T) {
 	if checks := Examine(healthy(t)); !CanRun(checks) || Count(checks, Warning) > 0 {
 		t.Fatalf("a healthy machine is not healthy: %+v", checks)
 	}
+	there := healthy(t)
+	there.Runtime.SandboxImage = &SandboxImage{Name: "i:1", Present: true}
+	if checks := Examine(there); !slices.Contains(checks, Check{Name: "sandbox", Result: OK, Found: "image i:1"}) {
+		t.Errorf("a sandbox image that is there: %+v", checks)
+	}
 	unusable := healthy(t)
 	unusable.State.Problem = "it is another's"
 	if slices.ContainsFunc(Examine(unusable), func(c Check) bool { return c.Name == "journals" }) {
@@ -109,6 +114,18 @@ func TestChecks(t *testing.T) {
 		"a network that was not loaded": {
 			func(f *Facts) { f.CNI.Networks = nil },
 			"cni", Warning, "loaded none of 10-podctl.conflist", "log",
+		},
+		"a sandbox image that no registry has": {
+			func(f *Facts) { f.Runtime.SandboxImage = &SandboxImage{Name: "registry.local/podctl/pause:1"} },
+			"sandbox", Failed, "pause:1 is not there, and no registry has it", "podctl image load",
+		},
+		"a sandbox image that can be pulled": {
+			func(f *Facts) { f.Runtime.SandboxImage = &SandboxImage{Name: "registry.k8s.io/pause:3.10"} },
+			"sandbox", Warning, "the first pod pulls it", "podctl image pull registry.k8s.io/pause:3.10",
+		},
+		"a sandbox image without a name": {
+			func(f *Facts) { f.Runtime.SandboxImage = &SandboxImage{} },
+			"sandbox", Warning, "keeps no image", "podctl node up",
 		},
 		"no cgroups": {
 			func(f *Facts) { f.Cgroups = Cgroups{} },

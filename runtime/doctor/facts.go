@@ -37,8 +37,17 @@ type Runtime struct {
 	Driver string `json:"cgroupDriver,omitempty"`
 	// SystemdCgroup is what the runtime's configuration says of the driver.
 	SystemdCgroup bool `json:"systemdCgroup,omitempty"`
+	// SandboxImage is the image of the pods' sandboxes; nil when the runtime does not tell.
+	SandboxImage *SandboxImage `json:"sandboxImage,omitempty"`
 	// Problem is why it gave no answer.
 	Problem string `json:"problem,omitempty"`
+}
+
+// SandboxImage is the image that the runtime makes sandboxes of.
+type SandboxImage struct {
+	// Name is empty when the runtime only tells that it keeps none.
+	Name    string `json:"name,omitempty"`
+	Present bool   `json:"present"`
 }
 
 // Condition is one of the runtime's conditions.

@@ -37,6 +37,9 @@ func runtimeChecks(f *Facts) []Check {
 	if f.CNI != nil {
 		checks = append(checks, named("cni", checkCNI(f.CNI)))
 	}
+	if f.Runtime.SandboxImage != nil {
+		checks = append(checks, named("sandbox", checkSandboxImage(f.Runtime.SandboxImage)))
+	}
 	for _, c := range f.Runtime.Conditions {
 		if c.Type != runtimeReady && c.Type != networkReady && !c.Status {
 			checks = append(checks, named("condition", checkCondition(c)))
@@ -105,6 +108,22 @@ func checkCNI(c *CNI) Check {
 			"look into the runtime's log for what is wrong with them; containerd overlooks a file that was moved there until it starts again")
 	}
 	return ok(fmt.Sprintf("%s; plugins %s in %s", strings.Join(c.Networks, ", "), strings.Join(c.Wanted, ", "), dirs))
+}
+
+// localRegistry begins the names of images that no registry has.
+const localRegistry = "registry.local/"
+
+// checkSandboxImage is about the image without which no pod starts.
+func checkSandboxImage(i *SandboxImage) Check {
+	switch {
+	case i.Present:
+		return ok("image "+i.Name)
+	case i.Name == "":
+		return warning("the runtime keeps no image for sandboxes", "the first pod pulls it; on a node of podctl, `podctl node up` says how to load it")
+	case strings.HasPrefix(i.Name, localRegistry):
+		return failed("image "+i.Name+" is not there, and no registry has it", "load it: podctl image load pause.tar (`make images` builds bin/pause.tar, the package has it in /usr/lib/podctl)")
+	}
+	return warning("image "+i.Name+" is not there: the first pod pulls it", "pull it now: podctl image pull "+i.Name)
 }
 
 func checkKubelet(f *Facts) Check {

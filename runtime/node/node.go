@@ -46,6 +46,9 @@ type Status struct {
 	Subnet  string `json:"subnet,omitempty"`
 	Bridge  string `json:"bridge,omitempty"`
 	Pods    int    `json:"pods"`
+	// SandboxImage is what every pod needs, SandboxImageMissing reports whether the node lacks it.
+	SandboxImage        string `json:"sandboxImage,omitempty"`
+	SandboxImageMissing bool   `json:"sandboxImageMissing,omitempty"`
 	// Log is containerd's own log.
 	Log string `json:"log"`
 }
@@ -106,7 +109,8 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 		}
 		o.report("loaded %v", names)
 	}
-	return status(ctx, l, p), nil
+	s := status(ctx, l, p)
+	return s, addSandboxImage(ctx, l, &o, s)
 }
 
 // revive returns the containerd of a node once it is healthy. It is started when it does not
@@ -231,7 +235,10 @@ func Get(ctx context.Context, dir string) (*Status, error) {
 func status(ctx context.Context, l layout, p *process) *Status {
 	s := &Status{
 		Running: true, PID: p.PID, Version: p.Version, Socket: l.socket(),
-		Subnet: p.Subnet, Bridge: p.Bridge, Log: l.log(),
+		Subnet: p.Subnet, Bridge: p.Bridge, SandboxImage: p.SandboxImage, Log: l.log(),
+	}
+	if there, err := hasImage(ctx, l, s.SandboxImage); err == nil {
+		s.SandboxImageMissing = !there
 	}
 	if n, err := countPods(ctx, l); err == nil {
 		s.Pods = n

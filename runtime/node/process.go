@@ -196,11 +196,15 @@ func healthy(ctx context.Context, l layout) error {
 
 // withRuntime talks to the node's CRI over a connection of its own.
 func withRuntime(l layout, talk func(runtimeapi.RuntimeServiceClient) error) error {
+	return withConnection(l, func(conn *grpc.ClientConn) error { return talk(runtimeapi.NewRuntimeServiceClient(conn)) })
+}
+
+func withConnection(l layout, talk func(*grpc.ClientConn) error) error {
 	conn, err := grpc.NewClient("unix://"+l.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
-	return errors.Join(talk(runtimeapi.NewRuntimeServiceClient(conn)), conn.Close())
+	return errors.Join(talk(conn), conn.Close())
 }
 
 func countPods(ctx context.Context, l layout) (int, error) {

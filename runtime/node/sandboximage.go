@@ -1,0 +1,68 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/containerd"
+)
+
+// addSandboxImage loads the pause image of podctl's own if the node lacks it and it lies beside the
+// program, and notes whether the node has its sandbox image then.
+func addSandboxImage(ctx context.Context, l layout, o *Options, s *Status) error {
+	there, err := hasImage(ctx, l, s.SandboxImage)
+	if err == nil && !there && s.SandboxImage == DefaultSandboxImage {
+		there, err = loadBeside(ctx, l, o, s.SandboxImage)
+	}
+	s.SandboxImageMissing = err == nil && !there
+	return err
+}
+
+// loadBeside loads the pause image as it was installed, or built, with this podctl.
+func loadBeside(ctx context.Context, l layout, o *Options, name string) (bool, error) {
+	program, err := os.Executable()
+	if err == nil {
+		program, err = filepath.EvalSymlinks(program)
+	}
+	if err != nil {
+		return false, nil //nolint:nilerr // then nothing is known to lie beside it
+	}
+	for _, path := range besideProgram(filepath.Dir(program)) {
+		names, err := containerd.Load(ctx, l.socket(), path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("loading %s: %w", path, err)
+		}
+		o.report("loaded %v of %s", names, path)
+		return hasImage(ctx, l, name)
+	}
+	return false, nil
+}
+
+// besideProgram are the places of the pause image: that of an installation, and that of a build.
+func besideProgram(dir string) []string {
+	return []string{filepath.Join(dir, "..", "lib", "podctl", "pause.tar"), filepath.Join(dir, "pause.tar")}
+}
+
+// hasImage asks the node's CRI for an image.
+func hasImage(ctx context.Context, l layout, name string) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err = withConnection(l, func(conn *grpc.ClientConn) error {
+		reply, err := runtimeapi.NewImageServiceClient(conn).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		there = reply.GetImage() != nil
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("asking the node for its sandbox image: %w", err)
+	}
+	return there, nil
+}
