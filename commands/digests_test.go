@@ -16,32 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/criconfig"
-)
-
-// pinned is a pod with a secret of six digits, in its environment and in a volume.
-const pinned = `apiVersion: v1
-kind: Secret
-metadata: {name: login}
-stringData: {pin: "271828"}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: app
-    image: i:1
-    env: [{name: PIN, valueFrom: {secretKeyRef: {name: login, key: pin}}}]
-    volumeMounts: [{name: v, mountPath: /v}]
-  volumes: [{name: v, secret: {secretName: login}}]
-`
-
-// What an older podctl wrote on the container of that pod.
-const (
-	pinnedOldHash = "v1:3f7d764f59a1f1620d5eccbb7f471232"
-	pinnedOldSpec = `{"env":[{"name":"PIN","value":"secret:sha256:ded787fd3ddc"}],"image":"i:1","volumeMounts":[{"mountPath":"/v","name":"v"}],"volumes":{"v":"secret"}}`
 )
 
 // pin writes the manifest with another value.
@@ -54,7 +30,7 @@ func (l *lab) pin(value string) string {
 		}
 	})
 	path := l.Path("web.yaml")
-	if err := os.WriteFile(path, []byte(strings.Replace(pinned, "271828", value, 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(podspectest.Pinned, "271828", value, 1)), 0o600); err != nil {
 		l.T().Fatal(err)
 	}
 	return path
@@ -232,8 +208,8 @@ func TestContainersOfAnOlderPodctlGoOn(t *testing.T) {
 	l := newLab(t)
 	manifest := l.pin("271828")
 	l.Must("apply", manifest)
-	l.Annotate("app", criconfig.AnnotationContainerSpecHash, pinnedOldHash)
-	l.Annotate("app", criconfig.AnnotationContainerSpec, pinnedOldSpec)
+	l.Annotate("app", criconfig.AnnotationContainerSpecHash, podspectest.PinnedHash)
+	l.Annotate("app", criconfig.AnnotationContainerSpec, podspectest.PinnedSpec)
 	before := len(l.Created().Containers)
 	if code, stdout, stderr := l.Call("plan", "--exit-code", manifest); code != exit.OK {
 		t.Errorf("plan: exit code %d\n%s%s", code, stdout, stderr)

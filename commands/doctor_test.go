@@ -1,13 +1,8 @@
 package commands
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
@@ -63,40 +59,9 @@ func TestDoctorWithoutARuntime(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the bundle: %v %v", info, err)
 	}
-	files := unpacked(t, file)
+	files := commandstest.Unpack(t, file)
 	if len(files) != 3 || files["podctl-bundle/events.json"] == "" || !strings.Contains(files["podctl-bundle/doctor.json"], `"kind": "Doctor"`) || files["podctl-bundle/version.json"] == "" {
 		t.Errorf("the bundle has %v", files)
-	}
-}
-
-// unpacked is what an archive holds.
-func unpacked(t *testing.T, file string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	zipped, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for packed := tar.NewReader(zipped); ; {
-		header, err := packed.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Mode != 0o600 {
-			t.Errorf("%s has mode %o", header.Name, header.Mode)
-		}
-		files[header.Name] = string(content)
 	}
 }
 

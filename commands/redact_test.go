@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -118,7 +119,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 			t.Errorf("%v has the earlier Secrets", args)
 		}
 	}
-	if packed := fmt.Sprint(unpacked(t, bundle)); strings.Contains(packed, "earlierSecrets") || strings.Contains(packed, after[:8]) || !strings.Contains(packed, "(secret)") {
+	if packed := fmt.Sprint(commandstest.Unpack(t, bundle)); strings.Contains(packed, "earlierSecrets") || strings.Contains(packed, after[:8]) || !strings.Contains(packed, "(secret)") {
 		t.Errorf("the bundle:\n%s", packed)
 	}
 }
@@ -192,7 +193,7 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 					t.Errorf("%v: want %q\n%s%s", c.args, c.says, stdout, stderr)
 				}
 			}
-			if packed := fmt.Sprint(unpacked(t, l.Path("bundle.tar.gz"))); strings.Contains(packed, secret[:9]) {
+			if packed := fmt.Sprint(commandstest.Unpack(t, l.Path("bundle.tar.gz"))); strings.Contains(packed, secret[:9]) {
 				t.Errorf("the bundle:\n%s", packed)
 			}
 		})

@@ -3,14 +3,10 @@
 package e2e
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/commandstest"
 )
 
 const busy = `apiVersion: v1
@@ -249,7 +246,7 @@ func testDoctorBundle(t *testing.T, m *machine) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the bundle: %v %v", info, err)
 	}
-	files := unpack(t, file)
+	files := commandstest.Unpack(t, file)
 	uid := string(m.pod(t, "confidant").UID)
 	for name, says := range map[string]string{
 		"doctor.json": `"kind": "Doctor"`, "version.json": `"runtime": "containerd"`, "journals/" + uid + ".json": `"generation"`,
@@ -277,35 +274,4 @@ func testDoctorBundle(t *testing.T, m *machine) {
 		t.Errorf("get of the bundle's snapshot:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "confidant")
-}
-
-// unpack is what an archive holds; all of it is for its owner alone.
-func unpack(t *testing.T, file string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	zipped, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, packed := map[string]string{}, tar.NewReader(zipped)
-	for {
-		header, err := packed.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Mode != 0o600 {
-			t.Errorf("%s has mode %o", header.Name, header.Mode)
-		}
-		files[header.Name] = string(content)
-	}
 }

@@ -50,14 +50,14 @@ func TestAWaitTellsWhatItWaitsFor(t *testing.T) {
 	const reason = "container a has exited 0 and does not run again: the pod is ready only once all its containers have ended\n"
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon})
-	l.Behave("b", runtimetest.Behaviour{After: 2 * time.Second})
+	l.Behave("b", runtimetest.Behaviour{After: 5 * time.Second})
 	web := l.Write("web", twoContainers("OnFailure", "", ""))
 	for _, c := range []struct {
 		want int
 		args []string
 	}{
-		{exit.NotYet, []string{"apply", "--wait", "--timeout", "400ms", web}},
-		{exit.NotYet, []string{"wait", "--timeout", "400ms", "web"}},
+		{exit.NotYet, []string{"apply", "--wait", "--timeout", "1500ms", web}},
+		{exit.NotYet, []string{"wait", "--timeout", "1500ms", "web"}},
 		{exit.OK, []string{"wait", "web"}},
 	} {
 		code, _, stderr := l.Call(c.args...)

@@ -10,35 +10,11 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 )
 
-// withPIN is a pod with a secret of six digits, as an older podctl hashed it: see oldHash
-// and oldSpec, which it wrote.
-const withPIN = `apiVersion: v1
-kind: Secret
-metadata: {name: login}
-stringData: {pin: "271828"}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: app
-    image: i:1
-    env: [{name: PIN, valueFrom: {secretKeyRef: {name: login, key: pin}}}]
-    volumeMounts: [{name: v, mountPath: /v}]
-  volumes: [{name: v, secret: {secretName: login}}]
-`
-
-const (
-	oldHash   = "v1:3f7d764f59a1f1620d5eccbb7f471232"
-	oldSpec   = `{"env":[{"name":"PIN","value":"secret:sha256:ded787fd3ddc"}],"image":"i:1","volumeMounts":[{"mountPath":"/v","name":"v"}],"volumes":{"v":"secret"}}`
-	oldDigest = "sha256:1550d36e778cbc4544d3e3817ca6a41e38c24ebdd230ec8c20d66bef77c03e0e"
-)
+const oldDigest = "sha256:1550d36e778cbc4544d3e3817ca6a41e38c24ebdd230ec8c20d66bef77c03e0e"
 
 func pinned(t *testing.T, pin string, key *digest.Key) *podspec.Desired {
 	t.Helper()
-	d := podspectest.Desired(t, strings.Replace(withPIN, "271828", pin, 1))
+	d := podspectest.Desired(t, strings.Replace(podspectest.Pinned, "271828", pin, 1))
 	d.UseKey(key)
 	return d
 }
@@ -99,9 +75,9 @@ func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
 		"another namespace": {"metadata: {name: ", "metadata: {namespace: other, name: "},
 		"another Secret":    {"login", "badge"}, "another key": {"pin", "pun"},
 	} {
-		d := podspectest.Desired(t, strings.ReplaceAll(withPIN, edit[0], edit[1]))
+		d := podspectest.Desired(t, strings.ReplaceAll(podspectest.Pinned, edit[0], edit[1]))
 		if edit[0] == "" {
-			d = podspectest.Desired(t, withPIN)
+			d = podspectest.Desired(t, podspectest.Pinned)
 		}
 		spec, err := json.Marshal(ContainerProjection(d, &d.Pod.Spec.Containers[0]))
 		if err != nil {
@@ -121,7 +97,7 @@ func TestEqualValuesHaveTheirOwnDigests(t *testing.T) {
 func TestOldDigestsAreUpgraded(t *testing.T) {
 	d := pinned(t, "271828", podspectest.Key())
 	c := &d.Pod.Spec.Containers[0]
-	hash, spec := Upgrade("app", oldHash, oldSpec, nil, d)
+	hash, spec := Upgrade("app", podspectest.PinnedHash, podspectest.PinnedSpec, nil, d)
 	if hash != Container(d, c) || strings.Contains(spec, "ded787fd3ddc") || !strings.Contains(spec, digest.SecretPrefix) {
 		t.Errorf("upgraded to %s %s", hash, spec)
 	}
@@ -129,7 +105,7 @@ func TestOldDigestsAreUpgraded(t *testing.T) {
 		t.Errorf("digest upgraded to %s, want %s", got, d.Digest())
 	}
 	edited := pinned(t, "314159", podspectest.Key())
-	hash, spec = Upgrade("app", oldHash, oldSpec, edited)
+	hash, spec = Upgrade("app", podspectest.PinnedHash, podspectest.PinnedSpec, edited)
 	if digest.Compare(hash, Container(edited, c)) != digest.Different || strings.Contains(hash+spec, "3f7d764f") || strings.Contains(spec, "ded787fd3ddc") {
 		t.Errorf("with another value: %s %s", hash, spec)
 	}
@@ -150,12 +126,12 @@ func TestOldDigestsAreUpgraded(t *testing.T) {
 	}{
 		{"app", d, digest.Same}, {"app", edited, digest.Different}, {"app", plain, digest.Different}, {"gone", d, digest.Different},
 	} {
-		got := UpgradeKey(c.container, oldHash, c.applied)
-		if digest.Compare(got, Container(c.applied, &c.applied.Pod.Spec.Containers[0])) != c.want || got == oldHash {
+		got := UpgradeKey(c.container, podspectest.PinnedHash, c.applied)
+		if digest.Compare(got, Container(c.applied, &c.applied.Pod.Spec.Containers[0])) != c.want || got == podspectest.PinnedHash {
 			t.Errorf("the key of a delay of %s became %s", c.container, got)
 		}
 	}
-	if hash, spec = Upgrade("app", oldHash, oldSpec); digest.Compare(hash, Container(d, c)) != digest.Different || strings.Contains(spec, "ded787fd3ddc") {
+	if hash, spec = Upgrade("app", podspectest.PinnedHash, podspectest.PinnedSpec); digest.Compare(hash, Container(d, c)) != digest.Different || strings.Contains(spec, "ded787fd3ddc") {
 		t.Errorf("of nothing known: %s %s", hash, spec)
 	}
 	const own = "v1:0123"
