@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
@@ -307,6 +309,27 @@ func TestExportTakesOnePod(t *testing.T) {
 	code, stdout, stderr = call(t, strings.Replace(one, "spec: {", "spec: {runtimeClassName: kata, ", 1), "export", "-")
 	if code != exit.Refused || stdout != "" || !strings.Contains(stderr, "pod default/web is not exported: spec.runtimeClassName: ") {
 		t.Errorf("a manifest at which a kubelet panics: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestPodsThatNeedMounts are those that a kubelet's bind of its root directory harms.
+func TestPodsThatNeedMounts(t *testing.T) {
+	for text, want := range map[string]bool{
+		"volumes: [{name: v, emptyDir: {}}]":                                                          false,
+		"volumes: [{name: v, hostPath: {path: /a}}]":                                                  false,
+		"volumes: [{name: v, emptyDir: {medium: Memory}}]":                                            true,
+		"volumes: [{name: v, downwardAPI: {}}]":                                                       true,
+		"containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v, subPath: a}]}]":     true,
+		"containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v, subPathExpr: a}]}]": true,
+		"containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v}]}]":                 false,
+	} {
+		pod := &v1.Pod{}
+		if err := yaml.Unmarshal([]byte("spec: {"+text+"}"), pod); err != nil {
+			t.Fatal(err)
+		}
+		if got := needsMounts(pod); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
 	}
 }
 

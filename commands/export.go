@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/mounts"
 )
 
 func newExport(sess *session.Session) *cobra.Command {
@@ -83,8 +85,40 @@ func takeoverNotes(pod *v1.Pod, stateDir, cgroupRoot string) []string {
 		notes = append(notes, fmt.Sprintf("emptyDir %s: a container that restarts finds its content only under kubelet --root-dir %s",
 			strings.Join(emptyDirs, ", "), stateDir))
 	}
+	if needsMounts(pod) {
+		notes = append(notes, mountNotes(stateDir)...)
+	}
 	if cgroupRoot != "" {
 		notes = append(notes, "the pod's cgroup is found only under kubelet --cgroup-root /"+strings.Trim(cgroupRoot, "/"))
 	}
 	return notes
+}
+
+// needsMounts reports whether a pod has something mounted below the state directory: volumes in
+// memory, and parts of volumes.
+func needsMounts(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		vol := &pod.Spec.Volumes[i]
+		inMemory := vol.EmptyDir != nil && vol.EmptyDir.Medium != v1.StorageMediumDefault
+		if inMemory || vol.Secret != nil || vol.Projected != nil || vol.DownwardAPI != nil {
+			return true
+		}
+	}
+	for _, ref := range podspec.Containers(pod) {
+		if slices.ContainsFunc(ref.VolumeMounts, func(m v1.VolumeMount) bool { return m.SubPath != "" || m.SubPathExpr != "" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// mountNotes warn of a kubelet that binds its root directory on itself (kubelet:
+// Mounter.MakeRShared).
+func mountNotes(stateDir string) []string {
+	at, private, err := mounts.Private(stateDir)
+	if err != nil || !private {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s lies in the private mount %s: a kubelet with that root directory binds it on itself, which hides the volumes in memory and "+
+		"subPaths below it from containers that restart; run mount --make-shared %s before the kubelet starts", stateDir, at, at)}
 }

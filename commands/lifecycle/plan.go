@@ -106,7 +106,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		return p, err
 	})
 	if err := exit.Join(ctx, probed, selection.Outcome(ctx, outcomes)); err != nil {
-		return showSome(ctx, sess, o, plans, unplanned(selection.Refs(observed.Pods), outcomes), err)
+		return o.showSome(ctx, sess, plans, unplanned(selection.Refs(observed.Pods), outcomes), err)
 	}
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
@@ -132,7 +132,7 @@ func unplanned(pods []model.PodRef, outcomes []error) []string {
 
 // showSome prints the plans that could be made, where others could not. They are saved
 // nowhere: who executes the file would take it for all.
-func showSome(ctx context.Context, sess *session.Session, o *planOptions, plans []*plan.Plan, unplanned []string, failure error) error {
+func (o *planOptions) showSome(ctx context.Context, sess *session.Session, plans []*plan.Plan, unplanned []string, failure error) error {
 	outcomes := []error{failure}
 	if o.save != "" {
 		outcomes = append(outcomes, errors.New("the plan is not saved, because it is not complete"))

@@ -125,10 +125,10 @@ const (
 	DNSPolicy = "spec.dnsPolicy"
 	// SizeLimit is the field that is honoured only for volumes in memory.
 	SizeLimit = "volume.emptyDir.sizeLimit"
-	// HostPort and HostIP are honoured only for regular containers (kubelet:
-	// generatePodSandboxConfig).
+	// HostPort is honoured only for regular containers (kubelet: generatePodSandboxConfig).
 	HostPort = "container.ports.hostPort"
-	HostIP   = "container.ports.hostIP"
+	// HostIP is honoured where HostPort is.
+	HostIP = "container.ports.hostIP"
 )
 
 // IsUnpublished reports whether a field at a path is that of a port that is not published on the

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/doctor"
 	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/mounts"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -202,6 +203,11 @@ func stateFacts(l state.Layout) doctor.State {
 	}
 	if h.Unusable != nil {
 		s.Problem = h.Unusable.Error()
+	}
+	if hidden, err := mounts.HiddenBelow(l.Root); err == nil {
+		for _, m := range hidden {
+			s.Hidden, s.HiddenBy = append(s.Hidden, m.Path), m.Cover
+		}
 	}
 	for _, err := range h.Unreadable {
 		s.Unreadable = append(s.Unreadable, err.Error())

@@ -54,7 +54,7 @@ func Examine(f *Facts) []Check {
 	}
 	checks = append(checks, named("clock", checkClock(f)), named("state", checkState(f)))
 	if f.State.Problem == "" {
-		checks = append(checks, named("journals", checkCheckpoints(f)))
+		checks = append(checks, named("journals", checkCheckpoints(f)), named("mounts", checkMounts(f)))
 	}
 	return checks
 }

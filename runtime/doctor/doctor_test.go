@@ -182,6 +182,7 @@ func TestChecks(t *testing.T) {
 		"one that others look into":    {func(f *Facts) { f.State.Open = true }, "state", Warning, "others can look", "chmod 700"},
 		"one that is to be made":       {func(f *Facts) { f.State = State{Path: "/x", Writable: true} }, "state", OK, "first apply makes it", ""},
 		"a checkpoint that is damaged": {func(f *Facts) { f.State.Unreadable = []string{"remove the file"} }, "journals", Warning, "0 can be read, 1 cannot", "remove"},
+		"mounts that are hidden":       {func(f *Facts) { f.State.Hidden, f.State.HiddenBy = []string{"/s/v"}, "/s" }, "mounts", Warning, "1 below /var/lib/podctl are hidden by the mount on /s, such as /s/v", "umount /s"},
 		"a checkpoint that others see": {func(f *Facts) { f.State.OpenCheckpoints = []string{"/j"} }, "journals", Warning, "others can read /j", "chmod 600"},
 	} {
 		t.Run(name, func(t *testing.T) {

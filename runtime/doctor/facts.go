@@ -138,6 +138,9 @@ type State struct {
 	// OpenCheckpoints are those that others can read.
 	OpenCheckpoints []string  `json:"openJournals,omitempty"`
 	NewestWrite     time.Time `json:"newestWrite,omitzero"`
+	// Hidden are mounts below it that no path leads to, and HiddenBy is the mount over them.
+	Hidden   []string `json:"hidden,omitempty"`
+	HiddenBy string   `json:"hiddenBy,omitempty"`
 }
 
 // Redact replaces the texts of others in the facts, the runtime's and those of errors, by what

@@ -84,3 +84,14 @@ func checkCheckpoints(f *Facts) Check {
 	}
 	return ok(found)
 }
+
+// checkMounts finds volumes in memory and subPaths that a kubelet has hidden: it binds its root
+// directory on itself when that lies in a private mount.
+func checkMounts(f *Facts) Check {
+	s := f.State
+	if len(s.Hidden) == 0 {
+		return ok("none below " + s.Path + " is hidden")
+	}
+	return warning(fmt.Sprintf("%d below %s are hidden by the mount on %s, such as %s", len(s.Hidden), s.Path, s.HiddenBy, s.Hidden[0]),
+		"a container that restarts finds its volumes in memory empty: delete and apply the pods, or end what uses "+s.HiddenBy+" and run umount "+s.HiddenBy)
+}

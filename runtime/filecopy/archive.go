@@ -60,8 +60,8 @@ func (a *archiver) child(dir *os.File, at *place, path string) (err error) {
 	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := safefs.LinkTarget(handle)
-		if err == nil {
+		var target string
+		if target, err = safefs.LinkTarget(handle); err == nil {
 			err = a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: target})
 		}
 		return at.wrap("linking", errors.Join(err, handle.Close()))

@@ -147,24 +147,34 @@ func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 	// They are loaded: who interrupts now is not told that they are not.
 	ctx = context.WithoutCancel(ctx)
 	for _, name := range names {
-		if err := s.awaitImage(ctx, name, true); err != nil {
+		if err := s.awaitImage(ctx, name); err != nil {
 			return nil, err
 		}
 	}
 	return names, nil
 }
 
-// awaitImage waits until the CRI has an image, or has it no more.
-func (s *Store) awaitImage(ctx context.Context, name string, wanted bool) error {
+// awaitImage waits until the CRI has an image.
+func (s *Store) awaitImage(ctx context.Context, name string) error {
+	there, err := s.await(ctx, name, func(present bool) bool { return present })
+	if err == nil && !there {
+		err = fmt.Errorf("image %s was loaded, and the runtime does not know it; restart the runtime", name)
+	}
+	return err
+}
+
+// await looks at an image until its presence in the CRI is as it is to be, and reports whether it
+// came to that.
+func (s *Store) await(ctx context.Context, name string, wanted func(present bool) bool) (bool, error) {
 	for range loadedTries {
-		if _, present, err := Status(ctx, s.client.Images, name); present == wanted || err != nil {
-			return err
+		if _, present, err := Status(ctx, s.client.Images, name); wanted(present) || err != nil {
+			return err == nil, err
 		}
 		if err := cri.Sleep(ctx, loadedPause); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return fmt.Errorf("image %s was loaded, and the runtime does not know it; restart the runtime", name)
+	return false, nil
 }
 
 // Save writes images as an OCI archive. Only containerd can.

@@ -23,7 +23,8 @@ func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []st
 			name, strings.Join(others, ", "), img.ID)
 	}
 	if err == nil {
-		err = s.awaitImage(ctx, name, false)
+		// The name is gone. That the CRI has not noticed yet does no harm.
+		_, err = s.await(ctx, name, func(present bool) bool { return !present })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("removing the name %s of an image: %w", name, err)

@@ -100,10 +100,7 @@ func (m *mounter) tearDown() error {
 	if err := removeTree(m.Pod, filepath.Dir(marker.path)); err != nil {
 		return err
 	}
-	if err := unmountBelow(dir); err != nil {
-		return err
-	}
-	return removeTree(m.Pod, dir)
+	return unmountAndRemove(m.Pod, func() error { return removeTree(m.Pod, dir) }, dir)
 }
 
 // propagates reports whether a container wants to see, or to make seen, what is

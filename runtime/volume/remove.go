@@ -25,17 +25,36 @@ func RemoveAll(p state.Pod) error {
 	if err != nil || entries == nil {
 		return err
 	}
-	for _, dir := range []string{p.SubPaths(), p.Dir()} {
-		if err := unmountBelow(dir); err != nil {
-			return fmt.Errorf("removing the pod's volumes: %w", err)
+	err = unmountAndRemove(p, func() error {
+		for _, name := range removalOrder(p, entries) {
+			if failed := removeTree(p, filepath.Join(p.Dir(), name)); failed != nil {
+				return failed
+			}
 		}
-	}
-	for _, name := range removalOrder(p, entries) {
-		if err := removeTree(p, filepath.Join(p.Dir(), name)); err != nil {
-			return fmt.Errorf("removing the pod's volumes: %w", err)
-		}
+		return nil
+	}, p.SubPaths(), p.Dir())
+	if err != nil {
+		return fmt.Errorf("removing the pod's volumes: %w", err)
 	}
 	return nil
+}
+
+// unmountAndRemove unmounts what is mounted at and below directories of a pod, and then removes
+// something there. What is mounted where no path leads to goes with its directory.
+func unmountAndRemove(p state.Pod, remove func() error, dirs ...string) error {
+	work := func() error {
+		for _, dir := range dirs {
+			if err := unmountBelow(dir); err != nil {
+				return err
+			}
+		}
+		return remove()
+	}
+	err := work()
+	if errors.Is(err, errStays) {
+		return revealed(p.Dir(), work)
+	}
+	return err
 }
 
 // entriesOf lists what lies in the pod's directory; nil when there is none.
@@ -84,14 +103,25 @@ func unmountBelow(dir string) error {
 		if len(mounts) == 0 {
 			return nil
 		}
+		left := 0
 		for _, m := range slices.Backward(mounts) {
-			if err := unmount(m.Mountpoint); err != nil && !errors.Is(err, unix.EINVAL) {
+			switch err := unmount(m.Mountpoint); {
+			case errors.Is(err, unix.EINVAL), safefs.Missing(err):
+				// Another mount lies over it, or it has gone.
+				left++
+			case err != nil:
 				return err
 			}
 		}
+		if left == len(mounts) {
+			break
+		}
 	}
-	return fmt.Errorf("something keeps being mounted below %s", dir)
+	return fmt.Errorf("%w below %s", errStays, dir)
 }
+
+// errStays says that what is mounted somewhere cannot be unmounted by its path.
+var errStays = errors.New("something keeps being mounted")
 
 // unmount takes a mount away. One that a process of the host still stands in is
 // detached: it vanishes from here at once, and from memory with that process.

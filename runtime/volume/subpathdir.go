@@ -119,12 +119,11 @@ func (t bindTarget) release(wanted fs.FileInfo) (bool, error) {
 	if mounted && os.SameFile(have, wanted) {
 		return true, nil
 	}
-	if mounted {
-		if err := unmount(t.path); err != nil {
-			return false, err
-		}
+	if have.Mode()&fs.ModeSymlink != 0 {
+		// Nothing is mounted there, and what it leads to is not the pod's.
+		return false, t.remove()
 	}
-	return false, t.remove()
+	return false, unmountAndRemove(t.pod, t.remove, t.path)
 }
 
 // remove removes a target on which nothing is mounted. What is in a directory stays.

@@ -1,0 +1,70 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/mounts"
+)
+
+// revealed does something about a directory in a mount namespace of its own, in which what covers
+// mounts below it is taken away. What is unmounted there stays mounted for all others, until its
+// directory is removed: then the kernel takes it away everywhere. So nothing of the machine is
+// moved, and a kill leaves nothing behind.
+func revealed(dir string, work func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		// The thread is not given back: it ends with this function, and its namespace with it.
+		goruntime.LockOSThread()
+		err := reveal(dir)
+		if err == nil {
+			err = work()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// reveal takes the covers away from the calling thread's view. They have to show the same
+// directory: otherwise what they hide is not the pod's.
+func reveal(dir string) error {
+	before, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if err = unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	if err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return os.NewSyscallError("mount", err)
+	}
+	for range unmountRounds {
+		hidden, err := mounts.HiddenBelow(dir)
+		if err != nil {
+			return err
+		}
+		if len(hidden) == 0 {
+			return sameDir(dir, before)
+		}
+		cover := hidden[0].Cover
+		if err = unix.Unmount(cover, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil {
+			return &os.PathError{Op: "unmount", Path: cover, Err: err}
+		}
+	}
+	return fmt.Errorf("something keeps being mounted over %s", dir)
+}
+
+func sameDir(dir string, before os.FileInfo) error {
+	after, err := os.Lstat(dir)
+	if err == nil && !os.SameFile(before, after) {
+		err = errors.New("another directory is mounted over it")
+	}
+	if err != nil {
+		return fmt.Errorf("mounts below %s are hidden: %w", dir, err)
+	}
+	return nil
+}
