@@ -72,6 +72,8 @@ func unchanged(p *plan.Plan) int {
 // summaryLine counts what a plan would do.
 func summaryLine(p *plan.Plan) string {
 	switch idle := len(p.Steps)+len(p.Holds) == 0; {
+	case idle && p.Complete && len(p.Record) == 0 && p.Adopts:
+		return fmt.Sprintf("No changes to what runs; apply adopts the pod (%d unchanged).", unchanged(p))
 	case idle && p.Records():
 		return "Plan: " + strings.Join(summary(p, future()), ", ") + ". Nothing restarts."
 	case idle && p.Complete && p.Source != "":
