@@ -72,11 +72,8 @@ const (
 	adoptHelp = "Move pods here whose runtime is gone for good, if nothing of them is left there"
 )
 
-// adoptEndpoint lets pods move to this runtime, if the user says so.
-func adoptEndpoint(sess *session.Session, adopt bool) error {
-	if !adopt {
-		return nil
-	}
+// adoptEndpoint lets pods move to this runtime.
+func adoptEndpoint(sess *session.Session) error {
 	engine, err := sess.Engine()
 	if err == nil {
 		engine.Observer.AdoptEndpoint()
@@ -92,8 +89,10 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 
 func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
 	o.Strict = true
-	if err := adoptEndpoint(sess, o.adopt); err != nil {
-		return err
+	if o.adopt {
+		if err := adoptEndpoint(sess); err != nil {
+			return err
+		}
 	}
 	if o.dryRun {
 		return runPlan(ctx, sess, &o.planOptions, args)

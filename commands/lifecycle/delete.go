@@ -73,8 +73,8 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 		return exit.WithUnreadable(ctx, absent, found.Unreadable)
 	}
 	engine, err := sess.Engine()
-	if err == nil {
-		err = adoptEndpoint(sess, o.adopt)
+	if err == nil && o.adopt {
+		err = adoptEndpoint(sess)
 	}
 	if err == nil {
 		// One name that is not there does not keep the others, as in kubectl.
@@ -111,7 +111,7 @@ func (o *deleteOptions) planning() plan.Options {
 func planDeletion(ctx context.Context, sess *session.Session, engine *runtime.Engine, o *deleteOptions, pods []model.PodRef) error {
 	plans, outcomes := selection.Look(pods, func(ref model.PodRef) (*plan.Plan, error) { return engine.Pods.PlanDeletion(ctx, ref, o.planning()) })
 	if err := selection.Outcome(ctx, outcomes); err != nil {
-		return showSome(ctx, sess, &o.planOptions, plans, unplanned(pods, outcomes), err)
+		return showSome(ctx, sess, &o.planOptions, &somePlans{plans, unplanned(pods, outcomes), err})
 	}
 	return showPlans(sess, &o.planOptions, plans)
 }

@@ -98,7 +98,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		return observed.Observer.Plan(ctx, d, o.planning())
 	})
 	if err := exit.Join(ctx, probed, selection.Outcome(ctx, outcomes)); err != nil {
-		return showSome(ctx, sess, o, plans, unplanned(selection.Refs(observed.Pods), outcomes), err)
+		return showSome(ctx, sess, o, &somePlans{plans, unplanned(selection.Refs(observed.Pods), outcomes), err})
 	}
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
@@ -122,17 +122,24 @@ func unplanned(pods []model.PodRef, outcomes []error) []string {
 	return texts
 }
 
+// somePlans are the plans that could be made, the headings of pods without one, and the failure.
+type somePlans struct {
+	plans     []*plan.Plan
+	unplanned []string
+	failure   error
+}
+
 // showSome prints the plans that could be made, where others could not. They are saved
 // nowhere: who executes the file would take it for all.
-func showSome(ctx context.Context, sess *session.Session, o *planOptions, plans []*plan.Plan, unplanned []string, failure error) error {
-	outcomes := []error{failure}
+func showSome(ctx context.Context, sess *session.Session, o *planOptions, some *somePlans) error {
+	outcomes := []error{some.failure}
 	if o.save != "" {
 		outcomes = append(outcomes, errors.New("the plan is not saved, because it is not complete"))
 	}
-	if len(plans) > 0 {
-		outcomes = append(outcomes, showPlans(sess, o, plans))
+	if len(some.plans) > 0 {
+		outcomes = append(outcomes, showPlans(sess, o, some.plans))
 		if !terminal.IsDocument(o.output) {
-			for _, text := range unplanned {
+			for _, text := range some.unplanned {
 				sess.IO.Print("\n%s", sess.ErrorText(errors.New(text)))
 			}
 		}

@@ -117,7 +117,7 @@ const localRegistry = "registry.local/"
 func checkSandboxImage(i *SandboxImage) Check {
 	switch {
 	case i.Present:
-		return ok("image "+i.Name)
+		return ok("image " + i.Name)
 	case i.Name == "":
 		return warning("the runtime keeps no image for sandboxes", "the first pod pulls it; on a node of podctl, `podctl node up` says how to load it")
 	case strings.HasPrefix(i.Name, localRegistry):

@@ -147,17 +147,21 @@ func (s *Store) Load(ctx context.Context, r io.Reader) ([]string, error) {
 	// They are loaded: who interrupts now is not told that they are not.
 	ctx = context.WithoutCancel(ctx)
 	for _, name := range names {
-		if err := s.awaitImage(ctx, name, true); err != nil {
+		if err := s.awaitImage(ctx, name, isPresent); err != nil {
 			return nil, err
 		}
 	}
 	return names, nil
 }
 
+func isPresent(present bool) bool { return present }
+
+func isAbsent(present bool) bool { return !present }
+
 // awaitImage waits until the CRI has an image, or has it no more.
-func (s *Store) awaitImage(ctx context.Context, name string, wanted bool) error {
+func (s *Store) awaitImage(ctx context.Context, name string, done func(present bool) bool) error {
 	for range loadedTries {
-		if _, present, err := Status(ctx, s.client.Images, name); present == wanted || err != nil {
+		if _, present, err := Status(ctx, s.client.Images, name); err != nil || done(present) {
 			return err
 		}
 		if err := cri.Sleep(ctx, loadedPause); err != nil {

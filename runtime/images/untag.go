@@ -23,7 +23,7 @@ func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []st
 			name, strings.Join(others, ", "), img.ID)
 	}
 	if err == nil {
-		err = s.awaitImage(ctx, name, false)
+		err = s.awaitImage(ctx, name, isAbsent)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("removing the name %s of an image: %w", name, err)
