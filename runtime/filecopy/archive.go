@@ -60,11 +60,7 @@ func (a *archiver) child(dir *os.File, at *place, path string) (err error) {
 	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		var target string
-		if target, err = safefs.LinkTarget(handle); err == nil {
-			err = a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: target})
-		}
-		return at.wrap("linking", errors.Join(err, handle.Close()))
+		return at.wrap("linking", errors.Join(a.link(handle, info, path), handle.Close()))
 	case !info.IsDir() && !info.Mode().IsRegular():
 		a.skip(at, notCopied)
 		return handle.Close()
@@ -75,6 +71,14 @@ func (a *archiver) child(dir *os.File, at *place, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, at.wrap("closing", src.Close())) }()
 	return a.entry(src, at, path)
+}
+
+func (a *archiver) link(handle *os.File, info fs.FileInfo, path string) error {
+	target, err := safefs.LinkTarget(handle)
+	if err != nil {
+		return err
+	}
+	return a.header(info, &tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: target})
 }
 
 // file writes a file of the size that it had when it was opened.
