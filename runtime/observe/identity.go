@@ -1,10 +1,21 @@
 package observe
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"time"
 
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -51,6 +62,98 @@ func CheckAllLabels[T labelled](o *Observer, ref model.PodRef, items []T) error 
 	for _, item := range items {
 		if err := o.checkLabels(ref, item.GetLabels()); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// AdoptEndpoint lets pods move to this runtime from the one that they were applied to, if nothing
+// of them is left there.
+func (o *Observer) AdoptEndpoint() { o.adopts = true }
+
+// checkEndpoint refuses a pod that was applied to another runtime: it would run
+// twice. A runtime that has records of the pod is the same one by another way.
+func (o *Observer) checkEndpoint(ctx context.Context, ref model.PodRef, s *snapshot.Pod) error {
+	from := s.Checkpoint.Endpoint
+	if from == "" || from == o.client.Endpoint.Address || len(s.Sandboxes)+len(s.Containers) > 0 {
+		return nil
+	}
+	if !o.adopts {
+		return fmt.Errorf("pod %s runs on %s, not on %s: name that runtime with --runtime-endpoint, or delete the pod there first; "+
+			"if that runtime is gone for good, apply or delete the pod with --adopt-endpoint", ref, from, o.client.Endpoint)
+	}
+	err := nothingAt(ctx, from, ref)
+	if err == nil {
+		err = noProcesses(o.cgroups, ref, o.host.Node())
+	}
+	if err != nil {
+		return fmt.Errorf("pod %s cannot move from %s to %s: %w", ref, from, o.client.Endpoint.Address, err)
+	}
+	return nil
+}
+
+// oldEndpointTimeout bounds the questions to a runtime that is thought to be gone.
+const oldEndpointTimeout = 10 * time.Second
+
+// nothingAt is an error when a runtime has records of a pod, or listens and does not tell. One to
+// which nobody listens any more has none.
+func nothingAt(ctx context.Context, address string, ref model.PodRef) error {
+	endpoint := cri.Endpoint{Address: address, Origin: "the checkpoint"}
+	if gone, err := isGone(ctx, endpoint.Socket()); gone || err != nil {
+		return err
+	}
+	client, err := cri.Connect(endpoint, "", oldEndpointTimeout)
+	if err != nil {
+		return err
+	}
+	count, err := recordsAt(ctx, client, ref)
+	if err = errors.Join(err, client.Close()); err != nil {
+		return fmt.Errorf("it cannot be asked what it has of the pod: %w", err)
+	}
+	if count > 0 {
+		return fmt.Errorf("it answers, and has %d sandboxes and containers of the pod: delete the pod there first (podctl delete --runtime-endpoint %s)", count, address)
+	}
+	return nil
+}
+
+// isGone reports whether nobody listens to a socket.
+func isGone(ctx context.Context, socket string) (bool, error) {
+	if socket == "" {
+		return false, nil // It is asked.
+	}
+	conn, err := (&net.Dialer{Timeout: oldEndpointTimeout}).DialContext(ctx, "unix", socket)
+	switch {
+	case err == nil:
+		return false, conn.Close()
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOTDIR):
+		return true, nil
+	}
+	return false, err
+}
+
+func recordsAt(ctx context.Context, client *cri.Client, ref model.PodRef) (int, error) {
+	selector := UIDSelector(ref)
+	sandboxes, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
+	if err != nil {
+		return 0, cri.Wrap("listing its sandboxes", err)
+	}
+	containers, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	return len(sandboxes.GetItems()) + len(containers.GetContainers()), cri.Wrap("listing its containers", err)
+}
+
+// noProcesses is an error when processes run in a cgroup that the pod may have, with either driver:
+// they go on when their runtime is gone.
+func noProcesses(groups cgroup.Groups, ref model.PodRef, node criconfig.Node) error {
+	for _, systemd := range []bool{false, true} {
+		node.SystemdCgroup = systemd
+		for _, name := range criconfig.CgroupParents(ref.UID, node) {
+			pids, err := groups.Members(name)
+			if err != nil {
+				return fmt.Errorf("reading the processes of cgroup %s: %w", name, err)
+			}
+			if len(pids) > 0 {
+				return fmt.Errorf("processes of the pod run in cgroup %s (pid %v): start that runtime again to delete the pod, or end them", name, pids)
+			}
 		}
 	}
 	return nil
