@@ -8,6 +8,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/securitycontext"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // maskedPaths are hidden from every container unless procMount is Unmasked.
@@ -75,15 +77,16 @@ func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
 	if !ptr.Deref(effective.RunAsNonRoot, false) {
 		return nil
 	}
+	at := fmt.Sprintf("(pod: %q, container: %s)", model.RefOf(pod).Full(), c.Name)
 	switch {
 	case effective.RunAsUser != nil && *effective.RunAsUser == 0:
-		return fmt.Errorf("securityContext: runAsNonRoot is set and runAsUser is 0; choose another user")
+		return fmt.Errorf("container's runAsUser breaks non-root policy %s", at)
 	case effective.RunAsUser != nil:
 		return nil
 	case image.UID != nil && *image.UID == 0, image.UID == nil && image.Username == "":
-		return fmt.Errorf("securityContext: runAsNonRoot is set and the image runs as root; set runAsUser")
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", at)
 	case image.UID == nil:
-		return fmt.Errorf("securityContext: runAsNonRoot is set and the image's user %q is a name, which cannot be verified; set runAsUser", image.Username)
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", image.Username, at)
 	}
 	return nil
 }

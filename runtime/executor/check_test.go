@@ -27,18 +27,21 @@ func TestProofsChangeNothing(t *testing.T) {
 // TestProofsThatFail: what keeps a container from being configured is written down under the
 // kubelet's reason.
 func TestProofsThatFail(t *testing.T) {
-	for word, spec := range map[string]string{
-		"image absent:1 is not present": "  containers: [{name: a, image: 'absent:1'}]\n",
-		"not an absolute path":          "  containers: [{name: a, image: 'i:1', workingDir: data}]\n",
-		"seccompProfile":                "  containers: [{name: a, image: 'i:1', securityContext: {seccompProfile: {type: Localhost, localhostProfile: missing.json}}}]\n",
+	for word, c := range map[string]struct {
+		reason model.Reason
+		spec   string
+	}{
+		"image absent:1 is not present": {"CreateContainerConfigError", "  containers: [{name: a, image: 'absent:1'}]\n"},
+		"not an absolute path":          {"CreateContainerConfigError", "  containers: [{name: a, image: 'i:1', workingDir: data}]\n"},
+		"seccompProfile":                {"CreateContainerError", "  containers: [{name: a, image: 'i:1', securityContext: {seccompProfile: {type: Localhost, localhostProfile: missing.json}}}]\n"},
 	} {
 		l := newLab(t, "i:1")
-		x := l.plan(model.PodRef{}, pod(spec)).execution(Options{})
+		x := l.plan(model.PodRef{}, pod(c.spec)).execution(Options{})
 		err := x.start.checkContainer(&plan.Step{Kind: plan.CheckContainer, Container: "a"})
-		if reasonOf(err, "") != "CreateContainerConfigError" || !strings.Contains(err.Error(), word) {
+		if reasonOf(err, "") != c.reason || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v", word, err)
 		}
-		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "CreateContainerConfigError" || !strings.Contains(e.Message, word) {
+		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != c.reason || !strings.Contains(e.Message, word) {
 			t.Errorf("%q: written down %+v", word, e)
 		}
 	}

@@ -181,7 +181,7 @@ func delayedSince(h *plan.Hold) time.Time {
 func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
 	switch h.Reason { //nolint:exhaustive // the others are failures
 	case model.CrashLoopBackOff:
-		text := fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, formatPod(pod))
+		text := fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, pod.Full())
 		r.WarningOnce(at, delayedSince(h), "BackOff", h.Container, text)
 	case model.NetworkNotReady:
 		r.Warning(at, string(h.Reason), "", "network is not ready: container runtime network not ready: "+h.Message)
@@ -195,7 +195,7 @@ func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold
 		r.Warning(at, string(h.Reason), h.Container, h.Message)
 	case model.CreatePodSandboxError:
 		r.Warning(at, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+h.Message)
-	case model.CreateContainerConfigError:
+	case model.CreateContainerConfigError, model.CreateContainerError:
 		r.Warning(at, "Failed", h.Container, "Error: "+h.Message)
 	default:
 		r.Warning(at, "Failed", h.Container, fmt.Sprintf("Error: %s: %s", h.Reason, h.Message))

@@ -30,11 +30,6 @@ func kubeletText(err error) string {
 	return cri.Said(err)
 }
 
-// formatPod names a pod as the kubelet does (kubelet: format.Pod).
-func formatPod(ref model.PodRef) string {
-	return fmt.Sprintf("%s_%s(%s)", ref.Name, ref.Namespace, ref.UID)
-}
-
 // hookFailure is a lifecycle hook that failed.
 type hookFailure struct {
 	pod     model.PodRef
@@ -61,7 +56,7 @@ func (e *hookFailure) text() string {
 	default:
 		return "Cannot run handler: " + e.err.Error()
 	}
-	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, formatPod(e.pod), cri.Said(e.err))
+	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), cri.Said(e.err))
 }
 
 // killMessage says why a container is stopped. A reason that no kubelet has is told after the

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ type PodRef struct {
 
 // String is the pod as users write it: namespace/name.
 func (r PodRef) String() string { return r.Namespace + "/" + r.Name }
+
+// Full is the pod as a kubelet writes it in its messages: name_namespace(uid) (kubelet: format.Pod).
+func (r PodRef) Full() string { return fmt.Sprintf("%s_%s(%s)", r.Name, r.Namespace, r.UID) }
 
 // Compare orders pods by namespace and name.
 func (r PodRef) Compare(other PodRef) int {

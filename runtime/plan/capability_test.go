@@ -73,7 +73,7 @@ spec:
   volumes:
   - {name: data, image: {reference: "data:1", pullPolicy: Never}}
 `
-	hold := "hold app ErrImageNeverPull image data:1 of volume data is absent and the pull policy is Never"
+	hold := "hold app ErrImageNeverPull Container image \"data:1\" of volume data is not present with pull policy of Never"
 	d := modeltest.Load(t, text)
 	w := modeltest.New(d)
 	w.Images["data:1"] = model.Image{}

@@ -256,7 +256,7 @@ func TestMake(t *testing.T) {
 			edit: func(d *podspec.Desired) {
 				d.Pod.Spec.Containers[0].Image, d.Pod.Spec.Containers[0].ImagePullPolicy = "i:2", v1.PullNever
 			},
-			want: []string{"hold app ErrImageNeverPull image i:2 is absent and the pull policy is Never"},
+			want: []string{"hold app ErrImageNeverPull Container image \"i:2\" is not present with pull policy of Never"},
 		},
 		"init containers are judged by the active sandbox alone": {
 			world: func(d *podspec.Desired) *modeltest.World {

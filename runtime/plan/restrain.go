@@ -88,7 +88,7 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 		return h
 	}
 	if image := r.neverPulled(ref); image != "" {
-		h.Reason, h.Message = model.ErrImageNeverPull, image+" is absent and the pull policy is Never"
+		h.Reason, h.Message = model.ErrImageNeverPull, image+" is not present with pull policy of Never"
 		return h
 	}
 	if fault, known := r.fault(ref); known {
@@ -139,11 +139,11 @@ func (r *restrainer) neverPulled(ref podspec.ContainerRef) string {
 		return known && state.ID == "" && r.opts.pullPolicy(own) == v1.PullNever
 	}
 	if lacks(ref.Image, ref.ImagePullPolicy) {
-		return "image " + ref.Image
+		return fmt.Sprintf("Container image %q", ref.Image)
 	}
 	for _, vol := range imageVolumes(r.Manifest, ref) {
 		if lacks(vol.Image.Reference, vol.Image.PullPolicy) {
-			return fmt.Sprintf("image %s of volume %s", vol.Image.Reference, vol.Name)
+			return fmt.Sprintf("Container image %q of volume %s", vol.Image.Reference, vol.Name)
 		}
 	}
 	return ""

@@ -62,7 +62,7 @@ func TestWhatIsMissingHoldsAStart(t *testing.T) {
 		}},
 		"an image": {"app=Running", "", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"start x"}},
 		"an image that may not be pulled": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{
-			"keep app", "hold x ErrImageNeverPull: image i:1 is absent and the pull policy is Never",
+			"keep app", "hold x ErrImageNeverPull: Container image \"i:1\" is not present with pull policy of Never",
 		}},
 		"an image nobody looked for": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { delete(w.Images, "i:1") }, []string{"start x"}},
 	} {

@@ -93,7 +93,8 @@ func checkSeccomp(config *runtimeapi.ContainerConfig) error {
 		return nil
 	}
 	if _, err := os.Stat(profile.GetLocalhostRef()); err != nil {
-		return fmt.Errorf("securityContext.seccompProfile: %w", err)
+		// A kubelet finds out when the runtime creates the container.
+		return refusal(model.CreateContainerError, "securityContext.seccompProfile: %w", err)
 	}
 	return nil
 }

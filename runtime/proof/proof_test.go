@@ -203,7 +203,7 @@ func TestDemands(t *testing.T) {
 		"AppArmor":                      {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", criconfig.Node{}, model.AppArmor},
 		"AppArmor in the kernel":        {"", "    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n", has("cpu", 1), ""},
 		"no AppArmor":                   {"", "    securityContext: {appArmorProfile: {type: Unconfined}}\n", criconfig.Node{}, ""},
-		"a seccomp profile not there":   {"", "    securityContext: {seccompProfile: {type: Localhost, localhostProfile: none}}\n", criconfig.Node{SeccompRoot: "/nothing"}, "else"},
+		"a seccomp profile not there":   {"", "    securityContext: {seccompProfile: {type: Localhost, localhostProfile: none}}\n", criconfig.Node{SeccompRoot: "/nothing"}, model.CreateContainerError},
 		"the runtime's seccomp profile": {"", "    securityContext: {seccompProfile: {type: RuntimeDefault}}\n", criconfig.Node{SeccompRoot: "/nothing"}, ""},
 	} {
 		l := newLab(t, "", c.spec, c.container)
