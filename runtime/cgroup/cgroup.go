@@ -50,6 +50,13 @@ func Exists(name string) bool {
 	return err == nil && checkName(name) == nil && t.exists(name)
 }
 
+// Remains reports whether any part of a pod's cgroup is there. With version 1 a removal that was
+// cut off has removed it from some hierarchies only.
+func Remains(name string) bool {
+	t, err := findTree()
+	return err == nil && checkName(name) == nil && t.remains(name)
+}
+
 // Members lists the processes in a cgroup and in those below it. One that is not there has none.
 func Members(name string) ([]int, error) {
 	t, err := findTree()

@@ -4,6 +4,7 @@ package cgroup
 type Groups interface {
 	Ensure(name string, r Resources) error
 	Exists(name string) bool
+	Remains(name string) bool
 	Remove(name string) error
 	Members(name string) ([]int, error)
 	Occupants(pods []string, containerID string, first int) (Processes, bool)
@@ -23,6 +24,9 @@ func (Machine) Ensure(name string, r Resources) error { return Ensure(name, r) }
 
 // Exists is the function of that name.
 func (Machine) Exists(name string) bool { return Exists(name) }
+
+// Remains is the function of that name.
+func (Machine) Remains(name string) bool { return Remains(name) }
 
 // Remove is the function of that name.
 func (Machine) Remove(name string) error { return Remove(name) }

@@ -163,6 +163,14 @@ func (t *tree) exists(name string) bool {
 	return looked
 }
 
+// remains reports whether a cgroup is there in any hierarchy.
+func (t *tree) remains(name string) bool {
+	return slices.ContainsFunc(t.hierarchies, func(h hierarchy) bool {
+		info, err := os.Stat(h.at(name))
+		return err == nil && info.IsDir()
+	})
+}
+
 // controlled reports whether a cgroup is there for one controller. With version 2 the
 // directory alone says nothing: the controller has to be handed down to it.
 func (t *tree) controlled(h hierarchy, name, controller string) bool {

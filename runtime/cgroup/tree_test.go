@@ -167,11 +167,17 @@ func TestControllersOfVersion2AreReadFromItsRoot(t *testing.T) {
 func TestExistsOnVersion1(t *testing.T) {
 	tr := fakeTree(t, "cpu,cpuacct", "memory", "freezer", "name=systemd")
 	const name = "/kubepods/podu1"
+	if tr.remains(name) {
+		t.Error("parts of it remain before it is made")
+	}
 	for _, h := range tr.hierarchies[:3] {
 		if tr.exists(name) {
 			t.Errorf("it exists before it is made in %s", h.dir)
 		}
 		makeDir(t, h.at(name))
+	}
+	if !tr.remains(name) {
+		t.Error("no part of it remains without the hierarchy of systemd")
 	}
 	if tr.exists(name) {
 		t.Error("it exists without the hierarchy of systemd, where a kubelet looks")

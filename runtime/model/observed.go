@@ -27,6 +27,9 @@ type Observed struct {
 	// CgroupExists reports whether the pod's own cgroup is there; nil when nobody
 	// looked, or when the pod's cgroup is not podctl's to make.
 	CgroupExists *bool
+	// CgroupRemains reports whether parts of the pod's own cgroup are there, which is not complete:
+	// its removal was cut off.
+	CgroupRemains bool
 	// Faults is what is known against making a container, by its name, and against making the
 	// sandbox under the empty name. Nil when nobody looked.
 	Faults map[string]Fault

@@ -158,8 +158,9 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired) {
 	for _, vol := range podspec.UsedVolumes(desired.Pod) {
 		s.Volumes[vol.Name] = o.observeVolume(desired, vol.Name)
 	}
-	exists := o.cgroups.Exists(criconfig.CgroupParent(desired.Pod, o.host.Node())) && !pod.CgroupMark().IsSet()
-	s.Cgroup = &exists
+	parent := criconfig.CgroupParent(desired.Pod, o.host.Node())
+	exists := o.cgroups.Exists(parent) && !pod.CgroupMark().IsSet()
+	s.Cgroup, s.CgroupRemains = &exists, !exists && o.cgroups.Remains(parent)
 	s.Ports = o.takenPorts(desired.Pod, s)
 	s.LogAttempts = map[string]uint32{}
 	for _, ref := range podspec.Containers(desired.Pod) {

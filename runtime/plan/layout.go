@@ -43,7 +43,7 @@ func layOut(pod *podstatus.Pod, opts *Options, d *decision) []Step {
 // removeCgroup removes the cgroup of a pod that has finished (kubelet: SyncTerminatedPod). What
 // could not be removed is tried again in the next pass.
 func (l *layout) removeCgroup(ended []string) {
-	if exists := l.Observed.CgroupExists; exists != nil && *exists {
+	if exists := l.Observed.CgroupExists; exists != nil && *exists || l.Observed.CgroupRemains {
 		l.steps.add(l.cause.explains(Step{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(ended), OnFailure: Continue}))
 	}
 }

@@ -49,18 +49,20 @@ func TestCgroupIsMadeBeforeTheSandbox(t *testing.T) {
 // TestCgroupOfAFinishedPodIsRemoved once nothing runs in it.
 func TestCgroupOfAFinishedPodIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
-		states string
-		exists *bool
-		want   []string
+		states  string
+		exists  *bool
+		remains bool
+		want    []string
 	}{
-		"it is there":          {"app=Exited", new(true), []string{"remove-cgroup Completed after stop-sandbox-s0"}},
-		"it is gone":           {"app=Exited", new(false), nil},
-		"it is not podctl's":   {"app=Exited", nil, nil},
-		"the pod still runs":   {"app=Running", new(true), nil},
-		"a container is stray": {"app=Exited stray=Running", new(true), []string{"remove-cgroup Completed after stop-stray-0-of-s,stop-sandbox-s0"}},
+		"it is there":          {"app=Exited", new(true), false, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"parts of it remain":   {"app=Exited", new(false), true, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"it is gone":           {"app=Exited", new(false), false, nil},
+		"it is not podctl's":   {"app=Exited", nil, false, nil},
+		"the pod still runs":   {"app=Running", new(true), false, nil},
+		"a container is stray": {"app=Exited stray=Running", new(true), false, []string{"remove-cgroup Completed after stop-stray-0-of-s,stop-sandbox-s0"}},
 	} {
 		w := web(t, "  restartPolicy: Never\n  containers: [{name: app, image: i:1}]\n", c.states)
-		w.CgroupExists = c.exists
+		w.CgroupExists, w.CgroupRemains = c.exists, c.remains
 		if got := stepsOf(makePlan(w), RemoveCgroup); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}

@@ -47,6 +47,9 @@ func (c *Cgroups) Exists(name string) bool {
 	return c.names[name]
 }
 
+// Remains is Exists: there are no parts.
+func (c *Cgroups) Remains(name string) bool { return c.Exists(name) }
+
 // Remove removes a cgroup.
 func (c *Cgroups) Remove(name string) error {
 	c.mu.Lock()

@@ -70,11 +70,12 @@ type backoffSection struct {
 }
 
 type diskSection struct {
-	Volumes     map[string]Volume `json:"volumes,omitzero"`
-	Cgroup      *bool             `json:"cgroup,omitempty"`
-	LogAttempts map[string]uint32 `json:"logAttempts,omitempty"`
-	Ports       map[string]string `json:"ports,omitempty"`
-	Faults      *Faults           `json:"faults,omitempty"`
+	Volumes       map[string]Volume `json:"volumes,omitzero"`
+	Cgroup        *bool             `json:"cgroup,omitempty"`
+	CgroupRemains bool              `json:"cgroupRemains,omitempty"`
+	LogAttempts   map[string]uint32 `json:"logAttempts,omitempty"`
+	Ports         map[string]string `json:"ports,omitempty"`
+	Faults        *Faults           `json:"faults,omitempty"`
 }
 
 // The kinds of the documents.
@@ -129,7 +130,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
-	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports, Faults: s.Faults}
+	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, CgroupRemains: s.CgroupRemains, LogAttempts: s.LogAttempts, Ports: s.Ports, Faults: s.Faults}
 	if s.Checkpoint != nil {
 		f.remember(s.Checkpoint)
 	}
@@ -231,7 +232,8 @@ func (f *snapshotFile) snapshot() (*Pod, error) {
 	s.Containers, errs[3] = f.containers()
 	s.Checkpoint, errs[4] = f.checkpoint()
 	if d := f.Disk; d != nil {
-		s.Volumes, s.Cgroup, s.LogAttempts, s.Ports, s.Faults = d.Volumes, d.Cgroup, d.LogAttempts, d.Ports, d.Faults
+		s.Volumes, s.Cgroup, s.CgroupRemains = d.Volumes, d.Cgroup, d.CgroupRemains
+		s.LogAttempts, s.Ports, s.Faults = d.LogAttempts, d.Ports, d.Faults
 	}
 	return s, errors.Join(errs[:]...)
 }

@@ -32,10 +32,12 @@ type Pod struct {
 	Sandboxes  []*runtimeapi.PodSandboxStatus
 	Containers []Container
 	// Images are those that the runtime has, at least of those the pod names.
-	Images      []Image
-	Volumes     map[string]Volume
-	Cgroup      *bool
-	LogAttempts map[string]uint32
+	Images  []Image
+	Volumes map[string]Volume
+	Cgroup  *bool
+	// CgroupRemains reports whether parts of a cgroup are there that is not complete.
+	CgroupRemains bool
+	LogAttempts   map[string]uint32
 	// Ports are the ports of the node that the pod wants and somebody else has.
 	Ports map[string]string
 	// Faults are what is known against making the pod, as it was wanted then.
@@ -105,7 +107,7 @@ func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Option
 // Observed is the snapshot in the planner's words, as far as a pod is concerned
 // that shall be as desired; desired is nil for one that shall be gone.
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
-	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, LogAttempts: s.LogAttempts, Ports: s.Ports}
+	o := model.Observed{Runtime: s.runtime(), CgroupExists: s.Cgroup, CgroupRemains: s.CgroupRemains, LogAttempts: s.LogAttempts, Ports: s.Ports}
 	if s.Node != nil {
 		o.Machine = MachineOf(s.Node)
 	}
