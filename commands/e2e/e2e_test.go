@@ -644,7 +644,10 @@ spec:
   - {name: never, image: "registry.local/podctl/demo:1", imagePullPolicy: Never, args: [sleep]}
   - {name: bad, image: "registry.local/UPPER:1", args: [sleep]}
 `)
-	if r := m.run(t, "apply", mixed); r.code != 1 || !strings.Contains(r.stderr, "UPPER:1: is not a valid image name") {
+	if r := m.must(t, "plan", mixed); !strings.Contains(r.stdout, "InvalidImageName") || !strings.Contains(r.stdout, "UPPER:1") {
+		t.Errorf("a name that is none is held:\n%s", r.stdout)
+	}
+	if r := m.run(t, "apply", mixed); r.code != 1 || !strings.Contains(r.stderr, "container always: ErrImagePull") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 	if ids := m.ids(t, "mixed"); len(ids) != 2 || ids["present"] == "" || ids["never"] == "" {

@@ -241,7 +241,7 @@ spec:
 		t.Errorf("plan:\n%s", r.stdout)
 	}
 	m.must(t, "apply", manifest)
-	if r := m.must(t, "get", "-o", "yaml", "deadline"); !strings.Contains(r.stdout, "phase: Failed\n  qosClass: BestEffort\n  reason: DeadlineExceeded") {
+	if r := m.must(t, "get", "-o", "yaml", "deadline"); !strings.Contains(r.stdout, "\n  phase: Failed\n") || !strings.Contains(r.stdout, "\n  reason: DeadlineExceeded\n") {
 		t.Errorf("status:\n%s", r.stdout)
 	}
 	if r := m.run(t, "plan", "--exit-code", manifest); r.code != 0 {

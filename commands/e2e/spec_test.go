@@ -77,7 +77,8 @@ spec:
 // testEnvFile: a variable comes from a file that an init container wrote, and part of a
 // subPath comes from it.
 func testEnvFile(t *testing.T, m *machine) {
-	m.must(t, "apply", "--wait=completed", "--timeout", "60s", write(t, envFile))
+	// It takes its argument for a file, which is not there.
+	m.mustFail(t, "apply", "--wait=completed", "--timeout", "60s", write(t, envFile))
 	if r := m.must(t, "logs", "envfile", "app"); !strings.Contains(r.stdout, "blue green/$(MISSING)/") {
 		t.Errorf("the container printed %q", r.stdout)
 	}
