@@ -662,7 +662,7 @@ func testHooks(t *testing.T, m *machine) {
 kind: Pod
 metadata: {name: hooks}
 spec:
-  terminationGracePeriodSeconds: 10
+  terminationGracePeriodSeconds: 30
   volumes: [{name: out, hostPath: {path: %s}}]
   containers:
   - name: app
@@ -682,7 +682,7 @@ spec:
 	if _, err := os.Stat(filepath.Join(dir, "stopping")); err != nil {
 		t.Error("the preStop hook did not run")
 	}
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > 25*time.Second {
 		t.Errorf("a container that obeys took %s to stop", took)
 	}
 }

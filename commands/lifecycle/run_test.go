@@ -89,7 +89,7 @@ func TestAFailedStartCompletes(t *testing.T) {
 				l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
 				began := time.Now()
 				code, stdout, stderr := l.Call("apply", "--wait="+goal, l.Write("job", spec))
-				if code != want || !strings.Contains(stderr, "RunContainerError") || time.Since(began) > 5*time.Second {
+				if code != want || !strings.Contains(stderr, "RunContainerError") || time.Since(began) > 30*time.Second {
 					t.Errorf("%s: exit code %d after %s\n%s%s", goal, code, time.Since(began), stdout, stderr)
 				}
 			}
