@@ -13,9 +13,9 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
@@ -97,7 +97,7 @@ func admissionNotes(m *load.Manifest) []podNote {
 	node := machine.Node("/")
 	facts := snapshot.MachineOf(&node)
 	for _, d := range m.Pods {
-		for _, text := range plan.Admission(d.Pod, &facts) {
+		for _, text := range admission.Notes(d.Pod, &facts) {
 			notes = append(notes, podNote{Pod: model.RefOf(d.Pod), Detail: text})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
@@ -28,7 +29,7 @@ func (e *explainer) addNotes() {
 		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
 	}
 	e.noteFaults()
-	e.notes = append(e.notes, Admission(e.Manifest, &e.Observed.Machine)...)
+	e.notes = append(e.notes, admission.Notes(e.Manifest, &e.Observed.Machine)...)
 	e.noteRuntime()
 }
 

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Admission says for what a kubelet on this machine would reject a pod that podctl runs all the
+// Notes says for what a kubelet on this machine would reject a pod that podctl runs all the
 // same. What is not known of the machine is no reason. What podctl holds is not among it.
-func Admission(pod *v1.Pod, machine *model.Machine) []string {
+func Notes(pod *v1.Pod, machine *model.Machine) []string {
 	return slices.Concat(unsafeSysctls(pod), otherNode(pod, machine), tooLarge(pod, machine))
 }
 
@@ -39,7 +39,7 @@ func tooLarge(pod *v1.Pod, machine *model.Machine) []string {
 // isCounted reports whether what a machine has of a resource is known, and is none if it is
 // not mentioned: a kernel may not have that size of huge pages.
 func isCounted(name v1.ResourceName) bool {
-	return slices.Contains(resizable(), name) || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
+	return name == v1.ResourceCPU || name == v1.ResourceMemory || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
 // unsafeSysctls names the sysctls that a kubelet sets only if it is told to (kubelet:
