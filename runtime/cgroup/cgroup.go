@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
@@ -121,8 +122,14 @@ func (t *tree) set(name string, r *cgroups.Resources) error {
 	if err := m.Apply(-1); err != nil { // No process joins.
 		return &UnavailableError{Path: name, Err: err}
 	}
+	oneSetter.Lock()
+	defer oneSetter.Unlock()
 	if err := m.Set(r); err != nil {
 		return settingError(name, err)
 	}
 	return nil
 }
+
+// oneSetter lets one goroutine at a time set limits: the library's groups of cgroup version 1
+// belong to the process, and one of them remembers in Set how its files are named.
+var oneSetter sync.Mutex //nolint:gochecknoglobals // What it guards is one for the process.
