@@ -103,6 +103,8 @@ type copying struct {
 	quiet        bool
 	began, shown time.Time
 	files, bytes int64
+	// seen is what the terminal shows of it.
+	seen string
 }
 
 func (c *copying) out(ctx context.Context, root *filecopy.Root, source, destination string) (err error) {
@@ -177,31 +179,27 @@ func (c *copying) copy(ctx context.Context, src, dir *os.File, name string, opts
 func (c *copying) run(opts filecopy.Options, work func(filecopy.Options) error) error {
 	opts.Progress = c.progress
 	opts.Skipped = func(name, why string) { c.io.Note("note: %s is left out: %s", name, why) }
+	if !c.quiet && c.io.ShowsLive() {
+		live := c.io.Live(func(int) []string { return []string{"    copying: " + c.seen} })
+		defer live.Stop()
+	}
 	err := work(opts)
-	if c.quiet {
-		return err
-	}
-	end := ""
-	if c.io.ErrTTY {
-		end = terminal.ClearLine
-	}
-	if err == nil {
-		fmt.Fprintf(c.io.Err, "%scopied %s in %.1fs\n", end, c.text(), c.io.Now().Sub(c.began).Seconds()) //nolint:errcheck // a courtesy
+	if err == nil && !c.quiet {
+		c.io.Note("copied %s in %.1fs", c.text(), c.io.Now().Sub(c.began).Seconds())
 	}
 	return err
 }
 
-// progressTick is how often the progress of a copy is drawn.
+// progressTick is how often the progress of a copy is shown.
 const progressTick = 200 * time.Millisecond
 
+// progress counts, and lets what it counts be seen now and then.
 func (c *copying) progress(files, bytes int64) {
 	c.files, c.bytes = files, bytes
-	now := c.io.Now()
-	if c.quiet || !c.io.ErrTTY || now.Sub(c.shown) < progressTick {
-		return
+	if now := c.io.Now(); now.Sub(c.shown) >= progressTick {
+		c.shown = now
+		c.io.Exclusive(func() { c.seen = c.text() })
 	}
-	c.shown = now
-	fmt.Fprintf(c.io.Err, terminal.ClearLine+"    copying: %s", c.text()) //nolint:errcheck // a courtesy
 }
 
 func (c *copying) text() string {

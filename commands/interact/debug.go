@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/remote"
@@ -81,11 +82,7 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 	if err != nil {
 		return err
 	}
-	opts := executor.Options{AllowKubelet: o.kubelet}
-	if !o.container.Quiet {
-		opts.Report = view.Progress(sess.IO, 1)
-	}
-	outcome, err := engine.Pods.Debug(ctx, d, c, opts)
+	outcome, err := o.start(ctx, sess, engine, d, c)
 	if err = errors.Join(err, failureOf(outcome)); err != nil {
 		return err
 	}
@@ -101,6 +98,17 @@ func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name 
 		return err
 	}
 	return a.exitCode(ctx)
+}
+
+// start starts the debug container.
+func (o *debugOptions) start(ctx context.Context, sess *session.Session, engine *runtime.Engine, d *podspec.Desired, c *v1.EphemeralContainer) (*executor.Outcome, error) {
+	opts := executor.Options{AllowKubelet: o.kubelet}
+	if !o.container.Quiet {
+		progress := view.NewProgress(sess.IO, 1)
+		defer progress.Stop()
+		opts.Report, opts.Downloads = progress.Report, progress.Live()
+	}
+	return engine.Pods.Debug(ctx, d, c, opts)
 }
 
 // follow connects to a debug container that has an input. Of another one, and of one that has

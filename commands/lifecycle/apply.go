@@ -129,6 +129,7 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 		return err
 	}
 	a := newApplier(sess, engine, o, len(pods))
+	defer a.stop()
 	if o.all {
 		a.changed = sourceChanges(ctx, pods)
 	}
@@ -146,17 +147,29 @@ type applier struct {
 	engine *runtime.Engine
 	o      *applyOptions
 	report func(executor.Event)
-	saved  savedPlans
+	// progress is what the user sees meanwhile; nil for documents.
+	progress *view.Progress
+	saved    savedPlans
 	// changed says of pods how their source files differ from what is applied.
 	changed map[model.PodRef]string
 }
 
 func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
-	a := &applier{io: sess.IO, engine: engine, o: o, report: view.Progress(sess.IO, pods)}
+	a := &applier{io: sess.IO, engine: engine, o: o}
 	if o.output == "json" {
 		a.report = view.EventLines(sess.IO)
+		return a
 	}
+	a.progress = view.NewProgress(sess.IO, pods)
+	a.report, engine.Waiter.Watched = a.progress.Report, a.progress.Watched
 	return a
+}
+
+// stop takes away what was shown meanwhile.
+func (a *applier) stop() {
+	if a.progress != nil {
+		a.progress.Stop()
+	}
 }
 
 func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
@@ -192,7 +205,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 func (a *applier) options() executor.Options {
 	reported := map[string]bool{}
 	return executor.Options{
-		Options: a.o.planning(), AllowKubelet: a.o.kubelet, Report: a.report,
+		Options: a.o.planning(), AllowKubelet: a.o.kubelet, Report: a.report, Downloads: a.progress != nil && a.progress.Live(),
 		Planned: func(p *plan.Plan) {
 			for _, text := range view.Remarks(p) {
 				if !reported[text] {

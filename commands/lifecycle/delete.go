@@ -92,8 +92,7 @@ func (o *deleteOptions) delete(ctx context.Context, sess *session.Session, engin
 		// The last pod that uses a claim takes it along, and there has to be a last one.
 		limit = 1
 	}
-	d := &deleter{io: sess.IO, engine: engine, opts: executor.Options{Options: o.planning(), Report: view.Progress(sess.IO, len(pods))}}
-	return d.delete(ctx, pods, limit)
+	return deletePods(ctx, sess, engine, pods, limit, o.planning())
 }
 
 func (o *deleteOptions) planning() plan.Options {
@@ -121,8 +120,14 @@ const stopsAtOnce = 10
 
 // DeletePods deletes pods as `podctl delete` does without flags.
 func DeletePods(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {
-	d := &deleter{io: sess.IO, engine: engine, opts: executor.Options{Report: view.Progress(sess.IO, len(pods))}}
-	return d.delete(ctx, pods, stopsAtOnce)
+	return deletePods(ctx, sess, engine, pods, stopsAtOnce, plan.Options{})
+}
+
+func deletePods(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef, limit int, opts plan.Options) error {
+	progress := view.NewProgress(sess.IO, len(pods))
+	defer progress.Stop()
+	d := &deleter{io: sess.IO, engine: engine, opts: executor.Options{Options: opts, Report: progress.Report}}
+	return exit.Join(ctx, selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })...)
 }
 
 // deleter deletes several pods concurrently: most of it is waiting for their containers to end.
@@ -130,10 +135,6 @@ type deleter struct {
 	io     *terminal.IO
 	engine *runtime.Engine
 	opts   executor.Options
-}
-
-func (d *deleter) delete(ctx context.Context, pods []model.PodRef, limit int) error {
-	return exit.Join(ctx, selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })...)
 }
 
 func (d *deleter) one(ctx context.Context, ref model.PodRef) error {

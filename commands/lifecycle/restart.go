@@ -80,6 +80,7 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 		return showPlans(sess, &o.planOptions, []*plan.Plan{p})
 	}
 	a := newApplier(sess, engine, &o.applyOptions, 1)
+	defer a.stop()
 	return a.restart(ctx, d, opts)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
@@ -96,6 +97,9 @@ func runWait(ctx context.Context, sess *session.Session, s selection.Selection, 
 	if err != nil {
 		return err
 	}
+	progress := view.NewProgress(sess.IO, len(pods))
+	defer progress.Stop()
+	engine.Waiter.Watched = progress.Watched
 	return exit.Join(ctx, selection.ForEach(pods, len(pods), func(d *podspec.Desired) error {
 		err := engine.Waiter.Await(ctx, d, goal)
 		if err == nil {

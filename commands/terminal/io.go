@@ -18,6 +18,8 @@ type IO struct {
 
 	mu    sync.Mutex
 	noted map[string]bool
+	// live is what is drawn at the end of the terminal; nil for nothing.
+	live *Live
 }
 
 // NewIO returns the streams of an environment.
@@ -47,6 +49,10 @@ func (s *IO) NoteOnce(format string, args ...any) {
 func (s *IO) Exclusive(write func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.live != nil {
+		s.live.above(write)
+		return
+	}
 	write()
 }
 

@@ -4,42 +4,68 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
-// progress shows steps while they run: on a terminal the step that runs is shown until it has
-// ended, elsewhere one plain line per step.
-type progress struct {
-	w      io.Writer
-	tty    bool
+// Progress shows steps while they run, and what a pod waits for: on a terminal in lines that are
+// drawn anew until they have ended, elsewhere in one plain line per step that has ended.
+type Progress struct {
+	io     *terminal.IO
 	colors terminal.Colors
 	// several reports whether more than one pod is worked on, so that lines name it.
 	several bool
+	// moving is what the live lines show; nil without a terminal.
+	moving *moving
+	live   *terminal.Live
 }
 
-// Progress shows what happens to one pod, or to several concurrently.
-func Progress(out *terminal.IO, pods int) func(executor.Event) {
-	several := pods > 1
-	show := &progress{w: out.Err, tty: out.ErrTTY && !several, colors: out.ErrColors(), several: several}
-	return func(ev executor.Event) { out.Exclusive(func() { show.report(ev) }) }
+// NewProgress shows what happens to one pod, or to several concurrently. Stop has to be called.
+func NewProgress(out *terminal.IO, pods int) *Progress {
+	p := &Progress{io: out, colors: out.ErrColors(), several: pods > 1}
+	if out.ShowsLive() {
+		p.moving = &moving{now: out.Now, several: p.several, failures: map[string]bool{}}
+		p.live = out.Live(p.moving.lines)
+	}
+	return p
 }
 
-// report prints one event.
-func (p *progress) report(ev executor.Event) {
+// Stop takes the live lines away.
+func (p *Progress) Stop() {
+	if p.live != nil {
+		p.live.Stop()
+	}
+}
+
+// Live reports whether steps are shown while they run.
+func (p *Progress) Live() bool { return p.live != nil }
+
+// Report shows one event.
+func (p *Progress) Report(ev executor.Event) { p.io.Exclusive(func() { p.report(ev) }) }
+
+// Watched shows what a pod waits for now.
+func (p *Progress) Watched(pod model.PodRef, list []wait.Waiting) {
+	if p.moving != nil {
+		p.io.Exclusive(func() { p.moving.waits(pod, list) })
+	}
+}
+
+// report prints one event. A failure that a wait has seen before is not printed again on a
+// terminal, where the live lines say that it is tried again.
+func (p *Progress) report(ev executor.Event) {
 	if ev.Step != nil && ev.Step.Kind == plan.CheckContainer && ev.Kind != executor.StepFailed {
+		return
+	}
+	if p.moving != nil && p.moving.event(&ev) {
 		return
 	}
 	switch ev.Kind {
 	case executor.StepStarted, executor.StepProgress:
-		if p.tty {
-			fmt.Fprint(p.w, terminal.Overwrite("    "+terminal.PrintableLine(p.step(ev)+indented(ev.Detail))+" …")) //nolint:errcheck // progress is a courtesy
-		}
 	case executor.StepDone:
 		took := p.colors.Dim(fmt.Sprintf("  %.2fs", ev.Took.Seconds()))
 		p.print(p.colors.Green("  ✓ "), terminal.PrintableLine(p.step(ev))+took+terminal.PrintableLine(indented(ev.Detail)))
@@ -66,20 +92,20 @@ func failureReason(err error) string {
 }
 
 // print writes one line; what is in it of others is printable already.
-func (p *progress) print(mark, text string) {
-	if p.tty {
-		mark = terminal.ClearLine + mark
-	}
-	fmt.Fprintln(p.w, mark+text) //nolint:errcheck // progress is a courtesy
+func (p *Progress) print(mark, text string) {
+	fmt.Fprintln(p.io.Err, mark+text) //nolint:errcheck // progress is a courtesy
 }
 
 // step names the step in the words of the plan.
-func (p *progress) step(ev executor.Event) string {
-	return p.pod(ev) + fmt.Sprintf("%-7s %s", ev.Step.Kind.Verb(), ev.Step.Object()) + indented(ev.Step.Detail())
+func (p *Progress) step(ev executor.Event) string {
+	return p.pod(ev) + stepName(ev.Step) + indented(ev.Step.Detail())
 }
 
+// stepName is what a step does, and to what.
+func stepName(s *plan.Step) string { return fmt.Sprintf("%-7s %s", s.Kind.Verb(), s.Object()) }
+
 // pod names the pod where there are several.
-func (p *progress) pod(ev executor.Event) string {
+func (p *Progress) pod(ev executor.Event) string {
 	if p.several {
 		return ev.Pod.String() + "  "
 	}

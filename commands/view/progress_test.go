@@ -19,7 +19,7 @@ import (
 // do not.
 func TestProgressIsColouredAndSafe(t *testing.T) {
 	var out strings.Builder
-	p := &progress{w: &out, colors: terminal.Colors{On: true}}
+	p := &Progress{io: terminal.NewIO(&terminal.Env{Err: &out}), colors: terminal.Colors{On: true}}
 	step := &plan.Step{Kind: plan.PullImage, Image: "evil\x1b[2J"}
 	p.report(executor.Event{Kind: executor.StepDone, Step: step, Took: time.Second, Detail: "id\x1b]0;"})
 	if text := out.String(); strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x1b]0;") || strings.Contains(text, `\x1b[2m`) || !strings.Contains(text, "\x1b[2m") {
@@ -39,21 +39,13 @@ func TestProgressOnAPipe(t *testing.T) {
 		{Kind: executor.StepSkipped, Step: step},
 		{Kind: executor.Warning, Detail: "careful\r"},
 	}
-	for _, tty := range []bool{false, true} {
-		var b bytes.Buffer
-		p := &progress{w: &b, tty: tty}
-		for _, ev := range events {
-			p.report(ev)
-		}
-		// On a terminal the line is begun anew and cut off at its end, and that is all that
-		// is asked of it.
-		text := strings.NewReplacer("\r\x1b[K", "", "\x1b[?7l", "", "\x1b[?7h", "").Replace(b.String())
-		if cut := strings.Count(b.String(), "\x1b[?7l"); (cut == 2) != tty || cut != strings.Count(b.String(), "\x1b[?7h") {
-			t.Errorf("terminal %v: %d lines are cut off", tty, cut)
-		}
-		if notPlain().MatchString(text) || strings.Count(text, "\n") != 4 || tty == (text == b.String()) {
-			t.Errorf("terminal %v: %q", tty, b.String())
-		}
+	var b bytes.Buffer
+	p := &Progress{io: terminal.NewIO(&terminal.Env{Err: &b})}
+	for _, ev := range events {
+		p.Report(ev)
+	}
+	if text := b.String(); notPlain().MatchString(text) || strings.Count(text, "\n") != 4 {
+		t.Errorf("%q", text)
 	}
 }
 
@@ -62,13 +54,13 @@ func TestProgressOnAPipe(t *testing.T) {
 func TestFailedStepsSayWhy(t *testing.T) {
 	var out strings.Builder
 	step := &plan.Step{Kind: plan.StartContainer, Container: "a"}
-	(&progress{w: &out}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
+	(&Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
 		Step: step, Reason: model.RunContainerError, Err: errors.New("exec: /nope:\nno such file"),
 	}})
 	if !strings.HasSuffix(out.String(), "  RunContainerError: exec: /nope: no such file\n") {
 		t.Errorf("%q", out.String())
 	}
-	(&progress{w: &out}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
+	(&Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}).report(executor.Event{Kind: executor.StepFailed, Step: step, Err: &executor.StepError{
 		Step: step, Reason: model.Interrupted, Err: context.Canceled,
 	}})
 	if !strings.HasSuffix(out.String(), "  interrupted\n") {

@@ -39,6 +39,11 @@ type Event struct {
 	Err  error
 	// Detail says what only the execution could tell: an address, an image id.
 	Detail string
+	// Bytes and TotalBytes say how far a pull is. What will come is not known before it begins;
+	// of pulls at the same time they are the sum.
+	Bytes, TotalBytes int64
+	// Until is when a container that was asked to end is killed; zero for other steps.
+	Until time.Time
 }
 
 // StepError is the failure of one step.

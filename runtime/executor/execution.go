@@ -107,7 +107,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	x := &execution{
 		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
 		prepare: &preparer{
-			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, report: report,
+			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, report: report, downloads: opts.Downloads,
 			inputs: inputs, outputs: out, checkpoint: checkpoint,
 		},
 		start: &starter{

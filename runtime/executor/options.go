@@ -15,6 +15,8 @@ type Options struct {
 	// Report is told of every step as it begins and ends; it may be nil. It is
 	// called from several goroutines, one at a time.
 	Report func(Event)
+	// Downloads reports also how far pulls are, which asks containerd several times a second.
+	Downloads bool
 	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
 	// pod that it does not know, uses the same runtime.
 	AllowKubelet bool

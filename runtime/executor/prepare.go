@@ -21,10 +21,12 @@ import (
 // preparer makes what containers need: the cgroup, volumes, images and the sandbox.
 type preparer struct {
 	*subject
-	client     *cri.Client
-	cgroups    cgroup.Groups
-	puller     *images.Puller
-	report     *reporter
+	client  *cri.Client
+	cgroups cgroup.Groups
+	puller  *images.Puller
+	report  *reporter
+	// downloads reports how far pulls are.
+	downloads  bool
 	inputs     *inputs
 	outputs    *outputs
 	checkpoint *checkpointer
@@ -62,6 +64,9 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	config, err := x.inputs.sandboxConfig(x.plan.Attempt)
 	if err != nil {
 		return "", withReason(model.CreatePodSandboxError, err)
+	}
+	if x.downloads {
+		defer images.WatchPull(ctx, x.client, func(p images.PullProgress) { x.report.pulled(s, p) })()
 	}
 	_, err = x.puller.Pull(ctx, x.client.Images, images.Request{
 		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),

@@ -1,11 +1,13 @@
 package executor
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -41,9 +43,22 @@ func (r *reporter) warn(text string) {
 }
 
 // progress reports how far a step is that takes its time.
-func (r *reporter) progress(s *plan.Step, text string) {
+func (r *reporter) progress(s *plan.Step, text string) { r.progressEvent(s, Event{Detail: text}) }
+
+// killedAt reports until when a container that was asked to end has time.
+func (r *reporter) killedAt(s *plan.Step, left int64) {
+	r.progressEvent(s, Event{Detail: fmt.Sprintf("asked to end, killed after %ds", left), Until: r.now().Add(model.Seconds(left))})
+}
+
+// pulled reports how far a pull is.
+func (r *reporter) pulled(s *plan.Step, p images.PullProgress) {
+	r.progressEvent(s, Event{Bytes: p.Done, TotalBytes: p.Total})
+}
+
+func (r *reporter) progressEvent(s *plan.Step, ev Event) {
 	if s != nil {
-		r.event(Event{Kind: StepProgress, Step: s, Time: r.now(), Detail: text})
+		ev.Kind, ev.Step, ev.Time = StepProgress, s, r.now()
+		r.event(ev)
 	}
 }
 

@@ -68,7 +68,7 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	x.report.progress(s.step, fmt.Sprintf("asked to end, killed after %ds", left))
+	x.report.killedAt(s.step, left)
 	signalled := x.now()
 	err := x.askToEnd(ctx, s, left)
 	if err != nil && ctx.Err() != nil {

@@ -36,23 +36,31 @@ type PullProgress struct {
 // pullTick is how often a pull is asked how far it is.
 const pullTick = 200 * time.Millisecond
 
-// Pull pulls an image anew, and tells what the runtime has then. The CRI
-// does not tell how far a pull is; where the runtime is containerd its own API
-// does, and report is called with it, from another goroutine.
+// Pull pulls an image anew, and tells what the runtime has then. Report is called with how far
+// it is, from another goroutine.
 func (s *Store) Pull(ctx context.Context, r Request, report func(PullProgress)) (Info, error) {
-	watching, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.watchPull(watching, report)
-	}()
+	stop := WatchPull(ctx, s.client, report)
 	_, err := s.puller.Pull(ctx, s.client.Images, r)
 	stop()
-	<-done
 	if err != nil {
 		return Info{}, err
 	}
 	return Pulled(ctx, s.client.Images, r.Image)
+}
+
+// WatchPull reports how far the pulls are that begin now, from another goroutine and until it is
+// stopped. The CRI does not tell it; where the runtime is containerd its own API does.
+func WatchPull(ctx context.Context, client *cri.Client, report func(PullProgress)) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watchPull(ctx, client, report)
+	}()
+	return func() {
+		end()
+		<-done
+	}
 }
 
 // Pulled is what the runtime knows of an image that it says it pulled.
@@ -66,8 +74,8 @@ func Pulled(ctx context.Context, client runtimeapi.ImageServiceClient, name stri
 
 // watchPull reports what containerd downloads until the context ends. On another
 // runtime it reports nothing.
-func (s *Store) watchPull(ctx context.Context, report func(PullProgress)) {
-	store, err := s.Containerd()
+func watchPull(ctx context.Context, client *cri.Client, report func(PullProgress)) {
+	store, err := openContainerd(client)
 	if err != nil {
 		return
 	}
@@ -119,10 +127,12 @@ func (d *downloads) advance(now map[string]containerd.Download) PullProgress {
 }
 
 // Containerd is containerd's own API behind the image service.
-func (s *Store) Containerd() (*containerd.Store, error) {
-	socket := s.client.ImageEndpoint.Socket()
+func (s *Store) Containerd() (*containerd.Store, error) { return openContainerd(s.client) }
+
+func openContainerd(client *cri.Client) (*containerd.Store, error) {
+	socket := client.ImageEndpoint.Socket()
 	if socket == "" {
-		return nil, fmt.Errorf("the runtime at %s: containerd's own API is only reached by a unix socket", s.client.ImageEndpoint)
+		return nil, fmt.Errorf("the runtime at %s: containerd's own API is only reached by a unix socket", client.ImageEndpoint)
 	}
 	return containerd.OpenStore(socket)
 }

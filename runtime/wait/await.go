@@ -57,7 +57,9 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	case status.Phase == v1.PodFailed, status.Phase == v1.PodSucceeded && w.goal == Started:
 		return false, w.blocked("the pod " + Ending(&status))
 	}
-	err = w.finished(&status, plan.Make(in))
+	p := plan.Make(in)
+	w.watched(in, &status, p)
+	err = w.finished(&status, p)
 	w.waiting = append(w.waiting, unready(in, &status)...)
 	return false, err
 }

@@ -175,12 +175,9 @@ func unready(in *plan.Input, status *v1.PodStatus) []string {
 func unpassed(in *plan.Input) []string {
 	var texts []string
 	for _, ref := range podspec.Containers(in.Desired.Pod) {
-		newest := in.Observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name })
-		if newest == nil {
-			continue
-		}
+		probes := probesOf(in, ref.Name)
 		for _, t := range model.ProbeTypes() {
-			record, asked := in.Observed.Memory.Probes[newest.ID][t]
+			record, asked := probes[t]
 			if asked && record.Result != model.ProbeSuccess && record.Message != "" {
 				texts = append(texts, fmt.Sprintf("%s probe of %s: %s", t, ref.Name, record.Message))
 			}

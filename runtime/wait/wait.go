@@ -32,6 +32,9 @@ const (
 
 // Waiter waits for pods: it makes passes until a goal is reached, or only looks.
 type Waiter struct {
+	// Watched is told what a pod waits for, between two passes; it may be nil.
+	Watched func(model.PodRef, []Waiting)
+
 	client   *cri.Client
 	now      func() time.Time
 	waiting  func(text string)
@@ -142,6 +145,7 @@ func (w *waiter) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	status := podstatus.Of(in.State())
 	p := plan.Make(in)
 	done, err := w.judge(in, &status, p)
+	w.watched(in, &status, p)
 	w.seen = fingerprint(s)
 	return outcome, done, err
 }

@@ -1,0 +1,128 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/clipperhouse/displaywidth"
+	"golang.org/x/term"
+)
+
+// liveTick is how often the live lines are drawn anew.
+const liveTick = 200 * time.Millisecond
+
+// The size of a terminal that does not tell it.
+const (
+	widthUnknown  = 80
+	heightUnknown = 24
+)
+
+// Live is the last lines of a terminal, drawn anew while a command works. What else the command
+// writes goes above them.
+type Live struct {
+	io    *IO
+	lines func(width int) []string
+	// drawn are the widths of the lines that are on the terminal now.
+	drawn []int
+	done  chan struct{}
+	gone  chan struct{}
+}
+
+// ShowsLive reports whether standard error is a terminal that can draw lines anew.
+func (s *IO) ShowsLive() bool { return s.ErrTTY && s.Getenv("TERM") != "dumb" }
+
+// Live begins to draw lines at the end of the terminal that standard error is. The function that
+// gives them is called while nothing else is written; its lines are cut to the width. Stop has to
+// be called. A command draws one Live at a time.
+func (s *IO) Live(lines func(width int) []string) *Live {
+	l := &Live{io: s, lines: lines, done: make(chan struct{}), gone: make(chan struct{})}
+	s.Exclusive(func() {
+		s.live = l
+		l.draw()
+	})
+	go l.run()
+	return l
+}
+
+// Stop takes the lines away.
+func (l *Live) Stop() {
+	close(l.done)
+	<-l.gone
+	l.io.Exclusive(func() {
+		l.erase()
+		l.io.live = nil
+	})
+}
+
+// run draws the lines while time passes.
+func (l *Live) run() {
+	defer close(l.gone)
+	tick := time.NewTicker(liveTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-tick.C:
+			l.io.Exclusive(func() {})
+		}
+	}
+}
+
+// above writes something above the lines.
+func (l *Live) above(write func()) {
+	l.erase()
+	write()
+	if l.io.live == l {
+		l.draw()
+	}
+}
+
+// erase takes the lines off the terminal. One that is narrower than it was has broken lines.
+func (l *Live) erase() {
+	if len(l.drawn) == 0 {
+		return
+	}
+	width, _ := l.io.size()
+	rows := 0
+	for _, w := range l.drawn {
+		rows += max(1, (w+width-1)/width)
+	}
+	l.drawn = nil
+	fmt.Fprintf(l.io.Err, "\x1b[%dA\r\x1b[J", rows) //nolint:errcheck // progress is a courtesy
+}
+
+// draw writes as many lines as the terminal has rows for, below everything else.
+func (l *Live) draw() {
+	width, height := l.io.size()
+	lines := l.lines(width - 1)
+	if most := max(1, height-2); len(lines) > most {
+		left := len(lines) - most + 1
+		lines = append(lines[:most-1], fmt.Sprintf("  … and %d more", left))
+	}
+	var b strings.Builder
+	for _, line := range lines {
+		line = Cut(PrintableLine(line), width-1)
+		l.drawn = append(l.drawn, displaywidth.String(line))
+		b.WriteString(line + "\n")
+	}
+	io.WriteString(l.io.Err, b.String()) //nolint:errcheck // progress is a courtesy
+}
+
+// size is that of the terminal which standard error is.
+func (e *Env) size() (width, height int) {
+	if file, ok := e.Err.(*os.File); ok {
+		if w, h, err := term.GetSize(int(file.Fd())); err == nil && w > 1 && h > 1 {
+			return w, h
+		}
+	}
+	return widthUnknown, heightUnknown
+}
+
+// Cut shortens a line to a number of columns; an ellipsis stands for what is left out.
+func Cut(line string, width int) string {
+	return displaywidth.TruncateString(line, max(width, 1), "…")
+}

@@ -1,0 +1,122 @@
+package wait
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// Waiting is what a container, or the pod, waits for between two passes.
+type Waiting struct {
+	// Container is empty for the pod as a whole.
+	Container string
+	// Text says what it waits for.
+	Text string
+	// Since is when it began, Until when it ends by itself; zero where that is not known.
+	Since, Until time.Time
+}
+
+// watched tells the user interface what the pod waits for now.
+func (w *waiter) watched(in *plan.Input, status *v1.PodStatus, p *plan.Plan) {
+	if w.on.Watched != nil {
+		w.on.Watched(model.RefOf(w.desired.Pod), append(w.retries(), waitings(in, status, p, w.goal)...))
+	}
+}
+
+// retries are the steps of the last pass that failed and are tried again at retryAt.
+func (w *waiter) retries() []Waiting {
+	if w.last == nil || !w.on.now().Before(w.retryAt) {
+		return nil
+	}
+	var list []Waiting
+	for i := range w.last.Failed {
+		f := &w.last.Failed[i]
+		list = append(list, Waiting{Container: f.Step.Container, Text: f.Step.Kind.Verb() + " failed, tried again", Until: w.retryAt})
+	}
+	return list
+}
+
+// waitings says what holds the pod or its containers, and what those that run have not come to.
+func waitings(in *plan.Input, status *v1.PodStatus, p *plan.Plan, goal Goal) []Waiting {
+	var list []Waiting
+	held := map[string]bool{}
+	for i := range p.Holds {
+		h := &p.Holds[i]
+		held[h.Container] = true
+		list = append(list, holding(h))
+	}
+	for _, ref := range podspec.Containers(in.Desired.Pod) {
+		if s := statusOf(status, ref.Name); s.State.Running != nil && !held[ref.Name] {
+			list = append(list, running(in, ref, &s, goal)...)
+		}
+	}
+	return list
+}
+
+// statusOf is the status of a container; empty when there is none.
+func statusOf(status *v1.PodStatus, name string) v1.ContainerStatus {
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if s.Name == name {
+			return s
+		}
+	}
+	return v1.ContainerStatus{}
+}
+
+// holding is what a hold waits for.
+func holding(h *plan.Hold) Waiting {
+	w := Waiting{Container: h.Container, Text: h.Message}
+	if h.Until != nil {
+		w.Until = *h.Until
+	}
+	return w
+}
+
+// running is what a container that runs has not come to: the end of an init container or of a pod
+// that shall complete, the startup probe, or the readiness probe.
+func running(in *plan.Input, ref podspec.ContainerRef, s *v1.ContainerStatus, goal Goal) []Waiting {
+	since := s.State.Running.StartedAt.Time
+	probes := probesOf(in, ref.Name)
+	switch {
+	case ref.StartupProbe != nil && (s.Started == nil || !*s.Started):
+		return []Waiting{{Container: ref.Name, Text: probing(model.Startup, ref.StartupProbe, probes), Since: since}}
+	case ref.Type == podspec.Init, goal == Completed && ref.Type == podspec.Regular:
+		return []Waiting{{Container: ref.Name, Text: "runs", Since: since}}
+	case ref.ReadinessProbe != nil && !s.Ready && goal != Started:
+		return []Waiting{{Container: ref.Name, Text: probing(model.Readiness, ref.ReadinessProbe, probes), Since: since}}
+	}
+	return nil
+}
+
+// probesOf are the records of the probes of a container's newest run.
+func probesOf(in *plan.Input, name string) map[model.ProbeType]model.ProbeRecord {
+	newest := in.Observed.Newest(func(c *model.Container) bool { return c.Name == name })
+	if newest == nil {
+		return nil
+	}
+	return in.Observed.Memory.Probes[newest.ID]
+}
+
+// probing says what a probe that has not passed said last, and how many runs in a row did, of how
+// many that count.
+func probing(t model.ProbeType, p *v1.Probe, records map[model.ProbeType]model.ProbeRecord) string {
+	record, asked := records[t]
+	if !asked || record.Run == 0 {
+		return fmt.Sprintf("%s probe: not asked yet", t)
+	}
+	text, threshold := record.Message, p.FailureThreshold
+	if record.Last == model.ProbeSuccess {
+		text, threshold = "passed", p.SuccessThreshold
+	}
+	count := fmt.Sprintf("%d/%d", record.Run, threshold)
+	if record.Run > threshold {
+		count = fmt.Sprintf("%d times", record.Run)
+	}
+	return fmt.Sprintf("%s probe (%s): %s", t, count, text)
+}
