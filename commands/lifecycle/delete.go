@@ -92,7 +92,7 @@ func (o *deleteOptions) delete(ctx context.Context, sess *session.Session, engin
 		// The last pod that uses a claim takes it along, and there has to be a last one.
 		limit = 1
 	}
-	return deletePods(ctx, sess, engine, pods, limit, o.planning())
+	return newDeleter(sess, engine, o.planning()).delete(ctx, pods, limit)
 }
 
 func (o *deleteOptions) planning() plan.Options {
@@ -120,14 +120,7 @@ const stopsAtOnce = 10
 
 // DeletePods deletes pods as `podctl delete` does without flags.
 func DeletePods(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {
-	return deletePods(ctx, sess, engine, pods, stopsAtOnce, plan.Options{})
-}
-
-func deletePods(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef, limit int, opts plan.Options) error {
-	progress := view.NewProgress(sess.IO, len(pods))
-	defer progress.Stop()
-	d := &deleter{io: sess.IO, engine: engine, opts: executor.Options{Options: opts, Report: progress.Report}}
-	return exit.Join(ctx, selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })...)
+	return newDeleter(sess, engine, plan.Options{}).delete(ctx, pods, stopsAtOnce)
 }
 
 // deleter deletes several pods concurrently: most of it is waiting for their containers to end.
@@ -135,6 +128,17 @@ type deleter struct {
 	io     *terminal.IO
 	engine *runtime.Engine
 	opts   executor.Options
+}
+
+func newDeleter(sess *session.Session, engine *runtime.Engine, opts plan.Options) *deleter {
+	return &deleter{io: sess.IO, engine: engine, opts: executor.Options{Options: opts}}
+}
+
+func (d *deleter) delete(ctx context.Context, pods []model.PodRef, limit int) error {
+	progress := view.NewProgress(d.io, len(pods))
+	defer progress.Stop()
+	d.opts.Report = progress.Report
+	return exit.Join(ctx, selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })...)
 }
 
 func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
