@@ -161,6 +161,9 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 		sess.IO.Note("No pods in namespace %s.", sess.Flags.Namespace)
 	}
 	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
+	if sess.IO.OutTTY {
+		text.Width, _ = sess.IO.OutSize()
+	}
 	for i, p := range plans {
 		if i > 0 {
 			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process

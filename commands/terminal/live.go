@@ -113,8 +113,13 @@ func (l *Live) draw() {
 }
 
 // size is that of the terminal which standard error is.
-func (e *Env) size() (width, height int) {
-	if file, ok := e.Err.(*os.File); ok {
+func (e *Env) size() (width, height int) { return sizeOf(e.Err) }
+
+// OutSize is the size of the terminal that standard output is, in columns and rows.
+func (e *Env) OutSize() (width, height int) { return sizeOf(e.Out) }
+
+func sizeOf(w io.Writer) (width, height int) {
+	if file, ok := w.(*os.File); ok {
 		if w, h, err := term.GetSize(int(file.Fd())); err == nil && w > 1 && h > 1 {
 			return w, h
 		}
@@ -125,4 +130,26 @@ func (e *Env) size() (width, height int) {
 // Cut shortens a line to a number of columns; an ellipsis stands for what is left out.
 func Cut(line string, width int) string {
 	return displaywidth.TruncateString(line, max(width, 1), "…")
+}
+
+// Wrap breaks a line between words where it would be longer than a number of columns. A word that
+// is longer stays whole.
+func Wrap(line string, width int) string {
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Split(line, " ") {
+		w := displaywidth.String(word)
+		switch {
+		case i == 0:
+		case used+1+w > width:
+			b.WriteString("\n")
+			used = 0
+		default:
+			b.WriteString(" ")
+			used++
+		}
+		b.WriteString(word)
+		used += w
+	}
+	return b.String()
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -26,6 +28,9 @@ type Plan struct {
 	Colors terminal.Colors
 	// Unchanged shows what stays also in a plan that changes nothing.
 	Unchanged bool
+	// Width is how many columns there are; zero for no bound. A comment that finds no room
+	// beside its row stands below it.
+	Width int
 }
 
 // planRow is one object of a plan: its symbol, what happens to it and why, and
@@ -40,7 +45,7 @@ type planRow struct {
 // planDetail is a line below a row, with lines that belong to it.
 type planDetail struct {
 	text, comment string
-	lines         []string
+	lines         []diffLine
 }
 
 // Write prints one plan.
@@ -94,27 +99,51 @@ func (v *Plan) writeRows(b *strings.Builder, rows []planRow) {
 		if r.field != "" {
 			line = fmt.Sprintf("%3s %s", r.symbol, r.field)
 		}
-		text := strings.TrimRight(line, " ")
-		b.WriteString(paintSymbol(v.Colors, r.symbol, text))
-		if r.comment != "" {
-			b.WriteString(strings.Repeat(" ", len([]rune(line))-len([]rune(text))))
-			b.WriteString(v.Colors.Dim("  # " + r.comment))
-		}
-		b.WriteString("\n")
+		v.writeLine(b, line, strings.TrimRight(line, " "), r)
 		for _, d := range r.details {
 			v.writeDetail(b, d)
 		}
 	}
 }
 
-func (v *Plan) writeDetail(b *strings.Builder, d planDetail) {
-	b.WriteString("      " + d.text)
-	if d.comment != "" {
-		b.WriteString(v.Colors.Dim("  # " + d.comment))
+// writeLine writes a row with its comment.
+func (v *Plan) writeLine(b *strings.Builder, line, text string, r planRow) {
+	b.WriteString(paintSymbol(v.Colors, r.symbol, text))
+	if r.comment == "" {
+		b.WriteString("\n")
+		return
+	}
+	if v.Width == 0 || displaywidth.String(line+"  # "+r.comment) <= v.Width {
+		b.WriteString(strings.Repeat(" ", len([]rune(line))-len([]rune(text))))
+		b.WriteString(v.Colors.Dim("  # "+r.comment) + "\n")
+		return
 	}
 	b.WriteString("\n")
+	v.writeBelow(b, r.comment)
+}
+
+// commentIndent is how far a comment below its row is indented.
+const commentIndent = "      # "
+
+// writeBelow writes a comment below its row, in as many lines as it needs.
+func (v *Plan) writeBelow(b *strings.Builder, comment string) {
+	for line := range strings.Lines(terminal.Wrap(comment, v.Width-len(commentIndent))) {
+		b.WriteString(v.Colors.Dim(commentIndent+strings.TrimRight(line, "\n")) + "\n")
+	}
+}
+
+func (v *Plan) writeDetail(b *strings.Builder, d planDetail) {
+	switch {
+	case d.comment != "" && v.Width > 0 && displaywidth.String("      "+d.text+"  # "+d.comment) > v.Width:
+		b.WriteString("      " + d.text + "\n")
+		v.writeBelow(b, d.comment)
+	case d.comment != "":
+		b.WriteString("      " + d.text + v.Colors.Dim("  # "+d.comment) + "\n")
+	case d.text != "":
+		b.WriteString("      " + d.text + "\n")
+	}
 	for _, line := range d.lines {
-		b.WriteString("        " + line + "\n")
+		b.WriteString("        " + line.paint(v.Colors) + "\n")
 	}
 }
 
@@ -126,7 +155,7 @@ func (r planRow) clean() planRow {
 	for _, d := range r.details {
 		clean := planDetail{text: terminal.PrintableLine(d.text), comment: terminal.PrintableLine(d.comment)}
 		for _, line := range d.lines {
-			clean.lines = append(clean.lines, terminal.PrintableLine(line))
+			clean.lines = append(clean.lines, diffLine{line.mark, terminal.PrintableLine(line.text)})
 		}
 		details = append(details, clean)
 	}

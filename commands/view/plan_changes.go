@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pmezard/go-difflib/difflib"
+
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
@@ -15,7 +18,8 @@ const (
 	maxComment  = 100
 	maxValue    = 64
 	valueMargin = 16
-	maxLines    = 5
+	maxLines    = 20
+	contextSize = 2
 	maxFields   = 20
 	maxEntries  = 2
 )
@@ -24,7 +28,28 @@ const (
 // differ below it.
 type change struct {
 	text  string
-	lines []string
+	lines []diffLine
+}
+
+// diffLine is a line of a unified diff: what goes, what comes, or what stands around it.
+type diffLine struct{ mark, text string }
+
+const (
+	markBefore = "- "
+	markAfter  = "+ "
+	markSame   = "  "
+)
+
+// paint gives a line the colour of its mark.
+func (l diffLine) paint(colors terminal.Colors) string {
+	switch text := l.mark + l.text; l.mark {
+	case markBefore:
+		return colors.Red(text)
+	case markAfter:
+		return colors.Green(text)
+	default:
+		return colors.Dim(text)
+	}
 }
 
 // changesOf are the changes as they are shown.
@@ -72,7 +97,8 @@ func changeOf(c diff.Change) change {
 		return change{text: c.Path + ":", lines: lineChanges(before, after)}
 	}
 	before, after = c.Before, c.After
-	if len([]rune(before)) > maxValue || len([]rune(after)) > maxValue {
+	long := len([]rune(before)) > maxValue || len([]rune(after)) > maxValue
+	if long {
 		before, after = aroundChange([]rune(before), []rune(after))
 	}
 	switch {
@@ -82,6 +108,8 @@ func changeOf(c diff.Change) change {
 		return change{text: fmt.Sprintf("%s: + %s", c.Path, after)}
 	case c.After == "":
 		return change{text: fmt.Sprintf("%s: - %s", c.Path, before)}
+	case long:
+		return change{text: c.Path + ":", lines: []diffLine{{markBefore, before}, {markAfter, after}}}
 	}
 	return change{text: fmt.Sprintf("%s: %s -> %s", c.Path, before, after)}
 }
@@ -117,19 +145,29 @@ func part(value []rune, begin, end int) string {
 	return head + string(text) + tail
 }
 
-// lineChanges are the lines in which two texts differ.
-func lineChanges(before, after string) []string {
+// lineChanges are the lines in which two texts differ, with a few of those around them.
+func lineChanges(before, after string) []diffLine {
 	a, b := linesOf(before), linesOf(after)
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
+	var lines []diffLine
+	for i, group := range difflib.NewMatcher(a, b).GetGroupedOpCodes(contextSize) {
+		if i > 0 {
+			lines = append(lines, diffLine{"", "…"})
+		}
+		for _, op := range group {
+			if op.Tag == 'e' {
+				lines = append(lines, marked(markSame, a[op.I1:op.I2])...)
+				continue
+			}
+			lines = append(append(lines, marked(markBefore, a[op.I1:op.I2])...), marked(markAfter, b[op.J1:op.J2])...)
+		}
 	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
+	if len(lines) == 0 {
+		return []diffLine{{"", "(white space at the end)"}}
 	}
-	if len(a)+len(b) == 0 {
-		return []string{"(white space at the end)"}
+	if left := len(lines) - maxLines; left > 0 {
+		lines = append(lines[:maxLines], diffLine{"", fmt.Sprintf("… (%d more lines)", left)})
 	}
-	return append(marked("- ", a), marked("+ ", b)...)
+	return lines
 }
 
 func linesOf(text string) []string {
@@ -139,17 +177,14 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// marked are lines behind a mark, so many as are shown.
-func marked(mark string, lines []string) []string {
-	var out []string
-	for i, line := range lines {
-		if i == maxLines {
-			return append(out, fmt.Sprintf("%s… (%d more lines)", mark, len(lines)-i))
-		}
+// marked are lines behind a mark, cut where they are too long.
+func marked(mark string, lines []string) []diffLine {
+	out := make([]diffLine, 0, len(lines))
+	for _, line := range lines {
 		if r := []rune(line); len(r) > maxComment {
 			line = string(r[:maxComment]) + "…"
 		}
-		out = append(out, mark+line)
+		out = append(out, diffLine{mark, line})
 	}
 	return out
 }
@@ -200,8 +235,8 @@ func recordRows(p *plan.Plan) []planRow {
 		e := &p.Record[i]
 		for _, c := range changesOf([]diff.Change{e.Change}) {
 			row := planRow{symbol: symbolUpdate, field: c.text, comment: effectText(e.TakesEffect)}
-			for _, line := range c.lines {
-				row.details = append(row.details, planDetail{text: line})
+			if len(c.lines) > 0 {
+				row.details = []planDetail{{lines: c.lines}}
 			}
 			rows = append(rows, row)
 		}

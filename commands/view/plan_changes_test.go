@@ -2,11 +2,13 @@ package view
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
@@ -27,18 +29,19 @@ func TestChanges(t *testing.T) {
 		"another list":          {diff.Change{Path: "command", Before: `["a","b","c"]`, After: `["d","e","f"]`}, []string{`command: ["a","b","c"] -> ["d","e","f"]`}},
 		"a list that grew":      {diff.Change{Path: "command", Before: `["a"]`, After: `["a","b"]`}, []string{`command: ["a"] -> ["a","b"]`}},
 		"no list of texts":      {diff.Change{Path: "p", Before: `[1]`, After: `[2]`}, []string{"p: [1] -> [2]"}},
-		"a long text":           {diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long}, []string{"p: …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx… -> …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"}},
+		"a long text":           {diff.Change{Path: "p", Before: long + "a" + long, After: long + "b" + long}, []string{"p:", "  - …xxxxxxxxxxxxxxxxaxxxxxxxxxxxxxxxx…", "  + …xxxxxxxxxxxxxxxxbxxxxxxxxxxxxxxxx…"}},
 		"a long text that came": {diff.Change{Path: "p", After: long}, []string{"p: + " + strings.Repeat("x", 128) + "…"}},
-		"lines":                 {diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"}, []string{"p:", "  - two", "  + 2"}},
-		"a line that came":      {diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "  + two"}},
+		"lines":                 {diff.Change{Path: "p", Before: "one\ntwo\nthree\n", After: "one\n2\nthree\n"}, []string{"p:", "    one", "  - two", "  + 2", "    three"}},
+		"lines far apart":       {diff.Change{Path: "p", Before: "a\n1\n2\n3\n4\n5\nb", After: "A\n1\n2\n3\n4\n5\nB"}, []string{"p:", "  - a", "  + A", "    1", "    2", "  …", "    4", "    5", "  - b", "  + B"}},
+		"a line that came":      {diff.Change{Path: "p", Before: "one\n", After: "one\ntwo\n"}, []string{"p:", "    one", "  + two"}},
 		"a line's end":          {diff.Change{Path: "p", Before: "one\ntwo", After: "one\ntwo\n"}, []string{"p:", "  (white space at the end)"}},
-		"many lines":            {diff.Change{Path: "p", After: strings.Repeat("l\n", 8)}, []string{"p:", "  + l", "  + l", "  + l", "  + l", "  + l", "  + … (3 more lines)"}},
+		"many lines":            {diff.Change{Path: "p", After: strings.Repeat("l\n", 23)}, slices.Concat([]string{"p:"}, slices.Repeat([]string{"  + l"}, 20), []string{"  … (3 more lines)"})},
 	} {
 		var got []string
 		for _, one := range changesOf([]diff.Change{c.change}) {
 			got = append(got, one.text)
 			for _, line := range one.lines {
-				got = append(got, "  "+line)
+				got = append(got, "  "+line.mark+line.text)
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -79,6 +82,7 @@ func TestPlanSaysEachStep(t *testing.T) {
   = b            running
 -/+ a            replace   # 2 fields changed (3 unchanged)
       command[2]:
+          one
         - two
         + 2
       image: i:1 -> i:2
@@ -160,5 +164,36 @@ Plan: 1 to replace, 1 to start.
 		if diff := cmp.Diff(c.want, text); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
+	}
+}
+
+// TestChangesAreColoured as a diff is: what goes red, what comes green.
+func TestChangesAreColoured(t *testing.T) {
+	var b strings.Builder
+	v := &Plan{Out: &b, Colors: terminal.Colors{On: true}}
+	v.writeDetail(&b, planDetail{text: "p:", lines: lineChanges("a\nb", "a\nc")})
+	want := "      p:\n        \x1b[2m  a\x1b[22m\n        \x1b[31m- b\x1b[0m\n        \x1b[32m+ c\x1b[0m\n"
+	if got := b.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNarrowPlans: a comment that finds no room beside its row stands below it, in lines that fit.
+func TestNarrowPlans(t *testing.T) {
+	p := &plan.Plan{Steps: []plan.Step{{Kind: plan.StopContainer, Container: "app", ContainerID: "a1", GracePeriodSeconds: new(int64(30)), Message: "liveness probe failed three times in a row: connection refused"}}, Summary: plan.Summary{Stop: 1}}
+	var b strings.Builder
+	if err := (&Plan{Out: &b, Width: 40}).Write(p); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "  - app       stop a1\n") && !strings.Contains(b.String(), "  - app       stop\n") {
+		t.Errorf("the row:\n%s", b.String())
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 41 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	if !strings.Contains(b.String(), "      # liveness probe failed three\n      # times in a row: connection\n      # refused\n") {
+		t.Errorf("the comment:\n%s", b.String())
 	}
 }
