@@ -17,14 +17,14 @@ func TestImageView(t *testing.T) {
 	found := []*images.Image{
 		{
 			ID: "sha256:" + hex, Tags: []string{"r.local/a:1", "r.local/a:2"}, Digests: []string{"r.local/a@sha256:" + hex, "r.local/b@sha256:" + hex},
-			Size: 1000, UsedBy: []images.User{{Pod: pod("web"), Container: "x"}, {Pod: pod("web"), Container: "y"}}, NamedBy: []model.PodRef{pod("job")},
+			Size: 1024, UsedBy: []images.User{{Pod: pod("web"), Container: "x"}, {Pod: pod("web"), Container: "y"}}, NamedBy: []model.PodRef{pod("job")},
 		},
 		{ID: "sha256:" + hex, Pinned: true},
 	}
 	want := `REPOSITORY   TAG      DIGEST                IMAGE ID       SIZE   USED BY
-r.local/a    1        sha256:0123456789ab   0123456789ab   1kB    default/job +1
-r.local/a    2        sha256:0123456789ab   0123456789ab   1kB    default/job +1
-r.local/b    <none>   sha256:0123456789ab   0123456789ab   1kB    default/job +1
+r.local/a    1        sha256:0123456789ab   0123456789ab   1KiB   default/job +1
+r.local/a    2        sha256:0123456789ab   0123456789ab   1KiB   default/job +1
+r.local/b    <none>   sha256:0123456789ab   0123456789ab   1KiB   default/job +1
 <none>       <none>   <none>                0123456789ab   0B     the runtime
 `
 	var b bytes.Buffer

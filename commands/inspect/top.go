@@ -3,7 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +39,7 @@ func NewTop(sess *session.Session) *cobra.Command {
 		Use:   "top [flags] [MANIFEST|POD...]",
 		Short: "Show CPU and memory usage of pods",
 		Long: "Show the CPU and memory usage of pods that podctl applied: continuously on a terminal, otherwise once.\n" +
-			"Memory is the working set." +
+			"Memory is the working set. Percentages are those of the limits of the manifest. On a terminal, q ends it." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl top\n  podctl top -A --containers --sort-by memory\n  podctl top --once web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -74,6 +74,12 @@ func runTop(ctx context.Context, sess *session.Session, o *topOptions, args []st
 		return err
 	}
 	look := &topLook{sess: sess, o: o, meter: engine.Sessions.NewMeter(), pods: pods, named: len(args)+len(o.Files) > 0}
+	if !o.shownOnce() && sess.IO.OutTTY {
+		o.view.history = newUsageHistory()
+		keys, restore := sess.IO.Keys()
+		defer restore()
+		look.keys = keys
+	}
 	return look.follow(ctx)
 }
 
@@ -85,13 +91,15 @@ type topLook struct {
 	pods  []*podspec.Desired
 	// named reports whether the command line names what to show.
 	named bool
+	// keys are those that the user presses; nil for none.
+	keys <-chan byte
 }
 
 func (l *topLook) follow(ctx context.Context) error {
 	if usage, err := l.meter.Measure(ctx, l.pods); usage == nil {
 		return err
 	}
-	for pause := sampleTime; terminal.Sleep(ctx, pause); pause = l.o.interval {
+	for pause := sampleTime; l.pause(ctx, pause); pause = l.o.interval {
 		err := l.refresh(ctx)
 		if ctx.Err() != nil {
 			break
@@ -100,10 +108,31 @@ func (l *topLook) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	if l.o.shownOnce() {
+	switch {
+	case ctx.Err() == nil:
+		return nil // The user pressed q.
+	case l.o.shownOnce():
 		return context.Cause(ctx)
 	}
 	return session.WatchEnded(ctx)
+}
+
+// pause waits, and reports whether to go on: the user has not pressed q.
+func (l *topLook) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case key := <-l.keys:
+			if key == 'q' || key == 'Q' {
+				return false
+			}
+		}
+	}
 }
 
 func (l *topLook) refresh(ctx context.Context) error {
@@ -133,17 +162,36 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 	if terminal.IsDocument(o.output) {
 		return terminal.WriteDocument(sess.IO.Out, o.output, metricsDocument(usage, sess.IO.Now()))
 	}
-	var screen strings.Builder
-	if sess.IO.OutTTY && !o.once {
-		screen.WriteString(terminal.ClearScreen)
-	}
 	if len(usage) == 0 {
+		o.clear(sess)
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
-	} else if err := terminal.Table(&screen, o.view.header(), o.view.rows(usage)); err != nil {
+		return nil
+	}
+	if o.view.history != nil {
+		o.view.history.add(usage)
+	}
+	var table strings.Builder
+	if err := terminal.Table(&table, o.view.header(), o.view.rows(usage)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(sess.IO.Out, screen.String())
+	_, err := io.WriteString(sess.IO.Out, o.screen(sess, table.String()))
 	return err
+}
+
+// screen is what is written of a table: on a terminal that is followed as much of it as fits, in
+// the place of what is there.
+func (o *topOptions) screen(sess *session.Session, table string) string {
+	if !sess.IO.OutTTY || o.once {
+		return table
+	}
+	width, height := sess.IO.OutSize()
+	return terminal.ClearScreen + terminal.Fit(table, width, height-1)
+}
+
+func (o *topOptions) clear(sess *session.Session) {
+	if sess.IO.OutTTY && !o.once {
+		_, _ = io.WriteString(sess.IO.Out, terminal.ClearScreen) // A closed pipe ends the process.
+	}
 }
 
 // sort puts what uses most first, or keeps the order of names.

@@ -19,8 +19,8 @@ func used() []runtimesession.PodUsage {
 		}},
 		{Pod: model.PodRef{Namespace: "a", Name: "large"}, Containers: []runtimesession.ContainerUsage{
 			{Name: "proxy", Type: podspec.Sidecar, Running: true, Restarts: 7, NanoCores: new(uint64(1)), WorkingSet: new(uint64(20 << 20))},
-			{Name: "app", Type: podspec.Regular, Running: true, NanoCores: new(uint64(11_000_001)), WorkingSet: new(uint64(14<<20 + 5))},
-		}},
+			{Name: "app", Type: podspec.Regular, Running: true, NanoCores: new(uint64(11_000_001)), WorkingSet: new(uint64(14<<20 + 5)), Limits: runtimesession.Limits{NanoCores: new(uint64(50_000_000)), Memory: new(uint64(28 << 20))}},
+		}, Limits: runtimesession.Limits{Memory: new(uint64(68 << 20))}},
 	}
 }
 
@@ -30,13 +30,13 @@ func TestTopTables(t *testing.T) {
 		want    []string
 	}{
 		"pods by name": {topOptions{}, []string{
-			"POD CPU(cores) MEMORY(bytes) RESTARTS", "large 12m 34Mi 0", "small - - 4",
+			"POD CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%", "large 12m 34Mi 0 - - 68Mi 50%", "small - - 4 - - - -",
 		}},
 		"containers by cpu": {topOptions{sortBy: "cpu", view: usageView{containers: true, namespaces: true}}, []string{
-			"NAMESPACE POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS", "a large app 12m 14Mi 0", "a large proxy 1m 20Mi 7", "b small app - - 4",
+			"NAMESPACE POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%", "a large app 12m 14Mi 0 50m 22% 28Mi 50%", "a large proxy 1m 20Mi 7 - - - -", "b small app - - 4 - - - -",
 		}},
 		"containers by memory": {topOptions{sortBy: "memory", view: usageView{containers: true}}, []string{
-			"POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS", "large proxy 1m 20Mi 7", "large app 12m 14Mi 0", "small app - - 4",
+			"POD CONTAINER CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY%", "large proxy 1m 20Mi 7 - - - -", "large app 12m 14Mi 0 50m 22% 28Mi 50%", "small app - - 4 - - - -",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,5 +50,28 @@ func TestTopTables(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestHistories: as many looks as there is room for, as parts of the limit or of the most that was
+// used; what is gone is forgotten.
+func TestHistories(t *testing.T) {
+	h := newUsageHistory()
+	v := usageView{containers: true, history: h}
+	usage := used()
+	for i := range historySize + 3 {
+		*usage[1].Containers[0].NanoCores = uint64(i) * 1_000_000
+		h.add(usage)
+	}
+	rows := v.rows(usage)
+	if cell := rows[1][len(rows[1])-2]; len([]rune(cell)) != historySize || []rune(cell)[historySize-1] != '█' || []rune(cell)[0] != '▁' {
+		t.Errorf("the processor of a container without a limit: %q", cell)
+	}
+	if cell := rows[2][len(rows[2])-1]; cell != strings.Repeat("▄", historySize) {
+		t.Errorf("the memory of a container that uses half of its limit: %q", cell)
+	}
+	h.add(usage[:1])
+	if len(h.cpu) != 2 {
+		t.Errorf("%d histories", len(h.cpu))
 	}
 }

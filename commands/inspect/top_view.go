@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/podctl/podctl/podspec"
@@ -10,7 +12,11 @@ import (
 )
 
 // usageView shows usage to people, in kubectl's units.
-type usageView struct{ containers, namespaces bool }
+type usageView struct {
+	containers, namespaces bool
+	// history adds columns of what was used before; nil for none.
+	history *usageHistory
+}
 
 func (v *usageView) header() []string {
 	header := []string{"POD"}
@@ -20,30 +26,48 @@ func (v *usageView) header() []string {
 	if v.containers {
 		header = append(header, "CONTAINER")
 	}
-	return append(header, "CPU(cores)", "MEMORY(bytes)", "RESTARTS")
+	header = append(header, "CPU(cores)", "MEMORY(bytes)", "RESTARTS", "CPU-LIMIT", "CPU%", "MEMORY-LIMIT", "MEMORY%")
+	if v.history != nil {
+		header = append(header, "CPU-HISTORY", "MEMORY-HISTORY")
+	}
+	return header
 }
 
 func (v *usageView) rows(usage []runtimesession.PodUsage) [][]string {
 	var rows [][]string
 	for _, p := range usage {
 		if !v.containers {
-			rows = append(rows, v.row(p.Pod, nil, sum(p, cpuOf), sum(p, memoryOf), podRestarts(p)))
+			rows = append(rows, v.row(p.Pod, nil, podValues(p)))
 			continue
 		}
 		for i := range p.Containers {
 			c := &p.Containers[i]
-			rows = append(rows, v.row(p.Pod, []string{c.Name}, c.NanoCores, c.WorkingSet, c.Restarts))
+			rows = append(rows, v.row(p.Pod, []string{c.Name}, valuesOf(c)))
 		}
 	}
 	return rows
 }
 
-func (v *usageView) row(pod model.PodRef, name []string, cpu, memory *uint64, restarts uint32) []string {
+func (v *usageView) row(pod model.PodRef, name []string, u usageValues) []string {
 	row := []string{pod.Name}
 	if v.namespaces {
 		row = []string{pod.Namespace, pod.Name}
 	}
-	return append(append(row, name...), cpuText(cpu), memoryText(memory), strconv.FormatUint(uint64(restarts), 10))
+	row = append(append(row, name...),
+		cpuText(u.NanoCores), memoryText(u.WorkingSet), strconv.FormatUint(uint64(u.Restarts), 10),
+		cpuText(u.CPULimit), percent(u.NanoCores, u.CPULimit), memoryText(u.MemoryLimit), percent(u.WorkingSet, u.MemoryLimit))
+	if v.history != nil {
+		row = append(row, v.history.columns(strings.Join(append([]string{pod.String()}, name...), "/"), u)...)
+	}
+	return row
+}
+
+// percent is how much of a limit is used.
+func percent(used, limit *uint64) string {
+	if used == nil || limit == nil || *limit == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(math.Round(100*float64(*used)/float64(*limit)), 'f', -1, 64) + "%"
 }
 
 // cpuText is in thousandths of a core, rounded up: what is used is never nothing.
@@ -121,15 +145,27 @@ type usageValues struct {
 	NanoCores  *uint64 `json:"cpuNanoCores,omitempty"`
 	WorkingSet *uint64 `json:"memoryWorkingSetBytes,omitempty"`
 	Restarts   uint32  `json:"restarts"`
+	// The limits of the manifest; absent where there is none.
+	CPULimit    *uint64 `json:"cpuLimitNanoCores,omitempty"`
+	MemoryLimit *uint64 `json:"memoryLimitBytes,omitempty"`
+}
+
+func podValues(p runtimesession.PodUsage) usageValues {
+	return usageValues{sum(p, cpuOf), sum(p, memoryOf), podRestarts(p), p.Limits.NanoCores, p.Limits.Memory}
+}
+
+func valuesOf(c *runtimesession.ContainerUsage) usageValues {
+	return usageValues{c.NanoCores, c.WorkingSet, c.Restarts, c.Limits.NanoCores, c.Limits.Memory}
 }
 
 func metricsDocument(usage []runtimesession.PodUsage, now time.Time) podMetricsList {
 	doc := podMetricsList{APIVersion: model.APIVersion, Kind: "PodMetricsList", Timestamp: now.UTC().Round(0), Items: []podMetrics{}}
 	for _, p := range usage {
-		one := podMetrics{Pod: p.Pod, usageValues: usageValues{sum(p, cpuOf), sum(p, memoryOf), podRestarts(p)}, Containers: []containerMetrics{}}
-		for _, c := range p.Containers {
+		one := podMetrics{Pod: p.Pod, usageValues: podValues(p), Containers: []containerMetrics{}}
+		for i := range p.Containers {
+			c := &p.Containers[i]
 			one.Containers = append(one.Containers, containerMetrics{
-				Name: c.Name, Type: c.Type, ContainerID: c.ID, Running: c.Running, usageValues: usageValues{c.NanoCores, c.WorkingSet, c.Restarts},
+				Name: c.Name, Type: c.Type, ContainerID: c.ID, Running: c.Running, usageValues: valuesOf(c),
 			})
 		}
 		doc.Items = append(doc.Items, one)

@@ -153,3 +153,15 @@ func Wrap(line string, width int) string {
 	}
 	return b.String()
 }
+
+// Fit cuts a text to the columns and rows of a terminal. The last line says how many are left out.
+func Fit(text string, width, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if left := len(lines) - max(height, 1); left > 0 {
+		lines = append(lines[:max(height, 1)-1], fmt.Sprintf("… and %d more", left+1))
+	}
+	for i := range lines {
+		lines[i] = Cut(lines[i], width)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -56,3 +56,16 @@ func TestNoLiveLines(t *testing.T) {
 		t.Error("a terminal")
 	}
 }
+
+// TestWrap: lines break between words, and a text that does not fit is cut and counted.
+func TestWrap(t *testing.T) {
+	if got := Wrap("one two three fourteen", 8); got != "one two\nthree\nfourteen" {
+		t.Errorf("%q", got)
+	}
+	if got := Fit("first\nsecond\nthird\n", 4, 2); got != "fir…\n… a…\n" {
+		t.Errorf("%q", got)
+	}
+	if got := Fit("first\n", 9, 2); got != "first\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 
@@ -76,4 +77,38 @@ func (t *TTY) watchSize(ctx context.Context) *SizeQueue {
 		}
 	}()
 	return q
+}
+
+// Keys passes on the keys that the user presses on the terminal which standard input is, without
+// showing them; control keys go on doing what they do. Restore has to be called. Without a
+// terminal there are no keys.
+func (e *Env) Keys() (keys <-chan byte, restore func()) {
+	t := e.Terminal()
+	if t == nil {
+		return nil, func() {}
+	}
+	before, err := unix.IoctlGetTermios(t.fd, unix.TCGETS)
+	if err != nil {
+		return nil, func() {}
+	}
+	now := *before
+	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(t.fd, unix.TCSETS, &now); err != nil {
+		return nil, func() {}
+	}
+	pressed := make(chan byte)
+	go readKeys(e.In, pressed)
+	return pressed, func() { _ = unix.IoctlSetTermios(t.fd, unix.TCSETS, before) }
+}
+
+// readKeys ends with its input, or with the process.
+func readKeys(in io.Reader, pressed chan<- byte) {
+	key := make([]byte, 1)
+	for {
+		if _, err := in.Read(key); err != nil {
+			return
+		}
+		pressed <- key[0]
+	}
 }

@@ -47,11 +47,11 @@ func TestMovingLines(t *testing.T) {
 	want("two steps", "  … pull    registry/app:1  0s", "  … stop    old  0s")
 	for range 3 {
 		now = now.Add(500 * time.Millisecond)
-		event(executor.StepProgress, pull, func(ev *executor.Event) { ev.Bytes, ev.TotalBytes = now.Sub(start).Milliseconds()*1000, 4_000_000 })
+		event(executor.StepProgress, pull, func(ev *executor.Event) { ev.Bytes, ev.TotalBytes = now.Sub(start).Milliseconds()*1024, 4<<20 })
 	}
 	event(executor.StepProgress, stop, func(ev *executor.Event) { ev.Until, ev.Detail = start.Add(30*time.Second), "asked to end" })
 	now = start.Add(4 * time.Second)
-	want("how far they are", "  … pull    registry/app:1  1.5MB of 4MB, 1MB/s  4s", "  … stop    old  killed in 26s")
+	want("how far they are", "  … pull    registry/app:1  1.465MiB of 4MiB, 1000KiB/s  4s", "  … stop    old  killed in 26s")
 	event(executor.StepDone, stop, nil)
 	event(executor.StepFailed, pull, nil)
 	want("all ended")

@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Size is a size in the units of docker and crictl.
-func Size(bytes int64) string { return units.HumanSize(float64(bytes)) }
+// Size is a size in powers of 1024, as Kubernetes' quantities are: 1.5MiB.
+func Size(bytes int64) string { return units.BytesSize(float64(bytes)) }
 
 // Count is a number with its noun.
 func Count(n int, noun string) string { return document.Counted(n, noun) }

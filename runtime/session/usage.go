@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -20,6 +21,58 @@ import (
 type PodUsage struct {
 	Pod        model.PodRef
 	Containers []ContainerUsage
+	// Limits are those of the whole pod: its own, or the sum of its containers' if all that are
+	// shown have one.
+	Limits Limits
+}
+
+// Limits are what may be used at most; nil where there is no limit.
+type Limits struct {
+	// NanoCores is in billionths of a core, Memory in bytes.
+	NanoCores, Memory *uint64
+}
+
+// limitsOf reads the limits of a manifest.
+func limitsOf(list v1.ResourceList) Limits {
+	var l Limits
+	if cpu, ok := list[v1.ResourceCPU]; ok {
+		l.NanoCores = new(uint64(max(cpu.MilliValue(), 0)) * 1_000_000)
+	}
+	if memory, ok := list[v1.ResourceMemory]; ok {
+		l.Memory = new(uint64(max(memory.Value(), 0)))
+	}
+	return l
+}
+
+// podLimits are those of a pod of which some containers are shown.
+func podLimits(pod *v1.Pod, shown []ContainerUsage) Limits {
+	var own Limits
+	if pod.Spec.Resources != nil {
+		own = limitsOf(pod.Spec.Resources.Limits)
+	}
+	if own.NanoCores == nil {
+		own.NanoCores = sumOf(shown, func(l *Limits) *uint64 { return l.NanoCores })
+	}
+	if own.Memory == nil {
+		own.Memory = sumOf(shown, func(l *Limits) *uint64 { return l.Memory })
+	}
+	return own
+}
+
+// sumOf adds one limit of all containers; nil when one has none.
+func sumOf(shown []ContainerUsage, of func(*Limits) *uint64) *uint64 {
+	total := uint64(0)
+	for i := range shown {
+		limit := of(&shown[i].Limits)
+		if limit == nil {
+			return nil
+		}
+		total += *limit
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	return &total
 }
 
 // ContainerUsage is what one container uses. A value that the runtime does not
@@ -34,6 +87,8 @@ type ContainerUsage struct {
 	NanoCores *uint64
 	// WorkingSet is the memory that cannot be taken away, in bytes.
 	WorkingSet *uint64
+	// Limits are those of the manifest.
+	Limits Limits
 }
 
 // Meter measures what pods use. The use of processors is told by two looks, so the
@@ -70,7 +125,8 @@ func (m *Meter) Measure(ctx context.Context, pods []*podspec.Desired) ([]PodUsag
 		for id, s := range looks[i].stats {
 			m.last[id] = s.GetCpu()
 		}
-		found = append(found, PodUsage{Pod: model.RefOf(d.Pod), Containers: looks[i].usage(d, before)})
+		containers := looks[i].usage(d, before)
+		found = append(found, PodUsage{Pod: model.RefOf(d.Pod), Containers: containers, Limits: podLimits(d.Pod, containers)})
 	}
 	return found, errors.Join(errs...)
 }
@@ -109,7 +165,7 @@ func (l *usageLook) usage(d *podspec.Desired, before map[string]*runtimeapi.CpuU
 	var found []ContainerUsage
 	for _, ref := range podspec.Containers(d.Pod) {
 		u := l.one(ref.Name, before)
-		u.Type = ref.Type
+		u.Type, u.Limits = ref.Type, limitsOf(ref.Resources.Limits)
 		if u.Running || ref.Type != podspec.Init {
 			found = append(found, u)
 		}
