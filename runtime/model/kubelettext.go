@@ -28,14 +28,16 @@ func (e *KubeletError) Unwrap() error { return e.Err }
 // KubeletText is the kubelet's.
 func (e *KubeletError) KubeletText() string { return e.Text }
 
+// worded is an error that knows the kubelet's words.
+type worded interface {
+	error
+	KubeletText() string
+}
+
 // KubeletText is what a kubelet says of an error; empty when it has no words of its own.
 func KubeletText(err error) string {
-	var worded interface {
-		error
-		KubeletText() string
-	}
-	if errors.As(err, &worded) {
-		return worded.KubeletText()
+	if w, ok := errors.AsType[worded](err); ok {
+		return w.KubeletText()
 	}
 	return ""
 }
