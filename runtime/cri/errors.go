@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -58,4 +59,13 @@ func Raw(err error) string {
 		return call.err.Error()
 	}
 	return err.Error()
+}
+
+// SaidOfPull is what the runtime said of an image that it could not pull: with the code of the
+// failure, if it has one (kubelet: remoteImageService.PullImage).
+func SaidOfPull(err error) string {
+	if call := (*callError)(nil); errors.As(err, &call) && status.Code(call.err) != codes.Unknown {
+		return call.err.Error()
+	}
+	return Said(err)
 }

@@ -12,7 +12,7 @@ import (
 func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
 	if err := checkRunAsNonRoot(pod, c, in.Image); err != nil {
-		return nil, fmt.Errorf("%s.%w", in.Container.Path, err)
+		return nil, fmt.Errorf("%s.securityContext.runAsNonRoot: %w", in.Container.Path, err)
 	}
 	env, err := environment(&in)
 	if err != nil {

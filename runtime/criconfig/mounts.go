@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/expand"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // etcHosts is where the pod's hosts file is mounted, unless the container mounts
@@ -129,7 +130,10 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 		return able, nil
 	case v1.RecursiveReadOnlyEnabled:
 		if !able {
-			return false, fmt.Errorf("recursive read-only mounts are asked for, and the runtime handler %q cannot do it", handler)
+			return false, &model.KubeletError{
+				Err:  fmt.Errorf("recursive read-only mounts are asked for, and the runtime handler %q cannot do it", handler),
+				Text: fmt.Sprintf("failed to resolve recursive read-only mode: volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name),
+			}
 		}
 		return true, nil
 	case v1.RecursiveReadOnlyDisabled:
@@ -160,11 +164,11 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 		}
 	}
 	if path.IsAbs(sub) {
-		return "", fmt.Errorf("subPath %q must not be an absolute path", sub)
+		return "", model.InKubeletWords("error SubPath `%s` must not be an absolute path", sub)
 	}
 	for part := range strings.SplitSeq(sub, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("subPath %q must not hold the element .. in it", sub)
+			return "", model.InKubeletWords("unable to provision SubPath `%s`: must not contain '..'", sub)
 		}
 	}
 	return sub, nil
@@ -175,7 +179,7 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 func expandSubPath(text string, env *expand.Environment) (string, error) {
 	out, missing, err := env.SubPath(text)
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("missing value for %s", strings.Join(missing, ", "))
+		err = model.InKubeletWords("missing value for %s", strings.Join(missing, ", "))
 	}
 	return out, err
 }

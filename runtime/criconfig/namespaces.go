@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // namespaces says which namespaces a pod shares with whom (kubelet:
@@ -57,7 +58,14 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 	}
 	handler := podspec.RuntimeHandler(pod)
 	if !node.Handlers[handler].UserNamespaces {
-		return fmt.Errorf("spec.hostUsers: the runtime does not support user namespaces with its handler %q (containerd 2.0 and newer do, with runc 1.2)", handler)
+		text := "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+		if handler != "" {
+			text = fmt.Sprintf("can't set `spec.hostUsers: false`, RuntimeClass handler %q does not support user namespaces", handler)
+		}
+		return &model.KubeletError{
+			Err:  fmt.Errorf("spec.hostUsers: the runtime does not support user namespaces with its handler %q (containerd 2.0 and newer do, with runc 1.2)", handler),
+			Text: text,
+		}
 	}
 	if users == nil {
 		return fmt.Errorf("spec.hostUsers: the pod has no range of ids")

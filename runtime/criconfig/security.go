@@ -80,13 +80,13 @@ func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image ImageUser) error {
 	at := fmt.Sprintf("(pod: %q, container: %s)", model.RefOf(pod).Full(), c.Name)
 	switch {
 	case effective.RunAsUser != nil && *effective.RunAsUser == 0:
-		return fmt.Errorf("container's runAsUser breaks non-root policy %s", at)
+		return model.InKubeletWords("container's runAsUser breaks non-root policy %s", at)
 	case effective.RunAsUser != nil:
 		return nil
 	case image.UID != nil && *image.UID == 0, image.UID == nil && image.Username == "":
-		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", at)
+		return model.InKubeletWords("container has runAsNonRoot and image will run as root %s", at)
 	case image.UID == nil:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", image.Username, at)
+		return model.InKubeletWords("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", image.Username, at)
 	}
 	return nil
 }

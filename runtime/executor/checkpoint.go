@@ -268,8 +268,8 @@ func (x *checkpointer) noteHolds() bool {
 		if !h.Unstartable {
 			continue
 		}
-		if before := x.checkpoint.StartErrors[h.Container]; before.Reason != h.Reason || before.Message != h.Message {
-			x.noteFailure(h.Container, withReason(h.Reason, errors.New(h.Message)))
+		if before, text := x.checkpoint.StartErrors[h.Container], statusText(h); before.Reason != h.Reason || before.Message != text {
+			x.noteFailure(h.Container, withReason(h.Reason, errors.New(text)))
 			news = true
 		}
 	}

@@ -230,6 +230,10 @@ func TestHoldsAreRememberedOnce(t *testing.T) {
 	if !x.checkpoint.noteHolds() {
 		t.Error("another message is no news")
 	}
+	x.plan.Holds[0].Status = "as a kubelet says it"
+	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() || x.checkpoint.checkpoint.StartErrors["a"].Message != "as a kubelet says it" {
+		t.Errorf("written down: %+v", x.checkpoint.checkpoint.StartErrors)
+	}
 }
 
 // TestCompletionIsRemembered: a pod that has finished stays so when the runtime's records are

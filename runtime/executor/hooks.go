@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -43,7 +44,10 @@ func (x *hooks) execHook(ctx context.Context, command []string, id string) error
 		return err
 	}
 	if code := reply.GetExitCode(); code != 0 {
-		return fmt.Errorf("%s exited %d", command[0], code)
+		return &model.KubeletError{
+			Err:  fmt.Errorf("%s exited %d", command[0], code),
+			Text: fmt.Sprintf("command '%s' exited with %d", strings.Join(command, " "), code),
+		}
 	}
 	return nil
 }

@@ -1,11 +1,14 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/events"
@@ -15,11 +18,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// recordStep records one event of the execution.
-func recordStep(r *events.Recorder, p *plan.Plan, ev *Event) {
+// recordStep records one event of the execution of a plan for a manifest, which is nil when the pod shall go.
+func recordStep(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) {
 	switch ev.Kind {
 	case StepStarted:
-		recordStart(r, p, ev)
+		recordStart(r, p, manifest, ev)
 	case StepDone:
 		recordSpan(r, ev, false)
 		recordDone(r, ev)
@@ -45,7 +48,7 @@ func recordSpan(r *events.Recorder, ev *Event, failed bool) {
 }
 
 // recordStart records the events that a kubelet sends before it does something.
-func recordStart(r *events.Recorder, p *plan.Plan, ev *Event) {
+func recordStart(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) {
 	s := ev.Step
 	switch s.Kind { //nolint:exhaustive // the others are no news
 	case plan.PullImage:
@@ -53,7 +56,7 @@ func recordStart(r *events.Recorder, p *plan.Plan, ev *Event) {
 			r.Normal(ev.Time, "Pulling", s.Container, fmt.Sprintf("Pulling image %q", s.Image))
 		}
 	case plan.StopContainer:
-		r.Normal(ev.Time, "Killing", s.Container, killMessage(p, s))
+		r.Normal(ev.Time, "Killing", s.Container, killMessage(p, manifest, s))
 	case plan.RunSandbox:
 		if s.Attempt > 0 {
 			r.Normal(ev.Time, "SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created.")
@@ -100,7 +103,8 @@ func recordFailure(r *events.Recorder, ev *Event) {
 	case plan.RunSandbox:
 		r.Warning(ev.Time, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+cri.Raw(step.Err))
 	case plan.PrepareVolume, plan.UpdateVolume:
-		r.Warning(ev.Time, "FailedMount", "", fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", s.Volume, step.Err))
+		text := cmp.Or(model.KubeletText(step.Err), fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", s.Volume, step.Err))
+		r.Warning(ev.Time, "FailedMount", "", text)
 	case plan.CreateCgroup:
 		r.Warning(ev.Time, "FailedCreatePodContainer", "", "unable to ensure pod container exists: "+step.Err.Error())
 	case plan.StopContainer, plan.StopSandbox:
@@ -179,25 +183,26 @@ func delayedSince(h *plan.Hold) time.Time {
 // recordHold records what holds a start. A restart delay is told once, however often the pod is
 // looked at while it lasts.
 func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
+	text := statusText(h)
 	switch h.Reason { //nolint:exhaustive // the others are failures
 	case model.CrashLoopBackOff:
-		text := fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, pod.Full())
-		r.WarningOnce(at, delayedSince(h), "BackOff", h.Container, text)
+		delayed := fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, pod.Full())
+		r.WarningOnce(at, delayedSince(h), "BackOff", h.Container, delayed)
 	case model.NetworkNotReady:
-		r.Warning(at, string(h.Reason), "", "network is not ready: container runtime network not ready: "+h.Message)
+		r.Warning(at, string(h.Reason), "", "network is not ready: container runtime network not ready: "+text)
 	case model.ErrImageNeverPull:
-		r.Warning(at, string(h.Reason), h.Container, h.Message)
+		r.Warning(at, string(h.Reason), h.Container, text)
 		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
 	case model.InvalidImageName:
-		r.Warning(at, "InspectFailed", h.Container, h.Message)
+		r.Warning(at, "InspectFailed", h.Container, text)
 		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
 	case model.FailedMount, model.ProbeStale, model.AppArmor, model.SupplementalGroupsPolicyNotSupported:
-		r.Warning(at, string(h.Reason), h.Container, h.Message)
+		r.Warning(at, string(h.Reason), h.Container, text)
 	case model.CreatePodSandboxError:
-		r.Warning(at, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+h.Message)
+		r.Warning(at, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+text)
 	case model.CreateContainerConfigError, model.CreateContainerError:
-		r.Warning(at, "Failed", h.Container, "Error: "+h.Message)
+		r.Warning(at, "Failed", h.Container, "Error: "+text)
 	default:
-		r.Warning(at, "Failed", h.Container, fmt.Sprintf("Error: %s: %s", h.Reason, h.Message))
+		r.Warning(at, "Failed", h.Container, fmt.Sprintf("Error: %s: %s", h.Reason, text))
 	}
 }

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,16 +52,10 @@ func TestEventsAreTheKubelets(t *testing.T) {
 			nil,
 			[]string{`Normal Pulling a: Pulling image "i:1"`, `Normal Pulled a: Successfully pulled image "i:1" in 1.5s`},
 		},
-		"the pod goes":         {stop(model.Deleted), nil, []string{"Normal Killing a: Stopping container a"}},
-		"another sandbox":      {stop(model.NoIP), nil, []string{"Normal Killing a: Stopping container a"}},
-		"liveness":             {stop(model.LivenessFailed), []plan.Step{start}, []string{"Normal Killing a: Container a failed liveness probe, will be restarted"}},
-		"liveness, for good":   {stop(model.LivenessFailed), nil, []string{"Normal Killing a: Container a failed liveness probe"}},
-		"startup":              {stop(model.StartupFailed), []plan.Step{start}, []string{"Normal Killing a: Container a failed startup probe, will be restarted"}},
-		"an edit":              {stop(model.SpecChanged), []plan.Step{start}, []string{"Normal Killing a: Container a definition changed, will be restarted"}},
-		"a resize":             {stop(model.Resized), []plan.Step{start}, []string{"Normal Killing a: Container a resize requires restart"}},
-		"a state nobody knows": {stop(model.UnknownState), []plan.Step{start}, []string{`Normal Killing a: Container is in "unknown" state, try killing it before restart`}},
-		"the user's wish":      {stop(model.RestartRequested), nil, []string{"Normal Killing a: Stopping container a: details"}},
-		"the first sandbox":    {plan.Step{Kind: plan.RunSandbox}, nil, []string{"Normal SandboxCreated: Pod sandbox created, attempt 0"}},
+		"the pod goes":      {stop(model.Deleted), nil, []string{"Normal Killing a: Stopping container a"}},
+		"another sandbox":   {stop(model.NoIP), nil, []string{"Normal Killing a: Stopping container a"}},
+		"the user's wish":   {stop(model.RestartRequested), nil, []string{"Normal Killing a: Stopping container a: details"}},
+		"the first sandbox": {plan.Step{Kind: plan.RunSandbox}, nil, []string{"Normal SandboxCreated: Pod sandbox created, attempt 0"}},
 		"a new sandbox": {
 			plan.Step{Kind: plan.RunSandbox, Attempt: 1},
 			nil,
@@ -80,9 +75,9 @@ func TestEventsAreTheKubelets(t *testing.T) {
 		"a removal": {plan.Step{Kind: plan.RemoveContainer, Container: "a"}, nil, []string{}},
 	} {
 		r, p := &events.Recorder{}, &plan.Plan{Steps: append(c.others, c.step)}
-		recordStep(r, p, &Event{Kind: StepStarted, Step: &c.step, Time: at})
-		recordStep(r, p, &Event{Kind: StepProgress, Step: &c.step, Time: at})
-		recordStep(r, p, &Event{Kind: StepDone, Step: &c.step, Time: at.Add(1500 * time.Millisecond), Took: 1500 * time.Millisecond})
+		recordStep(r, p, nil, &Event{Kind: StepStarted, Step: &c.step, Time: at})
+		recordStep(r, p, nil, &Event{Kind: StepProgress, Step: &c.step, Time: at})
+		recordStep(r, p, nil, &Event{Kind: StepDone, Step: &c.step, Time: at.Add(1500 * time.Millisecond), Took: 1500 * time.Millisecond})
 		if diff := cmp.Diff(c.want, eventTexts(written(t, r).Events)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
@@ -104,6 +99,7 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 		want []string
 	}{
 		"sandbox": {plan.Step{Kind: plan.RunSandbox}, cause, []string{"Warning FailedCreatePodSandBox: Failed to create pod sandbox: told to fail"}},
+		"mount":   {plan.Step{Kind: plan.PrepareVolume, Volume: "v"}, &model.KubeletError{Err: cause, Text: "as a kubelet says it"}, []string{"Warning FailedMount: as a kubelet says it"}},
 		"volume":  {plan.Step{Kind: plan.UpdateVolume, Volume: "v"}, cause, []string{`Warning FailedMount: MountVolume.SetUp failed for volume "v" : told to fail`}},
 		"cgroup":  {plan.Step{Kind: plan.CreateCgroup}, cause, []string{"Warning FailedCreatePodContainer: unable to ensure pod container exists: told to fail"}},
 		"stop":    {plan.Step{Kind: plan.StopContainer, Container: "a"}, cause, []string{"Warning FailedKillPod a: error killing pod: told to fail"}},
@@ -128,18 +124,18 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 	} {
 		r := &events.Recorder{}
 		failure := stepError(model.PodRef{}, &c.step, c.err)
-		recordStep(r, &plan.Plan{}, &Event{Kind: StepFailed, Step: &c.step, Err: &failure})
+		recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: &c.step, Err: &failure})
 		if diff := cmp.Diff(c.want, eventTexts(written(t, r).Events)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
 	r := &events.Recorder{}
-	recordStep(r, &plan.Plan{}, &Event{Kind: StepFailed, Step: &plan.Step{Kind: plan.StopContainer}, Err: &SurpriseError{err: cause}})
+	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: &plan.Step{Kind: plan.StopContainer}, Err: &SurpriseError{err: cause}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
 		t.Errorf("a surprise is told as %v", got)
 	}
 	// No pull is begun of what is no name.
-	recordStep(r, &plan.Plan{}, &Event{Kind: StepStarted, Step: &plan.Step{Kind: plan.PullImage, Image: "I:::"}})
+	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepStarted, Step: &plan.Step{Kind: plan.PullImage, Image: "I:::"}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
 		t.Errorf("no name, and yet %v", got)
 	}
@@ -158,6 +154,7 @@ func TestWordsOfFailures(t *testing.T) {
 		`Sleep lifecycle hook (3) for Container "a" in Pod "web_ns(u)" failed - error: told to fail`:        hook(v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
 		"Cannot run handler: told to fail": hook(v1.LifecycleHandler{}),
 		"told to fail":                     startError(errors.New("told to fail")),
+		"as a kubelet says it":             fmt.Errorf("spec.containers[0].%w", model.InKubeletWords("as a kubelet says it")),
 	} {
 		if got := kubeletText(err); got != want {
 			t.Errorf("%s, not %s", got, want)
@@ -172,8 +169,8 @@ func TestSpansOfAStart(t *testing.T) {
 	start, stop := &plan.Step{Kind: plan.StartContainer, Container: "a"}, &plan.Step{Kind: plan.StopContainer, Container: "a"}
 	r := &events.Recorder{}
 	for _, s := range []*plan.Step{start, stop} {
-		recordStep(r, &plan.Plan{}, &Event{Kind: StepDone, Step: s, Time: at, Took: time.Second})
-		recordStep(r, &plan.Plan{}, &Event{Kind: StepFailed, Step: s, Time: at.Add(time.Minute), Took: time.Minute, Err: &SurpriseError{err: errors.New("x")}})
+		recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepDone, Step: s, Time: at, Took: time.Second})
+		recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: s, Time: at.Add(time.Minute), Took: time.Minute, Err: &SurpriseError{err: errors.New("x")}})
 	}
 	want := []state.Span{
 		{Kind: "StartContainer", Object: start.Object(), Begin: at.Add(-time.Second), End: at},

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/images"
@@ -16,8 +18,10 @@ import (
 // reporter passes on what happens in a pass: to the caller, and to the pod's events. It
 // passes on one event at a time, without values of Secrets.
 type reporter struct {
-	pod      model.PodRef
-	plan     *plan.Plan
+	pod  model.PodRef
+	plan *plan.Plan
+	// manifest is the pod as it shall be; nil when it shall go.
+	manifest *v1.Pod
 	now      func() time.Time
 	redactor *redaction.Redactor
 	// notify is the caller's; it may be nil.
@@ -31,7 +35,7 @@ func (r *reporter) event(ev Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ev.Pod, ev.Detail = r.pod, r.redactor.Text(ev.Detail)
-	recordStep(&r.recorder, r.plan, &ev)
+	recordStep(&r.recorder, r.plan, r.manifest, &ev)
 	if r.notify != nil {
 		r.notify(ev)
 	}

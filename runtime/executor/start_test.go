@@ -153,7 +153,7 @@ func TestPostStartThatFails(t *testing.T) {
 		if !slices.Equal(ran, want) || l.count("StopContainer a") != 1 || len(j.LastRun.Containers) > 0 {
 			t.Errorf("grace %s: ran %v, %d stops, left %v", grace, ran, l.count("StopContainer a"), j.LastRun.Containers)
 		}
-		if kept := j.StartErrors["a"]; kept.Reason != model.PostStartHookError || !strings.HasSuffix(kept.Message, "failed - error: begin exited 7") {
+		if kept := j.StartErrors["a"]; kept.Reason != model.PostStartHookError || !strings.HasSuffix(kept.Message, "failed - error: command 'begin' exited with 7") {
 			t.Errorf("grace %s: kept %+v", grace, kept)
 		}
 		if !slices.ContainsFunc(l.history(outcome.Plan.Pod), func(e string) bool { return strings.HasPrefix(e, "Warning FailedPostStartHook a") }) {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // What a pod's status and events say is in the kubelet's words: users and tools search for them.
@@ -18,17 +20,17 @@ import (
 
 // kubeletText is a failure as a kubelet tells it.
 func kubeletText(err error) string {
-	image, hook := (*images.Error)(nil), (*hookFailure)(nil)
-	switch {
-	case errors.As(err, &hook):
-		return hook.text()
-	case errors.As(err, &image) && image.Invalid:
-		return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", image.Image, image.Image, image.Err)
-	case errors.As(err, &image):
-		return cri.Raw(image.Err)
+	if text := model.KubeletText(err); text != "" {
+		return text
+	}
+	if image := (*images.Error)(nil); errors.As(err, &image) {
+		return cri.SaidOfPull(image.Err)
 	}
 	return cri.Said(err)
 }
+
+// statusText is a hold as a pod's status and events have it.
+func statusText(h *plan.Hold) string { return cmp.Or(h.Status, h.Message) }
 
 // hookFailure is a lifecycle hook that failed.
 type hookFailure struct {
@@ -42,9 +44,9 @@ func (e *hookFailure) Error() string { return "postStart hook: " + e.err.Error()
 
 func (e *hookFailure) Unwrap() error { return e.err }
 
-// text is what a kubelet says of it, without the output of the command, which may hold secrets
-// (kubelet: handlerRunner.Run).
-func (e *hookFailure) text() string {
+// KubeletText is what a kubelet says of it, without the output of the command, which may hold
+// secrets (kubelet: handlerRunner.Run).
+func (e *hookFailure) KubeletText() string {
 	what := ""
 	switch {
 	case e.handler.Exec != nil:
@@ -56,35 +58,55 @@ func (e *hookFailure) text() string {
 	default:
 		return "Cannot run handler: " + e.err.Error()
 	}
-	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), cri.Said(e.err))
+	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), cmp.Or(model.KubeletText(e.err), cri.Said(e.err)))
 }
 
 // killMessage says why a container is stopped. A reason that no kubelet has is told after the
-// kubelet's words (kubelet: computePodActions).
-func killMessage(p *plan.Plan, s *plan.Step) string {
-	text := ""
+// kubelet's words (kubelet: computePodActions, computeInitContainerActions, killContainer).
+func killMessage(p *plan.Plan, manifest *v1.Pod, s *plan.Step) string {
 	switch s.Reason { //nolint:exhaustive // the others are no reasons of a kubelet's
-	case model.SpecChanged:
-		text = "definition changed"
-	case model.LivenessFailed:
-		text = "failed liveness probe"
-	case model.StartupFailed:
-		text = "failed startup probe"
-	case model.Resized:
-		return fmt.Sprintf("Container %s resize requires restart", s.Container)
-	case model.UnknownState:
-		if s.ContainerType == podspec.Init || s.ContainerType == podspec.Sidecar {
-			return `Init container is in "unknown" state, try killing it before restart`
-		}
-		return `Container is in "unknown" state, try killing it before restart`
+	case model.RestartAllContainers:
+		return "killing"
 	case model.RestartRequested, model.RemovedFromSpec, model.Superseded:
 		return fmt.Sprintf("Stopping container %s: %s", s.Container, s.Message)
-	default:
-		return "Stopping container " + s.Container
+	case model.SpecChanged, model.LivenessFailed, model.StartupFailed, model.Resized, model.UnknownState:
+		if !p.KillPod {
+			return faultMessage(manifest, s)
+		}
 	}
-	text = fmt.Sprintf("Container %s %s", s.Container, text)
-	if _, again := p.PendingRestarts()[s.Container]; again {
+	return "Stopping container " + s.Container
+}
+
+// faultMessage says what is wrong with one container of a pod that stays.
+func faultMessage(manifest *v1.Pod, s *plan.Step) string {
+	kind, init := "Container", s.ContainerType == podspec.Init || s.ContainerType == podspec.Sidecar
+	if init {
+		kind = "Init container"
+	}
+	what := "definition changed"
+	switch s.Reason { //nolint:exhaustive // see killMessage
+	case model.UnknownState:
+		return kind + ` is in "unknown" state, try killing it before restart`
+	case model.Resized:
+		return fmt.Sprintf("Container %s resize requires restart", s.Container)
+	case model.LivenessFailed:
+		what = "failed liveness probe"
+	case model.StartupFailed:
+		what = "failed startup probe"
+	}
+	text := fmt.Sprintf("%s %s %s", kind, s.Container, what)
+	if !init && (s.Reason == model.SpecChanged || restartsWhenStopped(manifest, s.Container)) {
 		text += ", will be restarted"
 	}
 	return text
+}
+
+// restartsWhenStopped reports whether a container runs again after it was stopped, now or when its
+// restart delay is over.
+func restartsWhenStopped(manifest *v1.Pod, name string) bool {
+	if manifest == nil {
+		return false
+	}
+	ref, ok := podspec.FindContainer(manifest, name)
+	return ok && podstatus.RestartsWhenStopped(manifest, ref.Container)
 }

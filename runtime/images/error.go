@@ -47,6 +47,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// KubeletText is what a kubelet says of a name that is none (kubelet: applyDefaultImageTag). Of a
+// pull it says what the runtime said.
+func (e *Error) KubeletText() string {
+	if !e.Invalid {
+		return ""
+	}
+	return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", e.Image, e.Image, e.Err)
+}
+
 // sign is a text by which a runtime's error is known.
 type sign struct {
 	texts   []string

@@ -7,6 +7,8 @@ type Fault struct {
 	// Reason is the kubelet's word for it.
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
+	// Status is what the pod's status and events say of it, where a kubelet has other words.
+	Status string `json:"status,omitempty"`
 	// Volume reports whether a volume of the pod cannot be made ready: its containers are not even
 	// tried.
 	Volume bool `json:"volume,omitempty"`

@@ -53,6 +53,7 @@ func (e *examiner) note(name string, fault model.Fault, err error) {
 		return
 	}
 	fault.Reason, fault.Message = proof.ReasonOf(err, fault.Reason), e.redactor.Text(err.Error())
+	fault.Status = e.redactor.Text(model.KubeletText(err))
 	e.faults[name] = fault
 }
 

@@ -25,7 +25,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ spec, of, reason, message string }{
 		"nothing":                       {"  containers: [{name: a, image: 'i:1'}]\n", "", "", ""},
-		"root":                          {"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n", "a", "CreateContainerConfigError", "runAsNonRoot"},
+		"root":                          {"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n", "a", "CreateContainerConfigError", "spec.containers[0].securityContext.runAsNonRoot: container has"},
 		"the root of an absent image":   {"  containers: [{name: a, image: 'i:2', securityContext: {runAsNonRoot: true}}]\n", "", "", ""},
 		"a name of no image":            {"  containers: [{name: a, image: 'i:1:1'}]\n", "a", "InvalidImageName", "i:1:1"},
 		"user namespaces":               {"  hostUsers: false\n  containers: [{name: a, image: 'i:1'}]\n", "", "CreatePodSandboxError", "spec.hostUsers"},
@@ -95,5 +95,40 @@ func TestUnwrittenContentIsNoFault(t *testing.T) {
 	d = loadPod(t, strings.Replace(text("k: x", "x/y"), "data: {k: x}", "data: {k: z}", 1))
 	if got := faults(); len(got) > 0 {
 		t.Errorf("when it changes: %+v", got)
+	}
+}
+
+// TestFaultsInKubeletWords: a pod's status has what a kubelet 1.36.3 said of the same pod, without
+// the place in the manifest that the plan names.
+func TestFaultsInKubeletWords(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mounting := func(env, mount string) string {
+		return "  containers: [{name: a, image: 'i:1', env: [{name: X, value: " + env + "}], volumeMounts: [{name: v, mountPath: /v, " + mount + "}]}]\n  volumes: [{name: v, hostPath: {path: /etc}}]\n"
+	}
+	for name, c := range map[string]struct{ spec, of, want string }{
+		"root":                       {"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n", "a", `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: a)`},
+		"an invalid name":            {"  containers: [{name: a, image: 'REGISTRY/Foo:1'}]\n", "a", `Failed to apply default image tag "REGISTRY/Foo:1": couldn't parse image name "REGISTRY/Foo:1": invalid reference format: repository name (Foo) must be lowercase`},
+		"no user namespaces":         {"  hostUsers: false\n  containers: [{name: a, image: 'i:1'}]\n", "", "can't set `spec.hostUsers: false`, runtime does not support user namespaces"},
+		"a hostPath of another type": {"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n  volumes: [{name: h, hostPath: {path: " + file + ", type: Directory}}]\n", "", `MountVolume.SetUp failed for volume "h" : hostPath type check failed: ` + file + " is not a directory"},
+		"an unset variable":          {mounting("x", "subPathExpr: $(NOPE)"), "a", "missing value for NOPE"},
+		"an absolute subPath":        {mounting("/abs", "subPathExpr: $(X)"), "a", "error SubPath `/abs` must not be an absolute path"},
+		"a subPath that leaves":      {mounting("..", "subPathExpr: $(X)/y"), "a", "unable to provision SubPath `../y`: must not contain '..'"},
+		"a subPath in a file":        {mounting("x", "subPath: passwd/x"), "a", `failed to prepare subPath for volumeMount "v" of container "a"`},
+		"recursive read-only":        {mounting("x", "readOnly: true, recursiveReadOnly: Enabled"), "a", `failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, but it is not supported by the runtime`},
+		"strict groups":              {"  securityContext: {supplementalGroupsPolicy: Strict}\n  containers: [{name: a, image: 'i:1'}]\n", "a", "SupplementalGroupsPolicy=Strict is not supported in this node"},
+	} {
+		l := newLab(t, "i:1")
+		d := loadPod(t, oddPod+c.spec)
+		in, _, err := l.observer.Input(t.Context(), model.RefOf(d.Pod), d, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.ReplaceAll(c.want, "p_ns(u)", model.RefOf(d.Pod).Full())
+		if got := in.Observed.Faults[c.of]; got.Status != want || got.Message == want {
+			t.Errorf("%s: %+v, not %s", name, got, want)
+		}
 	}
 }

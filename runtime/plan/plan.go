@@ -138,6 +138,9 @@ type Hold struct {
 	// later than the true one.
 	Estimated bool `json:"estimated,omitempty"`
 
+	// Status is what the pod's status and events say of it, where a kubelet has other words than
+	// the message.
+	Status string `json:"-"`
 	// Blocking reports whether neither time nor another look can end the hold: something
 	// is missing, and the pod cannot become what the manifest says.
 	Blocking bool `json:"-"`

@@ -84,15 +84,16 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 			return h
 		}
 	}
-	if h.Message = r.imageVolumeFault(ref); h.Message != "" {
+	if image, of := r.neverPulled(ref); image != "" {
+		h.Reason, h.Message, h.Status = model.ErrImageNeverPull, notPulled(image, of), notPulled(image, "")
 		return h
 	}
-	if image := r.neverPulled(ref); image != "" {
-		h.Reason, h.Message = model.ErrImageNeverPull, image+" is not present with pull policy of Never"
+	if h.Message = r.imageVolumeFault(ref); h.Message != "" {
+		h.Reason = model.CreateContainerError
 		return h
 	}
 	if fault, known := r.fault(ref); known {
-		h.Reason, h.Message, h.Unstartable = fault.Reason, fault.Message, !fault.Volume
+		h.Reason, h.Message, h.Status, h.Unstartable = fault.Reason, fault.Message, fault.Status, !fault.Volume
 		return h
 	}
 	return nil
@@ -131,22 +132,27 @@ func olderThan(version string, major, minor int) bool {
 	return errX == nil && errY == nil && (x < major || (x == major && y < minor))
 }
 
+// notPulled is the kubelet's sentence, with the volume that an image is for.
+func notPulled(image, of string) string {
+	return fmt.Sprintf("Container image %q%s is not present with pull policy of Never", image, of)
+}
+
 // neverPulled names an image that is absent and may not be pulled: the container's own, or
 // one that it mounts. Without one it is empty.
-func (r *restrainer) neverPulled(ref podspec.ContainerRef) string {
+func (r *restrainer) neverPulled(ref podspec.ContainerRef) (image, of string) {
 	lacks := func(image string, own v1.PullPolicy) bool {
 		state, known := r.Observed.Images[image]
 		return known && state.ID == "" && r.opts.pullPolicy(own) == v1.PullNever
 	}
 	if lacks(ref.Image, ref.ImagePullPolicy) {
-		return fmt.Sprintf("Container image %q", ref.Image)
+		return ref.Image, ""
 	}
 	for _, vol := range imageVolumes(r.Manifest, ref) {
 		if lacks(vol.Image.Reference, vol.Image.PullPolicy) {
-			return fmt.Sprintf("Container image %q of volume %s", vol.Image.Reference, vol.Name)
+			return vol.Image.Reference, " of volume " + vol.Name
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // imageVolumes are the volumes with an image that a container mounts.
@@ -197,7 +203,7 @@ func (r *restrainer) holdSandbox() []Hold {
 		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text, Blocking: true})
 	}
 	if fault, known := r.Observed.Faults[""]; known {
-		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Blocking: true})
+		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status, Blocking: true})
 	}
 	for _, port := range podspec.PublishedPorts(r.Manifest) {
 		if owner, taken := r.Observed.Ports[port.String()]; taken {

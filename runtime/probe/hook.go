@@ -47,7 +47,7 @@ func HTTPHook(ctx context.Context, action *v1.HTTPGetAction, t Target) error {
 		reply, err = client.Do(plain)
 	}
 	if err != nil {
-		return fmt.Errorf("calling the hook: %w", err)
+		return err
 	}
 	return reply.Body.Close()
 }

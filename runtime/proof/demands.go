@@ -22,8 +22,8 @@ import (
 func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 	if own := p.Desired.Pod.Spec.SecurityContext; own != nil && !p.Node.SupplementalGroupsPolicy &&
 		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
-		return refusal(model.SupplementalGroupsPolicyNotSupported,
-			"SupplementalGroupsPolicy=Strict is not supported in this node (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)")
+		return refusal(model.SupplementalGroupsPolicyNotSupported, "%w (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)",
+			model.InKubeletWords("SupplementalGroupsPolicy=Strict is not supported in this node"))
 	}
 	if len(p.Node.Allocatable) == 0 {
 		return nil
@@ -32,8 +32,8 @@ func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			wants, has := list[name], p.Node.Allocatable[name]
 			if podspec.IsExtendedResource(name) && wants.Cmp(has) > 0 {
-				return refusal(model.OutOf(name), "%s.resources: Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d",
-					ref.Path, name, wants.Value(), has.Value())
+				return refusal(model.OutOf(name), "%s.resources: %w", ref.Path, model.InKubeletWords(
+					"Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d", name, wants.Value(), has.Value()))
 			}
 		}
 	}
@@ -51,10 +51,10 @@ func (p *Prover) checkAppArmor(ref podspec.ContainerRef, config *runtimeapi.Cont
 		return nil
 	}
 	if !p.Node.AppArmor {
-		return refusal(model.AppArmor, "%s: Cannot enforce AppArmor: AppArmor is not enabled on the host", ref.Path)
+		return refusal(model.AppArmor, "%s: %w", ref.Path, model.InKubeletWords("Cannot enforce AppArmor: AppArmor is not enabled on the host"))
 	}
 	if name := profile.GetLocalhostRef(); name != "" && !isLoaded(loadedProfiles, name) {
-		return refusal(model.AppArmor, "%s: Cannot enforce AppArmor: profile %q is not loaded", ref.Path, name)
+		return refusal(model.AppArmor, "%s: %w", ref.Path, model.InKubeletWords("Cannot enforce AppArmor: profile %q is not loaded", name))
 	}
 	return nil
 }

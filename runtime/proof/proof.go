@@ -92,11 +92,13 @@ func checkSeccomp(config *runtimeapi.ContainerConfig) error {
 	if profile.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
 		return nil
 	}
-	if _, err := os.Stat(profile.GetLocalhostRef()); err != nil {
-		// A kubelet finds out when the runtime creates the container.
-		return refusal(model.CreateContainerError, "securityContext.seccompProfile: %w", err)
+	file, err := os.Open(profile.GetLocalhostRef())
+	if err != nil {
+		// A kubelet finds out when the runtime creates the container; these are runc's words.
+		return refusal(model.CreateContainerError, "securityContext.seccompProfile: %w",
+			model.InKubeletWords("cannot load seccomp profile %q: %w", profile.GetLocalhostRef(), err))
 	}
-	return nil
+	return file.Close()
 }
 
 // checkPropagation looks at mounts of whole volumes: a part of one is bound when its container

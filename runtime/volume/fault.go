@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Fault says why a volume cannot be made ready, as far as it shows without making it: a path of
@@ -35,7 +37,10 @@ func Fault(c Context, name string) error {
 }
 
 func prepareError(name string, err error) error {
-	return fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err)
+	return &model.KubeletError{
+		Err:  fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err),
+		Text: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", name, cmp.Or(model.KubeletText(err), err.Error())),
+	}
 }
 
 // mayBeMade reports whether a path of the host will be there once the volumes of the pod are

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -56,14 +57,17 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 	if !ok {
 		return fmt.Errorf("%s.hostPath.type: %q is no type of hostPath", at, *source.Type)
 	}
+	text := fmt.Sprintf("hostPath type check failed: %s is not %s", source.Path, kind.what)
 	info, err := os.Stat(source.Path)
-	if err != nil {
-		return fmt.Errorf("%s.hostPath: hostPath type check failed: %s is not %s: %w", at, source.Path, kind.what, err)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s.hostPath: %s: %w", at, text, err)
+	case !kind.is(info.Mode()):
+		err = fmt.Errorf("%s.hostPath: %s", at, text)
+	default:
+		return nil
 	}
-	if !kind.is(info.Mode()) {
-		return fmt.Errorf("%s.hostPath: hostPath type check failed: %s is not %s", at, source.Path, kind.what)
-	}
-	return nil
+	return &model.KubeletError{Err: err, Text: text}
 }
 
 // prepareHostPath creates what a type of ...OrCreate asks for, and checks it.

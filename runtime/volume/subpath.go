@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -35,8 +36,8 @@ func subPathError(container podspec.ContainerRef, index int, expanded string, er
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s.volumeMounts[%d]: failed to prepare subPath for volumeMount %q of container %q: %q: %w",
-		container.Path, index, container.VolumeMounts[index].Name, container.Name, expanded, err)
+	text := fmt.Sprintf("failed to prepare subPath for volumeMount %q of container %q", container.VolumeMounts[index].Name, container.Name)
+	return &model.KubeletError{Err: fmt.Errorf("%s.volumeMounts[%d]: %s: %q: %w", container.Path, index, text, expanded, err), Text: text}
 }
 
 // CheckSubPath says why PrepareSubPath would fail, as far as what lies in the volume now shows it,

@@ -1,0 +1,24 @@
+package cri
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestSaidOfPull: of a pull that failed, a kubelet tells the code only if it says something.
+func TestSaidOfPull(t *testing.T) {
+	wrapped := func(err error) error { return fmt.Errorf("podctl: %w", &callError{err}) }
+	for want, err := range map[string]error{
+		"no such host": wrapped(status.Error(codes.Unknown, "no such host")),
+		"rpc error: code = NotFound desc = i:1: not found": wrapped(status.Error(codes.NotFound, "i:1: not found")),
+		"no credentials": errors.New("no credentials"),
+	} {
+		if got := SaidOfPull(err); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}
