@@ -62,7 +62,7 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.sess.IO.Err)
 	root.SetHelpFunc(help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, nil); return nil })
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usagef("%s", err.Error()) })
+	root.SetFlagErrorFunc(flags.Error)
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Commands"},
 		&cobra.Group{ID: groupLook, Title: "Inspection commands"},

@@ -13,15 +13,21 @@ import (
 
 // New is `podctl image`.
 func New(sess *session.Session) *cobra.Command {
+	all := newList(sess)
 	cmd := &cobra.Command{
 		Use:     "image COMMAND",
 		Aliases: []string{"images"},
 		Short:   "Manage images of the container runtime",
 		Long:    "List, pull, load, save and remove images of the container runtime.",
 		Args:    flags.Subcommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.CalledAs() == "images" {
+				return all.RunE(cmd, args)
+			}
+			return cmd.Help()
+		},
 	}
-	cmd.AddCommand(newList(sess), newPull(sess), newLoad(sess), newSave(sess), newRemove(sess), newPrune(sess))
+	cmd.AddCommand(all, newPull(sess), newLoad(sess), newSave(sess), newRemove(sess), newPrune(sess))
 	return cmd
 }
 

@@ -70,7 +70,7 @@ func (v *description) state(name string, s *v1.ContainerState) {
 		v.field(2, name, "Running since %s", v.when(s.Running.StartedAt.Time))
 	case s.Terminated != nil:
 		t := s.Terminated
-		v.field(2, name, "Terminated: %s, exit code %d, %s", view.EndText(t, ""), t.ExitCode, v.when(t.FinishedAt.Time))
+		v.field(2, name, "Terminated: %s, exit code %s, %s", view.EndText(t, ""), model.ExitText(t.ExitCode), v.when(t.FinishedAt.Time))
 		v.message(t.Message)
 	case s.Waiting != nil:
 		v.field(2, name, "Waiting: %s", cmp.Or(s.Waiting.Reason, terminal.NoValue))

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/events"
 )
 
@@ -90,12 +91,12 @@ func writeTimelineSVG(w io.Writer, t *events.Timeline) error {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n",
 		svgLabels+svgBars+svgTimes, svgTop+svgRow*len(t.Rows)+10)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="10" y="22" font-size="14">Start of pod %s, %s</text>`+"\n",
-		xmlText(t.Pod.String()), seconds(t.End.Sub(t.Begin)))
+		view.XMLText(t.Pod.String()), seconds(t.End.Sub(t.Begin)))
 	scale := svgBars / max(t.End.Sub(t.Begin).Seconds(), 0.001)
 	for i, r := range t.Rows {
 		y := svgTop + svgRow*i
 		x := svgLabels + r.Begin.Sub(t.Begin).Seconds()*scale
-		fmt.Fprintf(&b, `<text x="10" y="%d">%s</text>`, y+15, xmlText(rowLabel(r)))
+		fmt.Fprintf(&b, `<text x="10" y="%d">%s</text>`, y+15, view.XMLText(rowLabel(r)))
 		fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`,
 			x, y+3, max(r.End.Sub(r.Begin).Seconds()*scale, 2), svgRow-6, rowColor(r))
 		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n", svgLabels+svgBars+10, y+15, rowTime(t, r))
@@ -115,8 +116,4 @@ func rowColor(r events.TimelineRow) string {
 		return c
 	}
 	return "#7f8c8d"
-}
-
-func xmlText(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(text)
 }

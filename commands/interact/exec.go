@@ -2,6 +2,7 @@ package interact
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,10 @@ func runExec(cmd *cobra.Command, sess *session.Session, o *streamOptions, args [
 		return notFoundCode(err)
 	}
 	container, err := o.container.Choose(sess.IO, d)
+	if err != nil && cmd.ArgsLenAtDash() < 0 {
+		// A -c of the command was taken for the container's.
+		err = fmt.Errorf("%w; put -- before the command: exec %s -- COMMAND", err, args[0])
+	}
 	if err != nil {
 		return &exit.CodeError{Code: exit.NotFound, Err: err}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
 )
 
@@ -82,9 +83,12 @@ func adoptEndpoint(sess *session.Session) error {
 	return err
 }
 
+// applyGoals are what apply can wait for.
+func applyGoals() []string { return []string{"started", "ready", "completed"} }
+
 func addWaitFlag(cmd *cobra.Command, goal *string) {
 	f := cmd.Flags()
-	f.Var(&flags.Choice{Value: goal, Allowed: []string{"started", "ready", "completed"}}, "wait", "Repeat passes until the pod is started, ready or completed")
+	f.Var(&flags.Choice{Value: goal, Allowed: applyGoals()}, "wait", "Repeat passes until the pod is started, ready or completed")
 	f.Lookup("wait").NoOptDefVal = "ready"
 }
 
@@ -120,7 +124,13 @@ func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []s
 	case len(args)+len(o.Files) == 0:
 		return selection.Found{}, exit.Usagef("apply needs a manifest, or --all")
 	}
-	return o.Find(ctx, sess, args)
+	found, err := o.Find(ctx, sess, args)
+	if gone := (*state.NotFoundError)(nil); errors.As(err, &gone) && o.wait != "" {
+		if i := slices.IndexFunc(args, func(arg string) bool { return slices.Contains(applyGoals(), arg) }); i >= 0 {
+			err = fmt.Errorf("%w\n  write --wait=%s to say what to wait for", err, args[i])
+		}
+	}
+	return found, err
 }
 
 func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []*podspec.Desired) error {

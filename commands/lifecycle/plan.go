@@ -30,6 +30,7 @@ type planOptions struct {
 	probe     bool
 	save      string
 	pin       bool
+	graph     string
 }
 
 // NewPlan is `podctl plan`.
@@ -42,7 +43,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 			"Without arguments: all pods that podctl applied in the namespace." +
 			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there is something to change, be it only podctl's record of the pod, or a source file has changed since it was applied", "3 --exit-code: nothing to change, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
-			"  podctl plan --pin pod.yaml > pinned.yaml",
+			"  podctl plan --pin pod.yaml > pinned.yaml\n  podctl plan --graph svg pod.yaml > plan.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), sess, o, args) },
 	}
@@ -58,7 +59,9 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	f.StringVar(&o.Snapshot, "snapshot", "", "Plan for a snapshot file instead of a runtime")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.pin, "pin", false, "Print the manifest with the digests of the runtime's images instead of tags; Secrets are left out")
-	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe"} {
+	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and what waits for what: dot or svg")
+	cmd.MarkFlagsMutuallyExclusive("graph", "output")
+	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph"} {
 		cmd.MarkFlagsMutuallyExclusive("pin", other)
 	}
 	return cmd
@@ -156,6 +159,12 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 	}
 	if terminal.IsDocument(o.output) {
 		return terminal.WriteDocument(sess.IO.Out, o.output, PlanDocument(plans))
+	}
+	switch o.graph {
+	case "dot":
+		return view.WriteDOT(sess.IO.Out, plans)
+	case "svg":
+		return view.WriteSVG(sess.IO.Out, plans)
 	}
 	if len(plans) == 0 {
 		sess.IO.Note("No pods in namespace %s.", sess.Flags.Namespace)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -25,18 +26,83 @@ func (d *Document) syntaxProblem(err error) Problem {
 		p.Detail = "is not valid YAML: an alias (*name) stands for an anchor (&name) that is not before it; put the value in quotes if it is none"
 		return p
 	}
-	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text); m != nil {
-		text = strings.TrimPrefix(text, m[0])
-		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
-			p.Line = d.line + n
+	line, text := cutLine(text)
+	if strings.HasPrefix(text, "did not find expected") {
+		// The parser, unlike the scanner, counts lines from 0.
+		line++
+	}
+	if found := d.faultyLine(text); found > 0 {
+		line = found
+	}
+	p.Line = d.line + max(line, 1)
+	p.Detail = "is not valid YAML: " + plainWords(text)
+	return p
+}
+
+// cutLine cuts the line off a message of the YAML library; 0 when it names none.
+func cutLine(text string) (line int, rest string) {
+	m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text)
+	if m == nil {
+		return 0, text
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, text
+	}
+	return n, strings.TrimPrefix(text, m[0])
+}
+
+// searchMax is the size up to which the line of a fault is looked for.
+const searchMax = 1 << 20
+
+// faultyLine is the first line with which the document has the fault that the library tells,
+// which itself tells where the construct around it begins; 0 when it is not found. What comes
+// after a fault does not change it, so that a search by halves finds it.
+func (d *Document) faultyLine(fault string) int {
+	if len(d.text) > searchMax {
+		return 0
+	}
+	lines := bytes.SplitAfter(d.text, []byte("\n"))
+	end := make([]int, len(lines))
+	for i, at := 0, 0; i < len(lines); i++ {
+		at += len(lines[i])
+		end[i] = at
+	}
+	has := func(i int) bool {
+		var root yamlv3.Node
+		err := yamlv3.Unmarshal(d.text[:end[i]], &root)
+		if err == nil {
+			return false
 		}
-		if strings.HasPrefix(text, "did not find expected") {
-			// The parser, unlike the scanner, counts lines from 0.
-			p.Line++
+		_, text := cutLine(strings.TrimPrefix(err.Error(), "yaml: "))
+		return text == fault
+	}
+	i := sort.Search(len(lines), has)
+	if i == len(lines) {
+		return 0
+	}
+	return i + 1
+}
+
+// plainWords says what is wrong in the words of who wrote it, where the library's own are those
+// of a parser.
+func plainWords(text string) string {
+	for _, w := range []struct{ library, plain string }{
+		{"did not find expected key", "a key is expected here; check the indentation, and quotes and brackets above"},
+		{"did not find expected '-' indicator", "an item of the list (-) is expected here; check the indentation"},
+		{"did not find expected ',' or ']'", "a list [...] is not closed, or lacks a comma"},
+		{"did not find expected ',' or '}'", "a map {...} is not closed, or lacks a comma"},
+		{"could not find expected ':'", "a key lacks its colon and a blank after it"},
+		{"found unexpected end of stream", "a quote is not closed"},
+		{"mapping values are not allowed", "a second colon stands in this line, or it is indented too far; put the value in quotes"},
+		{"found character that cannot start any token", "a value cannot begin with this character; put it in quotes"},
+		{"found a tab character", "a tab stands where blanks are expected; YAML indents with blanks"},
+	} {
+		if strings.HasPrefix(text, w.library) {
+			return w.plain
 		}
 	}
-	p.Detail = "is not valid YAML: " + generalWords(text)
-	return p
+	return generalWords(text)
 }
 
 // aliasPlace is where an alias of that name stands first.

@@ -230,7 +230,7 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 	case status.GetExitCode() == killed && took >= model.Seconds(grace):
 		return fmt.Sprintf("killed after %ds", grace)
 	}
-	return fmt.Sprintf("exited %d", status.GetExitCode())
+	return "exited " + model.ExitText(status.GetExitCode())
 }
 
 // How often a runtime is asked whether a container has ended. It may report one as running

@@ -49,7 +49,7 @@ func TestHooksRunBeforeTheSignal(t *testing.T) {
 			return false
 		}})
 		summary, err := x.stop.stopContainer(t.Context(), s)
-		if err != nil || grace != want || !strings.HasPrefix(summary, "preStop ") || !strings.HasSuffix(summary, "exited 143") {
+		if err != nil || grace != want || !strings.HasPrefix(summary, "preStop ") || !strings.HasSuffix(summary, "exited 143 (SIGTERM)") {
 			t.Errorf("after a hook of %v: %d seconds, want %d: %q, %v", took, grace, want, summary, err)
 		}
 		calls := l.server.Calls()
@@ -121,7 +121,7 @@ func TestStopsThatAreMadeSureOf(t *testing.T) {
 		return x.stop.stopContainer(t.Context(), s)
 	}
 	nothing := func(*lab) {}
-	if summary, err := stop(runtimetest.Fault{Err: failed, Afterwards: true}, nothing); err != nil || summary != "exited 143" {
+	if summary, err := stop(runtimetest.Fault{Err: failed, Afterwards: true}, nothing); err != nil || summary != "exited 143 (SIGTERM)" {
 		t.Errorf("the answer was lost: %q, %v", summary, err)
 	}
 	if summary, err := stop(runtimetest.Fault{}, func(l *lab) { l.server.Lose("a") }); err != nil || summary != "" {
@@ -145,7 +145,7 @@ func TestEndings(t *testing.T) {
 	}{
 		"its record is gone":  {nil, time.Minute, ""},
 		"by itself":           {exited(0), time.Second, "exited 0"},
-		"by its own 137":      {exited(137), time.Second, "exited 137"},
+		"by its own 137":      {exited(137), time.Second, "exited 137 (SIGKILL)"},
 		"by the kill":         {exited(137), 10 * time.Second, "killed after 10s"},
 		"late, and by itself": {exited(1), time.Minute, "exited 1"},
 	} {

@@ -229,11 +229,10 @@ func keepOf(pod *podstatus.Pod, ref podspec.ContainerRef, rec *model.Container) 
 
 // exitText says how a container ended: "exited 1 20s ago: OOMKilled".
 func exitText(pod *podstatus.Pod, rec *model.Container) string {
-	text := fmt.Sprintf("exited %d %s", rec.ExitCode, pod.Ago(rec.FinishedAt))
 	if rec.Reason != "" && rec.Reason != "Completed" && rec.Reason != "Error" {
-		text += ": " + rec.Reason
+		return fmt.Sprintf("exited %d %s: %s", rec.ExitCode, pod.Ago(rec.FinishedAt), rec.Reason)
 	}
-	return text
+	return fmt.Sprintf("exited %s %s", model.ExitText(rec.ExitCode), pod.Ago(rec.FinishedAt))
 }
 
 // leftovers are records that the pod as it is wanted has no use for: containers

@@ -155,7 +155,7 @@ func (e *explainer) addContainerDrift(name, id string) {
 	case rec == nil:
 		e.driftf("container %s (%s) is gone: removed behind podctl", name, model.ShortID(id))
 	case rec.State == model.Exited && endedBySignal(rec):
-		e.driftf("container %s (%s) was stopped behind podctl: exit code %d", name, model.ShortID(id), rec.ExitCode)
+		e.driftf("container %s (%s) was stopped behind podctl: exit code %s", name, model.ShortID(id), model.ExitText(rec.ExitCode))
 	}
 }
 

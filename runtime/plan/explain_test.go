@@ -121,8 +121,8 @@ func TestDrift(t *testing.T) {
 			w.End("log", 137, time.Hour)
 			w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Containers: map[string]string{"app": "app-0-of-s0", "log": "log-0-of-s0"}}
 		}, []string{
-			"container app (app-0-of-s0) was stopped behind podctl: exit code 143",
-			"container log (log-0-of-s0) was stopped behind podctl: exit code 137",
+			"container app (app-0-of-s0) was stopped behind podctl: exit code 143 (SIGTERM)",
+			"container log (log-0-of-s0) was stopped behind podctl: exit code 137 (SIGKILL)",
 		}},
 		"a container ended by itself": {func(w *modeltest.World) {
 			w.End("app", 1, time.Hour)

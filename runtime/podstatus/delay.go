@@ -25,9 +25,9 @@ type Delay struct {
 
 // String says how long the delay is and what it comes from.
 func (d Delay) String() string {
-	text := fmt.Sprintf("%s, exit code %d", d.Duration, d.ExitCode)
+	text := fmt.Sprintf("%s, exit code %s", d.Duration, model.ExitText(d.ExitCode))
 	if d.Cause != "" {
-		text += ", " + d.Cause
+		text = fmt.Sprintf("%s, exit code %d, %s", d.Duration, d.ExitCode, d.Cause)
 	}
 	if d.Estimated {
 		text += ", at least (estimated from the runtime's records)"

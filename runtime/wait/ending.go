@@ -31,11 +31,10 @@ func Ending(status *v1.PodStatus) string {
 
 // exitText is the exit code of a container, with the reason where that says more.
 func exitText(t *v1.ContainerStateTerminated) string {
-	text := fmt.Sprintf("exited %d", t.ExitCode)
 	if reason := podstatus.ExitReason(t.Reason, t.Message); reason != "" {
-		text += " (" + reason + ")"
+		return fmt.Sprintf("exited %d (%s)", t.ExitCode, reason)
 	}
-	return text
+	return "exited " + model.ExitText(t.ExitCode)
 }
 
 // broken says of the containers that failed, or cannot be started, why.

@@ -1,0 +1,115 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+// Error says what is wrong with the flags of a command line. It is cobra's FlagErrorFunc.
+func Error(cmd *cobra.Command, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		if want := expected(invalid.GetFlag()); want != "" {
+			return exit.Usagef("--%s must be %s, not %q", invalid.GetFlag().Name, want, invalid.GetValue())
+		}
+	}
+	if unknown := unknownCommand(cmd); unknown != "" {
+		return Unknown(cmd, unknown)
+	}
+	return exit.Usagef("%s", err.Error())
+}
+
+// expected says what a flag of a kind without words of its own takes; empty for the others.
+func expected(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "uint", "uint16", "uint32", "uint64":
+		return "a whole number of 0 or more"
+	case "float32", "float64":
+		return "a number"
+	case "duration":
+		return "a time with its unit, such as 30s, 5m or 1h30m"
+	case "bool":
+		return "true or false"
+	}
+	return ""
+}
+
+// unknownCommand is the first argument of a command that only has others below it: it is no
+// command, so that its flags are unknown as well.
+func unknownCommand(cmd *cobra.Command) string {
+	if cmd.HasSubCommands() && len(cmd.Flags().Args()) > 0 {
+		return cmd.Flags().Args()[0]
+	}
+	return ""
+}
+
+// Unknown says that a word is no command, and what to use instead.
+func Unknown(cmd *cobra.Command, word string) error {
+	text := fmt.Sprintf("unknown command %q", word)
+	if use, known := elsewhere()[word]; known && !cmd.HasParent() {
+		return exit.Usagef("%s; use %s", text, use)
+	}
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return exit.Usagef("%s", text)
+}
+
+// elsewhere are the words that kubectl, docker, podman, crictl and nerdctl have for what podctl
+// says otherwise.
+func elsewhere() map[string]string {
+	const (
+		deletes = "`podctl delete POD`, which stops a pod and removes it"
+		objects = "`podctl apply FILE`; podctl knows pods, and the ConfigMaps, Secrets and claims that they name"
+	)
+	return map[string]string{
+		"create":       "`podctl apply -f FILE`",
+		"up":           "`podctl apply --wait FILE`, or `podctl node up` to start a container runtime",
+		"down":         "`podctl delete -f FILE`, or `podctl node down` to stop the runtime of podctl's own",
+		"start":        "`podctl apply POD`, which starts what should run",
+		"stop":         deletes,
+		"kill":         "`podctl delete --force POD`",
+		"rmp":          deletes,
+		"stopp":        deletes,
+		"runp":         "`podctl apply FILE`",
+		"edit":         "an editor for the manifest, then `podctl plan FILE` and `podctl apply FILE`",
+		"replace":      "`podctl apply FILE`",
+		"patch":        "an editor for the manifest, then `podctl apply FILE`",
+		"set":          "an editor for the manifest, then `podctl apply FILE`",
+		"diff":         "`podctl plan FILE`",
+		"play":         "`podctl apply FILE`",
+		"kube":         "`podctl apply FILE`",
+		"pods":         "`podctl get`",
+		"inspect":      "`podctl describe POD`, or `podctl get POD -o yaml`",
+		"inspectp":     "`podctl describe POD`",
+		"stats":        "`podctl top`",
+		"statsp":       "`podctl top`",
+		"log":          "`podctl logs POD`",
+		"rmi":          "`podctl image rm IMAGE`",
+		"pull":         "`podctl image pull IMAGE`",
+		"load":         "`podctl image load FILE`",
+		"save":         "`podctl image save IMAGE`",
+		"build":        "a builder such as buildah, then `podctl image load FILE`",
+		"push":         "a tool such as skopeo; podctl only pulls",
+		"rollout":      "`podctl restart POD`",
+		"scale":        objects,
+		"expose":       "hostPort in the manifest, or `podctl port-forward POD PORT`",
+		"explain":      "`podctl validate FILE`; docs/fields.md has all fields",
+		"info":         "`podctl doctor`",
+		"cluster-info": "`podctl doctor`",
+		"system":       "`podctl prune` and `podctl doctor`",
+		"config":       "--config, or /etc/podctl/config.yaml (docs/configuration.md)",
+		"dry-run":      "`podctl plan FILE`",
+		"status":       "`podctl get POD`",
+		"check":        "`podctl probe POD`, or `podctl validate FILE`",
+		"health":       "`podctl probe POD`",
+		"generate":     "`podctl export POD`",
+	}
+}

@@ -1,0 +1,40 @@
+package flags
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TestErrors: a flag with a value of the wrong kind says what it takes, and a word that is no
+// command what to use instead, also with flags behind it.
+func TestErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"apply --count x":    `--count must be a whole number, not "x"`,
+		"apply --size -1":    `--size must be a whole number of 0 or more, not "-1"`,
+		"apply --timeout 5":  `--timeout must be a time with its unit, such as 30s, 5m or 1h30m, not "5"`,
+		"apply --force=2":    `--force must be true or false, not "2"`,
+		"apply --nothing":    "unknown flag: --nothing",
+		"create -f pod.yaml": "unknown command \"create\"; use `podctl apply -f FILE`",
+		"create":             "unknown command \"create\"; use `podctl apply -f FILE`",
+		"aply -f x":          `unknown command "aply"; did you mean apply?`,
+	} {
+		root := &cobra.Command{Use: "podctl", Args: Subcommand, RunE: func(*cobra.Command, []string) error { return nil }, SilenceErrors: true, SilenceUsage: true}
+		root.SuggestionsMinimumDistance = 2
+		root.SetFlagErrorFunc(Error)
+		apply := &cobra.Command{Use: "apply", RunE: func(*cobra.Command, []string) error { return nil }}
+		apply.Flags().Int("count", 0, "")
+		apply.Flags().Uint("size", 0, "")
+		apply.Flags().Duration("timeout", time.Second, "")
+		apply.Flags().Bool("force", false, "")
+		root.AddCommand(apply)
+		root.SetOut(io.Discard)
+		root.SetArgs(strings.Fields(line))
+		if err := root.Execute(); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package model
+
+import "fmt"
+
+// signalBase is what a runtime adds to the number of the signal that ended a process.
+const signalBase = 128
+
+// SignalOf names the signal that an exit code stands for; empty when it stands for none that
+// ends processes as a rule.
+func SignalOf(code int32) string {
+	return map[int32]string{
+		1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+		11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
+	}[code-signalBase]
+}
+
+// ExitText is an exit code with the signal that it stands for: 137 (SIGKILL).
+func ExitText(code int32) string {
+	if signal := SignalOf(code); signal != "" {
+		return fmt.Sprintf("%d (%s)", code, signal)
+	}
+	return fmt.Sprint(code)
+}
