@@ -163,6 +163,11 @@ check-dist: ## The same for ARCH alone with the build cache of before, and check
 demo: setup-runtime build images ## Start a private containerd and run docs/examples/hello.yaml
 	@PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/demo.sh
 
+.PHONY: picture
+picture: setup-runtime build images ## Record the picture of README
+	$(GO) build -o $(BIN)/picture ./cmd/picture
+	PODCTL=$(PODCTL) BIN=$(BIN) sh docs/examples/picture.sh > docs/pictures/session.svg
+
 .PHONY: demo-down
 demo-down: build ## Take down what demo started
 	$(PODCTL) node down

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDraw: colours become colours, other sequences nothing, and text stays text.
+func TestDraw(t *testing.T) {
+	var b strings.Builder
+	if err := draw(strings.NewReader("\x1b[1m$ podctl\x1b[0m plan\x1b[K\n\x1b[32m  + <a>\x1b[0m &\n"), &b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`<tspan font-weight="bold">$ podctl</tspan><tspan> plan</tspan></text>`,
+		`<tspan fill="#98c379">  + &lt;a&gt;</tspan><tspan> &amp;</tspan></text>`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "\x1b") {
+		t.Error("an escape stays")
+	}
+}
