@@ -180,6 +180,23 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestHostPaths: a path without a type that the runtime could neither mount nor make. A part of one
+// is proved as a part.
+func TestHostPaths(t *testing.T) {
+	l := newLab(t, "", "", "")
+	for path, want := range map[string]string{
+		"new": "", "link": "", "f/x": "spec.containers[0].volumeMounts[0]: hostPath: stat ", "dangling": "is a link that leads nowhere",
+	} {
+		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
+		err := l.Container(l.app(), 0, nil)
+		if expect(t, err, want); err != nil && ReasonOf(err, "") != model.CreateContainerError {
+			t.Errorf("%s: %s", path, ReasonOf(err, ""))
+		}
+	}
+	l.Desired.Pod.Spec.Containers[0].VolumeMounts = nil
+	expect(t, l.Container(l.app(), 0, nil), "")
+}
+
 // TestDemands: what the node or the runtime does not have is found if that is known.
 func TestDemands(t *testing.T) {
 	has := func(name v1.ResourceName, n int64) criconfig.Node {
