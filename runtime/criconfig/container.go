@@ -8,11 +8,11 @@ import (
 
 // Container is the message a container is created with (kubelet:
 // generateContainerConfig). Its errors are what the kubelet reports as
-// CreateContainerConfigError: they name the field.
+// CreateContainerConfigError: they name the field, or the container.
 func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 	pod, c := in.Desired.Pod, in.Container.Container
 	if err := checkRunAsNonRoot(pod, c, in.Image); err != nil {
-		return nil, fmt.Errorf("%s.%w", in.Container.Path, err)
+		return nil, err
 	}
 	env, err := environment(&in)
 	if err != nil {

@@ -23,7 +23,7 @@ func kubeletText(err error) string {
 	case errors.As(err, &hook):
 		return hook.text()
 	case errors.As(err, &image) && image.Invalid:
-		return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", image.Image, image.Image, image.Err)
+		return image.Error()
 	case errors.As(err, &image):
 		return cri.Raw(image.Err)
 	}

@@ -36,8 +36,12 @@ type Error struct {
 	Err     error
 }
 
-// Error is the hint, or the cause where there is no better word.
+// Error is the hint, or the cause where there is no better word. Of a name that is none it is what
+// a kubelet says (kubelet: EnsureImageExists, ParseImageName).
 func (e *Error) Error() string {
+	if e.Invalid {
+		return fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", e.Image, e.Image, e.Err)
+	}
 	if e.Hint != "" {
 		return fmt.Sprintf("image %s: %s", e.Image, e.Hint)
 	}

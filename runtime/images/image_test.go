@@ -74,7 +74,8 @@ func TestWithTag(t *testing.T) {
 		}
 	}
 	_, err := WithTag("Not A Name")
-	if e := (*Error)(nil); !errors.As(err, &e) || e.Reason != InvalidImageName || !e.Invalid {
+	const says = `Failed to apply default image tag "Not A Name": couldn't parse image name "Not A Name": invalid reference format: `
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Reason != InvalidImageName || !e.Invalid || !strings.HasPrefix(err.Error(), says) {
 		t.Errorf("error %v", err)
 	}
 }

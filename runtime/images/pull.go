@@ -23,7 +23,7 @@ import (
 func WithTag(name string) (string, error) {
 	ref, err := reference.ParseAnyReference(name)
 	if err != nil {
-		return "", &Error{Reason: InvalidImageName, Invalid: true, Image: name, Hint: "is not a valid image name: " + err.Error(), Err: err}
+		return "", &Error{Reason: InvalidImageName, Invalid: true, Image: name, Err: err}
 	}
 	_, tagged := ref.(reference.Tagged)
 	_, digested := ref.(reference.Digested)
