@@ -153,6 +153,22 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// TestPartsToBeWritten: a file of a volume is known to be one before it is written.
+func TestPartsToBeWritten(t *testing.T) {
+	const onto = "    - {name: c, mountPath: /c}\n    - {name: c, mountPath: /c/new, subPath: "
+	for mounts, want := range map[string]string{
+		onto + "key}\n":  "spec.containers[0].volumeMounts[3]: a file cannot be mounted on /c/new, which is a directory",
+		onto + "none}\n": "", "    - {name: c, mountPath: /x, subPath: key}\n": "",
+		"    - {name: c, mountPath: /x, subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y lies below a file of the volume",
+	} {
+		l := newLab(t, mounts, "", "")
+		source := l.Source.(images)
+		source.Unfinished = map[string]bool{"c": true}
+		l.Source, l.Unfinished = source, source.Unfinished
+		expect(t, l.Container(l.app(), 0, nil), want)
+	}
+}
+
 // TestParts: a subPath that could not be bound is found by what lies in the volume, unless that is
 // to be written yet.
 func TestParts(t *testing.T) {

@@ -48,6 +48,24 @@ func (c collector) content() (map[string]File, error) {
 	return files, nil
 }
 
+// ContentHas reports whether what podctl is to write into a volume has a file at a path, or
+// directories.
+func ContentHas(c Context, name, at string) (file, dir bool) {
+	m, err := c.find(name)
+	if err != nil {
+		return false, false
+	}
+	files, err := collector{m}.content()
+	if err != nil {
+		return false, false
+	}
+	at = path.Clean(at)
+	for found := range files {
+		file, dir = file || found == at, dir || strings.HasPrefix(found, at+"/")
+	}
+	return file, dir
+}
+
 // checkTree refuses a file that others lie below.
 func checkTree(files map[string]File) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
