@@ -29,7 +29,7 @@ metadata: {name: inside}
 spec:
   terminationGracePeriodSeconds: 1
   containers:
-  - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --http, ":8080"], ports: [{name: http, containerPort: 8080}]}
+  - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --http, ":8080"], ports: [{name: http, containerPort: 8080}], readinessProbe: {httpGet: {port: http}, periodSeconds: 1}}
   - {name: echo, image: "registry.local/podctl/demo:1", args: [cat], stdin: true, stdinOnce: true}
 `
 
