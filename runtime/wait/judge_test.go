@@ -123,7 +123,7 @@ func TestAllThatEndsAWaitIsTold(t *testing.T) {
 	}
 	p := &plan.Plan{Holds: []plan.Hold{hold("a"), {Container: "c", Reason: model.ProbeStale}, hold("b")}}
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
-	w.trouble = []string{"container d: no"}
+	w.trouble = []string{"pod default/web: container d: no"}
 	_, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, &v1.PodStatus{Phase: v1.PodPending}, p)
 	held := "container a: CreateContainerConfigError: a lacks it; container b: CreateContainerConfigError: b lacks it"
 	if want := "pod default/web cannot become ready: " + held + "; container d: no"; err == nil || err.Error() != want {
