@@ -373,7 +373,7 @@ func TestDebugContainersWaitForTheirTarget(t *testing.T) {
 		"i=Running":                     {"see", "look"},
 		"i=Exited":                      {"a b look see", ""},
 		"i=Exited a=Running b=Running":  {"look see", ""},
-		"i=Exited a=Exited:0 b=Running": {"see", "look"},
+		"i=Exited a=Exited:0 b=Running": {"look see", ""},
 	} {
 		p := makePlan(web(t, spec, history))
 		var starts, held []string
@@ -384,7 +384,7 @@ func TestDebugContainersWaitForTheirTarget(t *testing.T) {
 		}
 		for _, h := range p.Holds {
 			held = append(held, h.Container)
-			if h.Blocking || h.Message != "container a, whose processes it joins, does not run" {
+			if h.Blocking || h.Message != "container a, whose processes it joins, has not started yet" {
 				t.Errorf("%s: %+v", history, h)
 			}
 		}
