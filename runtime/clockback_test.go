@@ -124,7 +124,7 @@ func TestNewestAfterTheClockWasSetBack(t *testing.T) {
 		t.Errorf("logs and exec are of %s, want %s", got, wanted)
 	}
 	usage, err := f.engine.Sessions.NewMeter().Measure(t.Context(), []*podspec.Desired{d})
-	if len(usage) != 1 || usage[0].Containers[0].ID != wanted {
+	if err != nil || len(usage) != 1 || usage[0].Containers[0].ID != wanted {
 		t.Errorf("top is of %+v, want %s: %v", usage, wanted, err)
 	}
 	f.server.Exit("a", 1)

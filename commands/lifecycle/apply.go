@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -238,7 +239,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return withSkipped(outcome, err)
 	}
 	if failure := outcome.Err(); failure != nil {
-		return failure
+		return errors.Join(failure, left(outcome))
 	}
 	p := outcome.Plan
 	if a.o.output != "json" {
@@ -252,6 +253,24 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return exit.With(exit.NotYet)
 	}
 	return nil
+}
+
+// left says what a pass with failures leaves beside them; nil if that is nothing.
+func left(outcome *executor.Outcome) error {
+	var parts []string
+	for _, s := range outcome.Skipped {
+		failed := slices.ContainsFunc(outcome.Failed, func(e executor.StepError) bool { return e.Step.Container == s.Container })
+		if s.Kind == plan.StartContainer && !failed {
+			parts = append(parts, s.Container+" not started")
+		}
+	}
+	if text := view.Left(outcome.Plan); text != "" {
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("pod %s: %s", outcome.Plan.Pod, strings.Join(parts, "; "))
 }
 
 // withSkipped adds to an error which steps were not done.

@@ -135,6 +135,27 @@ func TestWaitNamesWhatIsHeld(t *testing.T) {
 	}
 }
 
+// TestFailuresTellWhatIsLeft: beside what failed, the last lines say what is held and why, what was
+// not started, and what comes later.
+func TestFailuresTellWhatIsLeft(t *testing.T) {
+	l := newLab(t)
+	l.Behave("bad", runtimetest.Behaviour{StartError: "told to fail"})
+	web := l.Write("web", "  containers:\n  - {name: bad, image: 'i:1'}\n"+
+		"  - {name: held, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}\n")
+	const lacks = "held held (CreateContainerConfigError: ConfigMap default/absent is not in the manifest; add it as a document)"
+	if code, _, stderr := l.Call("apply", web); code != exit.Error || !strings.HasSuffix(stderr, "\n  pod default/web: "+lacks+"\n") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if stdout, _ := l.Must("apply", web); !strings.Contains(stdout, lacks) {
+		t.Errorf("once the other waits:\n%s", stdout)
+	}
+	l.Behave("first", runtimetest.Behaviour{StartError: "told to fail"})
+	chain := l.Write("chain", "  initContainers: [{name: first, image: 'i:1', restartPolicy: Always}, {name: second, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")
+	if _, _, stderr := l.Call("apply", chain); !strings.HasSuffix(stderr, "\n  pod default/chain: later init second, then a (when first has started)\n") {
+		t.Errorf("what comes later:\n%s", stderr)
+	}
+}
+
 // TestEditsAreNoCrashes: what edits of the sandbox's settings stop runs again at once, however
 // soon one follows another, init containers too.
 func TestEditsAreNoCrashes(t *testing.T) {

@@ -97,14 +97,32 @@ func Outcome(p *plan.Plan) string {
 	case len(p.Steps) == 0 && len(p.Holds) > 0:
 		return withRecorded(p, "held: "+holds(p))
 	case len(p.Steps) == 0:
-		return withRecorded(p, "waits for "+strings.Join(p.WaitingFor, ", "))
+		return withRecorded(p, waits(p))
 	}
 	text := "applied: " + strings.Join(summary(p, past()), ", ")
-	if len(p.Later) > 0 {
-		text += "; later " + p.Later[0]
+	if left := Left(p); left != "" {
+		text += "; " + left
 	}
 	return text
 }
+
+// Left says what the steps of a plan leave: what is held and why, what only time brings, and what
+// a later pass comes to.
+func Left(p *plan.Plan) string {
+	var parts []string
+	if len(p.Holds) > 0 {
+		parts = append(parts, holds(p))
+	}
+	if len(p.WaitingFor) > 0 {
+		parts = append(parts, waits(p))
+	}
+	if len(p.Later) > 0 {
+		parts = append(parts, "later "+p.Later[0])
+	}
+	return strings.Join(parts, "; ")
+}
+
+func waits(p *plan.Plan) string { return "waits for " + strings.Join(p.WaitingFor, ", ") }
 
 // withRecorded adds how much a pass without steps has recorded.
 func withRecorded(p *plan.Plan, text string) string {

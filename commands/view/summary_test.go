@@ -15,6 +15,9 @@ func TestSummaries(t *testing.T) {
 		"planned":   {summaryLine(&plan.Plan{Steps: steps, Summary: all}), "Plan: 3 to replace, 1 to start, 2 to stop, 4 to update, 5 to remove, 7 held, 6 unchanged."},
 		"done":      {Outcome(&plan.Plan{Steps: steps, Summary: all}), "applied: 3 replaced, 1 started, 2 stopped, 4 updated, 5 removed, 7 held, 6 unchanged"},
 		"and later": {Outcome(&plan.Plan{Steps: steps, Summary: plan.Summary{Start: 1}, Later: []string{"b"}}), "applied: 1 started; later b"},
+		"and held": {Outcome(&plan.Plan{
+			Steps: steps, Summary: plan.Summary{Start: 1, Hold: 1}, Holds: []plan.Hold{{Container: "a", Reason: "R", Message: "m"}}, WaitingFor: []string{"c"},
+		}), "applied: 1 started, 1 held; a held (R: m); waits for c"},
 		"unchanged": {Outcome(&plan.Plan{Complete: true}), "unchanged"},
 		"waits":     {Outcome(&plan.Plan{WaitingFor: []string{"a", "b"}}), "waits for a, b"},
 		"held":      {Outcome(&plan.Plan{Holds: []plan.Hold{{Container: "a", Reason: "R", Message: "m"}}}), "held: a held (R: m)"},

@@ -173,9 +173,11 @@ func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	a.notes = append(a.notes, dropInjectedToken(o)...)
 	written, notes := classifyWritten(o)
 	o.report.add(written)
-	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n document.Note) bool { return o.report.isUndecoded(n.Path) })...)
 	setDefaults(o.pod)
 	validate(o.report, o.pod)
+	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
+		return o.report.isUndecoded(n.Path) || o.report.hasProblem(n.Path)
+	})...)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)

@@ -63,8 +63,11 @@ func (x *checkpointer) begin() error {
 	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
 	j.Adopted = x.plan.Adopted
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
-		if starts || adopted || x.moves() {
-			j.Endpoint = x.endpoint
+		// The file that was applied last is the one that plan and --all compare with, also if it says
+		// the same as another one before.
+		elsewhere := j.Source != x.desired.Source
+		if starts || adopted || elsewhere || x.moves() {
+			j.Endpoint, j.Source = x.endpoint, x.desired.Source
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()

@@ -85,6 +85,21 @@ func TestAPodThatMovesIsOfItsNewRuntime(t *testing.T) {
 	}
 }
 
+// TestTheSourceAppliedLastIsKept: a pod is compared with the file that it was applied from last, also
+// if that says the same as another one before.
+func TestTheSourceAppliedLastIsKept(t *testing.T) {
+	l := newLab(t, "i:1")
+	ref := l.apply(onePod()).plan.Pod
+	x := l.plan(ref, onePod()).execution(Options{}).checkpoint
+	x.plan.Steps, x.desired.Source = nil, "/elsewhere.yaml"
+	if err := x.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if j := l.checkpoint(ref); j.Source != "/elsewhere.yaml" || j.Generation != 1 {
+		t.Errorf("source %q, generation %d", j.Source, j.Generation)
+	}
+}
+
 // TestNothingIsDoneThatCannotBeWrittenDown: a disk that takes no checkpoint keeps a pod from
 // being started; a deletion, which frees some of it, goes on and says so.
 func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {

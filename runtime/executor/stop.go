@@ -168,6 +168,10 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) {
 	err := x.hooks.run(hookCtx, s.preStop, s.ref, s.id)
 	switch {
 	case ctx.Err() != nil:
+	case err != nil && hookCtx.Err() != nil:
+		// The error is that of a call that was cut off (kubelet: executePreStopHook).
+		x.report.warn(fmt.Sprintf("container %s: preStop hook not completed in the grace period of %ds", s.ref.Name, s.grace))
+		x.report.record("FailedPreStopHook", s.ref.Name, "PreStop hook not completed in grace period")
 	case err != nil:
 		x.report.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
 		x.report.record("FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStopHook failed: %v", err))

@@ -77,6 +77,19 @@ func TestHooksThatFail(t *testing.T) {
 	}
 }
 
+// TestHooksThatTakeTooLong: what ends the call is not told as its failure.
+func TestHooksThatTakeTooLong(t *testing.T) {
+	l := newLab(t, "i:1")
+	x, s := stopOf(t, l, endingPod("2"))
+	l.server.Fail(runtimetest.Fault{Method: "ExecSync", Times: 1, Hangs: true})
+	if _, err := x.stop.stopContainer(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook not completed in the grace period of 2s" {
+		t.Errorf("warned %q", warned)
+	}
+}
+
 // TestNoTimeForHooks: a container without a grace period is stopped without its hook.
 func TestNoTimeForHooks(t *testing.T) {
 	l := newLab(t, "i:1")

@@ -186,6 +186,21 @@ func (e edits) updatesVolume(path string) bool {
 	})
 }
 
+// writesNothing reports whether a path belongs to a volume that no step writes, as what it shall hold
+// is not there.
+func (e edits) writesNothing(path string) bool {
+	for i := range e.Manifest.Spec.Volumes {
+		name := e.Manifest.Spec.Volumes[i].Name
+		if !strings.HasPrefix(path, "spec.volumes["+name+"].") {
+			continue
+		}
+		state, known := e.Observed.Volumes[name]
+		written := slices.ContainsFunc(e.steps, func(s Step) bool { return s.Kind == PrepareVolume && s.Volume == name })
+		return known && !state.Prepared && !written
+	}
+	return false
+}
+
 // takesContent reports whether a step gives the pod the content of an object as it is now.
 func (e edits) takesContent(s *Step, path string) bool {
 	switch s.Kind { //nolint:exhaustive // the others read no content
@@ -221,10 +236,12 @@ func (e edits) effect(path string) Effect {
 		return EffectNone
 	case e.terminal, class == fields.NewPod:
 		return EffectNewPod
-	case class == fields.Live:
+	case class == fields.Live && !e.writesNothing(path):
 		return EffectLive
 	case e.heldAt(path):
 		return EffectHeld
+	case class == fields.Live:
+		return EffectNone
 	}
 	return effectOf(e.waits(path, class))
 }

@@ -28,6 +28,7 @@ func (e *explainer) addNotes() {
 	if e.Observed.Unrecorded && len(e.keeps) > 0 {
 		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
 	}
+	e.noteUnresolved()
 	e.noteFaults()
 	e.notes = append(e.notes, admission.Notes(e.Manifest, &e.Observed.Machine)...)
 	e.noteRuntime()
@@ -86,6 +87,18 @@ func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container)
 }
 
 func shortDigest(id string) string { return model.ShortID(strings.TrimPrefix(id, "sha256:")) }
+
+// noteUnresolved says that a volume of a container that runs keeps its content: what the manifest
+// asks for is not there. A container that starts is held for it.
+func (e *explainer) noteUnresolved() {
+	for _, lacks := range e.Desired.Unresolved() {
+		told := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Message == lacks.Detail })
+		running := slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) })
+		if lacks.Volume != "" && lacks.Container == "" && running && !told {
+			e.notef("volume %s keeps what it has: %s", lacks.Volume, lacks.Detail)
+		}
+	}
+}
 
 // noteFaults says what would keep a container that runs from being started again.
 func (e *explainer) noteFaults() {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,26 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 		if diff := cmp.Diff(c.want, makePlan(w).Notes); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
+	}
+}
+
+// TestVolumesThatKeepWhatTheyHaveAreNoted: a volume of a running container whose new content the
+// manifest lacks is told, and its edit is not said to take effect. One that starts is held for it.
+func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
+	const spec = "  volumes: [{name: v, configMap: {name: %s}}]\n  containers: [{name: a, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+	lacks := "ConfigMap default/none is not in the manifest; add it as a document"
+	w := web(t, fmt.Sprintf(spec, "none"), "a=Running")
+	w.Volumes = map[string]model.Volume{"v": {}}
+	w.Memory.Applied = modeltest.Load(t, modeltest.Pod(fmt.Sprintf(spec, "some")))
+	p := makePlan(w)
+	if diff := cmp.Diff([]string{"volume v keeps what it has: " + lacks}, p.Notes); diff != "" || len(p.Steps) > 0 {
+		t.Errorf("(-want +got)\n%s%+v", diff, p.Steps)
+	}
+	if got := recorded(p); len(got) != 1 || got[0] != "none: spec.volumes[v].configMap.name" {
+		t.Errorf("recorded %q", got)
+	}
+	if p := makePlan(web(t, fmt.Sprintf(spec, "none"), "")); len(p.Notes) > 0 || len(p.Holds) != 1 || p.Holds[0].Message != lacks {
+		t.Errorf("one that does not run: %q, %+v", p.Notes, p.Holds)
 	}
 }
 

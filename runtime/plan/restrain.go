@@ -52,9 +52,29 @@ func (r *restrainer) holdStarts() (starts []start, holds []Hold) {
 			holds = append(holds, *hold)
 			continue
 		}
+		if hold := r.targetless(s.ref, starts); hold != nil {
+			holds = append(holds, *hold)
+			continue
+		}
 		starts = append(starts, s)
 	}
 	return starts, holds
+}
+
+// targetless holds a debug container for as long as the container whose processes it joins has never
+// been there and does not start in this pass. A kubelet tries, and fails (kubelet: getTargetID).
+func (r *restrainer) targetless(ref podspec.ContainerRef, starts []start) *Hold {
+	target := ref.Target
+	if target == "" || slices.ContainsFunc(starts, func(s start) bool { return s.ref.Name == target }) {
+		return nil
+	}
+	if r.Newest(target) != nil {
+		return nil
+	}
+	return &Hold{
+		Container: ref.Name, Reason: model.CreateContainerConfigError,
+		Message: fmt.Sprintf("container %s, whose processes it joins, has not started yet", target),
+	}
 }
 
 // spareBlocked keeps running containers whose replacement cannot start.

@@ -363,3 +363,33 @@ func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
 		}
 	}
 }
+
+// TestDebugContainersWaitForTheirTarget: one that joins the processes of a container starts with it,
+// or while it runs, and is held else. What waits for it goes on.
+func TestDebugContainersWaitForTheirTarget(t *testing.T) {
+	const spec = "  restartPolicy: OnFailure\n  initContainers: [{name: i, image: i:1}]\n  containers: [{name: a, image: i:1}, {name: b, image: i:1}]\n" +
+		"  ephemeralContainers: [{name: look, image: i:1, targetContainerName: a}, {name: see, image: i:1}]\n"
+	for history, want := range map[string]struct{ starts, held string }{
+		"i=Running":                     {"see", "look"},
+		"i=Exited":                      {"a b look see", ""},
+		"i=Exited a=Running b=Running":  {"look see", ""},
+		"i=Exited a=Exited:0 b=Running": {"look see", ""},
+	} {
+		p := makePlan(web(t, spec, history))
+		var starts, held []string
+		for _, s := range p.Steps {
+			if s.Kind == StartContainer {
+				starts = append(starts, s.Container)
+			}
+		}
+		for _, h := range p.Holds {
+			held = append(held, h.Container)
+			if h.Blocking || h.Message != "container a, whose processes it joins, has not started yet" {
+				t.Errorf("%s: %+v", history, h)
+			}
+		}
+		if strings.Join(starts, " ") != want.starts || strings.Join(held, " ") != want.held {
+			t.Errorf("%s: starts %q, held %q, want %+v", history, starts, held, want)
+		}
+	}
+}

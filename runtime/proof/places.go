@@ -41,6 +41,8 @@ type place struct {
 	content bool
 	// unfinished reports whether that is yet to be written.
 	unfinished bool
+	// part is what a part of a volume will be whose content is yet to be written.
+	part kind
 }
 
 // target is where it is mounted.
@@ -85,6 +87,7 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 			vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name)
 			one.content = volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" && ref.VolumeMounts[i].SubPathExpr == ""
 			one.unfinished = one.content && p.Unfinished[vol.Name]
+			one.part = p.partOf(vol.Name, m.GetHostPath())
 		case m.GetContainerPath() == "/etc/hosts":
 			one.at = ref.Path + ": the hosts file"
 		}
@@ -98,6 +101,21 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 	}
 	slices.SortStableFunc(places, func(a, b place) int { return strings.Count(a.target(), "/") - strings.Count(b.target(), "/") })
 	return places
+}
+
+// partOf is what a part of a volume will be, if that is yet to be written.
+func (p *Prover) partOf(name, source string) kind {
+	sub, ok := strings.CutPrefix(source, unfinished+name+"/")
+	if !ok {
+		return unknown
+	}
+	switch isFile, isDir := volume.ContentHas(volume.Context{Desired: p.Desired}, name, sub); {
+	case isFile:
+		return file
+	case isDir:
+		return directory
+	}
+	return unknown
 }
 
 // checkTarget finds places on which runc mounts nothing (runc: checkProcMount, setupDev).
@@ -178,6 +196,10 @@ func inside(m *place, sub string) kind {
 	switch source := m.GetHostPath(); {
 	case (m.GetImage() != nil || m.content) && sub == "":
 		return directory
+	case m.part != unknown && sub == "":
+		return m.part
+	case m.part == file:
+		return throughFile
 	case m.GetImage() != nil, m.unfinished, strings.HasPrefix(source, unfinished):
 		return unknown
 	case sub == "":

@@ -69,7 +69,27 @@ func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []strin
 	if err = checkPropagation(ref, config); err != nil {
 		return err
 	}
+	if err = p.checkHostPaths(ref); err != nil {
+		return err
+	}
 	return p.checkPlaces(ref, config)
+}
+
+// checkHostPaths finds paths of the host that the runtime can neither mount nor make. A part of one
+// is made by podctl, and proved as a part.
+func (p *Prover) checkHostPaths(ref podspec.ContainerRef) error {
+	for i := range ref.VolumeMounts {
+		m := &ref.VolumeMounts[i]
+		if m.SubPath != "" || m.SubPathExpr != "" {
+			continue
+		}
+		vol, _ := podspec.FindVolume(p.Desired.Pod, m.Name)
+		if err := volume.RuntimeFault(vol); err != nil {
+			// A kubelet finds out when the runtime creates the container.
+			return refusal(model.CreateContainerError, "%s.volumeMounts[%d]: hostPath: %w", ref.Path, i, err)
+		}
+	}
+	return nil
 }
 
 // knownOr stands in for addresses that the sandbox will get: a proof must not depend on them.

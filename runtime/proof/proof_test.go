@@ -153,6 +153,22 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// TestPartsToBeWritten: a file of a volume is known to be one before it is written.
+func TestPartsToBeWritten(t *testing.T) {
+	const onto = "    - {name: c, mountPath: /c}\n    - {name: c, mountPath: /c/new, subPath: "
+	for mounts, want := range map[string]string{
+		onto + "key}\n":  "spec.containers[0].volumeMounts[3]: a file cannot be mounted on /c/new, which is a directory",
+		onto + "none}\n": "", "    - {name: c, mountPath: /x, subPath: key}\n": "",
+		"    - {name: c, mountPath: /x, subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y lies below a file of the volume",
+	} {
+		l := newLab(t, mounts, "", "")
+		source := l.Source.(images)
+		source.Unfinished = map[string]bool{"c": true}
+		l.Source, l.Unfinished = source, source.Unfinished
+		expect(t, l.Container(l.app(), 0, nil), want)
+	}
+}
+
 // TestParts: a subPath that could not be bound is found by what lies in the volume, unless that is
 // to be written yet.
 func TestParts(t *testing.T) {
@@ -178,6 +194,23 @@ func TestParts(t *testing.T) {
 		l.Source = source
 		expect(t, l.Container(l.app(), 0, nil), "")
 	}
+}
+
+// TestHostPaths: a path without a type that the runtime could neither mount nor make. A part of one
+// is proved as a part.
+func TestHostPaths(t *testing.T) {
+	l := newLab(t, "", "", "")
+	for path, want := range map[string]string{
+		"new": "", "link": "", "f/x": "spec.containers[0].volumeMounts[0]: hostPath: stat ", "dangling": "is a link that leads nowhere",
+	} {
+		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
+		err := l.Container(l.app(), 0, nil)
+		if expect(t, err, want); err != nil && ReasonOf(err, "") != model.CreateContainerError {
+			t.Errorf("%s: %s", path, ReasonOf(err, ""))
+		}
+	}
+	l.Desired.Pod.Spec.Containers[0].VolumeMounts = nil
+	expect(t, l.Container(l.app(), 0, nil), "")
 }
 
 // TestDemands: what the node or the runtime does not have is found if that is known.

@@ -157,6 +157,24 @@ func (s *runtimeService) ListContainers(_ context.Context, r *runtimeapi.ListCon
 	return reply, nil
 }
 
+// ListContainerStats has the running containers, which use nothing.
+func (s *runtimeService) ListContainerStats(_ context.Context, r *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+	filter := r.GetFilter()
+	asked := &runtimeapi.ContainerFilter{
+		Id: filter.GetId(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: filter.GetLabelSelector(),
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}
+	reply := &runtimeapi.ListContainerStatsResponse{}
+	for _, id := range slices.Sorted(maps.Keys(s.containers)) {
+		if c := s.containers[id]; c.matches(asked) {
+			reply.Stats = append(reply.Stats, &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
+				Id: id, Metadata: c.status.GetMetadata(), Labels: c.status.GetLabels(), Annotations: c.status.GetAnnotations(),
+			}})
+		}
+	}
+	return reply, nil
+}
+
 func (c *container) matches(filter *runtimeapi.ContainerFilter) bool {
 	switch {
 	case filter.GetId() != "" && filter.GetId() != c.status.GetId():

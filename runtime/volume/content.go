@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -41,7 +42,40 @@ func (c collector) content() (map[string]File, error) {
 		}
 		files[path.Clean(name)] = c.owned(f)
 	}
+	if err := checkTree(files); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.at, err)
+	}
 	return files, nil
+}
+
+// ContentHas reports whether what podctl is to write into a volume has a file at a path, or
+// directories.
+func ContentHas(c Context, name, at string) (file, dir bool) {
+	m, err := c.find(name)
+	if err != nil {
+		return false, false
+	}
+	files, err := collector{m}.content()
+	if err != nil {
+		return false, false
+	}
+	at = path.Clean(at)
+	for found := range files {
+		file, dir = file || found == at, dir || strings.HasPrefix(found, at+"/")
+	}
+	return file, dir
+}
+
+// checkTree refuses a file that others lie below.
+func checkTree(files map[string]File) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, ok := files[dir]; ok {
+				return fmt.Errorf("path %q lies below %q, which is a file of the volume: not a directory", name, dir)
+			}
+		}
+	}
+	return nil
 }
 
 // owned gives a file to the pod's group: readable for it, as content is not the

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -68,6 +69,49 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 		return nil
 	}
 	return &model.KubeletError{Err: err, Text: text}
+}
+
+// unmakeable says why a path of the host is not there and cannot be made with the directories above
+// it. What podctl may not see is not known.
+func unmakeable(path string) error {
+	path = filepath.Clean(path)
+	for at := path; ; at = filepath.Dir(at) {
+		_, err := os.Stat(at)
+		switch {
+		case err == nil && at == path, errors.Is(err, fs.ErrPermission):
+			return nil
+		case err == nil:
+			return takesNothing(path, at)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if _, err = os.Lstat(at); err == nil {
+			return fmt.Errorf("%s is a link that leads nowhere", at)
+		}
+	}
+}
+
+// takesNothing says why nothing can be made in a directory.
+func takesNothing(path, dir string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return nil //nolint:nilerr // It is not known.
+	}
+	switch {
+	case slices.Contains(kernelTrees(), st.Type):
+		return fmt.Errorf("%s is not there, and cannot be made: %s belongs to the kernel", path, dir)
+	case st.Flags&unix.ST_RDONLY != 0:
+		return fmt.Errorf("%s is not there, and cannot be made: %s is read-only", path, dir)
+	}
+	return nil
+}
+
+// kernelTrees are the file systems in which only the kernel makes directories.
+func kernelTrees() []int64 {
+	return []int64{
+		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.SECURITYFS_MAGIC, unix.SELINUX_MAGIC,
+		unix.BINFMTFS_MAGIC, unix.PSTOREFS_MAGIC, unix.EFIVARFS_MAGIC, unix.NSFS_MAGIC,
+	}
 }
 
 // prepareHostPath creates what a type of ...OrCreate asks for, and checks it.

@@ -122,6 +122,7 @@ func TestHostPathOfAnUnknownType(t *testing.T) {
 func TestFaultsOfHostPaths(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"), "")
+	symlink(t, dir+"/nowhere", dir+"/link")
 	for name, c := range map[string]struct {
 		volumes []v1.Volume
 		fault   bool
@@ -135,12 +136,79 @@ func TestFaultsOfHostPaths(t *testing.T) {
 		"what another makes":         {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/none/x", v1.HostPathDirectoryOrCreate)}, false},
 		"what another does not make": {[]v1.Volume{hostPathVolume("v", dir+"/none", v1.HostPathDirectory), hostPathVolume("w", dir+"/nonesuch", v1.HostPathDirectoryOrCreate)}, true},
 		"another kind of volume":     {[]v1.Volume{emptyDirVolume("v")}, false},
+		"one to make of the kernel":  {[]v1.Volume{hostPathVolume("v", "/proc/none", v1.HostPathDirectoryOrCreate)}, true},
+		"a dangling link to make":    {[]v1.Volume{hostPathVolume("v", dir+"/link", v1.HostPathDirectoryOrCreate)}, true},
 	} {
 		if err := Fault(newContext(t, c.volumes...), "v"); (err != nil) != c.fault {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := names(t, dir); len(got) != 1 {
+	if got := names(t, dir); len(got) != 2 {
 		t.Errorf("now there is %v", got)
+	}
+}
+
+// TestPathsThatARuntimeCannotMount: without a type a path is followed, and made a directory if it is
+// not there.
+func TestPathsThatARuntimeCannotMount(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "")
+	symlink(t, "loop", dir+"/loop")
+	symlink(t, dir, dir+"/link")
+	symlink(t, dir+"/nowhere", dir+"/dangling")
+	for path, want := range map[string]string{
+		"/": "", dir: "", dir + "/file": "", dir + "/link": "", dir + "/link/new/dir": "", dir + "/new/dir/": "", "/proc/self": "",
+		dir + "/file/x":                      "not a directory",
+		dir + "/loop":                        "too many levels of symbolic links",
+		dir + "/loop/x":                      "too many levels of symbolic links",
+		dir + "/dangling":                    dir + "/dangling is a link that leads nowhere",
+		dir + "/dangling/x":                  dir + "/dangling is a link that leads nowhere",
+		dir + "/" + strings.Repeat("a", 300): "file name too long",
+		"/proc/none":                         "/proc/none is not there, and cannot be made: /proc belongs to the kernel",
+		"/sys/kernel/none/x":                 "/sys/kernel belongs to the kernel",
+	} {
+		vol := hostPathVolume("v", path, "")
+		err := RuntimeFault(&vol)
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+		vol = hostPathVolume("v", path, v1.HostPathSocket)
+		if err := RuntimeFault(&vol); err != nil {
+			t.Errorf("%s with a type: %v", path, err)
+		}
+	}
+	if got := names(t, dir); len(got) != 4 {
+		t.Errorf("now there is %v", got)
+	}
+}
+
+// TestFaultsOfContent: what cannot be written is known before it is. What the manifest lacks is told
+// of its reference.
+func TestFaultsOfContent(t *testing.T) {
+	const pages = v1.StorageMediumHugePages
+	of := func(name string, paths ...string) v1.Volume {
+		source := &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: name}}
+		for _, path := range paths {
+			source.Items = append(source.Items, v1.KeyToPath{Key: "k", Path: path})
+		}
+		return v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{ConfigMap: source}}
+	}
+	for want, volumes := range map[string][]v1.Volume{
+		"": {of("cm"), of("cm", "a", "b/c", "b/d"), of("absent", "a", "a/b"), emptyDirVolume("v")},
+		`MountVolume.SetUp failed for volume "v": spec.volumes[0]: path "a/b/c" lies below "a", which is a file of the volume: not a directory`: {
+			of("cm", "a", "a/b/c"), of("cm", "a/b/c", "./a"),
+		},
+		"needs a container that requests huge pages": {{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages}}}},
+		"needs a container that requests hugepages-2Mi": {
+			{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages + "-2Mi"}}},
+		},
+	} {
+		for _, vol := range volumes {
+			c := newContext(t, vol)
+			c.Desired.Objects.ConfigMaps = map[string]*v1.ConfigMap{"cm": {Data: map[string]string{"k": "v"}}}
+			if err := Fault(c, "v"); (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+				t.Errorf("%+v: %v, want %q", vol, err, want)
+			}
+		}
 	}
 }

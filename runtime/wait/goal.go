@@ -66,7 +66,8 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("pod %s is not %s in time: %s", e.Pod, e.Goal, withoutPod(e.Waiting, e.Pod))
 }
 
-// withoutPod leaves the name of a pod out of a text that follows it.
+// withoutPod leaves the name of a pod out of texts, joined by semicolons, that follow it.
 func withoutPod(text string, ref model.PodRef) string {
-	return strings.TrimPrefix(text, "pod "+ref.String()+": ")
+	name := "pod " + ref.String() + ": "
+	return strings.ReplaceAll(strings.TrimPrefix(text, name), "; "+name, "; ")
 }

@@ -17,9 +17,8 @@ import (
 func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool, error) {
 	w.waiting = slices.Concat(w.untold(p), p.WaitingFor)
 	w.until = w.retryAt
-	if i := slices.IndexFunc(p.Holds, func(h plan.Hold) bool { return h.Blocking }); i >= 0 {
-		hold := &p.Holds[i]
-		return false, w.blocked(holder(hold, ": ") + fmt.Sprintf("%s: %s", hold.Reason, hold.Message))
+	if held := blocking(p); len(held) > 0 {
+		return false, w.blocked(strings.Join(slices.Concat(held, w.untold(p)), "; "))
 	}
 	w.pending, w.over = p.Pending(), model.IsOver(status)
 	if w.reached(status) {
@@ -50,6 +49,17 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 		w.waiting = unready(in, status)
 	}
 	return false, nil
+}
+
+// blocking are the holds that no later pass lifts by itself.
+func blocking(p *plan.Plan) []string {
+	var texts []string
+	for i := range p.Holds {
+		if hold := &p.Holds[i]; hold.Blocking {
+			texts = append(texts, holder(hold, ": ")+fmt.Sprintf("%s: %s", hold.Reason, hold.Message))
+		}
+	}
+	return texts
 }
 
 // untold are the failures of the last pass that no hold of the plan tells.

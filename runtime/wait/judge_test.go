@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
@@ -112,6 +113,25 @@ func TestHoldsThatEndAWait(t *testing.T) {
 		if c.ends && err.Error() != "pod default/web cannot become ready: container a: "+string(reason)+": so it is" {
 			t.Errorf("%s: %v", reason, err)
 		}
+	}
+}
+
+// TestAllThatEndsAWaitIsTold: each container that is held, and what failed beside it.
+func TestAllThatEndsAWaitIsTold(t *testing.T) {
+	hold := func(name string) plan.Hold {
+		return plan.Hold{Container: name, Reason: model.CreateContainerConfigError, Message: name + " lacks it", Blocking: true}
+	}
+	p := &plan.Plan{Holds: []plan.Hold{hold("a"), {Container: "c", Reason: model.ProbeStale}, hold("b")}}
+	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
+	w.trouble = []string{"pod default/web: container d: no"}
+	_, err := w.judge(&plan.Input{Input: podstatus.Input{Desired: w.desired}}, &v1.PodStatus{Phase: v1.PodPending}, p)
+	held := "container a: CreateContainerConfigError: a lacks it; container b: CreateContainerConfigError: b lacks it"
+	if want := "pod default/web cannot become ready: " + held + "; container d: no"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+	outcome := &executor.Outcome{Plan: p, Failed: []executor.StepError{{Pod: model.RefOf(w.desired.Pod), Step: &plan.Step{Kind: plan.RunSandbox}, Reason: "R", Err: errors.New("no")}}}
+	if err = w.failed(outcome); err == nil || !strings.HasSuffix(err.Error(), ": no; "+held) {
+		t.Errorf("after a failure: %v", err)
 	}
 }
 

@@ -221,7 +221,7 @@ func (w *waiter) failed(outcome *executor.Outcome) error {
 		w.trouble = failures(outcome)
 		return nil
 	}
-	return w.blockedBy(err)
+	return w.blockedBy(err, blocking(outcome.Plan)...)
 }
 
 // failures are the texts of the failures of a pass.
@@ -244,9 +244,10 @@ func (w *waiter) unansweredBy(err error) error {
 	return nil
 }
 
-// blockedBy ends a wait for an error that trying again does not mend.
-func (w *waiter) blockedBy(err error) error {
-	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: err.Error(), Err: err}
+// blockedBy ends a wait for an error that trying again does not mend, and says what is held beside it.
+func (w *waiter) blockedBy(err error, held ...string) error {
+	reason := strings.Join(append([]string{err.Error()}, held...), "; ")
+	return &BlockedError{Pod: model.RefOf(w.desired.Pod), Goal: w.goal, Reason: reason, Err: err}
 }
 
 // goesOn reports whether a wait goes on after a failed start of a container: it is tried again,

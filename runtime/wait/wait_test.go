@@ -120,7 +120,7 @@ func TestRuntimesThatGo(t *testing.T) {
 
 // failure is the outcome of a pass in which a step of container a failed.
 func failure(reason model.Reason, err error) *executor.Outcome {
-	return &executor.Outcome{Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: reason, Err: err}}}
+	return &executor.Outcome{Plan: &plan.Plan{}, Failed: []executor.StepError{{Step: &plan.Step{Container: "a"}, Reason: reason, Err: err}}}
 }
 
 // startFailure is the outcome of a pass in which the start of container a failed.
