@@ -10,7 +10,9 @@ import (
 func (r *Report) page() string {
 	var b strings.Builder
 	m := &r.Machine
-	fmt.Fprintf(&b, `# Benchmarks
+	b.WriteString("# Benchmarks\n\n")
+	r.results(&b)
+	fmt.Fprintf(&b, `## How it was measured
 
 Written by `+"`make bench`"+` from one run; do not edit. The machine has %d cores (%s) and %d GiB of memory, and runs Linux %s,
 %s and %s. podctl is %s.%s
@@ -25,6 +27,26 @@ Written by `+"`make bench`"+` from one run; do not edit. The machine has %d core
 		r.Startup.section(&b)
 	}
 	return b.String()
+}
+
+// results are podctl's times beside those of the others, before the details.
+func (r *Report) results(b *strings.Builder) {
+	b.WriteString("Median times of podctl, and how many times those of the others they are (below 1 podctl is faster):\n\n" +
+		"| | podctl ms | beside |\n|---|---|---|\n")
+	for i := range r.Workloads {
+		w := &r.Workloads[i]
+		if len(w.Contenders) == 0 {
+			continue
+		}
+		var beside []string
+		for _, f := range w.Contenders[1:] {
+			if ratio := times(f.Ratio); ratio != "" {
+				beside = append(beside, f.Name+" "+ratio)
+			}
+		}
+		fmt.Fprintf(b, "| %s | %.1f | %s |\n", w.Name, w.Contenders[0].Wall.Median, strings.Join(beside, ", "))
+	}
+	b.WriteString("\n")
 }
 
 // peers names the versions of what is measured beside podctl.

@@ -1,0 +1,81 @@
+package commands
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// TestTroubleshootingMessages: each message that docs/troubleshooting.md explains is one of podctl's,
+// or a reason of the kubelet's that it uses. What stands for a name there is left out.
+func TestTroubleshootingMessages(t *testing.T) {
+	text, err := os.ReadFile("../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := sourceText(t)
+	names := regexp.MustCompile(`…|default/web|FILE:LINE:COLUMN|12:00:10|\bPOD\b|: |in use by`)
+	found := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(string(text), -1) {
+		for _, message := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			for _, part := range names.Split(message[1], -1) {
+				if part = strings.Trim(part, " ():,"); part != "" && !strings.Contains(source, part) {
+					t.Errorf("%q of %q is in no message of podctl", part, message[1])
+				}
+				found++
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d texts were looked for", found)
+	}
+}
+
+// sourceText is the text of all files of the product.
+func sourceText(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, dir := range []string{".", "../runtime", "../podspec"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			b.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// TestUsageExamples: the manifests of docs/usage.md and README are accepted.
+func TestUsageExamples(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```|<<END\n(.*?)END\n")
+	found := 0
+	for _, file := range []string{"../docs/usage.md", "../README.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
+			found++
+			m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(block[1] + block[2])}, "-")
+			if err = errors.Join(err, m.Err()); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, block[0])
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d manifests were found", found)
+	}
+}
