@@ -46,7 +46,9 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.BoolVar(&o.timeline, "timeline", false, "Show how long each part of the last start took")
 	f.VarP(flags.Output(&o.output, "svg"), "output", "o", "With --timeline: text or svg")
 	return cmd
@@ -54,8 +56,8 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 
 func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions, args []string) error {
 	switch {
-	case len(args)+len(o.Files) == 0:
-		return exit.Usagef("describe needs a manifest or a pod")
+	case o.IsEmpty(args):
+		return exit.Usagef("describe needs a manifest or a pod, --all, or a selector")
 	case o.output == "svg" && !o.timeline:
 		return exit.Usagef("-o svg needs --timeline")
 	}
@@ -70,6 +72,10 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	engine, err := sess.Engine()
 	if err != nil {
 		return err
+	}
+	if len(desired) == 0 {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		return nil
 	}
 	pods, unknown := engine.Lister.List(ctx, desired)
 	if pods == nil {

@@ -42,9 +42,8 @@ func NewGet(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces")
-	f.StringVarP(&o.Labels, "selector", "l", "", "Only pods with these labels, for example app=web,tier!=db")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	o.RegisterSelectors(f, "All namespaces")
 	f.BoolVar(&o.printer.containers, "containers", false, "One line per container")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for changes")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
@@ -60,10 +59,7 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	if o.Snapshot != "" && (o.watch || o.probe) {
 		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
 	}
-	if o.Labels != "" && len(args)+len(o.Files) > 0 {
-		return exit.Usagef("--selector cannot be used with names or manifests")
-	}
-	o.Quiet = true
+	o.Quiet, o.StatusLater = true, true
 	o.printer.io, o.printer.single, o.printer.namespaces = sess.IO, len(args) == 1, o.AllNamespaces
 	observed, err := o.Observe(ctx, sess, args)
 	if err != nil {
@@ -115,7 +111,11 @@ func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 	if pods == nil {
 		return nil, unknown
 	}
-	if err := l.o.printer.sort(pods); err != nil {
+	pods, err := l.o.ByStatus(pods)
+	if err == nil {
+		err = l.o.printer.sort(pods)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return pods, exit.Join(ctx, probed, unknown)
@@ -160,7 +160,7 @@ func (l *podLook) follow(ctx context.Context) error {
 
 func (l *podLook) refresh(ctx context.Context) error {
 	if !l.named {
-		found, err := l.o.Applied(l.sess)
+		found, err := l.o.Applied(ctx, l.sess)
 		if err != nil {
 			return err
 		}

@@ -53,8 +53,8 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	o.container.Register(f, "Do not print which container was chosen")
 	f.BoolVar(&o.allContainers, "all-containers", false, "All containers of the pod")
-	f.StringVarP(&o.Labels, "selector", "l", "", "All pods with these labels, for example app=web")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With -l: all namespaces")
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.BoolVarP(&o.follow, "follow", "f", false, "Follow the log")
 	f.BoolVarP(&o.previous, "previous", "p", false, "Show the log of the previous run")
 	f.BoolVar(&o.timestamps, "timestamps", false, "Print a timestamp before each line")
@@ -69,10 +69,8 @@ func NewLogs(sess *session.Session) *cobra.Command {
 // check refuses flags that contradict each other.
 func (o *logsOptions) check(args []string) error {
 	switch {
-	case o.Labels == "" && (len(args) == 0 || len(args) > 2):
-		return exit.Usagef("logs needs a pod and at most one container, or a --selector")
-	case o.Labels != "" && len(args) > 0:
-		return exit.Usagef("--selector cannot be used with names")
+	case o.IsEmpty(args) || len(args) > 2:
+		return exit.Usagef("logs needs a pod and at most one container, --all, or a selector")
 	case o.container.Name != "" && (o.allContainers || len(args) == 2):
 		return exit.Usagef("--container cannot be used with another container or --all-containers")
 	case len(args) == 2 && o.allContainers:
@@ -100,6 +98,10 @@ func runLogs(ctx context.Context, sess *session.Session, o *logsOptions, args []
 	engine, err := sess.Engine()
 	if err != nil {
 		return err
+	}
+	if len(pods) == 0 {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		return nil
 	}
 	opts, err := o.options(sess.IO.Now())
 	if err != nil {
@@ -162,9 +164,10 @@ func (r *logReader) pod(ctx context.Context, d *podspec.Desired) error {
 			return err
 		}
 	}
-	if r.o.prefix || r.o.Labels != "" || r.o.allContainers {
+	several := r.o.prefix || r.o.All || r.o.Selects()
+	if several || r.o.allContainers {
 		pod := ""
-		if r.o.prefix || r.o.Labels != "" {
+		if several {
 			pod = "pod/" + d.Pod.Name + "/"
 		}
 		opts.Prefix = view.LogPrefix(r.io.OutColors(), pod)

@@ -26,7 +26,6 @@ import (
 
 type applyOptions struct {
 	planOptions
-	all      bool
 	wait     string
 	dryRun   bool
 	parallel int
@@ -50,9 +49,9 @@ func NewApply(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVar(&o.all, "all", false, "All pods that podctl applied, from their stored manifests")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With --all: all namespaces")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
+	o.RegisterSelectors(f, "With --all: all namespaces")
 	addWaitFlag(cmd, &o.wait)
 	f.StringVar(&o.plan, "plan", "", "Execute a plan saved by plan --save, if nothing has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
@@ -111,13 +110,9 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 // find finds the pods to apply.
 func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []string) (selection.Found, error) {
 	switch {
-	case o.plan != "" && (o.wait != "" || o.all || o.probe):
+	case o.plan != "" && (o.wait != "" || o.All || o.probe):
 		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
-	case o.all && len(args)+len(o.Files) > 0:
-		return selection.Found{}, exit.Usagef("--all cannot be used with a manifest")
-	case o.all:
-		return o.Applied(sess)
-	case len(args)+len(o.Files) == 0:
+	case len(args)+len(o.Files) == 0 && !o.All:
 		return selection.Found{}, exit.Usagef("apply needs a manifest, or --all")
 	}
 	return o.Find(ctx, sess, args)
@@ -128,9 +123,12 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	if err != nil {
 		return err
 	}
+	if len(pods) == 0 && o.Selects() {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+	}
 	a := newApplier(sess, engine, o, len(pods))
 	defer a.stop()
-	if o.all {
+	if o.All {
 		a.changed = sourceChanges(ctx, pods)
 	}
 	if o.plan != "" {
