@@ -37,7 +37,8 @@ func NewGet(sess *session.Session) *cobra.Command {
 			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
-			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers",
+			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
+			"  podctl get -l app=web -L tier\n  podctl get -w --containers",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
@@ -50,8 +51,10 @@ func NewGet(sess *session.Session) *cobra.Command {
 	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field given as a JSONPath, for example .status.startTime")
 	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Show a snapshot file instead of a runtime")
-	f.VarP(&flags.PathOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
-		"Output format: text, wide, json, yaml, name or jsonpath=TEMPLATE")
+	f.BoolVar(&o.printer.showLabels, "show-labels", false, "Add a column with all labels")
+	f.StringSliceVarP(&o.printer.labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
+	f.VarP(&flags.TemplateOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
+		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these two with -file=FILE")
 	return cmd
 }
 
@@ -59,8 +62,11 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	if o.Snapshot != "" && (o.watch || o.probe) {
 		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
 	}
+	if err := o.printer.prepare(ctx, sess.IO); err != nil {
+		return err
+	}
 	o.Quiet, o.StatusLater = true, true
-	o.printer.io, o.printer.single, o.printer.namespaces = sess.IO, len(args) == 1, o.AllNamespaces
+	o.printer.single, o.printer.namespaces = len(args) == 1, o.AllNamespaces
 	observed, err := o.Observe(ctx, sess, args)
 	if err != nil {
 		return err
