@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if something was changed, or is held or pending")
-	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line")
+	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line and the outcomes in the last one")
 	return cmd
 }
 
@@ -136,7 +137,11 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 			return err
 		}
 	}
-	return exit.Join(ctx, selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })...)
+	outcomes := selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })
+	if o.output == "json" {
+		a.printOutcomes(ctx, sess, pods, outcomes)
+	}
+	return exit.Join(ctx, outcomes...)
 }
 
 // applier applies several pods concurrently.
@@ -150,10 +155,13 @@ type applier struct {
 	saved    savedPlans
 	// changed says of pods how their source files differ from what is applied.
 	changed map[model.PodRef]string
+	// done are the outcomes of the pods whose last pass was made.
+	mu   sync.Mutex
+	done map[model.PodRef]*executor.Outcome
 }
 
 func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
-	a := &applier{io: sess.IO, engine: engine, o: o}
+	a := &applier{io: sess.IO, engine: engine, o: o, done: map[model.PodRef]*executor.Outcome{}}
 	if o.output == "json" {
 		a.report = view.EventLines(sess.IO)
 		return a
@@ -222,6 +230,7 @@ func (a *applier) warn(pod model.PodRef, text string) {
 
 // conclude says what became of the pod, and what is left.
 func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
+	a.remember(d, outcome)
 	if err != nil {
 		return withSkipped(outcome, err)
 	}
