@@ -64,7 +64,7 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	case terminal.IsDocument(o.output) && o.timeline:
 		return exit.Usagef("--timeline takes -o text or svg")
 	}
-	o.Quiet = true
+	o.Quiet, o.Unmanaged = true, true
 	desired, err := o.Pods(ctx, sess, args...)
 	if err != nil {
 		return err

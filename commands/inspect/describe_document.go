@@ -29,7 +29,7 @@ type podDocument struct {
 	Deletion    *time.Time        `json:"deletionTimestamp,omitempty"`
 	Spec        v1.PodSpec        `json:"spec"`
 	Status      v1.PodStatus      `json:"status"`
-	Probes      []probeState   `json:"probes"`
+	Probes      []probeState      `json:"probes"`
 	Events      []state.PodEvent  `json:"events"`
 	// Next is what the next apply would do; nil when that is not known.
 	Next *nextDocument `json:"nextApply,omitempty"`

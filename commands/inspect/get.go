@@ -65,7 +65,7 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	if err := o.printer.prepare(ctx, sess.IO); err != nil {
 		return err
 	}
-	o.Quiet, o.StatusLater = true, true
+	o.Quiet, o.StatusLater, o.Unmanaged = true, true, true
 	o.printer.single, o.printer.namespaces = len(args) == 1, o.AllNamespaces
 	observed, err := o.Observe(ctx, sess, args)
 	if err != nil {

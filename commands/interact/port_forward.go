@@ -27,7 +27,7 @@ func NewPortForward(sess *session.Session) *cobra.Command {
 				return exit.Usagef("port-forward needs a pod and a port")
 			}
 			ctx := cmd.Context()
-			d, err := selection.One(ctx, sess, args[0])
+			d, err := selection.Reachable(ctx, sess, args[0])
 			if err != nil {
 				return err
 			}

@@ -18,10 +18,10 @@ type podOutcome struct {
 	Pod model.PodRef `json:"pod"`
 	// Changed reports whether the last pass had steps, or an edit for podctl's record; Complete
 	// whether nothing is left to do. Both are missing when no pass was made.
-	Changed  *bool        `json:"changed,omitempty"`
-	Complete *bool        `json:"complete,omitempty"`
+	Changed  *bool         `json:"changed,omitempty"`
+	Complete *bool         `json:"complete,omitempty"`
 	Summary  *plan.Summary `json:"summary,omitempty"`
-	Holds    []plan.Hold  `json:"holds,omitempty"`
+	Holds    []plan.Hold   `json:"holds,omitempty"`
 	// Skipped are the ids of the steps that were not begun.
 	Skipped  []string `json:"skipped,omitempty"`
 	ExitCode int      `json:"exitCode"`

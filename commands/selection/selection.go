@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Selection is what a command line names: manifests, pods, or neither.
@@ -33,6 +34,9 @@ type Selection struct {
 	// StatusLater is for a command that observes the pods anyway: fields of the status let
 	// every pod through, and the command narrows what it has observed with ByStatus.
 	StatusLater bool
+	// Unmanaged is for a command that only looks at pods, or into them: those that podctl did not
+	// apply can be named too, as get lists them.
+	Unmanaged bool
 	// Quiet leaves out the notes on fields without effect.
 	Quiet bool
 	// Strict is for what has to reach every pod: checkpoints that cannot be read are
@@ -193,16 +197,39 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 	var errs []error
 	for _, name := range names {
 		d, err := Named(f.sess, applied, name)
-		if err == nil {
-			pods = append(pods, d)
-			continue
-		}
-		if f.recording == nil {
+		switch {
+		case err != nil && f.recording == nil && f.Unmanaged:
+			d, err = f.unmanaged(ctx, applied, name, err)
+		case err != nil && f.recording == nil:
 			err = maybeLost(ctx, f.sess, err)
 		}
-		errs = append(errs, err)
+		if err == nil {
+			pods = append(pods, d)
+		} else {
+			errs = append(errs, err)
+		}
 	}
 	return pods, errors.Join(errs...)
+}
+
+// unmanaged looks for a pod that podctl has not applied among those of the runtime.
+func (f *finder) unmanaged(ctx context.Context, applied []*podspec.Desired, name string, notFound error) (*podspec.Desired, error) {
+	if absent := (*state.NotFoundError)(nil); !errors.As(notFound, &absent) {
+		return nil, notFound
+	}
+	engine, err := f.sess.Engine()
+	if err != nil {
+		return nil, fmt.Errorf("%w; the runtime cannot be asked for others: %w", notFound, err)
+	}
+	others, err := engine.Lister.Unmanaged(ctx, UIDs(applied))
+	if err != nil {
+		return nil, fmt.Errorf("%w; the runtime was asked for others: %w", notFound, err)
+	}
+	d, err := state.FindPod(others, f.sess.Flags.Namespace, name)
+	if absent := (*state.NotFoundError)(nil); errors.As(err, &absent) {
+		err = notFound
+	}
+	return d, err
 }
 
 // allNow is all, narrowed by the status of the pods.
