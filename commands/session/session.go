@@ -53,6 +53,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		return nil, err
 	}
 	client.Log = s.logger()
+	client.Starting = func(text string) { s.IO.NoteOnce("%s", text) }
 	s.client = client
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
