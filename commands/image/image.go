@@ -17,11 +17,11 @@ func New(sess *session.Session) *cobra.Command {
 		Use:     "image COMMAND",
 		Aliases: []string{"images"},
 		Short:   "Manage images of the container runtime",
-		Long:    "List, pull, load, save and remove images of the container runtime.",
+		Long:    "List, inspect, pull, load, save, tag and remove images of the container runtime.",
 		Args:    flags.Subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newList(sess), newPull(sess), newLoad(sess), newSave(sess), newRemove(sess), newPrune(sess))
+	cmd.AddCommand(newList(sess), newPull(sess), newLoad(sess), newSave(sess), newInspect(sess), newTag(sess), newRemove(sess), newPrune(sess))
 	return cmd
 }
 
