@@ -67,6 +67,7 @@ func allTold(t *testing.T, value, key string) string {
 	for _, args := range [][]string{
 		{"plan", "--save", l.Path("before.plan"), manifest},
 		{"apply", "-o", "json", manifest},
+		{"describe", "-o", "json", "web"},
 		{"plan", "--save", l.Path("after.plan"), manifest},
 		{"plan", "-o", "json", manifest},
 		{"snapshot", "web"},

@@ -59,6 +59,9 @@ func newDoctor(sess *session.Session) *cobra.Command {
 func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) error {
 	engine, err := sess.Engine()
 	client, _ := sess.Client() // The error is that of the engine.
+	if client != nil {
+		client.Starting = nil // How it is now is what is asked for.
+	}
 	facts := diagnose.Diagnose(ctx, diagnose.Diagnosis{Client: client, Err: err, Layout: sess.Flags.Layout(), Now: sess.IO.Now()})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

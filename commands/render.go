@@ -11,21 +11,22 @@ import (
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
-	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/render"
 )
 
 type renderOptions struct {
-	files  []string
-	output string
-	cri    bool
+	files     []string
+	recursive bool
+	output    string
+	cri       bool
 }
 
 func newRender(sess *session.Session) *cobra.Command {
@@ -43,7 +44,7 @@ func newRender(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.files)
+	flags.Files(cmd, &o.files, &o.recursive)
 	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages; values that only the runtime knows are $SANDBOX_IP, $IMAGE_ID and the like")
 	f.VarP(flags.Format(&o.output), "output", "o", "Output format: yaml or json")
 	return cmd
@@ -54,7 +55,10 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if len(sources) == 0 {
 		return exit.Usagef("render needs a manifest")
 	}
-	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, sources...)
+	m, err := load.Load(ctx, sess.Manifests(o.recursive), sources...)
+	if err == nil {
+		err = selection.CheckNamespace(sess, m.Pods)
+	}
 	if err != nil {
 		return err
 	}

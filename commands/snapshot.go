@@ -30,8 +30,8 @@ func newSnapshot(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runSnapshot(cmd.Context(), sess, *s, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &s.Files)
-	f.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
+	flags.Files(cmd, &s.Files, &s.Recursive)
+	s.RegisterSelectors(f, "All namespaces, if no pod is named")
 	return cmd
 }
 

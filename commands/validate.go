@@ -8,10 +8,10 @@ import (
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec/document"
-	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/machine"
@@ -20,8 +20,9 @@ import (
 )
 
 type validateOptions struct {
-	files  []string
-	output string
+	files     []string
+	recursive bool
+	output    string
 }
 
 func newValidate(sess *session.Session) *cobra.Command {
@@ -36,7 +37,7 @@ func newValidate(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.files)
+	flags.Files(cmd, &o.files, &o.recursive)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
@@ -46,7 +47,10 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 	if len(sources) == 0 {
 		return exit.Usagef("validate needs a manifest")
 	}
-	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, sources...)
+	m, err := load.Load(ctx, sess.Manifests(o.recursive), sources...)
+	if err == nil {
+		err = selection.CheckNamespace(sess, m.Pods)
+	}
 	if err != nil {
 		return err
 	}

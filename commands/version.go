@@ -88,6 +88,7 @@ func askRuntime(ctx context.Context, sess *session.Session, doc *versionDocument
 	if err != nil {
 		return err
 	}
+	client.Starting = nil // How it is now is the answer.
 	reply, err := client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return err

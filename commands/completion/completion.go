@@ -1,9 +1,11 @@
 package completion
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,6 +86,27 @@ func (c Completion) PodThenContainers(cmd *cobra.Command, args []string, typed s
 	}
 	names, directive := c.Containers(cmd, args[:1], typed)
 	return unused(names, args[1:]), directive
+}
+
+// PodThenPorts offers pods, and after one the ports of its containers: their names, or else their
+// numbers, behind the local port if one was typed.
+func (c Completion) PodThenPorts(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return c.Pods(cmd, args, typed)
+	}
+	local := ""
+	if colon := strings.Index(typed, ":"); colon >= 0 {
+		local = typed[:colon+1]
+	}
+	var ports []string
+	for _, d := range c.completionPods(cmd, args[:1]) {
+		for _, ref := range podspec.Containers(d.Pod) {
+			for _, p := range ref.Ports {
+				ports = append(ports, local+cmp.Or(p.Name, strconv.Itoa(int(p.ContainerPort))))
+			}
+		}
+	}
+	return unused(starting(ports, typed), args[1:]), noFiles
 }
 
 // Copy offers pods, with the colon that a path in them comes after, and

@@ -77,8 +77,9 @@ func TestComplete(t *testing.T) {
 		"export he":                       "hello help :4",
 		"export hello ":                   ":4",
 		"get -n ":                         "default system :4",
-		"get -o j":                        "json jsonpath= :4",
-		"get -o jsonp":                    "jsonpath= :6",
+		"get -o j":                        "json jsonpath= jsonpath-file= :4",
+		"get -o cu":                       "custom-columns= custom-columns-file= :4",
+		"get -o jsonpath-":                "jsonpath-file= :6",
 		"apply --pull ":                   "always missing never :4",
 		"apply --wait=r":                  "ready :4",
 		"wait --for co":                   "completed condition= :4",
@@ -166,4 +167,17 @@ func TestEverythingCompletes(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestPorts: after a pod come the ports of its containers, by their names if they have any.
+func TestPorts(t *testing.T) {
+	dir := commandstest.Applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i, ports: [{containerPort: 80, name: http}, {containerPort: 9090}]}]}}`)
+	for typed, want := range map[string]string{"": "http 9090 :4", "h": "http :4", "8080:": "8080:http 8080:9090 :4", ":9": ":9090 :4", "x": ":4"} {
+		if got := complete(t, dir, "port-forward", "web", typed); got != want {
+			t.Errorf("%q: %s", typed, got)
+		}
+	}
+	if got := complete(t, dir, "port-forward", "web", "http", ""); got != "9090 :4" {
+		t.Error(got)
+	}
 }

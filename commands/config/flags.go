@@ -46,7 +46,7 @@ const (
 func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVarP(&f.RuntimeEndpoint, EndpointFlag, "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
 	set.StringVar(&f.ImageEndpoint, "image-endpoint", "", "Socket of the image service (default: the runtime's)")
-	set.StringVarP(&f.Namespace, "namespace", "n", "default", "Namespace of pods given by name")
+	set.StringVarP(&f.Namespace, "namespace", "n", "default", "Namespace of pods given by name, and of manifests that name none")
 	set.StringVar(&f.StateDir, "state-dir", state.Default().Root, "Directory for podctl's state")
 	set.StringVar(&f.LogRoot, "log-root", state.Default().LogRoot, "Directory for pod logs")
 	set.StringVar(&f.CgroupRoot, "cgroup-root", "", "Parent of all pod cgroups (default: the root cgroup)")

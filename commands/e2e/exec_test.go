@@ -57,15 +57,77 @@ func testExec(t *testing.T, m *machine) {
 		}
 	}
 	testExecBytes(t, m)
+	testExecAs(t, m)
 	testExecFullDisk(t, m)
 	testExecTerminal(t, m)
 	testExecVanished(t, m)
 	m.must(t, "delete", "--force", "inside")
 }
 
+// testExecAs: a command that differs from the container in user, directory and variables differs
+// in nothing else, and its exit codes, bytes and errors are as exact.
+func testExecAs(t *testing.T, m *machine) {
+	status := m.must(t, "exec", "-q", "-u", "1000:2000", "-w", "/", "inside", "--", "/demo", "read", "/proc/self/status").stdout
+	own := m.must(t, "exec", "-q", "inside", "--", "/demo", "read", "/proc/self/status").stdout
+	for _, field := range []string{"CapBnd", "CapInh", "CapAmb", "NoNewPrivs", "Seccomp"} {
+		if got, want := lineOf(status, field), lineOf(own, field); got != want || got == "" {
+			t.Errorf("%q, and %q without --user", got, want)
+		}
+	}
+	for field, want := range map[string]string{"Uid": "Uid:\t1000\t1000\t1000\t1000", "Gid": "Gid:\t2000\t2000\t2000\t2000", "CapEff": "CapEff:\t0000000000000000"} {
+		if got := lineOf(status, field); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	in, out := []string{"exec", "-q", "-u", "1000"}, []string{"exec", "-q"}
+	cgroup := []string{"inside", "--", "/demo", "read", "/proc/self/cgroup"}
+	_, there, _ := strings.Cut(m.must(t, append(in, cgroup...)...).stdout, "\n")
+	if _, here, _ := strings.Cut(m.must(t, append(out, cgroup...)...).stdout, "\n"); there != here {
+		t.Errorf("in the cgroup %s, not in %s", there, here)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		said string
+	}{
+		{[]string{"-e", "A=b c", "-e", "HOSTNAME=x", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0, "\x00HOSTNAME=x\x00"},
+		{[]string{"-e", "A=b c", "inside", "--", "/demo", "read", "/proc/self/environ"}, 0, "\x00A=b c\x00"},
+		{[]string{"-w", "/proc", "inside", "--", "/demo", "exit", "7"}, 7, ""},
+		{[]string{"-w", "/absent", "inside", "--", "/demo"}, 126, "chdir"},
+		{[]string{"-e", "A=b", "inside", "--", "/absent"}, 127, "/absent"},
+		{[]string{"-u", "nobody", "inside", "--", "/demo"}, 126, "unable to find user nobody"},
+	} {
+		r := m.run(t, append([]string{"exec", "-q"}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.said) {
+			t.Errorf("exec %v: exit code %d, want %d\n%s%s", c.args, r.code, c.code, r.stdout, r.stderr)
+		}
+	}
+	testBytes(t, m, "-w", "/")
+	// What is interrupted runs no longer.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	cmd := m.command(ctx, "exec", "-q", "-u", "1000", "inside", "--", "/demo", "sleep")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exit.Interrupted {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// lineOf is the line of a field of a process's status.
+func lineOf(status, field string) string {
+	for line := range strings.Lines(status) {
+		if strings.HasPrefix(line, field+":") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
 // testExecBytes: what goes in comes out, to the last byte.
-func testExecBytes(t *testing.T, m *machine) {
-	cmd := m.command(t.Context(), "exec", "-q", "-i", "inside", "--", "/demo", "cat")
+func testExecBytes(t *testing.T, m *machine) { testBytes(t, m) }
+
+func testBytes(t *testing.T, m *machine, flags ...string) {
+	cmd := m.command(t.Context(), append(append([]string{"exec", "-q", "-i"}, flags...), "inside", "--", "/demo", "cat")...)
 	source, sent, received := rand.NewChaCha8([32]byte{1}), sha256.New(), sha256.New()
 	cmd.Stdin = io.TeeReader(io.LimitReader(source, streamed), sent)
 	cmd.Stdout = received

@@ -37,7 +37,9 @@ func ExitCodes(lines ...string) string {
 	return "\n\nExit codes:\n  " + strings.Join(lines, "\n  ")
 }
 
-// Files is -f of a command that takes manifests.
-func Files(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+// Files is -f and -R of a command that takes manifests.
+func Files(cmd *cobra.Command, files *[]string, recursive *bool) {
+	f := cmd.Flags()
+	f.StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
+	f.BoolVarP(recursive, "recursive", "R", false, "Of directories, also read the directories below them")
 }

@@ -56,26 +56,51 @@ func (c *Choice) Words() []string {
 	return slices.DeleteFunc(slices.Clone(c.Allowed), func(word string) bool { return word == "" })
 }
 
-// JSONPathPrefix begins an output format that is a JSONPath template.
-const JSONPathPrefix = "jsonpath="
+// The output formats that are a template of the user's, or the file of one.
+const (
+	JSONPath      = "jsonpath"
+	CustomColumns = "custom-columns"
+)
 
-// PathOutput is -o that takes a JSONPath template too.
-type PathOutput struct{ *Choice }
+// fileSuffix is behind the name of a format whose template is in a file.
+const fileSuffix = "-file"
 
-// Set takes one of the words, or jsonpath=TEMPLATE.
-func (p *PathOutput) Set(text string) error {
-	if strings.HasPrefix(text, JSONPathPrefix) {
-		*p.Value = text
+// TemplateOutput is -o that takes a template too.
+type TemplateOutput struct{ *Choice }
+
+// Set takes one of the words, or the template of a format.
+func (o *TemplateOutput) Set(text string) error {
+	if format, _, _ := SplitTemplate(text); format != "" {
+		*o.Value = text
 		return nil
 	}
-	if err := p.Choice.Set(text); err != nil {
-		return fmt.Errorf("%w, jsonpath=TEMPLATE", err)
+	if err := o.Choice.Set(text); err != nil {
+		return fmt.Errorf("%w, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these with -file=FILE", err)
 	}
 	return nil
 }
 
-// Words are those of the Choice, and the beginning of a template.
-func (p *PathOutput) Words() []string { return append(p.Choice.Words(), JSONPathPrefix) }
+// Words are those of the Choice, and the beginnings of templates.
+func (o *TemplateOutput) Words() []string {
+	words := o.Choice.Words()
+	for _, format := range templateFormats() {
+		words = append(words, format+"=", format+fileSuffix+"=")
+	}
+	return words
+}
+
+func templateFormats() []string { return []string{JSONPath, CustomColumns} }
+
+// SplitTemplate splits an output format into its name and its template, or the file with the
+// template; no name for a format without a template.
+func SplitTemplate(output string) (format, text string, isFile bool) {
+	name, text, found := strings.Cut(output, "=")
+	format, isFile = strings.CutSuffix(name, fileSuffix)
+	if !found || text == "" || !slices.Contains(templateFormats(), format) {
+		return "", "", false
+	}
+	return format, text, isFile
+}
 
 // Limit is a flag that bounds how long something takes.
 type Limit struct {

@@ -1,6 +1,8 @@
 package flags
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,17 +29,28 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-func TestPathOutput(t *testing.T) {
+func TestTemplateOutput(t *testing.T) {
 	value := ""
-	p := &PathOutput{Choice: Output(&value, "json")}
-	if err := p.Set("jsonpath={.a}"); err != nil || value != "jsonpath={.a}" {
-		t.Errorf("%v %q", err, value)
+	p := &TemplateOutput{Choice: Output(&value, "json")}
+	for _, text := range []string{"jsonpath={.a}", "custom-columns=A:.a", "jsonpath-file=f"} {
+		if err := p.Set(text); err != nil || value != text {
+			t.Errorf("%v %q", err, value)
+		}
 	}
-	if err := p.Set("xml"); err == nil || err.Error() != "must be one of text, json, jsonpath=TEMPLATE" {
-		t.Error(err)
+	for _, text := range []string{"xml", "jsonpath", "jsonpath=", "xml=a"} {
+		if err := p.Set(text); err == nil || !strings.HasPrefix(err.Error(), "must be one of text, json, jsonpath=TEMPLATE, custom-columns=") {
+			t.Error(err)
+		}
 	}
-	if diff := cmp.Diff([]string{"text", "json", JSONPathPrefix}, p.Words()); diff != "" {
+	want := []string{"text", "json", "jsonpath=", "jsonpath-file=", "custom-columns=", "custom-columns-file="}
+	if diff := cmp.Diff(want, p.Words()); diff != "" {
 		t.Error(diff)
+	}
+	for text, want := range map[string]string{"jsonpath={.a=b}": "jsonpath {.a=b} false", "jsonpath-file=x": "jsonpath x true", "wide": "  false"} {
+		format, template, isFile := SplitTemplate(text)
+		if got := fmt.Sprint(format, " ", template, " ", isFile); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func New(sess *session.Session) *cobra.Command {
 		Use:     "image COMMAND",
 		Aliases: []string{"images"},
 		Short:   "Manage images of the container runtime",
-		Long:    "List, pull, load, save and remove images of the container runtime.",
+		Long:    "List, inspect, pull, load, save, tag and remove images of the container runtime.",
 		Args:    flags.Subcommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.CalledAs() == "images" {
@@ -27,7 +27,7 @@ func New(sess *session.Session) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(all, newPull(sess), newLoad(sess), newSave(sess), newRemove(sess), newPrune(sess))
+	cmd.AddCommand(all, newPull(sess), newLoad(sess), newSave(sess), newInspect(sess), newTag(sess), newRemove(sess), newPrune(sess))
 	return cmd
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 func newPull(sess *session.Session) *cobra.Command {
-	var files []string
+	var manifests selection.Selection
 	cmd := &cobra.Command{
 		Use:   "pull [flags] IMAGE|MANIFEST...",
 		Short: "Pull images",
@@ -30,7 +30,7 @@ func newPull(sess *session.Session) *cobra.Command {
 		Example:           "  podctl image pull docker.io/library/nginx:1.29\n  podctl image pull -f pod.yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Pulls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			requests, err := requests(cmd.Context(), sess, files, args)
+			requests, err := requests(cmd.Context(), sess, manifests, args)
 			if err != nil {
 				return err
 			}
@@ -45,14 +45,14 @@ func newPull(sess *session.Session) *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "Manifest whose images to pull: file, directory, URL or - (repeatable)")
+	flags.Files(cmd, &manifests.Files, &manifests.Recursive)
 	return cmd
 }
 
 // requests are the images that are named, and those of manifests.
-func requests(ctx context.Context, sess *session.Session, files, args []string) ([]images.Request, error) {
+func requests(ctx context.Context, sess *session.Session, s selection.Selection, args []string) ([]images.Request, error) {
 	var requests []images.Request
-	manifests := slices.Clone(files)
+	manifests := slices.Clone(s.Files)
 	for _, arg := range args {
 		if input.IsManifest(arg) {
 			manifests = append(manifests, arg)
@@ -60,7 +60,8 @@ func requests(ctx context.Context, sess *session.Session, files, args []string) 
 		}
 		requests = append(requests, images.Request{Image: arg})
 	}
-	pods, err := selection.Selection{Quiet: true}.Load(ctx, sess, manifests)
+	s.Quiet = true
+	pods, err := s.Load(ctx, sess, manifests)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -41,25 +42,29 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do.\n" +
 			"With --timeline, show how long each part of the last start took." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl describe web\n  podctl describe web --timeline\n  podctl describe web --timeline -o svg > start.svg",
+		Example:           "  podctl describe web\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe web --timeline -o svg > start.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.BoolVar(&o.timeline, "timeline", false, "Show how long each part of the last start took")
-	f.VarP(flags.Output(&o.output, "svg"), "output", "o", "With --timeline: text or svg")
+	f.VarP(flags.Output(&o.output, "json", "yaml", "svg"), "output", "o", "Output format: text, json or yaml; with --timeline: text or svg")
 	return cmd
 }
 
 func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions, args []string) error {
 	switch {
-	case len(args)+len(o.Files) == 0:
-		return exit.Usagef("describe needs a manifest or a pod")
+	case o.IsEmpty(args):
+		return exit.Usagef("describe needs a manifest or a pod, --all, or a selector")
 	case o.output == "svg" && !o.timeline:
 		return exit.Usagef("-o svg needs --timeline")
+	case terminal.IsDocument(o.output) && o.timeline:
+		return exit.Usagef("--timeline takes -o text or svg")
 	}
-	o.Quiet = true
+	o.Quiet, o.Unmanaged = true, true
 	desired, err := o.Pods(ctx, sess, args...)
 	if err != nil {
 		return err
@@ -71,12 +76,19 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	if err != nil {
 		return err
 	}
+	if len(desired) == 0 {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		return nil
+	}
 	pods, unknown := engine.Lister.List(ctx, desired)
 	if pods == nil {
 		return unknown
 	}
 	r := &describer{io: sess.IO, engine: engine, layout: sess.Flags.Layout(), o: o}
 	outcomes := []error{unknown}
+	if terminal.IsDocument(o.output) {
+		return exit.Join(ctx, append(outcomes, r.documents(ctx, desired, pods))...)
+	}
 	for i, d := range desired {
 		if i > 0 {
 			sess.IO.Print("")
@@ -94,12 +106,26 @@ type describer struct {
 	o      *describeOptions
 }
 
-func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Pod) error {
+// history is what happened to a pod; nothing if that cannot be read.
+func (r *describer) history(pod *v1.Pod) *state.History {
 	h, err := events.History(r.layout, model.RefOf(pod))
 	if err != nil {
 		r.io.Note("note: %v", err)
-		h = &state.History{}
+		return &state.History{}
 	}
+	return h
+}
+
+// next is the plan of the next apply; nil for a pod that cannot be observed, or was not applied.
+func (r *describer) next(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*plan.Plan, error) {
+	if d.Rebuilt || pod.Status.Phase == v1.PodUnknown {
+		return nil, nil
+	}
+	return r.engine.Pods.Plan(ctx, d, plan.Options{})
+}
+
+func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Pod) error {
+	h := r.history(pod)
 	if r.o.timeline {
 		t := events.NewTimeline(pod, h)
 		if r.o.output == "svg" {
@@ -109,21 +135,20 @@ func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Po
 	}
 	v := &description{now: r.io.Now()}
 	v.pod(d, pod)
-	var unknown error
-	if pod.Status.Phase != v1.PodUnknown {
-		unknown = v.next(ctx, r.engine, d)
-	}
+	p, unknown := r.next(ctx, d, pod)
+	v.next(p, unknown)
 	v.events(h, pod)
-	_, err = fmt.Fprint(r.io.Out, v.text.String())
+	_, err := fmt.Fprint(r.io.Out, v.text.String())
 	return errors.Join(unknown, err)
 }
 
 // next says what the next apply would do.
-func (v *description) next(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
-	p, err := engine.Pods.Plan(ctx, d, plan.Options{})
+func (v *description) next(p *plan.Plan, err error) {
 	if err != nil {
 		v.field(0, "Next apply", "not known: %v", err)
-		return err
+	}
+	if p == nil {
+		return
 	}
 	v.field(0, "Next apply", "%s", view.NextApply(p))
 	for _, drift := range p.Drift {
@@ -132,7 +157,6 @@ func (v *description) next(ctx context.Context, engine *runtime.Engine, d *podsp
 	for _, note := range p.Notes {
 		v.field(0, "Note", "%s", note)
 	}
-	return nil
 }
 
 // pod writes a pod as kubectl describes it.
@@ -140,6 +164,9 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.field(0, "Name", "%s", pod.Name)
 	v.field(0, "Namespace", "%s", pod.Namespace)
 	v.field(0, "UID", "%s", pod.UID)
+	if owner := pod.Annotations[observe.AnnotationOwner]; owner != "" {
+		v.field(0, "Owner", "%s", owner)
+	}
 	v.field(0, "Source", "%s", cmp.Or(d.Source, terminal.NoValue))
 	if pod.Status.StartTime != nil {
 		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))

@@ -113,19 +113,23 @@ func probeTarget(p *v1.Probe) string {
 	return "unknown"
 }
 
-// events lists what happened to the pod since it was applied first.
+// eventsOf are what happened to the pod since it was applied first.
+func eventsOf(h *state.History, pod *v1.Pod) []state.PodEvent {
+	return slices.DeleteFunc(slices.Clone(h.Events), func(e state.PodEvent) bool {
+		start := pod.Status.StartTime
+		return start != nil && e.Last.Before(start.Truncate(time.Second))
+	})
+}
+
+// events lists what happened to the pod.
 func (v *description) events(h *state.History, pod *v1.Pod) {
 	var lines []string
-	for i := range h.Events {
-		e := &h.Events[i]
-		if start := pod.Status.StartTime; start != nil && e.Last.Before(start.Truncate(time.Second)) {
-			continue
-		}
+	for _, e := range eventsOf(h, pod) {
 		object := e.Container
 		if object == "" {
 			object = model.RefOf(pod).Name
 		}
-		lines = append(lines, fmt.Sprintf("%-8s %-22s %-20s %-12s %s", e.Type, e.Reason, view.LastSeen(v.now, e), object, e.Message))
+		lines = append(lines, fmt.Sprintf("%-8s %-22s %-20s %-12s %s", e.Type, e.Reason, view.LastSeen(v.now, &e), object, e.Message))
 	}
 	if len(lines) == 0 {
 		v.field(0, "Events", terminal.NoValue)

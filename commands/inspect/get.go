@@ -37,22 +37,24 @@ func NewGet(sess *session.Session) *cobra.Command {
 			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
-			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers",
+			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
+			"  podctl get -l app=web -L tier\n  podctl get -w --containers",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces")
-	f.StringVarP(&o.Labels, "selector", "l", "", "Only pods with these labels, for example app=web,tier!=db")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	o.RegisterSelectors(f, "All namespaces")
 	f.BoolVar(&o.printer.containers, "containers", false, "One line per container")
 	f.BoolVarP(&o.watch, "watch", "w", false, "Watch for changes")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field given as a JSONPath, for example .status.startTime")
 	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Show a snapshot file instead of a runtime")
-	f.VarP(&flags.PathOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
-		"Output format: text, wide, json, yaml, name or jsonpath=TEMPLATE")
+	f.BoolVar(&o.printer.showLabels, "show-labels", false, "Add a column with all labels")
+	f.StringSliceVarP(&o.printer.labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
+	f.VarP(&flags.TemplateOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
+		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these two with -file=FILE")
 	return cmd
 }
 
@@ -60,11 +62,11 @@ func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []st
 	if o.Snapshot != "" && (o.watch || o.probe) {
 		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
 	}
-	if o.Labels != "" && len(args)+len(o.Files) > 0 {
-		return exit.Usagef("--selector cannot be used with names or manifests")
+	if err := o.printer.prepare(ctx, sess.IO); err != nil {
+		return err
 	}
-	o.Quiet = true
-	o.printer.io, o.printer.single, o.printer.namespaces = sess.IO, len(args) == 1, o.AllNamespaces
+	o.Quiet, o.StatusLater, o.Unmanaged = true, true, true
+	o.printer.single, o.printer.namespaces = len(args) == 1, o.AllNamespaces
 	observed, err := o.Observe(ctx, sess, args)
 	if err != nil {
 		return err
@@ -115,7 +117,11 @@ func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 	if pods == nil {
 		return nil, unknown
 	}
-	if err := l.o.printer.sort(pods); err != nil {
+	pods, err := l.o.ByStatus(pods)
+	if err == nil {
+		err = l.o.printer.sort(pods)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return pods, exit.Join(ctx, probed, unknown)
@@ -160,7 +166,7 @@ func (l *podLook) follow(ctx context.Context) error {
 
 func (l *podLook) refresh(ctx context.Context) error {
 	if !l.named {
-		found, err := l.o.Applied(l.sess)
+		found, err := l.o.Applied(ctx, l.sess)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,7 @@ package inspect
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"reflect"
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
@@ -27,6 +26,12 @@ type podPrinter struct {
 	sortBy     string
 	containers bool
 	noHeaders  bool
+	// labels and showLabels add columns of labels.
+	labels     []string
+	showLabels bool
+	// template is the user's own, columns are those of the user's own table.
+	template template
+	columns  []column
 	// namespaces adds the pods' namespaces, single says that one pod is named.
 	namespaces bool
 	single     bool
@@ -34,7 +39,34 @@ type podPrinter struct {
 }
 
 func (p *podPrinter) isTable() bool {
-	return p.output == "" || p.output == "text" || p.output == "wide"
+	return terminal.IsText(p.output) || p.output == "wide" || p.columns != nil
+}
+
+// prepare reads the template of an output format, before anything is looked at.
+func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
+	p.io = from
+	format, text, isFile := flags.SplitTemplate(p.output)
+	if (p.showLabels || len(p.labels) > 0) && (format != "" || !p.isTable()) {
+		return exit.Usagef("--show-labels and --label-columns need a table: -o text or wide")
+	}
+	if isFile {
+		content, err := from.ReadFile(ctx, text)
+		if err != nil {
+			return fmt.Errorf("reading the template: %w", err)
+		}
+		text = string(content)
+	}
+	var err error
+	switch format {
+	case flags.JSONPath:
+		p.template, err = parsePath(text)
+	case flags.CustomColumns:
+		p.columns, err = parseColumns(text, isFile)
+	}
+	if err != nil {
+		return exit.Usagef("-o %s: %v", format, err)
+	}
+	return nil
 }
 
 // print writes all pods.
@@ -50,11 +82,14 @@ func (p *podPrinter) print(pods []*v1.Pod) error {
 		p.remember(pods)
 		p.printNames(pods)
 		return nil
-	case strings.HasPrefix(p.output, flags.JSONPathPrefix):
+	case p.template != nil:
 		p.remember(pods)
-		return p.printPath(pods)
+		return p.printTemplate(pods)
 	}
-	header, rows := p.table(pods)
+	header, rows, err := p.table(pods)
+	if err != nil {
+		return err
+	}
 	p.rememberRows(rows)
 	if p.noHeaders {
 		header = nil
@@ -65,7 +100,10 @@ func (p *podPrinter) print(pods []*v1.Pod) error {
 // printChanged writes what is not as it was written last.
 func (p *podPrinter) printChanged(pods []*v1.Pod) error {
 	if p.isTable() {
-		header, rows := p.table(pods)
+		header, rows, err := p.table(pods)
+		if err != nil {
+			return err
+		}
 		return p.printRows(header, rows, p.rememberRows(rows))
 	}
 	changed := p.remember(pods)
@@ -75,8 +113,8 @@ func (p *podPrinter) printChanged(pods []*v1.Pod) error {
 	case p.output == "name":
 		p.printNames(changed)
 		return nil
-	case strings.HasPrefix(p.output, flags.JSONPathPrefix):
-		return p.printPath(changed)
+	case p.template != nil:
+		return p.printTemplate(changed)
 	}
 	for _, pod := range changed {
 		if err := terminal.WriteDocument(p.io.Out, p.output, pod); err != nil {
@@ -139,24 +177,25 @@ func (p *podPrinter) rememberRows(rows []view.Row) []bool {
 	return changed
 }
 
-func (p *podPrinter) table(pods []*v1.Pod) (header []string, rows []view.Row) {
+func (p *podPrinter) table(pods []*v1.Pod) (header []string, rows []view.Row, err error) {
+	if p.columns != nil {
+		return customTable(p.columns, pods)
+	}
 	v := &view.Pods{
-		Now: p.io.Now(), Wide: p.output == "wide", Namespaces: p.namespaces,
+		Now: p.io.Now(), Wide: p.output == "wide", Namespaces: p.namespaces, Labels: p.labels, ShowLabels: p.showLabels,
 		Owners: slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" }),
 	}
 	if p.containers {
-		return v.ContainerTable(pods)
+		header, rows = v.ContainerTable(pods)
+	} else {
+		header, rows = v.Table(pods)
 	}
-	return v.Table(pods)
+	return header, rows, nil
 }
 
-// printPath writes what a JSONPath template finds, as kubectl does: in the list,
-// or in the pod that is named.
-func (p *podPrinter) printPath(pods []*v1.Pod) error {
-	path, err := parsePath(strings.TrimPrefix(p.output, flags.JSONPathPrefix))
-	if err != nil {
-		return exit.Usagef("-o jsonpath: %v", err)
-	}
+// printTemplate writes what a template of the user's makes, as kubectl does: of the list, or of
+// the pod that is named.
+func (p *podPrinter) printTemplate(pods []*v1.Pod) error {
 	value := view.PodList(pods)
 	if p.single && len(pods) == 1 {
 		value = pods[0]
@@ -166,21 +205,11 @@ func (p *podPrinter) printPath(pods []*v1.Pod) error {
 		return err
 	}
 	var text strings.Builder
-	if err = path.Execute(&text, data); err != nil {
+	if err = p.template.Execute(&text, data); err != nil {
 		return err
 	}
 	_, err = io.WriteString(p.io.Out, terminal.Printable(text.String()))
 	return err
-}
-
-// parsePath reads a JSONPath; braces and the leading point may be left out, as
-// kubectl allows.
-func parsePath(text string) (*jsonpath.JSONPath, error) {
-	if !strings.Contains(text, "{") {
-		text = "{." + strings.TrimPrefix(text, ".") + "}"
-	}
-	path := jsonpath.New("pods").AllowMissingKeys(true)
-	return path, path.Parse(text)
 }
 
 // sort orders pods by the field that --sort-by names. A field that none of them has is taken for a
@@ -223,11 +252,21 @@ func firstValue(found [][]reflect.Value) any {
 // compareValues orders numbers by size and all else as text; times in RFC 3339 are
 // in order as text. What has no value comes first.
 func compareValues(a, b any) int {
-	x, isNumber := a.(float64)
-	if y, both := b.(float64); isNumber && both {
+	x, isNumber := number(a)
+	if y, both := number(b); isNumber && both {
 		return cmp.Compare(x, y)
 	}
 	return cmp.Compare(textOf(a), textOf(b))
+}
+
+func number(value any) (float64, bool) {
+	switch value := value.(type) {
+	case float64:
+		return value, true
+	case int64:
+		return float64(value), true
+	}
+	return 0, false
 }
 
 func textOf(value any) string {
@@ -235,15 +274,4 @@ func textOf(value any) string {
 		return ""
 	}
 	return fmt.Sprint(value)
-}
-
-// asJSON is a value as its JSON has it: maps, lists, text, numbers.
-func asJSON(value any) (any, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("writing json: %w", err)
-	}
-	var out any
-	err = json.Unmarshal(text, &out)
-	return out, err
 }

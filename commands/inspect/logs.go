@@ -24,11 +24,13 @@ import (
 
 type logsOptions struct {
 	selection.Selection
-	container     selection.Container
-	follow        bool
-	previous      bool
-	timestamps    bool
-	prefix        bool
+	container  selection.Container
+	follow     bool
+	previous   bool
+	timestamps bool
+	prefix     bool
+	// stderr splits what containers write: their errors go to stderr.
+	stderr        bool
 	allContainers bool
 	tail          int64
 	limit         int64
@@ -42,8 +44,8 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [flags] MANIFEST|POD [CONTAINER]",
 		Short: "Show the logs of containers",
-		Long: "Show the log of a container, with --all-containers of all containers of a pod, with -l of several pods. Rotated files\n" +
-			"are included. -f follows the log across restarts until the pod has finished." +
+		Long: "Show the log of a container, with --all-containers of all containers of a pod, with -l or --all of several pods. What\n" +
+			"it wrote to stdout and stderr goes to stdout, in its order. Rotated files are included. -f follows the log across restarts until the pod has finished." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl logs web\n  podctl logs -f --tail 10 web app\n  podctl logs -p web app   # the previous run\n" +
 			"  podctl logs -l app=web --all-containers --since 5m",
@@ -53,12 +55,13 @@ func NewLogs(sess *session.Session) *cobra.Command {
 	f := cmd.Flags()
 	o.container.Register(f, "Do not print which container was chosen")
 	f.BoolVar(&o.allContainers, "all-containers", false, "All containers of the pod")
-	f.StringVarP(&o.Labels, "selector", "l", "", "All pods with these labels, for example app=web")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With -l: all namespaces")
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.BoolVarP(&o.follow, "follow", "f", false, "Follow the log")
 	f.BoolVarP(&o.previous, "previous", "p", false, "Show the log of the previous run")
 	f.BoolVar(&o.timestamps, "timestamps", false, "Print a timestamp before each line")
 	f.BoolVar(&o.prefix, "prefix", false, "Print the pod and container before each line")
+	f.BoolVar(&o.stderr, "stderr", false, "Print what containers wrote to stderr to stderr (default: all to stdout)")
 	f.Int64Var(&o.tail, "tail", -1, "Number of lines from the end (-1: all)")
 	f.Int64Var(&o.limit, "limit-bytes", 0, "Maximum bytes per container (0: all)")
 	f.DurationVar(&o.since, "since", 0, "Only lines newer than a duration, for example 5m")
@@ -69,10 +72,8 @@ func NewLogs(sess *session.Session) *cobra.Command {
 // check refuses flags that contradict each other.
 func (o *logsOptions) check(args []string) error {
 	switch {
-	case o.Labels == "" && (len(args) == 0 || len(args) > 2):
-		return exit.Usagef("logs needs a pod and at most one container, or a --selector")
-	case o.Labels != "" && len(args) > 0:
-		return exit.Usagef("--selector cannot be used with names")
+	case o.IsEmpty(args) || len(args) > 2:
+		return exit.Usagef("logs needs a pod and at most one container, --all, or a selector")
 	case o.container.Name != "" && (o.allContainers || len(args) == 2):
 		return exit.Usagef("--container cannot be used with another container or --all-containers")
 	case len(args) == 2 && o.allContainers:
@@ -89,7 +90,7 @@ func runLogs(ctx context.Context, sess *session.Session, o *logsOptions, args []
 	if err := o.check(args); err != nil {
 		return err
 	}
-	o.Quiet = true
+	o.Quiet, o.Unmanaged = true, true
 	if len(args) == 2 {
 		o.container.Name = args[1]
 	}
@@ -100,6 +101,10 @@ func runLogs(ctx context.Context, sess *session.Session, o *logsOptions, args []
 	engine, err := sess.Engine()
 	if err != nil {
 		return err
+	}
+	if len(pods) == 0 {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		return nil
 	}
 	opts, err := o.options(sess.IO.Now())
 	if err != nil {
@@ -162,14 +167,19 @@ func (r *logReader) pod(ctx context.Context, d *podspec.Desired) error {
 			return err
 		}
 	}
-	if r.o.prefix || r.o.Labels != "" || r.o.allContainers {
+	several := r.o.prefix || r.o.All || r.o.Selects()
+	if several || r.o.allContainers {
 		pod := ""
-		if r.o.prefix || r.o.Labels != "" {
+		if several {
 			pod = "pod/" + d.Pod.Name + "/"
 		}
 		opts.Prefix = view.LogPrefix(r.io.OutColors(), pod)
 	}
-	return r.engine.Sessions.Logs(ctx, d, opts, r.out, r.io.Err)
+	errs := io.Writer(r.out)
+	if r.o.stderr {
+		errs = r.io.Err
+	}
+	return r.engine.Sessions.Logs(ctx, d, opts, r.out, errs)
 }
 
 // syncWriter lets several writers share a stream, a write at a time.

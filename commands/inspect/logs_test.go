@@ -1,12 +1,37 @@
 package inspect_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
+
+// TestLogsOfBothStreams: what a container wrote comes in one stream, in its order, unless it is to
+// be split.
+func TestLogsOfBothStreams(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
+	files, err := filepath.Glob(l.Path("logs/*/a/0.log"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	const at = "2026-05-04T12:00:00.000000000Z"
+	text := at + " stdout F one\n" + at + " stderr F two\n" + at + " stdout F three\n"
+	if err := os.WriteFile(files[0], []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flag, stdout, stderr string }{
+		{"--stderr=false", "one\ntwo\nthree\n", ""}, {"--stderr", "one\nthree\n", "two\n"},
+	} {
+		if stdout, stderr := l.Must("logs", c.flag, "web"); stdout != c.stdout || stderr != c.stderr {
+			t.Errorf("%s: %q %q", c.flag, stdout, stderr)
+		}
+	}
+}
 
 // TestFollowingEndsInTime: the end of --timeout is how following ends, whether a log was
 // being read or the runtime asked for the next run. Whoever got no answer at all is told.

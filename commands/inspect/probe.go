@@ -45,8 +45,8 @@ func NewProbe(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runProbe(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	o.RegisterSelectors(f, "All namespaces, if no pod is named")
 	f.StringVarP(&o.container, "container", "c", "", "Only probes of this container")
 	f.Var(&flags.Choice{Value: &o.kind, Allowed: []string{"liveness", "readiness", "startup"}}, "type", "Only probes of this type")
 	f.BoolVar(&o.wait, "wait", false, "Repeat probes at their periods until each has reached a threshold")

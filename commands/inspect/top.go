@@ -49,8 +49,8 @@ func NewTop(sess *session.Session) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	o.RegisterSelectors(f, "All namespaces")
 	f.BoolVar(&o.view.containers, "containers", false, "One line per container")
 	f.BoolVar(&o.once, "once", false, "Print one table and exit (default if stdout is not a terminal)")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "Time between updates")
@@ -137,7 +137,7 @@ func (l *topLook) pause(ctx context.Context, d time.Duration) bool {
 
 func (l *topLook) refresh(ctx context.Context) error {
 	if !l.named {
-		found, err := l.o.Applied(l.sess)
+		found, err := l.o.Applied(ctx, l.sess)
 		if err != nil {
 			return err
 		}

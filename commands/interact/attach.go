@@ -2,6 +2,7 @@ package interact
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +19,15 @@ import (
 
 // NewAttach is `podctl attach`.
 func NewAttach(sess *session.Session) *cobra.Command {
-	o := &streamOptions{}
+	o := &attachOptions{}
 	cmd := &cobra.Command{
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "attach [flags] POD [-c CONTAINER]",
 		Short:       "Attach to a running container",
 		Long: "Attach to the main process of a container until it ends. Without -i, only its output is shown. The end of the input\n" +
-			"does not end the process unless its container has stdinOnce." +
-			flags.ExitCodes("0 the process or the connection ended", "126 podctl could not attach, or could not write the output", "127 no such pod or container", "130 interrupted"),
+			"does not end the process unless its container has stdinOnce. On a terminal (-it), the keys of --detach-keys end the\n" +
+			"connection and leave the process running." +
+			flags.ExitCodes("0 the process or the connection ended, or the user detached", "126 podctl could not attach, or could not write the output", "127 no such pod or container", "130 interrupted"),
 		Example:           "  podctl attach web\n  podctl attach -it shell",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,10 +38,20 @@ func NewAttach(sess *session.Session) *cobra.Command {
 		},
 	}
 	o.register(cmd)
+	cmd.Flags().StringVar(&o.keys, "detach-keys", defaultDetachKeys, "Keys that detach, separated by commas: letters and ctrl-LETTER (empty: none)")
 	return cmd
 }
 
-func runAttach(ctx context.Context, sess *session.Session, o *streamOptions, name string) error {
+type attachOptions struct {
+	streamOptions
+	keys string
+}
+
+func runAttach(ctx context.Context, sess *session.Session, o *attachOptions, name string) error {
+	keys, err := parseKeys(o.keys)
+	if err != nil {
+		return &exit.CodeError{Code: exit.ExecFailed, Err: err}
+	}
 	d, engine, err := selection.Running(ctx, sess, name)
 	if err != nil {
 		return notFoundCode(err)
@@ -48,8 +60,12 @@ func runAttach(ctx context.Context, sess *session.Session, o *streamOptions, nam
 	if err != nil {
 		return &exit.CodeError{Code: exit.NotFound, Err: err}
 	}
-	a := &attachment{io: sess.IO, engine: engine, pod: d, container: container}
-	_, err = a.connect(ctx, o)
+	a := &attachment{io: sess.IO, engine: engine, pod: d, container: container, detach: keys}
+	_, err = a.connect(ctx, &o.streamOptions)
+	if errors.Is(err, errDetached) {
+		sess.IO.Note("detached: container %s goes on", container)
+		return nil
+	}
 	return processCode(err)
 }
 
@@ -59,6 +75,7 @@ type attachment struct {
 	engine    *runtime.Engine
 	pod       *podspec.Desired
 	container string
+	detach    []byte
 }
 
 // connect connects as far as the manifest allows. It reports whether the process has written
@@ -75,7 +92,7 @@ func (a *attachment) connect(ctx context.Context, o *streamOptions) (wrote bool,
 		a.io.Note("note: container %s has no terminal (tty: true), so -t has no effect", a.container)
 	}
 	// The container's own terminal decides how its output comes.
-	s := &streams{io: a.io, stdin: o.stdin, tty: ref.TTY, running: true}
+	s := &streams{io: a.io, stdin: o.stdin, tty: ref.TTY, running: true, detach: a.detach}
 	return s.connect(ctx, func(ctx context.Context, r *remote.Streams) error {
 		return a.engine.Sessions.Attach(ctx, a.pod, a.container, r)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/remote"
 	runtimesession "github.com/podctl/podctl/runtime/session"
 )
@@ -71,6 +73,9 @@ func NewDebug(sess *session.Session) *cobra.Command {
 
 func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name string, command []string) error {
 	d, engine, err := selection.Running(ctx, sess, name)
+	if err == nil && d.Rebuilt {
+		err = fmt.Errorf("pod %s was not applied by podctl, which adds no container to it", model.RefOf(d.Pod))
+	}
 	if err != nil {
 		return notFoundCode(err)
 	}

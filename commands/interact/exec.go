@@ -2,38 +2,75 @@ package interact
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/remote"
+	runtimesession "github.com/podctl/podctl/runtime/session"
 )
 
 // NewExec is `podctl exec`.
 func NewExec(sess *session.Session) *cobra.Command {
-	o := &streamOptions{}
+	o := &execOptions{}
 	cmd := &cobra.Command{
 		Annotations: exit.OwnFailure(exit.ExecFailed),
 		Use:         "exec [flags] POD [-c CONTAINER] -- COMMAND [ARG...]",
 		Short:       "Run a command in a container",
-		Long: "Run a command in a running container and exit with its exit code." +
-			flags.ExitCodes("0-125 the exit code of the command", "126 the command could not be run, or its output could not be written", "127 no such pod, container or command", "130 interrupted"),
-		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  tar c . | podctl exec -i web -- tar x -C /data",
+		Long: "Run a command in a running container and exit with its exit code. With --user, --workdir or --env, which need\n" +
+			"containerd, the command differs in that from the container; its capabilities, profiles and limits stay the container's.\n" +
+			"Then an interrupt also ends the command." +
+			flags.ExitCodes("0-125 the exit code of the command", "126 the command could not be run, or its output could not be written", "127 no such pod, container or command", "130 interrupted", "141 the output was closed (podctl exec … | head)"),
+		Example:           "  podctl exec web -- ls -l /\n  podctl exec -it web -c app -- sh\n  podctl exec -u nobody -w /tmp -e DEBUG=1 web -- env\n  tar c . | podctl exec -i web -- tar x -C /data",
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runExec(cmd, sess, o, args) },
 	}
 	o.register(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.command.User, "user", "u", "", "Run as this user: a name or number, with :GROUP or without")
+	f.StringVarP(&o.command.Dir, "workdir", "w", "", "Run in this directory")
+	f.StringArrayVarP(&o.command.Env, "env", "e", nil, "Environment variable, as NAME=VALUE, or NAME for podctl's own (repeatable)")
 	return cmd
 }
 
-func runExec(cmd *cobra.Command, sess *session.Session, o *streamOptions, args []string) error {
+type execOptions struct {
+	streamOptions
+	command runtimesession.Command
+}
+
+// complete checks the flags of the command, and gives variables without a value podctl's own.
+func (o *execOptions) complete(getenv func(string) string) error {
+	if o.command.Dir != "" && !path.IsAbs(o.command.Dir) {
+		return exit.Usagef("--workdir must be an absolute path, and %q is not", o.command.Dir)
+	}
+	for i, variable := range o.command.Env {
+		name, _, hasValue := strings.Cut(variable, "=")
+		if name == "" {
+			return exit.Usagef("--env must be NAME=VALUE or NAME")
+		}
+		if !hasValue {
+			o.command.Env[i] = name + "=" + getenv(name)
+		}
+	}
+	return nil
+}
+
+func runExec(cmd *cobra.Command, sess *session.Session, o *execOptions, args []string) error {
 	if len(args) < 2 || cmd.ArgsLenAtDash() > 1 {
 		return &exit.CodeError{Code: exit.ExecFailed, Err: exit.Usagef("exec needs a pod and a command: exec POD -- COMMAND")}
+	}
+	if err := o.complete(sess.IO.Getenv); err != nil {
+		return &exit.CodeError{Code: exit.ExecFailed, Err: err}
 	}
 	ctx := cmd.Context()
 	d, engine, err := selection.Running(ctx, sess, args[0])
@@ -48,9 +85,17 @@ func runExec(cmd *cobra.Command, sess *session.Session, o *streamOptions, args [
 	if err != nil {
 		return &exit.CodeError{Code: exit.NotFound, Err: err}
 	}
+	o.command.Args = args[1:]
+	if o.command.Differs() {
+		// The process is podctl's own, and has to be ended.
+		defer terminal.KeepSIGPIPE()()
+	}
 	s := &streams{io: sess.IO, stdin: o.stdin, tty: o.tty}
 	_, err = s.connect(ctx, func(ctx context.Context, r *remote.Streams) error {
-		return engine.Sessions.Exec(ctx, d, container, args[1:], r)
+		return engine.Sessions.Exec(ctx, d, container, &o.command, r)
 	})
+	if unwritten := (*remote.OutputError)(nil); errors.As(err, &unwritten) && errors.Is(err, unix.EPIPE) && o.command.Differs() {
+		return exit.With(exit.BrokenPipe)
+	}
 	return processCode(err)
 }

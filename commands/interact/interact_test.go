@@ -4,8 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/remote"
+	runtimesession "github.com/podctl/podctl/runtime/session"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -41,5 +44,19 @@ func TestInContainer(t *testing.T) {
 func TestDebugProfiles(t *testing.T) {
 	if debugProfile("baseline") != nil || !*debugProfile("sysadmin").Privileged || !*debugProfile("restricted").RunAsNonRoot {
 		t.Error("a profile allows other things")
+	}
+}
+
+// TestExecOptions: a directory has to be absolute, and a variable without a value has podctl's own.
+func TestExecOptions(t *testing.T) {
+	o := &execOptions{command: runtimesession.Command{Dir: "/tmp", Env: []string{"A=b=c", "HOME", "E="}}}
+	err := o.complete(func(name string) string { return "my " + name })
+	if diff := cmp.Diff([]string{"A=b=c", "HOME=my HOME", "E="}, o.command.Env); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	for _, bad := range []runtimesession.Command{{Dir: "tmp"}, {Env: []string{"=x"}}} {
+		if err := (&execOptions{command: bad}).complete(nil); err == nil {
+			t.Errorf("%+v is taken", bad)
+		}
 	}
 }

@@ -21,13 +21,13 @@ func NewPortForward(sess *session.Session) *cobra.Command {
 			"LOCAL, any free one. PORT is a number or the name of a container's port." +
 			flags.ExitCodes("0 --timeout expired", "1 error, or the connection to the pod was lost", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl port-forward web 8080:80\n  podctl port-forward web :http --address 0.0.0.0",
-		ValidArgsFunction: completion.Of(sess.Flags).Pod,
+		ValidArgsFunction: completion.Of(sess.Flags).PodThenPorts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return exit.Usagef("port-forward needs a pod and a port")
 			}
 			ctx := cmd.Context()
-			d, err := selection.One(ctx, sess, args[0])
+			d, err := selection.Reachable(ctx, sess, args[0])
 			if err != nil {
 				return err
 			}

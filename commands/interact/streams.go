@@ -37,6 +37,8 @@ type streams struct {
 	// running says that the process has a terminal of its own already, or none: its streams
 	// end only for who takes them as they are.
 	running bool
+	// detach are the keys that end the connection and leave the process as it is.
+	detach []byte
 }
 
 // connect connects the streams, in raw mode when there is a terminal at both ends. It reports
@@ -61,8 +63,10 @@ func (s *streams) connect(ctx context.Context, call func(context.Context, *remot
 		return seen.Load(), err
 	}
 	err = t.Raw(ctx, func(ctx context.Context, sizes *terminal.SizeQueue) error {
-		r.Resize = sizes
-		return call(ctx, r)
+		return withDetach(ctx, r.In, s.detach, func(ctx context.Context, in io.Reader) error {
+			r.Resize, r.In = sizes, in
+			return call(ctx, r)
+		})
 	})
 	return seen.Load(), err
 }

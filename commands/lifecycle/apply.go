@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,6 @@ import (
 
 type applyOptions struct {
 	planOptions
-	all      bool
 	wait     string
 	dryRun   bool
 	parallel int
@@ -52,9 +52,9 @@ func NewApply(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVar(&o.all, "all", false, "All pods that podctl applied, from their stored manifests")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With --all: all namespaces")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
+	o.RegisterSelectors(f, "With --all: all namespaces")
 	addWaitFlag(cmd, &o.wait)
 	f.StringVar(&o.plan, "plan", "", "Execute a plan saved by plan --save, if nothing has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
@@ -65,7 +65,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
 	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if something was changed, or is held or pending")
-	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line")
+	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line and the outcomes in the last one")
 	return cmd
 }
 
@@ -116,13 +116,9 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 // find finds the pods to apply.
 func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []string) (selection.Found, error) {
 	switch {
-	case o.plan != "" && (o.wait != "" || o.all || o.probe):
+	case o.plan != "" && (o.wait != "" || o.All || o.probe):
 		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
-	case o.all && len(args)+len(o.Files) > 0:
-		return selection.Found{}, exit.Usagef("--all cannot be used with a manifest")
-	case o.all:
-		return o.Applied(sess)
-	case len(args)+len(o.Files) == 0:
+	case len(args)+len(o.Files) == 0 && !o.All:
 		return selection.Found{}, exit.Usagef("apply needs a manifest, or --all")
 	}
 	found, err := o.Find(ctx, sess, args)
@@ -139,9 +135,12 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	if err != nil {
 		return err
 	}
+	if len(pods) == 0 && o.Selects() {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+	}
 	a := newApplier(sess, engine, o, len(pods))
 	defer a.stop()
-	if o.all {
+	if o.All {
 		a.changed = sourceChanges(ctx, pods)
 	}
 	if o.plan != "" {
@@ -149,7 +148,11 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 			return err
 		}
 	}
-	return exit.Join(ctx, selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })...)
+	outcomes := selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })
+	if o.output == "json" {
+		a.printOutcomes(ctx, sess, pods, outcomes)
+	}
+	return exit.Join(ctx, outcomes...)
 }
 
 // applier applies several pods concurrently.
@@ -163,10 +166,13 @@ type applier struct {
 	saved    savedPlans
 	// changed says of pods how their source files differ from what is applied.
 	changed map[model.PodRef]string
+	// done are the outcomes of the pods whose last pass was made.
+	mu   sync.Mutex
+	done map[model.PodRef]*executor.Outcome
 }
 
 func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
-	a := &applier{io: sess.IO, engine: engine, o: o}
+	a := &applier{io: sess.IO, engine: engine, o: o, done: map[model.PodRef]*executor.Outcome{}}
 	if o.output == "json" {
 		a.report = view.EventLines(sess.IO)
 		return a
@@ -235,6 +241,7 @@ func (a *applier) warn(pod model.PodRef, text string) {
 
 // conclude says what became of the pod, and what is left.
 func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
+	a.remember(d, outcome)
 	if err != nil {
 		return withSkipped(outcome, err)
 	}

@@ -20,14 +20,14 @@ import (
 // sourceEdits say of pods, as podctl has stored them, what their source files say now. A file
 // that is gone or cannot be read says nothing.
 func sourceEdits(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
-	s := &sources{read: map[string]*sourceFile{}}
+	s := &sources{read: map[sourceKey]*sourceFile{}}
 	edits := map[model.PodRef]string{}
 	for _, d := range pods {
 		refused := (*load.RefusedError)(nil)
 		if !d.Stored || !isSourceFile(d.Source) {
 			continue
 		}
-		if err := s.file(ctx, d.Source).err; err != nil && !errors.As(err, &refused) {
+		if err := s.file(ctx, d).err; err != nil && !errors.As(err, &refused) {
 			continue
 		}
 		if text := s.change(ctx, d); text != "" {
@@ -40,8 +40,11 @@ func sourceEdits(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]
 // sources compares pods, as they were applied, with the files that they came from.
 type sources struct {
 	// read holds the files that were read, as many pods may come from one.
-	read map[string]*sourceFile
+	read map[sourceKey]*sourceFile
 }
+
+// sourceKey is a file, and the namespace of the pods in it that name none.
+type sourceKey struct{ path, namespace string }
 
 // sourceFile is what a file holds now, or why that is not known.
 type sourceFile struct {
@@ -51,7 +54,7 @@ type sourceFile struct {
 
 // sourceChanges say how the source files of pods have changed since they were applied.
 func sourceChanges(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]string {
-	s := &sources{read: map[string]*sourceFile{}}
+	s := &sources{read: map[sourceKey]*sourceFile{}}
 	changes := map[model.PodRef]string{}
 	for _, d := range pods {
 		if text := s.change(ctx, d); text != "" {
@@ -67,7 +70,7 @@ func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
 	if !isSourceFile(d.Source) {
 		return ""
 	}
-	file := s.file(ctx, d.Source)
+	file := s.file(ctx, d)
 	refused := (*load.RefusedError)(nil)
 	switch {
 	case errors.Is(file.err, fs.ErrNotExist):
@@ -114,14 +117,16 @@ func filled[T any](objects, others map[string]T) map[string]T {
 	return all
 }
 
-// file reads a source once.
-func (s *sources) file(ctx context.Context, path string) *sourceFile {
-	if file := s.read[path]; file != nil {
+// file reads the source of a pod once. The pod was applied in its namespace, by the manifest
+// or by the command line.
+func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
+	key := sourceKey{d.Source, d.Pod.Namespace}
+	if file := s.read[key]; file != nil {
 		return file
 	}
 	file := &sourceFile{}
-	s.read[path] = file
-	m, err := load.Load(ctx, input.Reader{}, path)
+	s.read[key] = file
+	m, err := load.Load(ctx, input.Reader{Namespace: key.namespace}, key.path)
 	if file.err = err; err == nil {
 		file.pods, file.err = m.Pods, m.Err()
 	}

@@ -24,7 +24,8 @@ type deleteOptions struct {
 	grace  int64
 	force  bool
 	dryRun bool
-	all    bool
+	// absent takes a pod that is not there for a deleted one.
+	absent bool
 	// volumes removes the pods' claims as well.
 	volumes  bool
 	parallel int
@@ -41,14 +42,15 @@ func NewDelete(sess *session.Session) *cobra.Command {
 		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
 			"Their logs are archived until `podctl prune`." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5",
+		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVar(&o.all, "all", false, "All pods that podctl applied in the namespace")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "With --all: all namespaces")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
+	f.BoolVar(&o.absent, "ignore-not-found", false, "Exit with 0 if a pod does not exist")
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers have to stop (-1: as the pod says)")
 	f.BoolVar(&o.force, "force", false, "Stop immediately, without hooks and grace period")
 	f.BoolVar(&o.volumes, "volumes", false, "Also delete persistent volume claims that no other pod uses, with their data")
@@ -60,8 +62,8 @@ func NewDelete(sess *session.Session) *cobra.Command {
 }
 
 func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, args []string) error {
-	if len(args)+len(o.Files) == 0 && !o.all {
-		return exit.Usagef("delete needs a manifest or a pod, or --all")
+	if o.IsEmpty(args) {
+		return exit.Usagef("delete needs a manifest or a pod, --all, or a selector")
 	}
 	if !terminal.IsText(o.output) && !o.dryRun {
 		return exit.Usagef("-o needs --dry-run")
@@ -69,7 +71,13 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	o.Quiet, o.Strict = true, true
 	sess.Prefetch(ctx)
 	found, absent := o.Find(ctx, sess, args)
+	if o.absent {
+		absent = selection.WithoutAbsent(absent)
+	}
 	if len(found.Pods) == 0 {
+		if absent == nil && o.Selects() {
+			sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		}
 		return exit.WithUnreadable(ctx, absent, found.Unreadable)
 	}
 	engine, err := sess.Engine()

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,12 +45,59 @@ func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
 		!strings.Contains(stderr, "no pod default/absent") || !strings.Contains(stderr, "no pod default/gone") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	path := l.Write("here", quickly)
-	l.Must("apply", path)
-	if code, stdout, stderr = l.Call("-n", "other", "delete", path); code == exit.OK || stdout != "" {
-		t.Errorf("a pod of another namespace is deleted: exit code %d\n%s%s", code, stdout, stderr)
+}
+
+// TestIgnoreNotFound: what is not there counts as deleted, but not what is only out of sight.
+func TestIgnoreNotFound(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("here", quickly))
+	if stdout, _ := l.Must("delete", "--ignore-not-found", "absent", "here"); stdout != "pod default/here deleted\n" {
+		t.Error(stdout)
 	}
-	l.Must("delete", "here")
+	if stdout, stderr := l.Must("delete", "--ignore-not-found", "absent"); stdout+stderr != "" {
+		t.Error(stdout, stderr)
+	}
+	l.Must("apply", l.Write("lost", quickly))
+	if err := os.RemoveAll(l.Path("state/pods")); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := l.Call("delete", "--ignore-not-found", "absent", "lost"); code != exit.Error || strings.Contains(stderr, "absent") ||
+		!strings.Contains(stderr, "the runtime has one that podctl made") {
+		t.Errorf("a pod that runs counts as deleted: exit code %d\n%s", code, stderr)
+	}
+	l.Must("delete", l.Path("lost.yaml"))
+}
+
+// TestNamespaceOfTheCommand: a manifest without a namespace is in that of the command, one of
+// another namespace is refused.
+func TestNamespaceOfTheCommand(t *testing.T) {
+	l := newLab(t)
+	path := l.Write("here", quickly)
+	if stdout, _ := l.Must("-n", "other", "apply", path); !strings.HasPrefix(stdout, "pod other/here") {
+		t.Error(stdout)
+	}
+	if stdout, stderr := l.Must("plan", "-n", "other"); !strings.Contains(stdout, "other/here") || strings.Contains(stdout+stderr, path) {
+		t.Errorf("the source seems changed:\n%s%s", stdout, stderr)
+	}
+	if stdout, _ := l.Must("delete", path); stdout != "pod default/here not found\n" {
+		t.Error(stdout)
+	}
+	if stdout, _ := l.Must("-n", "other", "delete", path); stdout != "pod other/here deleted\n" {
+		t.Error(stdout)
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), "{name: here}", "{name: here, namespace: default}", 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"apply"}, {"delete"}, {"validate"}, {"render"}, {"plan", "--pin"}} {
+		if code, stdout, stderr := l.Call(append(command, "-n", "other", path)...); code != exit.Error || stdout != "" ||
+			!strings.Contains(stderr, "is not in the namespace other") {
+			t.Errorf("%v: exit code %d\n%s%s", command, code, stdout, stderr)
+		}
+	}
 }
 
 // TestNoCgroupIsLeft: an edit of its resources gives a pod another cgroup, and both go with it.

@@ -48,8 +48,9 @@ func NewPlan(sess *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &o.Files)
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "All namespaces, if no pod is named")
+	flags.Files(cmd, &o.Files, &o.Recursive)
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace (default if no pod is named)")
+	o.RegisterSelectors(f, "All namespaces, if no pod is named")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if there is something to change, with 3 if something is held or pending")
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
@@ -70,7 +71,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
 	o.Strict = true
 	if o.pin {
-		return pin(ctx, sess, slices.Concat(o.Files, args))
+		return pin(ctx, sess, slices.Concat(o.Files, args), o.Recursive)
 	}
 	if o.probe && o.Snapshot != "" {
 		return exit.Usagef("--probe cannot be used with --snapshot")
@@ -167,7 +168,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 		return view.WriteSVG(sess.IO.Out, plans)
 	}
 	if len(plans) == 0 {
-		sess.IO.Note("No pods in namespace %s.", sess.Flags.Namespace)
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 	}
 	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
 	if sess.IO.OutTTY {

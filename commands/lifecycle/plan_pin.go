@@ -2,8 +2,10 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
@@ -11,7 +13,7 @@ import (
 
 // pin prints manifests as they were written, with the digests of the images that
 // the runtime has instead of tags.
-func pin(ctx context.Context, sess *session.Session, manifests []string) error {
+func pin(ctx context.Context, sess *session.Session, manifests []string, recursive bool) error {
 	for _, one := range manifests {
 		if !input.IsManifest(one) {
 			return exit.Usagef("--pin takes manifests, and %s is a pod: `podctl export %s` prints its manifest", one, one)
@@ -20,11 +22,11 @@ func pin(ctx context.Context, sess *session.Session, manifests []string) error {
 	if len(manifests) == 0 {
 		return exit.Usagef("--pin needs a manifest")
 	}
-	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, manifests...)
+	m, err := load.Load(ctx, sess.Manifests(recursive), manifests...)
 	if err != nil {
 		return err
 	}
-	if err = m.Err(); err != nil {
+	if err = errors.Join(m.Err(), selection.CheckNamespace(sess, m.Pods)); err != nil {
 		return err
 	}
 	engine, err := sess.Engine()

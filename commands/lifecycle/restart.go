@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,15 +33,19 @@ func NewRestart(sess *session.Session) *cobra.Command {
 	o := &restartOptions{}
 	cmd := &cobra.Command{
 		Use:   "restart [flags] MANIFEST|POD [CONTAINER...]",
-		Short: "Restart containers of a pod",
+		Short: "Restart containers of pods",
 		Long: "Stop containers, with their hooks and grace periods, and start them again in one pass. Without names: all regular\n" +
-			"containers and sidecars. The sandbox, its address and completed init containers are kept. No restart delay applies." +
+			"containers and sidecars. The sandbox, its address and completed init containers are kept. No restart delay applies.\n" +
+			"With --all or a selector: of several pods. Those that have ended, or were never started, are left out with a note." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not ready in time, or cannot become ready", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl restart web\n  podctl restart web app --wait",
+		Example:           "  podctl restart web\n  podctl restart web app --wait\n  podctl restart -l app=web -c app",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRestart(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
+	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
+	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
+	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to restart at the same time")
 	f.StringSliceVarP(&o.containers, "container", "c", nil, "Only these containers (repeatable)")
 	f.Int64Var(&o.grace, "grace-period", -1, "Seconds that containers have to stop (-1: as the pod says)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
@@ -50,38 +55,99 @@ func NewRestart(sess *session.Session) *cobra.Command {
 }
 
 func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, args []string) error {
-	if len(args) == 0 {
-		return exit.Usagef("restart needs a pod")
+	if o.IsEmpty(args) {
+		return exit.Usagef("restart needs a pod, --all, or a selector")
 	}
-	d, err := selection.One(ctx, sess, args[0])
+	pods, err := o.find(ctx, sess, args)
 	if err != nil {
 		return err
 	}
-	names, err := restarted(d, append(o.containers, args[1:]...))
+	work, err := o.restarts(pods, args)
 	if err != nil {
 		return err
-	}
-	opts := plan.Options{Restart: names}
-	if o.grace >= 0 {
-		opts.GracePeriod = &o.grace
 	}
 	engine, err := sess.Engine()
 	if err != nil {
 		return err
 	}
-	if err := stillRuns(ctx, engine, d); err != nil {
+	if work, err = o.running(ctx, sess, engine, work); err != nil {
 		return err
 	}
 	if o.dryRun {
-		p, err := engine.Pods.Plan(ctx, d, opts)
-		if err != nil {
-			return err
-		}
-		return showPlans(sess, &o.planOptions, []*plan.Plan{p})
+		return o.show(ctx, sess, engine, work)
 	}
-	a := newApplier(sess, engine, &o.applyOptions, 1)
+	a := newApplier(sess, engine, &o.applyOptions, len(work))
 	defer a.stop()
-	return a.restart(ctx, d, opts)
+	return exit.Join(ctx, selection.ForEach(work, o.parallel, func(r *restart) error { return a.restart(ctx, r.pod, r.opts) })...)
+}
+
+// find finds the pods to restart: one that is named, or those that are selected.
+func (o *restartOptions) find(ctx context.Context, sess *session.Session, args []string) ([]*podspec.Desired, error) {
+	if len(args) > 0 && !o.All && !o.Selects() {
+		d, err := selection.One(ctx, sess, args[0])
+		return []*podspec.Desired{d}, err
+	}
+	o.Quiet, o.Strict = true, true
+	found, err := o.Find(ctx, sess, args)
+	if err = errors.Join(err, found.Unreadable); err == nil && len(found.Pods) == 0 {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+	}
+	return found.Pods, err
+}
+
+// restart is a pod and what of it is restarted.
+type restart struct {
+	pod  *podspec.Desired
+	opts plan.Options
+}
+
+// restarts are what is restarted of each pod. A container that one of them does not have is a
+// mistake, found before anything is stopped.
+func (o *restartOptions) restarts(pods []*podspec.Desired, args []string) ([]*restart, error) {
+	work := make([]*restart, 0, len(pods))
+	for _, d := range pods {
+		names, err := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
+		if err != nil {
+			return nil, err
+		}
+		r := &restart{pod: d, opts: plan.Options{Restart: names}}
+		if o.grace >= 0 {
+			r.opts.GracePeriod = &o.grace
+		}
+		work = append(work, r)
+	}
+	return work, nil
+}
+
+// running leaves the pods that run. A pod that is named has to.
+func (o *restartOptions) running(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) ([]*restart, error) {
+	var run []*restart
+	for _, r := range work {
+		reason, err := notRunning(ctx, engine, r.pod)
+		switch {
+		case err != nil:
+			return nil, err
+		case reason == nil:
+			run = append(run, r)
+		case !o.All && !o.Selects():
+			return nil, reason
+		default:
+			sess.IO.Note("note: not restarted: %v", reason)
+		}
+	}
+	return run, nil
+}
+
+// show prints what would be done.
+func (o *restartOptions) show(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) error {
+	plans, outcomes := selection.Look(work, func(r *restart) (*plan.Plan, error) { return engine.Pods.Plan(ctx, r.pod, r.opts) })
+	if err := selection.Outcome(ctx, outcomes); err != nil {
+		return err
+	}
+	if len(plans) == 0 {
+		return nil
+	}
+	return showPlans(sess, &o.planOptions, plans)
 }
 
 // restart makes the pass that restarts containers, and waits without restarting them again.
@@ -120,18 +186,18 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 	return names, nil
 }
 
-// stillRuns refuses a pod that has ended: nothing of it is started again.
-func stillRuns(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) error {
+// notRunning says why nothing of a pod can be restarted: it was never started, or has ended.
+func notRunning(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) (reason, err error) {
 	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
 	if !known {
-		return fmt.Errorf("pod %s was never started; apply it first", model.RefOf(d.Pod))
+		return fmt.Errorf("pod %s was never started; apply it first", model.RefOf(d.Pod)), nil
 	}
 	if status := &pods[0].Status; model.IsOver(status) {
-		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase)
+		return fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase), nil
 	}
-	return nil
+	return nil, nil
 }

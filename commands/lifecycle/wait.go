@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -30,20 +31,22 @@ func NewWait(sess *session.Session) *cobra.Command {
 		Long: "Wait until pods reach a state. This runs their probes and changes nothing else; to start pods and wait, use\n" +
 			"apply --wait." +
 			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or cannot be reached any more", "5 manifest refused", "6 --for=completed: the pod has failed", "130 interrupted"),
-		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web",
+		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web\n  podctl wait -l app=web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkGoal(goal); err != nil {
 				return err
 			}
-			if len(args)+len(s.Files) == 0 {
-				return exit.Usagef("wait needs a manifest or a pod")
+			if s.IsEmpty(args) {
+				return exit.Usagef("wait needs a manifest or a pod, --all, or a selector")
 			}
 			return runWait(cmd.Context(), sess, *s, wait.Goal(goal), args)
 		},
 	}
 	f := cmd.Flags()
-	flags.Files(cmd, &s.Files)
+	flags.Files(cmd, &s.Files, &s.Recursive)
+	f.BoolVar(&s.All, "all", false, "All pods that podctl applied in the namespace")
+	s.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.StringVar(&goal, "for", goal, "State to wait for: started, ready, completed, deleted or condition=NAME[=VALUE]")
 	_ = cmd.RegisterFlagCompletionFunc("for", completion.Words(append(goals(), "condition=")...))
 	return cmd
@@ -63,8 +66,12 @@ func checkGoal(goal string) error {
 
 // awaited are the pods to wait for. One that is not there is deleted already.
 func awaited(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) ([]*podspec.Desired, error) {
-	if goal != wait.Deleted {
-		return s.Pods(ctx, sess, args...)
+	if goal != wait.Deleted || s.All || s.Selects() {
+		pods, err := s.Pods(ctx, sess, args...)
+		if err == nil && len(pods) == 0 && goal != wait.Deleted {
+			err = fmt.Errorf("no pods %s to wait for", s.Where(sess.Flags.Namespace))
+		}
+		return pods, err
 	}
 	var pods []*podspec.Desired
 	if len(s.Files) > 0 {

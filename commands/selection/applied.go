@@ -49,7 +49,16 @@ func Named(sess *session.Session, applied []*podspec.Desired, name string) (*pod
 
 // One finds the one pod that a command works on.
 func One(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
-	pods, err := Selection{Quiet: true}.Pods(ctx, sess, arg)
+	return one(ctx, sess, Selection{Quiet: true}, arg)
+}
+
+// Reachable finds the one pod that a command looks into, whoever made it.
+func Reachable(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, error) {
+	return one(ctx, sess, Selection{Quiet: true, Unmanaged: true}, arg)
+}
+
+func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*podspec.Desired, error) {
+	pods, err := s.Pods(ctx, sess, arg)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +68,9 @@ func One(ctx context.Context, sess *session.Session, arg string) (*podspec.Desir
 	return pods[0], nil
 }
 
-// Running finds one pod with the debug containers that were added to it.
+// Running finds one pod, whoever made it, with the debug containers that were added to it.
 func Running(ctx context.Context, sess *session.Session, arg string) (*podspec.Desired, *runtime.Engine, error) {
-	d, err := One(ctx, sess, arg)
+	d, err := Reachable(ctx, sess, arg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,8 @@
 package selection
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands/exit"
@@ -31,6 +33,9 @@ func (c *Container) Choose(io *terminal.IO, d *podspec.Desired) (string, error) 
 	name := c.Name
 	if name == "" {
 		name = d.Pod.Annotations[defaultContainer]
+	}
+	if name == "" && len(d.Pod.Spec.Containers) == 0 {
+		return "", fmt.Errorf("the runtime has no container of pod %s/%s", d.Pod.Namespace, d.Pod.Name)
 	}
 	if name == "" {
 		name = d.Pod.Spec.Containers[0].Name

@@ -28,8 +28,31 @@ func maybeElsewhere(sess *session.Session, name string, err error) error {
 	if _, unreadable, listErr := state.Applied(sess.Flags.Layout()); listErr != nil || len(unreadable) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; it may be one whose checkpoint cannot be read (see above): use its manifest instead of its name", err)
+	return &hiddenError{fmt.Errorf("%w; it may be one whose checkpoint cannot be read (see above): use its manifest instead of its name", err)}
 }
+
+// hiddenError is about a pod that was not found although there is one, or may be.
+type hiddenError struct{ error }
+
+// Unwrap returns the error about the pod that was not found.
+func (e *hiddenError) Unwrap() error { return e.error }
+
+// WithoutAbsent leaves out the errors about pods that are certainly not there.
+func WithoutAbsent(err error) error {
+	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what was joined, one by one
+	if !ok {
+		several = joined{err}
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(several.Unwrap()), func(one error) bool {
+		absent, hidden := (*state.NotFoundError)(nil), (*hiddenError)(nil)
+		return errors.As(one, &absent) && !errors.As(one, &hidden)
+	})...)
+}
+
+// joined is one error as several.
+type joined []error
+
+func (j joined) Unwrap() []error { return j }
 
 // maybeLost adds to an error about a pod that was not found that the runtime has one of that
 // name which podctl made, as get shows it: only its checkpoint is missing.
@@ -42,7 +65,7 @@ func maybeLost(ctx context.Context, sess *session.Session, err error) error {
 	if listErr != nil || len(unreadable) > 0 || !isLost(ctx, sess, absent.Name, applied) {
 		return err
 	}
-	return fmt.Errorf("%w; the runtime has one that podctl made, whose checkpoint is gone or elsewhere: use its manifest instead of its name", err)
+	return &hiddenError{fmt.Errorf("%w; the runtime has one that podctl made, whose checkpoint is gone or elsewhere: use its manifest instead of its name", err)}
 }
 
 // hintTimeout bounds requests that only make an error clearer.

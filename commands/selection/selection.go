@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
@@ -18,15 +17,26 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Selection is what a command line names: manifests, pods, or neither.
 type Selection struct {
 	Files []string
+	// Recursive goes into the directories below one that is named.
+	Recursive bool
+	// All names every pod of the namespace.
+	All bool
 	// AllNamespaces lifts the restriction to one namespace when nothing is named.
 	AllNamespaces bool
-	// Labels is a label selector; empty lets every pod through.
-	Labels string
+	// Labels and Fields are a label and a field selector; empty ones let every pod through.
+	Labels, Fields string
+	// StatusLater is for a command that observes the pods anyway: fields of the status let
+	// every pod through, and the command narrows what it has observed with ByStatus.
+	StatusLater bool
+	// Unmanaged is for a command that only looks at pods, or into them: those that podctl did not
+	// apply can be named too, as get lists them.
+	Unmanaged bool
 	// Quiet leaves out the notes on fields without effect.
 	Quiet bool
 	// Strict is for what has to reach every pod: checkpoints that cannot be read are
@@ -39,8 +49,8 @@ type Selection struct {
 // Found is what a selection finds.
 type Found struct {
 	Pods []*podspec.Desired
-	// Unreadable are the checkpoints that kept pods from a strict selection. The command
-	// does the rest, and ends with them.
+	// Unreadable is what kept pods from a strict selection: checkpoints that cannot be read, and
+	// a status that is not known and is selected by. The command does the rest, and ends with it.
 	Unreadable error
 }
 
@@ -103,8 +113,8 @@ func (s Selection) Pods(ctx context.Context, sess *session.Session, args ...stri
 }
 
 // Applied lists what podctl applied and the selection lets through.
-func (s Selection) Applied(sess *session.Session) (Found, error) {
-	return (&finder{Selection: s, sess: sess}).all()
+func (s Selection) Applied(ctx context.Context, sess *session.Session) (Found, error) {
+	return (&finder{Selection: s, sess: sess}).allNow(ctx)
 }
 
 // Load reads manifests, refuses what is wrong, and notes what has no effect.
@@ -112,15 +122,10 @@ func (s Selection) Load(ctx context.Context, sess *session.Session, manifests []
 	return (&finder{Selection: s, sess: sess}).load(ctx, manifests)
 }
 
-// Filter leaves the pods of the namespace whose labels match.
+// Filter leaves the pods of the namespace that the selectors let through, as far as they can
+// be told without a look at the pods.
 func (s Selection) Filter(pods []*podspec.Desired, namespace string) ([]*podspec.Desired, error) {
-	selector, err := labels.Parse(s.Labels)
-	if err != nil {
-		return nil, exit.Usagef("--selector: %v", err)
-	}
-	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
-		return (!s.AllNamespaces && d.Pod.Namespace != namespace) || !selector.Matches(labels.Set(d.Pod.Labels))
-	}), nil
+	return s.matching(slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.AllNamespaces && d.Pod.Namespace != namespace }))
 }
 
 // Where says where a selection looked.
@@ -131,6 +136,9 @@ func (s Selection) Where(namespace string) string {
 	}
 	if s.Labels != "" {
 		text += " with labels " + s.Labels
+	}
+	if s.Fields != "" {
+		text += " with fields " + s.Fields
 	}
 	return text
 }
@@ -144,19 +152,17 @@ type finder struct {
 }
 
 func (f *finder) find(ctx context.Context, args []string) (Found, error) {
-	manifests := slices.Clone(f.Files)
-	var names []string
-	for _, arg := range args {
-		if input.IsManifest(arg) {
-			manifests = append(manifests, arg)
-		} else {
-			names = append(names, arg)
-		}
+	manifests, names := f.split(args)
+	if err := f.checkFlags(manifests, names); err != nil {
+		return Found{}, err
 	}
 	if len(manifests) == 0 && len(names) == 0 {
-		return f.all()
+		return f.allNow(ctx)
 	}
 	loaded, err := f.load(ctx, manifests)
+	if err == nil {
+		loaded, err = f.matching(loaded)
+	}
 	if err != nil || len(names) == 0 {
 		return Found{Pods: loaded}, err
 	}
@@ -165,6 +171,19 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 		return Found{}, err
 	}
 	return Found{Pods: append(loaded, named...)}, err
+}
+
+// split tells manifests from names.
+func (s *Selection) split(args []string) (manifests, names []string) {
+	manifests = slices.Clone(s.Files)
+	for _, arg := range args {
+		if input.IsManifest(arg) {
+			manifests = append(manifests, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	return manifests, names
 }
 
 // named finds pods by what they were applied with. Those that there are it returns also when
@@ -178,16 +197,48 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 	var errs []error
 	for _, name := range names {
 		d, err := Named(f.sess, applied, name)
-		if err == nil {
-			pods = append(pods, d)
-			continue
-		}
-		if f.recording == nil {
+		switch {
+		case err != nil && f.recording == nil && f.Unmanaged:
+			d, err = f.unmanaged(ctx, applied, name, err)
+		case err != nil && f.recording == nil:
 			err = maybeLost(ctx, f.sess, err)
 		}
-		errs = append(errs, err)
+		if err == nil {
+			pods = append(pods, d)
+		} else {
+			errs = append(errs, err)
+		}
 	}
 	return pods, errors.Join(errs...)
+}
+
+// unmanaged looks for a pod that podctl has not applied among those of the runtime.
+func (f *finder) unmanaged(ctx context.Context, applied []*podspec.Desired, name string, notFound error) (*podspec.Desired, error) {
+	if absent := (*state.NotFoundError)(nil); !errors.As(notFound, &absent) {
+		return nil, notFound
+	}
+	engine, err := f.sess.Engine()
+	if err != nil {
+		return nil, fmt.Errorf("%w; the runtime cannot be asked for others: %w", notFound, err)
+	}
+	others, err := engine.Lister.Unmanaged(ctx, UIDs(applied))
+	if err != nil {
+		return nil, fmt.Errorf("%w; the runtime was asked for others: %w", notFound, err)
+	}
+	d, err := state.FindPod(others, f.sess.Flags.Namespace, name)
+	if absent := (*state.NotFoundError)(nil); errors.As(err, &absent) {
+		err = notFound
+	}
+	return d, err
+}
+
+// allNow is all, narrowed by the status of the pods.
+func (f *finder) allNow(ctx context.Context) (Found, error) {
+	found, err := f.all()
+	if err == nil {
+		err = f.narrowByStatus(ctx, &found)
+	}
+	return found, err
 }
 
 // all lists what podctl applied and the selection lets through. The namespace of a pod whose
@@ -222,7 +273,7 @@ func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desir
 	if len(manifests) == 0 {
 		return nil, nil
 	}
-	m, err := load.Load(ctx, input.Reader{Stdin: f.sess.IO.In}, manifests...)
+	m, err := load.Load(ctx, f.sess.Manifests(f.Recursive), manifests...)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +289,7 @@ func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desir
 	if len(m.Pods) == 0 {
 		return nil, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
 	}
-	if err := f.checkNamespace(m.Pods); err != nil {
+	if err := CheckNamespace(f.sess, m.Pods); err != nil {
 		return nil, err
 	}
 	if f.recording != nil {
@@ -259,13 +310,13 @@ func (f *finder) keyDigests(pods []*podspec.Desired) {
 	}
 }
 
-// checkNamespace refuses pods of another namespace than the command line says, as kubectl
-// does: the user means another pod.
-func (f *finder) checkNamespace(pods []*podspec.Desired) error {
+// CheckNamespace refuses pods of manifests that name another namespace than the command line,
+// as kubectl does: the user means another pod.
+func CheckNamespace(sess *session.Session, pods []*podspec.Desired) error {
 	for _, d := range pods {
-		if f.sess.Flags.NamespaceGiven && d.Pod.Namespace != f.sess.Flags.Namespace {
+		if sess.Flags.NamespaceGiven && d.Pod.Namespace != sess.Flags.Namespace {
 			return exit.Usagef("pod %s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
-				model.RefOf(d.Pod), f.sess.Flags.Namespace)
+				model.RefOf(d.Pod), sess.Flags.Namespace)
 		}
 	}
 	return nil

@@ -36,6 +36,11 @@ func TestFind(t *testing.T) {
 		"nothing is the namespace":   {Selection{}, nil, "default/hello default/help"},
 		"all namespaces":             {Selection{AllNamespaces: true}, nil, "default/hello default/help system/dns"},
 		"labels that nobody has":     {Selection{Labels: "app=a"}, nil, ""},
+		"labels of a manifest":       {Selection{Labels: "app=a"}, []string{"-"}, "system/new"},
+		"labels it does not have":    {Selection{Labels: "app=b"}, []string{"-"}, ""},
+		"a field":                    {Selection{Fields: "metadata.name=help"}, nil, "default/help"},
+		"two fields":                 {Selection{Fields: "metadata.name!=help,spec.restartPolicy=Always", AllNamespaces: true}, nil, "default/hello system/dns"},
+		"the status, later":          {Selection{Fields: "status.phase=Failed", StatusLater: true}, nil, "default/hello default/help"},
 		"a name":                     {Selection{}, []string{"help"}, "default/help"},
 		"a name of another":          {Selection{}, []string{"system/dns"}, "system/dns"},
 		"a manifest":                 {Selection{}, []string{"-"}, "system/new"},
@@ -54,6 +59,27 @@ func TestFind(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestSelectorsThatAreRefused: what contradicts itself, or selects by nothing that pods have.
+func TestSelectorsThatAreRefused(t *testing.T) {
+	for want, c := range map[string]struct {
+		selection Selection
+		args      []string
+	}{
+		"cannot be used with names":                  {Selection{Labels: "app=a"}, []string{"help"}},
+		"--field-selector cannot be used with manif": {Selection{Fields: "metadata.name=a"}, []string{"-"}},
+		"--all cannot be used":                       {Selection{All: true}, []string{"help"}},
+		"--selector:":                                {Selection{Labels: "a=b=c"}, nil},
+		"--field-selector:":                          {Selection{Fields: "metadata.name"}, nil},
+		`the field "metadata.uid", only by metadata.name, metadata.namespace, spec.hostNetwork`: {Selection{Fields: "metadata.uid=a"}, nil},
+	} {
+		sess, _ := newSession(t, podOfSystem)
+		_, err := c.selection.Find(t.Context(), sess, c.args)
+		if usage := (*exit.UsageError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
 }

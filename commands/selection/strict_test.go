@@ -69,12 +69,28 @@ func TestLostPodIsNamed(t *testing.T) {
 	}
 	const hint = "whose checkpoint is gone or elsewhere: use its manifest instead of its name"
 	for name, lost := range map[string]bool{"web": true, "absent": false} {
-		for _, verb := range []string{"delete", "plan", "describe"} {
+		for _, verb := range []string{"delete", "plan"} {
 			code, _, stderr := l.Call(verb, name)
 			if code != exit.Error || !strings.Contains(stderr, "no pod default/"+name) || strings.Contains(stderr, hint) != lost {
 				t.Errorf("%s %s: exit code %d\n%s", verb, name, code, stderr)
 			}
 		}
+	}
+	// What only looks at pods, or into them, finds it.
+	if stdout, _ := l.Must("describe", "web"); !strings.Contains(stdout, "podctl (no journal)") || strings.Contains(stdout, "Next apply") {
+		t.Errorf("%s", stdout)
+	}
+	if stdout, _ := l.Must("get", "web", "-o", "name"); stdout != "pod/web\n" {
+		t.Error(stdout)
+	}
+	l.Must("logs", "web")
+	for _, args := range [][]string{{"get", "absent"}, {"describe", "absent"}, {"logs", "absent"}} {
+		if code, _, stderr := l.Call(args...); code != exit.Error || !strings.Contains(stderr, "no pod default/absent") {
+			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
+		}
+	}
+	if code, _, stderr := l.Call("debug", "--image", "i:1", "web"); code == exit.OK || !strings.Contains(stderr, "was not applied by podctl") {
+		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if stdout, _ := l.Must("delete", manifest); stdout != "pod default/web deleted\n" {
 		t.Errorf("what the hint says does not help: %s", stdout)

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/cri"
@@ -52,12 +53,19 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		return nil, err
 	}
 	client.Log = s.logger()
+	client.Starting = func(text string) { s.IO.NoteOnce("%s", text) }
 	s.client = client
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
 		LockTimeout: s.Flags.LockTimeout, Waiting: func(text string) { s.IO.NoteOnce("%s", text) },
 	})
 	return s.engine, nil
+}
+
+// Manifests reads manifests from where the command line names them: objects without a
+// namespace are in that of the command.
+func (s *Session) Manifests(recursive bool) input.Reader {
+	return input.Reader{Stdin: s.IO.In, Namespace: s.Flags.Namespace, Recursive: recursive}
 }
 
 // Client is the connection of the engine, for what concerns the runtime itself. With an error

@@ -24,6 +24,7 @@ func (v *Pods) ContainerTable(pods []*v1.Pod) (header []string, rows []Row) {
 	if v.Wide {
 		header = append(header, "CONTAINER ID")
 	}
+	header = append(header, v.labelHeader()...)
 	for _, pod := range pods {
 		for _, ref := range podspec.Containers(pod) {
 			rows = append(rows, v.containerRow(pod, &ref))
@@ -35,15 +36,16 @@ func (v *Pods) ContainerTable(pods []*v1.Pod) (header []string, rows []Row) {
 func (v *Pods) containerRow(pod *v1.Pod, ref *podspec.ContainerRef) Row {
 	var row Row
 	if v.Namespaces {
-		row.add(pod.Namespace)
+		row.Add(pod.Namespace)
 	}
 	s := StatusOf(pod, ref.Name)
-	row.add(pod.Name, ref.Name, string(ref.Type), stateText(s), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
+	row.Add(pod.Name, ref.Name, string(ref.Type), stateText(s), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.RestartCount)))
 	row.addTimed(v.stateAge(s), "")
-	row.add(ref.Image)
+	row.Add(ref.Image)
 	if v.Wide {
-		row.add(cmp.Or(shortContainerID(s.ContainerID), terminal.NoValue))
+		row.Add(cmp.Or(shortContainerID(s.ContainerID), terminal.NoValue))
 	}
+	row.Add(v.labelCells(pod)...)
 	return row
 }
 

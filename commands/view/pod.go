@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/commands/terminal"
@@ -23,6 +24,9 @@ type Pods struct {
 	Namespaces bool
 	// Owners adds who made the pods.
 	Owners bool
+	// Labels adds the values of labels, ShowLabels all labels.
+	Labels     []string
+	ShowLabels bool
 }
 
 // Row is a line of a table.
@@ -32,8 +36,8 @@ type Row struct {
 	State string
 }
 
-// add puts cells at the end of a row.
-func (r *Row) add(cells ...string) {
+// Add puts cells at the end of a row.
+func (r *Row) Add(cells ...string) {
 	for _, cell := range cells {
 		r.addTimed(cell, cell)
 	}
@@ -58,6 +62,7 @@ func (v *Pods) Table(pods []*v1.Pod) (header []string, rows []Row) {
 	if v.Owners {
 		header = append(header, "OWNER")
 	}
+	header = append(header, v.labelHeader()...)
 	for _, pod := range pods {
 		rows = append(rows, v.row(pod))
 	}
@@ -67,19 +72,41 @@ func (v *Pods) Table(pods []*v1.Pod) (header []string, rows []Row) {
 func (v *Pods) row(pod *v1.Pod) Row {
 	var row Row
 	if v.Namespaces {
-		row.add(pod.Namespace)
+		row.Add(pod.Namespace)
 	}
-	row.add(pod.Name, readyText(pod), StatusText(pod))
+	row.Add(pod.Name, readyText(pod), StatusText(pod))
 	restarts, last := restartsOf(pod)
 	row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
 	row.addTimed(v.age(pod), "")
 	if v.Wide {
-		row.add(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))
+		row.Add(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))
 	}
 	if v.Owners {
-		row.add(ownerText(pod))
+		row.Add(ownerText(pod))
 	}
+	row.Add(v.labelCells(pod)...)
 	return row
+}
+
+// labelHeader names the columns of labels: a label by what follows its prefix, as in kubectl.
+func (v *Pods) labelHeader() (header []string) {
+	for _, name := range v.Labels {
+		header = append(header, strings.ToUpper(name[strings.LastIndex(name, "/")+1:]))
+	}
+	if v.ShowLabels {
+		header = append(header, "LABELS")
+	}
+	return header
+}
+
+func (v *Pods) labelCells(pod *v1.Pod) (cells []string) {
+	for _, name := range v.Labels {
+		cells = append(cells, cmp.Or(pod.Labels[name], terminal.NoValue))
+	}
+	if v.ShowLabels {
+		cells = append(cells, labels.FormatLabels(pod.Labels))
+	}
+	return cells
 }
 
 // ownerText says who made a pod.

@@ -143,10 +143,15 @@ func EventLines(out *terminal.IO) func(executor.Event) {
 		if ev.Err != nil {
 			doc.Error = ev.Err.Error()
 		}
-		if text, err := json.Marshal(doc); err == nil {
-			out.Exclusive(func() {
-				out.Out.Write(append(terminal.VisibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
-			})
-		}
+		Line(out, doc)
+	}
+}
+
+// Line prints a value as one line of JSON.
+func Line(out *terminal.IO, value any) {
+	if text, err := json.Marshal(value); err == nil {
+		out.Exclusive(func() {
+			out.Out.Write(append(terminal.VisibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
+		})
 	}
 }

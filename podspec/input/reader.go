@@ -26,6 +26,10 @@ type Reader struct {
 	Stdin io.Reader
 	// HTTP fetches URLs; nil means a client of its own.
 	HTTP *http.Client
+	// Namespace is that of objects which name none; empty means default.
+	Namespace string
+	// Recursive goes into the directories below a directory as well.
+	Recursive bool
 	// MaxBytes bounds one source; zero means DefaultMaxBytes.
 	MaxBytes int64
 	// Timeout bounds the download of one; zero means half a minute.
@@ -37,6 +41,8 @@ type Reader struct {
 type Source struct {
 	Name string
 	Text []byte
+	// Namespace is that of objects which name none; empty means default.
+	Namespace string
 }
 
 // IsManifest reports whether a command's argument names a manifest and not a pod:
@@ -71,6 +77,9 @@ func (r Reader) Read(ctx context.Context, names ...string) ([]Source, error) {
 			return nil, err
 		}
 		all = append(all, found...)
+	}
+	for i := range all {
+		all[i].Namespace = r.Namespace
 	}
 	return all, nil
 }
@@ -109,28 +118,49 @@ func (r Reader) readFile(ctx context.Context, path string) ([]Source, error) {
 	return []Source{{Name: path, Text: text}}, err
 }
 
-// readDir reads the manifests that lie directly in a directory, by name. Backup
-// files and hidden ones are left alone.
+// readDir reads the manifests that lie directly in a directory, or anywhere below it when it
+// is read recursively, by name. Backup files and what is hidden are left alone, and links to
+// directories are not followed (kubectl: ExpandPathsToFileVisitors).
 func (r Reader) readDir(ctx context.Context, dir string) ([]Source, error) {
-	entries, err := os.ReadDir(dir)
+	files, err := r.manifestsIn(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
 	var found []Source
-	for _, entry := range entries {
-		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || !isManifestFile(entry.Name()) {
-			continue
-		}
-		read, err := r.readFile(ctx, filepath.Join(dir, entry.Name()))
+	for _, path := range files {
+		read, err := r.readFile(ctx, path)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, read...)
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("reading manifests: %s holds no *.yaml, *.yml or *.json file", dir)
+		hint := " (-R looks in the directories below it too)"
+		if r.Recursive {
+			hint = ""
+		}
+		return nil, fmt.Errorf("reading manifests: %s holds no *.yaml, *.yml or *.json file%s", dir, hint)
 	}
 	return found, nil
+}
+
+// manifestsIn lists the files of a directory that can be manifests.
+func (r Reader) manifestsIn(dir string) (files []string, err error) {
+	// The separator makes a link to a directory the directory.
+	root := dir + string(filepath.Separator)
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		hidden := path != root && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (hidden || !r.Recursive):
+			return fs.SkipDir
+		case !entry.IsDir() && !hidden && isManifestFile(entry.Name()):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
 }
 
 // readURL fetches a manifest. Plain http is only taken from this machine: what

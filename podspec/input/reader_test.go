@@ -170,6 +170,49 @@ func TestSourcesAreBounded(t *testing.T) {
 	}
 }
 
+// TestDirectories: a directory has the manifests that lie in it, and recursively those below it,
+// but nothing hidden.
+func TestDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b.yaml", "a/c.yml", "a/d/e.json", ".hidden.yaml", ".git/x.yaml", "a/notes.txt"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(manifest), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{dir, link} {
+		for recursive, want := range map[bool]string{false: "b.yaml", true: "a/c.yml a/d/e.json b.yaml"} {
+			read, err := Reader{Recursive: recursive, Namespace: "other"}.Read(t.Context(), root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, s := range read {
+				names = append(names, strings.TrimPrefix(s.Name, root+"/"))
+				if s.Namespace != "other" {
+					t.Errorf("%s is in the namespace %q", s.Name, s.Namespace)
+				}
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("recursive %t: %s, want %s", recursive, got, want)
+			}
+		}
+	}
+	if _, err := (Reader{}).Read(t.Context(), filepath.Join(dir, "a", "d", "..", "..", ".git", "..")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Reader{}).Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "-R looks in the directories below") {
+		t.Error(err)
+	}
+}
+
 // TestSilentSources: a pipe that nobody writes to is waited for as long as the caller waits,
 // however it is named, and what comes late is read.
 func TestSilentSources(t *testing.T) {

@@ -18,6 +18,8 @@ type assembly struct {
 	// sources are the names of the sources, documents all that could be parsed.
 	sources   []string
 	documents []*document.Document
+	// namespace is that of the objects of the current source which name none.
+	namespace string
 	objects   []*object
 	// problems are those of whole sources, and of documents that cannot be parsed; reports have
 	// those of the others.
@@ -38,6 +40,7 @@ type assembly struct {
 // addSource adds all documents of a source.
 func (a *assembly) addSource(s input.Source) {
 	a.sources = append(a.sources, s.Name)
+	a.namespace = cmp.Or(s.Namespace, v1.NamespaceDefault)
 	docs, problems := document.Split(s)
 	a.problems = append(a.problems, problems...)
 	for _, d := range docs {
@@ -116,7 +119,7 @@ func (a *assembly) addItems(r *report, items []json.RawMessage) {
 func (a *assembly) add(o *object) {
 	o.damaged = len(o.report.undecoded) > 0
 	o.writtenUID = o.meta.UID
-	o.meta.Namespace = cmp.Or(o.meta.Namespace, v1.NamespaceDefault)
+	o.meta.Namespace = cmp.Or(o.meta.Namespace, a.namespace)
 	a.objects = append(a.objects, o)
 	if o.pod == nil {
 		validateObject(o)

@@ -173,6 +173,21 @@ func TestExportedPodLoads(t *testing.T) {
 	}
 }
 
+// TestNamespaceOfTheSource: objects that name no namespace are in that of their source, and find
+// each other there.
+func TestNamespaceOfTheSource(t *testing.T) {
+	text := strings.Replace(minimal, "image: registry.local/app:1", "image: registry.local/app:1\n    envFrom: [{configMapRef: {name: c}}]", 1) +
+		"---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n"
+	m := Parse(input.Source{Name: "-", Text: []byte(text), Namespace: "other"})
+	if m.Err() != nil || len(m.Problems) > 0 || len(m.Pods) != 1 {
+		t.Fatal(m.Problems)
+	}
+	other, plain := m.Pods[0].Pod, accepted(t, minimal).Pods[0].Pod
+	if other.Namespace != "other" || plain.Namespace != "default" || other.UID == plain.UID {
+		t.Errorf("%s %s, %s %s", other.Namespace, other.UID, plain.Namespace, plain.UID)
+	}
+}
+
 // TestOnlyInjectedTokensAreLeftOut: a volume that is only called like the one that a cluster
 // adds is a volume like any other, and no part of it is passed over in silence.
 func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {

@@ -74,6 +74,21 @@ func (s *Store) Untag(ctx context.Context, names []string) error {
 	return nil
 }
 
+// Tag gives an image another name, which may be that of another image.
+func (s *Store) Tag(ctx context.Context, name, other string) error {
+	ctx = namespaces.WithNamespace(ctx, criNamespace)
+	store := s.client.ImageService()
+	img, err := store.Get(ctx, name)
+	if err != nil {
+		return s.explain(err)
+	}
+	img.Name = other
+	if _, err = store.Create(ctx, img); errdefs.IsAlreadyExists(err) {
+		_, err = store.Update(ctx, img)
+	}
+	return s.explain(err)
+}
+
 // Download is one part of an image on its way.
 type Download struct {
 	// Done and Total are in bytes; Total is zero where the registry did not say.

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,9 +49,12 @@ type Client struct {
 	Timeout time.Duration
 	// Log is told of every call, and never of what is in it; nil tells nobody. It is
 	// set before the first call.
-	Log    *slog.Logger
-	conn   *grpc.ClientConn
-	images *grpc.ClientConn
+	Log *slog.Logger
+	// Starting is told that podctl waits for a runtime that is just starting. Until that has
+	// answered for the first time it is asked again, for some seconds; nil: it is not asked again.
+	Starting func(text string)
+	conn     *grpc.ClientConn
+	images   *grpc.ClientConn
 	// imageEndpoint is where the image service listens.
 	ImageEndpoint Endpoint
 }
@@ -94,6 +97,8 @@ func (c *Client) Close() error {
 type connection struct {
 	*Client
 	endpoint Endpoint
+	// answered is set once it has answered.
+	answered *atomic.Bool
 }
 
 func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
@@ -105,7 +110,7 @@ func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: connectBackoffMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: connectBackoffMax},
 			MinConnectTimeout: connectTimeout,
 		}),
-		grpc.WithUnaryInterceptor(connection{c, endpoint}.intercept),
+		grpc.WithUnaryInterceptor(connection{c, endpoint, &atomic.Bool{}}.intercept),
 		grpc.WithStreamInterceptor(c.logStream),
 	)
 	if err != nil {
@@ -114,38 +119,52 @@ func (c *Client) dial(endpoint Endpoint) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// intercept gives every call a deadline and turns the runtime's silence into
-// words.
+// intercept makes a call, and makes it again while the runtime is just starting.
 //
 //nolint:revive // the signature is grpc's
 func (c connection) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
+	var starting starter
+	for {
+		err, answer := c.call(ctx, method, req, reply, conn, invoke, opts...)
+		if !starting.again(ctx, c, conn, answer) {
+			return err
+		}
+	}
+}
+
+// call gives a call a deadline and turns the runtime's silence into words. It also returns the
+// error as it came.
+//
+//nolint:revive // the signature is grpc's
+func (c connection) call(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) (inWords, err error) {
 	timeout := c.Timeout + c.waitsFor(req)
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	bounded, end := StartSpan(bounded, path.Base(method))
 	begun := time.Now()
-	err := invoke(propagate(bounded), method, req, reply, conn, opts...)
+	err = invoke(propagate(bounded), method, req, reply, conn, opts...)
 	end(err)
 	c.logCall(ctx, method, time.Since(begun), err)
 	switch {
 	case err == nil:
-		return nil
+		return nil, nil
 	case timeIsOver(ctx, err):
-		return givenUp(context.Cause(ctx), c.endpoint)
+		return givenUp(context.Cause(ctx), c.endpoint), err
 	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
 			Endpoint: c.endpoint, Err: err,
 			Reason: fmt.Sprintf("gave no answer within %s (--request-timeout)", timeout),
-		}
+		}, err
 	case status.Code(err) == codes.Unavailable:
-		return &UnavailableError{Endpoint: c.endpoint, Err: err, Reason: "does not answer; is it running?"}
-	case strings.Contains(err.Error(), "server is not initialized yet"):
-		// What containerd answers to every call until it has read what it runs.
-		return &UnavailableError{Endpoint: c.endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}
+		return &UnavailableError{Endpoint: c.endpoint, Err: err, Reason: "does not answer; is it running?"}, err
+	case isUninitialised(err):
+		return &UnavailableError{Endpoint: c.endpoint, Err: status.Error(codes.Unavailable, err.Error()), Reason: "is starting; try again"}, err
 	}
-	return &callError{err: err}
+	return &callError{err: err}, err
 }
 
 // brokenOff reports whether a call ended as its time was over, and that the other side was

@@ -1,6 +1,10 @@
 package remote
 
-import "io"
+import (
+	"context"
+	"errors"
+	"io"
+)
 
 // OutputError says that what a process wrote could not be passed on.
 type OutputError struct{ Err error }
@@ -10,6 +14,18 @@ func (e *OutputError) Error() string { return "passing on its output: " + e.Err.
 
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
+
+// Guard runs what writes to streams. What cannot be written ends it with an *OutputError,
+// whatever becomes of it.
+func Guard(ctx context.Context, s *Streams, run func(context.Context, *Streams) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := run(ctx, s.guarded(stop))
+	if unwritten := (*OutputError)(nil); errors.As(context.Cause(ctx), &unwritten) {
+		return unwritten
+	}
+	return err
+}
 
 // guarded are the streams, with outputs that end them when nothing can be written any more.
 // The library would throw away all that still comes, and call it a success.

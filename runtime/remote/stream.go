@@ -36,13 +36,7 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 // process ended is an *ExitError, unless it is zero. What cannot be written ends it with
 // an *OutputError, whatever becomes of the process.
 func Carry(ctx context.Context, s *Streams, open func() (string, error)) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	err := carry(ctx, s.guarded(stop), open)
-	if unwritten := (*OutputError)(nil); errors.As(context.Cause(ctx), &unwritten) {
-		return unwritten
-	}
-	return err
+	return Guard(ctx, s, func(ctx context.Context, s *Streams) error { return carry(ctx, s, open) })
 }
 
 func carry(ctx context.Context, s *Streams, open func() (string, error)) error {

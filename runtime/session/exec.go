@@ -26,24 +26,42 @@ func New(client *cri.Client, observer *observe.Observer) *Sessions {
 	return &Sessions{client: client, observer: observer}
 }
 
+// Command is a command for a running container.
+type Command struct {
+	Args []string
+	// User is who runs it (a name or number, with :GROUP or without), Dir where, and Env are
+	// variables (NAME=VALUE) over those of the container. Without them it is all as the container
+	// has it.
+	User string
+	Dir  string
+	Env  []string
+}
+
+// Differs reports whether the command differs from the container's process in more than its words.
+func (c *Command) Differs() bool { return c.User != "" || c.Dir != "" || len(c.Env) > 0 }
+
 // Exec runs a command in a running container, until it ends. A code other than
 // zero is an ExitError.
-func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container string, command []string, s *remote.Streams) error {
+func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container string, command *Command, s *remote.Streams) error {
 	id, err := x.running(ctx, desired, container)
 	if err != nil {
 		return err
 	}
-	err = remote.Carry(ctx, s, func() (string, error) {
-		reply, execErr := x.client.Exec(ctx, &runtimeapi.ExecRequest{
-			ContainerId: id, Cmd: command, Tty: s.Terminal,
-			Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.Terminal,
+	if command.Differs() {
+		err = x.execAs(ctx, desired, container, id, command, s)
+	} else {
+		err = remote.Carry(ctx, s, func() (string, error) {
+			reply, execErr := x.client.Exec(ctx, &runtimeapi.ExecRequest{
+				ContainerId: id, Cmd: command.Args, Tty: s.Terminal,
+				Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.Terminal,
+			})
+			return reply.GetUrl(), execErr
 		})
-		return reply.GetUrl(), execErr
-	})
+	}
 	if exit := (*remote.ExitError)(nil); err == nil || errors.As(err, &exit) || ctx.Err() != nil {
 		return err
 	}
-	return &ExecError{Container: container, Pod: model.RefOf(desired.Pod), Command: command[0], Err: err}
+	return &ExecError{Container: container, Pod: model.RefOf(desired.Pod), Command: command.Args[0], Err: err}
 }
 
 // ExecError says that a command could not be run in a container, or that the
@@ -73,6 +91,9 @@ func (e *ExecError) Unwrap() error { return e.Err }
 // NoCommand reports whether the container has no such program.
 func (e *ExecError) NoCommand() bool {
 	text := e.Err.Error()
+	if strings.Contains(text, "chdir to cwd") {
+		return false // It is the directory.
+	}
 	return strings.Contains(text, "no such file or directory") || strings.Contains(text, "executable file not found")
 }
 

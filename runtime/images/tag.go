@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
+
 	"github.com/podctl/podctl/runtime/containerd"
 )
 
@@ -46,4 +48,27 @@ func (i *Image) namesOf(asked string) []string {
 		return []string{Canonical(asked)}
 	}
 	return append([]string{Canonical(asked)}, of(i.Digests)...)
+}
+
+// Tag gives an image another name. A name that another image has goes over to this one. Only
+// containerd can: the CRI has no call for it.
+func (s *Store) Tag(ctx context.Context, img *Image, name string) (string, error) {
+	ref, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return "", fmt.Errorf("%q is no name of an image: %w", name, err)
+	}
+	if _, ok := ref.(reference.Digested); ok {
+		return "", fmt.Errorf("%q has a digest: an image is tagged with NAME:TAG", name)
+	}
+	store, err := s.Containerd()
+	if err == nil {
+		err = errors.Join(store.Tag(ctx, img.Name(), ref.String()), store.Close())
+	}
+	if err == nil {
+		_, err = s.await(ctx, ref.String(), func(present bool) bool { return present })
+	}
+	if err != nil {
+		return "", fmt.Errorf("tagging image %s: %w", img.Name(), err)
+	}
+	return ref.String(), nil
 }

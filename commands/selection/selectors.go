@@ -1,0 +1,170 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
+)
+
+// RegisterSelectors defines -l, --field-selector and -A, which says when it has an effect.
+func (s *Selection) RegisterSelectors(f *pflag.FlagSet, allNamespaces string) {
+	f.StringVarP(&s.Labels, "selector", "l", "", "Only pods with these labels, for example app=web,tier!=db")
+	f.StringVar(&s.Fields, "field-selector", "", "Only pods with these fields, for example status.phase=Failed,spec.restartPolicy!=Never")
+	f.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, allNamespaces)
+}
+
+// IsEmpty reports whether a command line names no pod in any way.
+func (s *Selection) IsEmpty(args []string) bool {
+	return len(args)+len(s.Files) == 0 && !s.All && !s.Selects()
+}
+
+// Selects reports whether there is a selector.
+func (s *Selection) Selects() bool { return s.Labels != "" || s.Fields != "" }
+
+// checkFlags refuses what contradicts itself, as kubectl does.
+func (s *Selection) checkFlags(manifests, names []string) error {
+	switch {
+	case s.Selects() && len(names) > 0:
+		return exit.Usagef("--selector and --field-selector cannot be used with names")
+	case s.Fields != "" && len(manifests) > 0:
+		return exit.Usagef("--field-selector cannot be used with manifests")
+	case s.All && len(names)+len(manifests) > 0:
+		return exit.Usagef("--all cannot be used with names or manifests")
+	}
+	return nil
+}
+
+// selectors are those of a selection, as they are applied to pods.
+type selectors struct {
+	labels labels.Selector
+	fields []fields.Requirement
+}
+
+func (s *Selection) selectors() (*selectors, error) {
+	byLabel, err := labels.Parse(s.Labels)
+	if err != nil {
+		return nil, exit.Usagef("--selector: %v", err)
+	}
+	byField, err := fields.ParseSelector(s.Fields)
+	if err != nil {
+		return nil, exit.Usagef("--field-selector: %v", err)
+	}
+	parsed := &selectors{labels: byLabel, fields: byField.Requirements()}
+	known := podFields(&v1.Pod{})
+	for _, r := range parsed.fields {
+		if !known.Has(r.Field) {
+			return nil, exit.Usagef("--field-selector: pods cannot be selected by the field %q, only by %s", r.Field, strings.Join(fieldNames(known), ", "))
+		}
+	}
+	return parsed, nil
+}
+
+// statusField begins the fields that only a look at a pod shows.
+const statusField = "status."
+
+// needStatus reports whether it needs the status of pods to choose between them.
+func (s *selectors) needStatus() bool {
+	return slices.ContainsFunc(s.fields, func(r fields.Requirement) bool { return strings.HasPrefix(r.Field, statusField) })
+}
+
+// match reports whether a pod has the labels and fields, those of the status or all others.
+func (s *selectors) match(pod *v1.Pod, status bool) bool {
+	values := podFields(pod)
+	for _, r := range s.fields {
+		if strings.HasPrefix(r.Field, statusField) == status && (r.Operator == selection.NotEquals) == (values.Get(r.Field) == r.Value) {
+			return false
+		}
+	}
+	return status || s.labels.Matches(labels.Set(pod.Labels))
+}
+
+// podFields are the fields by which pods can be selected (Kubernetes: pod.ToSelectableFields).
+func podFields(pod *v1.Pod) fields.Set {
+	return fields.Set{
+		"metadata.name":            pod.Name,
+		"metadata.namespace":       pod.Namespace,
+		"spec.nodeName":            pod.Spec.NodeName,
+		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.schedulerName":       pod.Spec.SchedulerName,
+		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
+		"status.phase":             string(pod.Status.Phase),
+		"status.podIP":             pod.Status.PodIP,
+		"status.nominatedNodeName": pod.Status.NominatedNodeName,
+	}
+}
+
+func fieldNames(set fields.Set) []string {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// matching leaves the pods that the selectors let through, as far as they can be told without
+// a look at the pods.
+func (s *Selection) matching(pods []*podspec.Desired) ([]*podspec.Desired, error) {
+	parsed, err := s.selectors()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !parsed.match(d.Pod, false) }), nil
+}
+
+// ByStatus leaves those pods that were observed whose status the field selector lets through.
+func (s *Selection) ByStatus(pods []*v1.Pod) ([]*v1.Pod, error) {
+	parsed, err := s.selectors()
+	if err != nil || !parsed.needStatus() {
+		return pods, err
+	}
+	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !parsed.match(pod, true) }), nil
+}
+
+// narrowByStatus looks at the pods if their status decides which of them are meant.
+func (f *finder) narrowByStatus(ctx context.Context, found *Found) error {
+	parsed, err := f.selectors()
+	if err != nil || f.StatusLater || !parsed.needStatus() || len(found.Pods) == 0 {
+		return err
+	}
+	observer, err := f.observer()
+	if err != nil {
+		return err
+	}
+	pods, unknown := observer.List(ctx, found.Pods)
+	if pods == nil {
+		return unknown
+	}
+	if f.Strict {
+		found.Unreadable = errors.Join(found.Unreadable, unknown)
+	} else if unknown != nil {
+		f.sess.IO.NoteOnce("note: %s", f.sess.ErrorText(unknown))
+	}
+	meant := map[types.UID]bool{}
+	for _, pod := range pods {
+		meant[pod.UID] = parsed.match(pod, true)
+	}
+	found.Pods = slices.DeleteFunc(found.Pods, func(d *podspec.Desired) bool { return !meant[d.Pod.UID] })
+	return nil
+}
+
+// observer is where the pods are observed: a snapshot, or the runtime.
+func (f *finder) observer() (Observer, error) {
+	if f.recording != nil {
+		return f.recording, nil
+	}
+	return f.sess.Engine()
+}

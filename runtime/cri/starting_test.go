@@ -1,0 +1,60 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestStartingRuntime: a runtime that nobody has heard of yet is asked again for some seconds if
+// it was not reached, the user is told once, and what was reached is never asked again.
+func TestStartingRuntime(t *testing.T) {
+	refused := status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial unix x: connect: connection refused"`)
+	young := errors.New("server is not initialized yet")
+	broken := status.Error(codes.Unavailable, "error reading from server: EOF")
+	for name, c := range map[string]struct {
+		err      error
+		failures int
+		answered bool
+		calls    int
+		noted    bool
+		fails    bool
+	}{
+		"answers at once":   {refused, 0, false, 1, false, false},
+		"comes soon":        {refused, 3, false, 4, false, false},
+		"has yet to read":   {young, 3, false, 4, false, false},
+		"takes its time":    {refused, 30, false, 31, true, false},
+		"does not come":     {refused, 1000, false, 51, true, true},
+		"breaks off":        {broken, 1, false, 1, false, true},
+		"answered and went": {refused, 1, true, 1, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said []string
+				conn := connection{Client: &Client{Timeout: time.Minute, Starting: func(text string) { said = append(said, text) }}, answered: &atomic.Bool{}}
+				conn.answered.Store(c.answered)
+				calls := 0
+				err := conn.intercept(t.Context(), "Version", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					if calls++; calls <= c.failures {
+						return c.err
+					}
+					return nil
+				})
+				if (err != nil) != c.fails || calls != c.calls || (len(said) == 1) != c.noted || len(said) > 1 {
+					t.Errorf("%v after %d calls, said %q", err, calls, said)
+				}
+				if c.noted && !strings.HasPrefix(said[0], "waiting for the container runtime at ") {
+					t.Error(said)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package images
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Details are an image, and its configuration as the registry or the archive has it.
+type Details struct {
+	*Image
+	// Config is the configuration of the OCI specification; nil if the runtime does not tell.
+	Config json.RawMessage `json:"config,omitempty"`
+}
+
+// Inspect asks the runtime for the configuration of an image.
+func (s *Store) Inspect(ctx context.Context, img *Image) (*Details, error) {
+	reply, err := s.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}, Verbose: true})
+	if err != nil {
+		return nil, fmt.Errorf("inspecting image %s: %w", img.Name(), err)
+	}
+	var info struct {
+		ImageSpec json.RawMessage `json:"imageSpec"`
+	}
+	if text := reply.GetInfo()["info"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &info); err != nil {
+			return nil, fmt.Errorf("inspecting image %s: what the runtime says of it cannot be read: %w", img.Name(), err)
+		}
+	}
+	return &Details{Image: img, Config: info.ImageSpec}, nil
+}
