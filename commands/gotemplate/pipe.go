@@ -3,6 +3,7 @@ package gotemplate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"text/template/parse"
 )
 
@@ -97,9 +98,9 @@ func (s *state) value(node parse.Node, dot any) (any, error) {
 }
 
 func (s *state) variable(node *parse.VariableNode) (any, error) {
-	for i := len(s.variables) - 1; i >= 0; i-- {
-		if s.variables[i].name == node.Ident[0] {
-			return s.fields(node, s.variables[i].value, node.Ident[1:])
+	for _, known := range slices.Backward(s.variables) {
+		if known.name == node.Ident[0] {
+			return s.fields(node, known.value, node.Ident[1:])
 		}
 	}
 	return nil, s.failure(node, errors.New("there is no such variable"))

@@ -64,7 +64,12 @@ func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
 	case flags.GoTemplate:
 		p.template, err = gotemplate.Parse(text)
 	case flags.CustomColumns:
-		p.columns, err = parseColumns(text, isFile)
+		if isFile {
+			text, err = columnsOfFile(text)
+		}
+		if err == nil {
+			p.columns, err = parseColumns(text)
+		}
 	}
 	if err != nil {
 		return exit.Usagef("-o %s: %v", format, err)
