@@ -59,6 +59,7 @@ func (c *Choice) Words() []string {
 // The output formats that are a template of the user's, or the file of one.
 const (
 	JSONPath      = "jsonpath"
+	GoTemplate    = "go-template"
 	CustomColumns = "custom-columns"
 )
 
@@ -75,7 +76,7 @@ func (o *TemplateOutput) Set(text string) error {
 		return nil
 	}
 	if err := o.Choice.Set(text); err != nil {
-		return fmt.Errorf("%w, jsonpath=TEMPLATE, custom-columns=COLUMNS, or one of these with -file=FILE", err)
+		return fmt.Errorf("%w, jsonpath=TEMPLATE, go-template=TEMPLATE, custom-columns=COLUMNS, or one of these with -file=FILE", err)
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (o *TemplateOutput) Words() []string {
 	return words
 }
 
-func templateFormats() []string { return []string{JSONPath, CustomColumns} }
+func templateFormats() []string { return []string{JSONPath, GoTemplate, CustomColumns} }
 
 // SplitTemplate splits an output format into its name and its template, or the file with the
 // template; no name for a format without a template.

@@ -179,8 +179,10 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 		ips = append(ips, ip.IP)
 	}
 	v.field(0, "IPs", "%s", cmp.Or(strings.Join(ips, ", "), terminal.NoValue))
-	v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
-	v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
+	if !d.Rebuilt { // Nobody knows them of any other.
+		v.field(0, "Restart Policy", "%s", pod.Spec.RestartPolicy)
+		v.field(0, "QoS Class", "%s", pod.Status.QOSClass)
+	}
 	v.containers("Init Containers", podspec.InitContainers(pod), pod)
 	v.containers("Containers", podspec.RegularContainers(pod), pod)
 	v.containers("Debug Containers", podspec.EphemeralContainers(pod), pod)

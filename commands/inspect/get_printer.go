@@ -13,6 +13,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/gotemplate"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/observe"
@@ -60,8 +61,15 @@ func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
 	switch format {
 	case flags.JSONPath:
 		p.template, err = parsePath(text)
+	case flags.GoTemplate:
+		p.template, err = gotemplate.Parse(text)
 	case flags.CustomColumns:
-		p.columns, err = parseColumns(text, isFile)
+		if isFile {
+			text, err = columnsOfFile(text)
+		}
+		if err == nil {
+			p.columns, err = parseColumns(text)
+		}
 	}
 	if err != nil {
 		return exit.Usagef("-o %s: %v", format, err)

@@ -37,24 +37,27 @@ type column struct {
 	path   *jsonpath.JSONPath
 }
 
-// parseColumns reads columns: HEADER:PATH,... on a command line; in a file the headers in the
-// first line and the paths in the second (kubectl: NewCustomColumnsPrinterFromSpec, …FromTemplate).
-func parseColumns(text string, isFile bool) ([]column, error) {
-	parts := strings.Split(text, ",")
-	if isFile {
-		lines := strings.SplitN(strings.TrimSpace(text), "\n", 2)
-		if len(lines) != 2 {
-			return nil, errors.New("the file needs a line of headers and a line of paths")
-		}
-		headers, paths := strings.Fields(lines[0]), strings.Fields(lines[1])
-		if len(headers) != len(paths) {
-			return nil, fmt.Errorf("the file has %s and %s", view.Count(len(headers), "header"), view.Count(len(paths), "path"))
-		}
-		parts = nil
-		for i := range headers {
-			parts = append(parts, headers[i]+":"+paths[i])
-		}
+// columnsOfFile are the columns of a file as a command line has them: the file has the headers in
+// its first line and the paths in the second (kubectl: NewCustomColumnsPrinterFromTemplate).
+func columnsOfFile(text string) (string, error) {
+	lines := strings.SplitN(strings.TrimSpace(text), "\n", 2)
+	if len(lines) != 2 {
+		return "", errors.New("the file needs a line of headers and a line of paths")
 	}
+	headers, paths := strings.Fields(lines[0]), strings.Fields(lines[1])
+	if len(headers) != len(paths) {
+		return "", fmt.Errorf("the file has %s and %s", view.Count(len(headers), "header"), view.Count(len(paths), "path"))
+	}
+	columns := make([]string, 0, len(headers))
+	for i := range headers {
+		columns = append(columns, headers[i]+":"+paths[i])
+	}
+	return strings.Join(columns, ","), nil
+}
+
+// parseColumns reads columns: HEADER:PATH,... (kubectl: NewCustomColumnsPrinterFromSpec).
+func parseColumns(text string) ([]column, error) {
+	parts := strings.Split(text, ",")
 	columns := make([]column, 0, len(parts))
 	for _, part := range parts {
 		header, text, ok := strings.Cut(part, ":")

@@ -22,7 +22,6 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/logfile"
-	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/remote"
 	runtimesession "github.com/podctl/podctl/runtime/session"
 )
@@ -74,7 +73,7 @@ func NewDebug(sess *session.Session) *cobra.Command {
 func runDebug(ctx context.Context, sess *session.Session, o *debugOptions, name string, command []string) error {
 	d, engine, err := selection.Running(ctx, sess, name)
 	if err == nil && d.Rebuilt {
-		err = fmt.Errorf("pod %s was not applied by podctl, which adds no container to it", model.RefOf(d.Pod))
+		err = fmt.Errorf("pod %s/%s was not applied by podctl, which adds no container to it", d.Pod.Namespace, d.Pod.Name)
 	}
 	if err != nil {
 		return notFoundCode(err)

@@ -22,7 +22,7 @@ func parseKeys(text string) ([]byte, error) {
 		return nil, nil
 	}
 	var keys []byte
-	for _, name := range strings.Split(text, ",") {
+	for name := range strings.SplitSeq(text, ",") {
 		key, isControl := strings.CutPrefix(strings.ToLower(name), "ctrl-")
 		switch {
 		case isControl && len(key) == 1 && (key[0] >= 'a' && key[0] <= 'z' || strings.Contains(`@[\]^_`, key)):

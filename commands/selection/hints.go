@@ -39,7 +39,7 @@ func (e *hiddenError) Unwrap() error { return e.error }
 
 // WithoutAbsent leaves out the errors about pods that are certainly not there.
 func WithoutAbsent(err error) error {
-	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what was joined, one by one
+	several, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		several = joined{err}
 	}

@@ -79,15 +79,21 @@ func (s *selectors) needStatus() bool {
 	return slices.ContainsFunc(s.fields, func(r fields.Requirement) bool { return strings.HasPrefix(r.Field, statusField) })
 }
 
-// match reports whether a pod has the labels and fields, those of the status or all others.
-func (s *selectors) match(pod *v1.Pod, status bool) bool {
+// match reports whether a pod has the labels, and the fields but those of its status.
+func (s *selectors) match(pod *v1.Pod) bool {
+	return s.labels.Matches(labels.Set(pod.Labels)) && s.has(pod, func(field string) bool { return !strings.HasPrefix(field, statusField) })
+}
+
+// matchStatus reports whether the status of a pod has the fields.
+func (s *selectors) matchStatus(pod *v1.Pod) bool {
+	return s.has(pod, func(field string) bool { return strings.HasPrefix(field, statusField) })
+}
+
+func (s *selectors) has(pod *v1.Pod, counts func(field string) bool) bool {
 	values := podFields(pod)
-	for _, r := range s.fields {
-		if strings.HasPrefix(r.Field, statusField) == status && (r.Operator == selection.NotEquals) == (values.Get(r.Field) == r.Value) {
-			return false
-		}
-	}
-	return status || s.labels.Matches(labels.Set(pod.Labels))
+	return !slices.ContainsFunc(s.fields, func(r fields.Requirement) bool {
+		return counts(r.Field) && (r.Operator == selection.NotEquals) == (values.Get(r.Field) == r.Value)
+	})
 }
 
 // podFields are the fields by which pods can be selected (Kubernetes: pod.ToSelectableFields).
@@ -122,7 +128,7 @@ func (s *Selection) matching(pods []*podspec.Desired) ([]*podspec.Desired, error
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !parsed.match(d.Pod, false) }), nil
+	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !parsed.match(d.Pod) }), nil
 }
 
 // ByStatus leaves those pods that were observed whose status the field selector lets through.
@@ -131,7 +137,7 @@ func (s *Selection) ByStatus(pods []*v1.Pod) ([]*v1.Pod, error) {
 	if err != nil || !parsed.needStatus() {
 		return pods, err
 	}
-	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !parsed.match(pod, true) }), nil
+	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !parsed.matchStatus(pod) }), nil
 }
 
 // narrowByStatus looks at the pods if their status decides which of them are meant.
@@ -155,7 +161,7 @@ func (f *finder) narrowByStatus(ctx context.Context, found *Found) error {
 	}
 	meant := map[types.UID]bool{}
 	for _, pod := range pods {
-		meant[pod.UID] = parsed.match(pod, true)
+		meant[pod.UID] = parsed.matchStatus(pod)
 	}
 	found.Pods = slices.DeleteFunc(found.Pods, func(d *podspec.Desired) bool { return !meant[d.Pod.UID] })
 	return nil

@@ -51,6 +51,17 @@ func TestStartingRuntime(t *testing.T) {
 				if (err != nil) != c.fails || calls != c.calls || (len(said) == 1) != c.noted || len(said) > 1 {
 					t.Errorf("%v after %d calls, said %q", err, calls, said)
 				}
+				// Whatever it answered, it is known to be there.
+				if c.calls < 51 {
+					calls = 0
+					err := conn.intercept(t.Context(), "Version", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+						calls++
+						return refused
+					})
+					if err == nil || calls != 1 {
+						t.Errorf("asked again %d times after it had answered: %v", calls, err)
+					}
+				}
 				if c.noted && !strings.HasPrefix(said[0], "waiting for the container runtime at ") {
 					t.Error(said)
 				}

@@ -48,7 +48,7 @@ func (x *Sessions) Exec(ctx context.Context, desired *podspec.Desired, container
 		return err
 	}
 	if command.Differs() {
-		err = x.execAs(ctx, desired, container, id, command, s)
+		err = x.execAs(ctx, &target{desired, container, id}, command, s)
 	} else {
 		err = remote.Carry(ctx, s, func() (string, error) {
 			reply, execErr := x.client.Exec(ctx, &runtimeapi.ExecRequest{

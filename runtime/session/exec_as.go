@@ -15,15 +15,21 @@ import (
 	"github.com/podctl/podctl/runtime/remote"
 )
 
+// target is the container that a command runs in.
+type target struct {
+	pod      *podspec.Desired
+	name, id string
+}
+
 // execAs runs a command as another user, in another directory or with other variables. The CRI has
 // no fields for that; containerd's own API does what its CRI does for an exec.
-func (x *Sessions) execAs(ctx context.Context, desired *podspec.Desired, container, id string, command *Command, s *remote.Streams) (err error) {
+func (x *Sessions) execAs(ctx context.Context, in *target, command *Command, s *remote.Streams) (err error) {
 	p := &containerd.Process{
 		Args: command.Args, Dir: command.Dir, Env: command.Env,
 		Terminal: s.Terminal, In: s.In, Out: s.Out, Err: s.Err, Resize: resizes(s),
 	}
 	if command.User != "" {
-		if p.User, err = x.userOf(ctx, desired, container, command.User); err != nil {
+		if p.User, err = x.userOf(ctx, in.pod, in.name, command.User); err != nil {
 			return err
 		}
 	}
@@ -38,7 +44,7 @@ func (x *Sessions) execAs(ctx context.Context, desired *podspec.Desired, contain
 	code := 0
 	err = remote.Guard(ctx, s, func(ctx context.Context, s *remote.Streams) (err error) {
 		p.Out, p.Err = s.Out, s.Err
-		code, err = store.Exec(ctx, id, p)
+		code, err = store.Exec(ctx, in.id, p)
 		return err
 	})
 	if refused := (*containerd.NotContainerdError)(nil); errors.As(err, &refused) {
