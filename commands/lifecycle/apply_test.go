@@ -50,7 +50,7 @@ func TestMissingPullSecretsAreTold(t *testing.T) {
 	web := l.Write("web", "  imagePullSecrets: [{name: login}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	for _, command := range []string{"plan", "apply"} {
 		_, stderr := l.Must(command, web)
-		if told := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is not in the manifest; images are pulled without it"; strings.Count(stderr, told) != 1 {
+		if told := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is missing; images are pulled without it"; strings.Count(stderr, told) != 1 {
 			t.Errorf("%s: want %q once:\n%s", command, told, stderr)
 		}
 	}

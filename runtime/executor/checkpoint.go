@@ -62,7 +62,7 @@ func (x *checkpointer) begin() error {
 	}
 	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
 	j.Adopted = x.plan.Adopted
-	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
+	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
 		if starts || adopted || x.moves() {
 			j.Endpoint = x.endpoint
 			// Also where it says the same as before: it shows that there is room for what
