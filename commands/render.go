@@ -16,16 +16,16 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
-	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/render"
 )
 
 type renderOptions struct {
-	files  []string
-	output string
-	cri    bool
+	files      []string
+	configMaps []string
+	output     string
+	cri        bool
 }
 
 func newRender(sess *session.Session) *cobra.Command {
@@ -44,6 +44,7 @@ func newRender(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files)
+	flags.ConfigMaps(cmd, &o.configMaps)
 	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages; values that only the runtime knows are $SANDBOX_IP, $IMAGE_ID and the like")
 	f.VarP(flags.Format(&o.output), "output", "o", "Output format: yaml or json")
 	return cmd
@@ -54,7 +55,7 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if len(sources) == 0 {
 		return exit.Usagef("render needs a manifest")
 	}
-	m, err := load.Load(ctx, input.Reader{Stdin: sess.IO.In}, sources...)
+	m, err := sess.Loader(o.configMaps...).Load(ctx, sources...)
 	if err != nil {
 		return err
 	}

@@ -258,7 +258,7 @@ func (c Completion) flag(f *pflag.Flag) cobra.CompletionFunc {
 		return Words(value.Words()...)
 	}
 	switch f.Name {
-	case "filename":
+	case "filename", "configmap":
 		return Manifests
 	case "container", "target":
 		return c.Containers

@@ -46,3 +46,8 @@ func ExitCodes(lines ...string) string {
 func Files(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 }
+
+// ConfigMaps is --configmap of a command that takes manifests.
+func ConfigMaps(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets that count as if the manifests had them, for this call (repeatable)")
+}

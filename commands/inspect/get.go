@@ -30,14 +30,17 @@ type getOptions struct {
 func NewGet(sess *session.Session) *cobra.Command {
 	o := &getOptions{}
 	cmd := &cobra.Command{
-		Use:     "get [flags] [MANIFEST|POD...]",
+		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND [NAME...]",
 		Aliases: []string{"ps"},
-		Short:   "List pods and their status",
+		Short:   "List pods and their status, or stored ConfigMaps, Secrets and claims",
 		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
-			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them." +
+			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them.\n" +
+			"KIND is pods, configmaps (cm), secrets or pvc; KIND/NAME names one object. Listed are ConfigMaps, Secrets and claims\n" +
+			"that were applied apart from pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
-			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers",
+			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers\n" +
+			"  podctl get configmaps -A -o wide\n  podctl get cm/web -o yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
@@ -57,6 +60,17 @@ func NewGet(sess *session.Session) *cobra.Command {
 }
 
 func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
+	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
+	if err != nil {
+		return err
+	}
+	if targets.Kind != "" || len(targets.Objects) > 0 {
+		return runGetObjects(sess, o, &targets)
+	}
+	return runGetPods(ctx, sess, o, targets.Pods)
+}
+
+func runGetPods(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
 	if o.Snapshot != "" && (o.watch || o.probe) {
 		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
 	}

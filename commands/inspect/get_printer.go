@@ -153,15 +153,20 @@ func (p *podPrinter) table(pods []*v1.Pod) (header []string, rows []view.Row) {
 // printPath writes what a JSONPath template finds, as kubectl does: in the list,
 // or in the pod that is named.
 func (p *podPrinter) printPath(pods []*v1.Pod) error {
-	path, err := parsePath(strings.TrimPrefix(p.output, flags.JSONPathPrefix))
-	if err != nil {
-		return exit.Usagef("-o jsonpath: %v", err)
-	}
 	value := view.PodList(pods)
 	if p.single && len(pods) == 1 {
 		value = pods[0]
 	}
-	data, err := asJSON(value)
+	return writePath(p.io.Out, p.output, value)
+}
+
+// writePath writes what a JSONPath template finds in a document.
+func writePath(out io.Writer, output string, document any) error {
+	path, err := parsePath(strings.TrimPrefix(output, flags.JSONPathPrefix))
+	if err != nil {
+		return exit.Usagef("-o jsonpath: %v", err)
+	}
+	data, err := asJSON(document)
 	if err != nil {
 		return err
 	}
@@ -169,7 +174,7 @@ func (p *podPrinter) printPath(pods []*v1.Pod) error {
 	if err = path.Execute(&text, data); err != nil {
 		return err
 	}
-	_, err = io.WriteString(p.io.Out, terminal.Printable(text.String()))
+	_, err = io.WriteString(out, terminal.Printable(text.String()))
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
@@ -34,11 +35,17 @@ type Selection struct {
 	Strict bool
 	// Snapshot is the file that stands for the runtime.
 	Snapshot string
+	// ConfigMaps are files of ConfigMaps and Secrets that count as the manifests'.
+	ConfigMaps []string
+	// Apart takes ConfigMaps, Secrets and claims that no pod of the manifests names, too.
+	Apart bool
 }
 
 // Found is what a selection finds.
 type Found struct {
 	Pods []*podspec.Desired
+	// Apart are objects that no pod of the manifests names.
+	Apart []*podspec.Object
 	// Unreadable are the checkpoints that kept pods from a strict selection. The command
 	// does the rest, and ends with them.
 	Unreadable error
@@ -109,7 +116,8 @@ func (s Selection) Applied(sess *session.Session) (Found, error) {
 
 // Load reads manifests, refuses what is wrong, and notes what has no effect.
 func (s Selection) Load(ctx context.Context, sess *session.Session, manifests []string) ([]*podspec.Desired, error) {
-	return (&finder{Selection: s, sess: sess}).load(ctx, manifests)
+	found, err := (&finder{Selection: s, sess: sess}).load(ctx, manifests)
+	return found.Pods, err
 }
 
 // Filter leaves the pods of the namespace whose labels match.
@@ -153,18 +161,22 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 			names = append(names, arg)
 		}
 	}
+	if len(f.ConfigMaps) > 0 && (len(manifests) == 0 || len(names) > 0) {
+		return Found{}, exit.Usagef("--configmap adds to manifests: name those of the pods, and no pods")
+	}
 	if len(manifests) == 0 && len(names) == 0 {
 		return f.all()
 	}
-	loaded, err := f.load(ctx, manifests)
+	found, err := f.load(ctx, manifests)
 	if err != nil || len(names) == 0 {
-		return Found{Pods: loaded}, err
+		return found, err
 	}
 	named, err := f.named(ctx, names)
 	if len(named) == 0 {
 		return Found{}, err
 	}
-	return Found{Pods: append(loaded, named...)}, err
+	found.Pods = append(found.Pods, named...)
+	return found, err
 }
 
 // named finds pods by what they were applied with. Those that there are it returns also when
@@ -218,33 +230,57 @@ func (f *finder) applied() ([]*podspec.Desired, error) {
 	return Applied(f.sess)
 }
 
-func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desired, error) {
+func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if len(manifests) == 0 {
-		return nil, nil
+		return Found{}, nil
 	}
-	m, err := load.Load(ctx, input.Reader{Stdin: f.sess.IO.In}, manifests...)
+	m, err := f.loader().Load(ctx, manifests...)
 	if err != nil {
-		return nil, err
+		return Found{}, err
 	}
-	f.sess.Loaded(m.Pods)
+	f.sess.Loaded(append(m.Pods, secretsOf(m.Apart)...))
 	if err := m.Err(); err != nil {
-		return nil, err
+		return Found{}, err
 	}
 	if !f.Quiet {
 		for _, note := range m.Notes() {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}
-	if len(m.Pods) == 0 {
-		return nil, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
+	found := Found{Pods: m.Pods}
+	if f.Apart && f.recording == nil {
+		found.Apart = m.Apart
 	}
-	if err := f.checkNamespace(m.Pods); err != nil {
-		return nil, err
+	if len(found.Pods)+len(found.Apart) == 0 {
+		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
+	}
+	if err := f.checkNamespace(found); err != nil {
+		return Found{}, err
 	}
 	if f.recording != nil {
 		f.keyDigests(m.Pods)
 	}
-	return m.Pods, nil
+	return found, nil
+}
+
+// loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
+func (f *finder) loader() load.Loader {
+	l := f.sess.Loader(f.ConfigMaps...)
+	if f.recording != nil {
+		l.Stored = nil
+	}
+	return l
+}
+
+// secretsOf are the Secrets among objects, as those of a pod.
+func secretsOf(objects []*podspec.Object) []*podspec.Desired {
+	var found []*podspec.Desired
+	for _, o := range objects {
+		if o.Secret != nil {
+			found = append(found, &podspec.Desired{Objects: podspec.Objects{Secrets: map[string]*v1.Secret{o.Secret.Name: o.Secret}}})
+		}
+	}
+	return found
 }
 
 // keyDigests lets pods be compared with what this machine has recorded. On another one,
@@ -259,14 +295,23 @@ func (f *finder) keyDigests(pods []*podspec.Desired) {
 	}
 }
 
-// checkNamespace refuses pods of another namespace than the command line says, as kubectl
-// does: the user means another pod.
-func (f *finder) checkNamespace(pods []*podspec.Desired) error {
-	for _, d := range pods {
-		if f.sess.Flags.NamespaceGiven && d.Pod.Namespace != f.sess.Flags.Namespace {
-			return exit.Usagef("pod %s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
-				model.RefOf(d.Pod), f.sess.Flags.Namespace)
+// checkNamespace refuses pods and objects of another namespace than the command line says, as
+// kubectl does: the user means another one.
+func (f *finder) checkNamespace(found Found) error {
+	var all []string
+	for _, d := range found.Pods {
+		if d.Pod.Namespace != f.sess.Flags.Namespace {
+			all = append(all, "pod "+model.RefOf(d.Pod).String())
 		}
 	}
-	return nil
+	for _, o := range found.Apart {
+		if o.Meta().Namespace != f.sess.Flags.Namespace {
+			all = append(all, objects.KeyOf(o).String())
+		}
+	}
+	if !f.sess.Flags.NamespaceGiven || len(all) == 0 {
+		return nil
+	}
+	return exit.Usagef("%s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
+		all[0], f.sess.Flags.Namespace)
 }

@@ -28,9 +28,23 @@ func (e *explainer) addNotes() {
 	if e.Observed.Unrecorded && len(e.keeps) > 0 {
 		e.notef("podctl has no record of this pod: apply makes one, and adopts what runs")
 	}
+	e.noteMissing()
 	e.noteFaults()
 	e.notes = append(e.notes, admission.Notes(e.Manifest, &e.Observed.Machine)...)
 	e.noteRuntime()
+}
+
+// noteMissing says that volumes of a pod that runs take something that is nowhere by now: they
+// keep what they have, and no container that starts anew could mount them.
+func (e *explainer) noteMissing() {
+	if e.Active == "" || slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Lacks }) {
+		return
+	}
+	for _, lacks := range e.Desired.Unresolved() {
+		if lacks.Volume != "" {
+			e.notef("%s; what runs keeps the content that it has", lacks.Detail)
+		}
+	}
 }
 
 func (e *explainer) notef(format string, args ...any) {

@@ -26,8 +26,11 @@ func (k ObjectKey) check() error {
 	return firstError(checkName(kindNamespace, k.Namespace), checkName(kindObject, k.Name))
 }
 
+// Word is the kind of the object as users write it: configmap.
+func (k ObjectKey) Word() string { return strings.ToLower(k.Kind) }
+
 // String is the object as users write it: configmap default/web.
-func (k ObjectKey) String() string { return strings.ToLower(k.Kind) + " " + k.Namespace + "/" + k.Name }
+func (k ObjectKey) String() string { return k.Word() + " " + k.Namespace + "/" + k.Name }
 
 // Compare orders objects by namespace, kind and name.
 func (k ObjectKey) Compare(other ObjectKey) int {
