@@ -142,6 +142,6 @@ func TestRefusedObjects(t *testing.T) {
 	l.wants(exit.Refused, []string{"configmap default/settings: data.greeting of an immutable ConfigMap cannot change: delete it and apply it again"},
 		"apply", l.file("b.yaml", strings.Replace(frozen, "hello", "x", 1)))
 	l.wants(exit.Refused, []string{"secret default/login: its type cannot change"}, "apply", l.file("c.yaml", password+"type: example.com/x\n"))
-	printed := l.wants(exit.OK, []string{"<redacted>", "!hunter2"}, "get", "secret/login", "-o", "yaml")
+	printed := l.wants(exit.OK, []string{"(secret)", "!hunter2"}, "get", "secret/login", "-o", "yaml")
 	l.wants(exit.Refused, []string{"its key password has what podctl prints in the place of values"}, "apply", l.file("d.yaml", printed))
 }

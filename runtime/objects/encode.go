@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // Redacted is what stands for the values of Secrets where an object is printed. No Secret with it
 // is stored: printed and applied again, it would replace the value.
-const Redacted = "<redacted>"
+const Redacted = redaction.Hidden
 
 // lastApplied is kubectl's annotation with the whole object, the values of a Secret included.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
