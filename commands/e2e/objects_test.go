@@ -48,10 +48,10 @@ func testObjects(t *testing.T, m *machine) {
 	wantFile("hello")
 
 	changed := write(t, strings.Replace(objectsSettings, "hello", "good day", 1))
-	r := m.must(t, "plan", changed)
+	planned := m.must(t, "plan", changed).stdout
 	for _, want := range []string{"configmap default/settings would be configured: data.greeting", "Pod default/greeter", "volume c  update in place"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("no %q in\n%s", want, r.stdout)
+		if !strings.Contains(planned, want) {
+			t.Errorf("no %q in\n%s", want, planned)
 		}
 	}
 	wantFile("hello")
@@ -65,8 +65,7 @@ func testObjects(t *testing.T, m *machine) {
 	if now := m.must(t, "get", "greeter", "-o", "jsonpath={.status.containerStatuses[0].containerID}").stdout; now != id {
 		t.Errorf("the container was replaced after %s: %s, before %s", time.Since(began), now, id)
 	}
-	r = m.must(t, "delete", "configmap/settings")
-	if !strings.Contains(r.stdout, "configmap default/settings deleted\n") || !strings.Contains(r.stderr, "named by pod default/greeter") {
+	if r := m.must(t, "delete", "configmap/settings"); !strings.Contains(r.stdout, "configmap default/settings deleted\n") || !strings.Contains(r.stderr, "named by pod default/greeter") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	if r := m.must(t, "plan", "greeter"); !strings.Contains(r.stdout+r.stderr, "is missing") {

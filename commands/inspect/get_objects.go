@@ -66,8 +66,9 @@ func (l *objectLook) named(keys []state.ObjectKey) error {
 		}
 		errs = append(errs, err)
 	}
+	l.setPhases(found)
 	if len(found) > 0 {
-		errs = slices.Insert(errs, 0, l.print(keys[0].Kind, found, len(keys) == 1))
+		errs = slices.Insert(errs, 0, l.print(keys[0].Kind, found, l.document(found, keys)))
 	}
 	return errors.Join(errs...)
 }
@@ -84,13 +85,14 @@ func (l *objectLook) all(kind string) error {
 		found = l.withBareClaims(found, here)
 	}
 	found = slices.DeleteFunc(found, func(o *podspec.Object) bool { return !selector.Matches(labels.Set(o.Meta().Labels)) })
+	l.setPhases(found)
 	if len(found) == 0 && l.o.printer.isTable() {
 		if unreadable == nil {
 			l.sess.IO.Note("No %ss %s.", strings.ToLower(kind), l.o.Where(l.sess.Flags.Namespace))
 		}
 		return unreadable
 	}
-	return errors.Join(l.print(kind, found, false), unreadable)
+	return errors.Join(l.print(kind, found, view.ObjectList(found)), unreadable)
 }
 
 // withBareClaims adds the claims that have data and were never applied apart from a pod.
@@ -117,21 +119,31 @@ func (l *objectLook) hasData(key state.ObjectKey) bool {
 	return key.Kind == podspec.KindClaim && slices.Contains(l.data, state.Claim{Namespace: key.Namespace, Name: key.Name})
 }
 
-// print writes objects of one kind in the output format.
-func (l *objectLook) print(kind string, found []*podspec.Object, single bool) error {
-	p := &l.o.printer
+// setPhases says of claims whether they have data.
+func (l *objectLook) setPhases(found []*podspec.Object) {
 	for _, o := range found {
-		if o.Claim != nil {
-			o.Claim.Status.Phase = v1.ClaimPending
-			if l.hasData(objects.KeyOf(o)) {
-				o.Claim.Status.Phase = v1.ClaimBound
-			}
+		if o.Claim == nil {
+			continue
+		}
+		o.Claim.Status.Phase = v1.ClaimPending
+		if l.hasData(objects.KeyOf(o)) {
+			o.Claim.Status.Phase = v1.ClaimBound
 		}
 	}
-	document := view.ObjectList(found)
-	if single {
-		document = view.ObjectDocument(found[0])
+}
+
+// document is one object that is named as it is, several as a list.
+func (l *objectLook) document(found []*podspec.Object, named []state.ObjectKey) any {
+	if len(named) == 1 {
+		return view.ObjectDocument(found[0])
 	}
+	return view.ObjectList(found)
+}
+
+// print writes objects of one kind in the output format, or the document of them.
+func (l *objectLook) print(kind string, found []*podspec.Object, document any) error {
+	p := &l.o.printer
+
 	switch {
 	case terminal.IsDocument(p.output):
 		return terminal.WriteDocument(l.sess.IO.Out, p.output, document)

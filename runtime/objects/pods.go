@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"errors"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -18,13 +20,17 @@ func (s *Store) Pretend(objects []*podspec.Object) {
 // not bring. Nothing is read for a pod that names no such object.
 func (s *Store) Complete(d *podspec.Desired) (*podspec.Desired, error) { return d.WithShared(s.find) }
 
-// find is an object as pods take it: when it was stored is nothing that they depend on.
+// find is an object as pods take it: when it was stored is nothing that they depend on. A pod
+// may name what no object can be called: there is none of that name.
 func (s *Store) find(namespace string, name podspec.ObjectName) (*podspec.Object, error) {
 	key := state.ObjectKey{Namespace: namespace, Kind: name.Kind, Name: name.Name}
 	if o := s.pretended[key]; o != nil {
 		return o, nil
 	}
 	o, err := s.read(key)
+	if refused := (*state.NameError)(nil); errors.As(err, &refused) {
+		return nil, nil
+	}
 	if o != nil {
 		*o = *normal(o)
 	}

@@ -82,9 +82,10 @@ func (s *Store) List(match func(state.ObjectKey) bool) ([]*podspec.Object, error
 	return found, errors.Join(errs...)
 }
 
-// Secrets are all stored Secrets that can be read, to be taken out of texts.
+// Secrets are all stored Secrets that can be read, to be taken out of texts: what cannot be read
+// is in none.
 func (s *Store) Secrets() podspec.Objects {
-	found, _ := s.List(func(key state.ObjectKey) bool { return key.Kind == podspec.KindSecret }) //nolint:errcheck // what cannot be read cannot be shown either
+	found, _ := s.List(func(key state.ObjectKey) bool { return key.Kind == podspec.KindSecret })
 	all := podspec.Objects{}
 	for _, o := range found {
 		o.Secret.Name = o.Secret.Namespace + "/" + o.Secret.Name

@@ -205,6 +205,19 @@ func TestPodsTakeWhatIsStoredNow(t *testing.T) {
 	}
 }
 
+// TestNamesThatNoObjectHas: a pod may refer to an empty name, or have one from an earlier podctl
+// that was a path. Nothing has that name, and the pod goes on without.
+func TestNamesThatNoObjectHas(t *testing.T) {
+	s := newStore(t)
+	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
+	for _, name := range []string{"", "../../x", "a/b"} {
+		d.Pod.Spec.ImagePullSecrets[0].Name = name
+		if with, err := s.Complete(d); with != d || err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // TestPodsWithoutReferencesReadNothing: nothing is looked for on behalf of a pod that names no
 // object, or only its own.
 func TestPodsWithoutReferencesReadNothing(t *testing.T) {

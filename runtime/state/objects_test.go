@@ -17,8 +17,10 @@ func TestObjectsAreKept(t *testing.T) {
 	s := newLayout(t).Objects()
 	long := strings.Repeat("n", 253)
 	keys := []ObjectKey{
-		{"default", podspec.KindConfigMap, "web"}, {"default", podspec.KindClaim, "web"},
-		{"default", podspec.KindSecret, "web"}, {"other", podspec.KindConfigMap, long},
+		{"default", podspec.KindConfigMap, "web"},
+		{"default", podspec.KindClaim, "web"},
+		{"default", podspec.KindSecret, "web"},
+		{"other", podspec.KindConfigMap, long},
 	}
 	slices.SortFunc(keys, ObjectKey.Compare)
 	for i, key := range keys {
@@ -62,8 +64,14 @@ func TestObjectsAreNoPaths(t *testing.T) {
 	victim := victimTree(t)
 	unchanged := wantUnchanged(t, victim)
 	for _, key := range []ObjectKey{
-		{"default", podspec.KindSecret, "../../../" + victim}, {"..", podspec.KindSecret, "a"}, {"default", podspec.KindSecret, ".a"},
-		{"default", podspec.KindSecret, ""}, {"", podspec.KindSecret, "a"}, {"default", "Pod", "a"}, {"default", "../x", "a"}, {"a_b", podspec.KindSecret, "a"},
+		{"default", podspec.KindSecret, "../../../" + victim},
+		{"..", podspec.KindSecret, "a"},
+		{"default", podspec.KindSecret, ".a"},
+		{"default", podspec.KindSecret, ""},
+		{"", podspec.KindSecret, "a"},
+		{"default", "Pod", "a"},
+		{"default", "../x", "a"},
+		{"a_b", podspec.KindSecret, "a"},
 	} {
 		_, readErr := s.Read(key)
 		for what, err := range map[string]error{"write": s.Write(key, []byte("x")), "read": readErr, "remove": s.Remove(key)} {
