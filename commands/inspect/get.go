@@ -41,7 +41,7 @@ func NewGet(sess *session.Session) *cobra.Command {
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
 			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -w --containers\n" +
 			"  podctl get configmaps -A -o wide\n  podctl get cm/web -o yaml",
-		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()

@@ -44,7 +44,7 @@ func NewDelete(sess *session.Session) *cobra.Command {
 			"data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete configmap/web secret/web",
-		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
