@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/commands/lifecycle"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/plan"
@@ -36,7 +37,7 @@ type bundle struct {
 // and named in it: a bug report is written when something does not work.
 func writeBundle(ctx context.Context, sess *session.Session, file string, engine *runtime.Engine, doc *doctorDocument) error {
 	applied, unreadable, err := state.Applied(sess.Flags.Layout())
-	b := &bundle{redactor: session.NewRedactor(applied), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
+	b := &bundle{redactor: session.NewRedactor(applied, &podspec.Desired{Objects: sess.Objects().Secrets()}), at: doc.TakenAt, texts: map[string][]byte{}, problems: append(unreadable, err)}
 	b.addDocument("doctor.json", doc, nil) // It is without values already.
 	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""

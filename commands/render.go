@@ -23,10 +23,11 @@ import (
 )
 
 type renderOptions struct {
-	files     []string
-	recursive bool
-	output    string
-	cri       bool
+	files      []string
+	recursive  bool
+	configMaps []string
+	output     string
+	cri        bool
 }
 
 func newRender(sess *session.Session) *cobra.Command {
@@ -45,6 +46,7 @@ func newRender(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
+	flags.ConfigMaps(cmd, &o.configMaps)
 	f.BoolVar(&o.cri, "cri", false, "Print the CRI messages; values that only the runtime knows are $SANDBOX_IP, $IMAGE_ID and the like")
 	f.VarP(flags.Format(&o.output), "output", "o", "Output format: yaml or json")
 	return cmd
@@ -55,9 +57,9 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if len(sources) == 0 {
 		return exit.Usagef("render needs a manifest")
 	}
-	m, err := load.Load(ctx, sess.Manifests(o.recursive), sources...)
+	m, err := sess.Loader(o.recursive, o.configMaps...).Load(ctx, sources...)
 	if err == nil {
-		err = selection.CheckNamespace(sess, m.Pods)
+		err = selection.CheckNamespace(sess, m)
 	}
 	if err != nil {
 		return err

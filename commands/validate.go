@@ -16,13 +16,15 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
 type validateOptions struct {
-	files     []string
-	recursive bool
-	output    string
+	files      []string
+	recursive  bool
+	configMaps []string
+	output     string
 }
 
 func newValidate(sess *session.Session) *cobra.Command {
@@ -38,6 +40,7 @@ func newValidate(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
+	flags.ConfigMaps(cmd, &o.configMaps)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
 }
@@ -47,9 +50,9 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 	if len(sources) == 0 {
 		return exit.Usagef("validate needs a manifest")
 	}
-	m, err := load.Load(ctx, sess.Manifests(o.recursive), sources...)
+	m, err := sess.Loader(o.recursive, o.configMaps...).Load(ctx, sources...)
 	if err == nil {
-		err = selection.CheckNamespace(sess, m.Pods)
+		err = selection.CheckNamespace(sess, m)
 	}
 	if err != nil {
 		return err
@@ -81,7 +84,10 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, d := range m.Pods {
 		sess.IO.Print("pod %s is valid (%s)", model.RefOf(d.Pod), d.Source)
 	}
-	if len(m.Pods) == 0 {
+	for _, o := range m.Apart {
+		sess.IO.Print("%s is valid: no pod of the manifest names it, and apply stores it", objects.KeyOf(o))
+	}
+	if len(m.Pods)+len(m.Apart) == 0 {
 		sess.IO.Print("no pod in it")
 	}
 }

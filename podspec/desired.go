@@ -21,6 +21,9 @@ type Desired struct {
 	// Objects are the ConfigMaps and Secrets of the pod's namespace that the pod
 	// refers to. What is referred to and missing here is unresolved.
 	Objects Objects `json:"objects"`
+	// Shared names those of the Objects that the pod's own manifest does not bring: they are kept
+	// apart from pods, and looked up anew for each pass.
+	Shared []ObjectName `json:"shared,omitempty"`
 	// Source names the document's origin: an absolute path, a URL, or "-".
 	Source string `json:"source"`
 	// Redacted is set when digests stand for the values of Secrets.
@@ -63,7 +66,7 @@ func (d *Desired) Check() error {
 	return nil
 }
 
-// Objects are the API objects that manifests supply beside pods, by name. All
+// Objects are the API objects that pods refer to, by name. All
 // of them belong to one namespace.
 type Objects struct {
 	ConfigMaps map[string]*v1.ConfigMap `json:"configMaps,omitempty"`

@@ -9,8 +9,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// MissingReference is something a pod refers to that no document supplies and that is
-// not optional.
+// MissingReference is something a pod refers to that is nowhere and that is not optional.
 type MissingReference struct {
 	// Kind is ConfigMap or Secret; Key is empty when the whole object is missing.
 	Kind, Name, Key string
@@ -94,7 +93,7 @@ func itemKeys(items []v1.KeyToPath) []string {
 	return keys
 }
 
-// Unresolved lists what the pod refers to and no document supplies: in the environment of
+// Unresolved lists what the pod refers to and is missing: in the environment of
 // its containers, and in the volumes that some container mounts.
 func (d *Desired) Unresolved() []MissingReference {
 	var missing []MissingReference
@@ -124,7 +123,7 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 	}
 	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
 	if !d.Objects.Has(r.Kind, r.Name) {
-		out.Detail = fmt.Sprintf("%s %s/%s is not in the manifest; add it as a document", r.Kind, d.Pod.Namespace, r.Name)
+		out.Detail = fmt.Sprintf("%s %s/%s%s is missing: apply a file that has it, or add it with --configmap FILE", r.Kind, d.Pod.Namespace, r.Name, out.of())
 		return []MissingReference{out}
 	}
 	var missing []MissingReference
@@ -140,6 +139,15 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 		missing = append(missing, out)
 	}
 	return missing
+}
+
+// of says which volume names an object; of a container nothing, as whoever is told is told of
+// that container.
+func (r MissingReference) of() string {
+	if r.Volume == "" {
+		return ""
+	}
+	return ", which volume " + r.Volume + " names,"
 }
 
 // Has reports whether there is a ConfigMap or Secret of that name.

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
@@ -40,6 +41,8 @@ type Engine struct {
 	Images   *images.Store
 	// Garbage is what podctl has left behind.
 	Garbage *gc.Collector
+	// Objects are the ConfigMaps, Secrets and claims that were applied apart from pods.
+	Objects *objects.Store
 }
 
 // Settings say where an engine keeps things.
@@ -57,6 +60,8 @@ type Settings struct {
 	// Waiting is called when that takes long, and with what else may be waited for without
 	// an end; nil tells nobody.
 	Waiting func(text string)
+	// Objects are those that were applied apart from pods; nil means those of the layout.
+	Objects *objects.Store
 }
 
 // NewEngine puts a connection and podctl's settings together.
@@ -67,9 +72,12 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Waiting == nil {
 		s.Waiting = func(string) {}
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now}
-	e := &Engine{Client: client, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	locker := &state.Locker{Layout: s.Layout, Timeout: s.LockTimeout, Waiting: s.Waiting}
+	if s.Objects == nil {
+		s.Objects = objects.New(locker, s.Now)
+	}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects}
+	e := &Engine{Client: client, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)
 	e.Images = images.NewStore(client, s.Layout)

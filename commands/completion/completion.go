@@ -67,6 +67,37 @@ func (c Completion) Targets(cmd *cobra.Command, args []string, typed string) ([]
 	return unused(names, args), directive
 }
 
+// Kinds is Targets for commands that take kinds too: after a kind it offers what is stored of it. Kinds
+// are offered once their beginning is typed: without it pods are meant as a rule.
+func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		if t, err := selection.ParseTargets(args[:1], c.flags.Namespace); err == nil && t.Kind != "" {
+			return unused(c.objectNames(t.Kind, typed), args[1:]), noFiles
+		}
+		return c.Targets(cmd, args, typed)
+	}
+	names, directive := c.Targets(cmd, args, typed)
+	if typed != "" && !isPath(typed) {
+		names = append(names, starting(selection.KindWords(), typed)...)
+	}
+	return names, directive
+}
+
+// objectNames lists the stored objects of a kind in the namespace that begin with what was typed.
+func (c Completion) objectNames(kind, typed string) []string {
+	keys, err := c.flags.Layout().Objects().List()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, key := range keys {
+		if key.Kind == kind && key.Namespace == c.flags.Namespace {
+			names = append(names, key.Name)
+		}
+	}
+	return starting(names, typed)
+}
+
 // PodThenContainer offers pods and manifests, and after one of them the
 // containers it has.
 func (c Completion) PodThenContainer(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -281,7 +312,7 @@ func (c Completion) flag(f *pflag.Flag) cobra.CompletionFunc {
 		return Words(value.Words()...)
 	}
 	switch f.Name {
-	case "filename":
+	case "filename", "configmap":
 		return Manifests
 	case "container", "target":
 		return c.Containers

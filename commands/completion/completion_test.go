@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // complete is what a shell is answered, descriptions left out.
@@ -64,7 +65,7 @@ func TestComplete(t *testing.T) {
 		"probe --filename help.yaml -c c": "core :4",
 		"get ":                            "hello help system/dns help.yaml manifests/ :4",
 		"get hello he":                    "help help.yaml :4",
-		"get s":                           "system/dns :4",
+		"get s":                           "system/dns secrets :4",
 		"get default/h":                   "default/hello default/help :4",
 		"get -n system ":                  "default/hello default/help dns help.yaml manifests/ :4",
 		"get ma":                          "manifests/ :6",
@@ -179,5 +180,23 @@ func TestPorts(t *testing.T) {
 	}
 	if got := complete(t, dir, "port-forward", "web", "http", ""); got != "9090 :4" {
 		t.Error(got)
+	}
+}
+
+// TestCompleteKinds: after a kind it offers what is stored of that kind in the namespace.
+func TestCompleteKinds(t *testing.T) {
+	dir := commandstest.Applied(t, commandstest.Pods)
+	store := state.Layout{Root: dir}.Objects()
+	for _, key := range []state.ObjectKey{{Namespace: "default", Kind: "ConfigMap", Name: "settings"}, {Namespace: "default", Kind: "Secret", Name: "login"}, {Namespace: "other", Kind: "ConfigMap", Name: "far"}} {
+		if err := store.Write(key, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for words, want := range map[string]string{
+		"get cm ": "settings :4", "delete secrets l": "login :4", "get -n other configmap ": "far :4", "get cm settings ": ":4", "delete con": "configmaps :4", "get pods he": "hello help :4",
+	} {
+		if got := complete(t, dir, strings.Split(words, " ")...); got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
+		}
 	}
 }

@@ -298,6 +298,7 @@ func TestE2E(t *testing.T) {
 		{"probe --wait", testProbeWait},
 		{"run", testRun},
 		{"get", testGet},
+		{"objects", testObjects},
 		{"exec", testExec},
 		{"debug", testDebug},
 		{"logs", testLogs},

@@ -43,3 +43,8 @@ func Files(cmd *cobra.Command, files *[]string, recursive *bool) {
 	f.StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 	f.BoolVarP(recursive, "recursive", "R", false, "Of directories, also read the directories below them")
 }
+
+// ConfigMaps is --configmap of a command that takes manifests.
+func ConfigMaps(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets that count as if the manifests had them, for this call (repeatable)")
+}

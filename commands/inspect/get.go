@@ -30,16 +30,19 @@ type getOptions struct {
 func NewGet(sess *session.Session) *cobra.Command {
 	o := &getOptions{}
 	cmd := &cobra.Command{
-		Use:     "get [flags] [MANIFEST|POD...]",
+		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND [NAME...]",
 		Aliases: []string{"ps"},
-		Short:   "List pods and their status",
+		Short:   "List pods and their status, or stored ConfigMaps, Secrets and claims",
 		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
-			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them." +
+			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them.\n" +
+			"KIND is pods, configmaps (cm), secrets or pvc; KIND/NAME names one object. Listed are ConfigMaps, Secrets and claims\n" +
+			"that were applied apart from pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
 			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
-			"  podctl get -l app=web -L tier\n  podctl get -w --containers",
-		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+			"  podctl get -l app=web -L tier\n  podctl get -w --containers\n" +
+			"  podctl get configmaps -A -o wide\n  podctl get cm/web -o yaml",
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
@@ -51,14 +54,25 @@ func NewGet(sess *session.Session) *cobra.Command {
 	f.StringVar(&o.printer.sortBy, "sort-by", "", "Sort by a field given as a JSONPath, for example .status.startTime")
 	f.BoolVar(&o.printer.noHeaders, "no-headers", false, "Do not print headers")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Show a snapshot file instead of a runtime")
-	f.BoolVar(&o.printer.showLabels, "show-labels", false, "Add a column with all labels")
-	f.StringSliceVarP(&o.printer.labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
+	f.BoolVar(&o.printer.ShowLabels, "show-labels", false, "Add a column with all labels")
+	f.StringSliceVarP(&o.printer.Labels, "label-columns", "L", nil, "Add a column with the value of a label (repeatable)")
 	f.VarP(&flags.TemplateOutput{Choice: flags.Output(&o.printer.output, "wide", "json", "yaml", "name")}, "output", "o",
 		"Output format: text, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE, custom-columns=COLUMNS, or one of these three with -file=FILE")
 	return cmd
 }
 
 func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
+	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
+	if err != nil {
+		return err
+	}
+	if targets.Kind != "" || len(targets.Objects) > 0 {
+		return runGetObjects(ctx, sess, o, &targets)
+	}
+	return runGetPods(ctx, sess, o, targets.Pods)
+}
+
+func runGetPods(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
 	if o.Snapshot != "" && (o.watch || o.probe) {
 		return exit.Usagef("--watch and --probe cannot be used with --snapshot")
 	}
@@ -119,7 +133,7 @@ func (l *podLook) pods(ctx context.Context) ([]*v1.Pod, error) {
 	}
 	pods, err := l.o.ByStatus(pods)
 	if err == nil {
-		err = l.o.printer.sort(pods)
+		err = sortByField(l.o.printer.sortBy, "pod", pods, func(pod *v1.Pod) any { return pod })
 	}
 	if err != nil {
 		return nil, err

@@ -27,9 +27,7 @@ type podPrinter struct {
 	sortBy     string
 	containers bool
 	noHeaders  bool
-	// labels and showLabels add columns of labels.
-	labels     []string
-	showLabels bool
+	view.LabelColumns
 	// template is the user's own, columns are those of the user's own table.
 	template template
 	columns  []column
@@ -47,7 +45,7 @@ func (p *podPrinter) isTable() bool {
 func (p *podPrinter) prepare(ctx context.Context, from *terminal.IO) error {
 	p.io = from
 	format, text, isFile := flags.SplitTemplate(p.output)
-	if (p.showLabels || len(p.labels) > 0) && (format != "" || !p.isTable()) {
+	if (p.ShowLabels || len(p.Labels) > 0) && (format != "" || !p.isTable()) {
 		return exit.Usagef("--show-labels and --label-columns need a table: -o text or wide")
 	}
 	if isFile {
@@ -190,7 +188,7 @@ func (p *podPrinter) table(pods []*v1.Pod) (header []string, rows []view.Row, er
 		return customTable(p.columns, pods)
 	}
 	v := &view.Pods{
-		Now: p.io.Now(), Wide: p.output == "wide", Namespaces: p.namespaces, Labels: p.labels, ShowLabels: p.showLabels,
+		Now: p.io.Now(), Wide: p.output == "wide", Namespaces: p.namespaces, LabelColumns: p.LabelColumns,
 		Owners: slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.Annotations[observe.AnnotationOwner] != "" }),
 	}
 	if p.containers {
@@ -208,7 +206,12 @@ func (p *podPrinter) printTemplate(pods []*v1.Pod) error {
 	if p.single && len(pods) == 1 {
 		value = pods[0]
 	}
-	data, err := asJSON(value)
+	return p.executeTemplate(value)
+}
+
+// executeTemplate writes what a template of the user's makes of a document.
+func (p *podPrinter) executeTemplate(document any) error {
+	data, err := asJSON(document)
 	if err != nil {
 		return err
 	}
@@ -220,19 +223,19 @@ func (p *podPrinter) printTemplate(pods []*v1.Pod) error {
 	return err
 }
 
-// sort orders pods by the field that --sort-by names. A field that none of them has is taken for a
-// mistake, as in kubectl.
-func (p *podPrinter) sort(pods []*v1.Pod) error {
-	if p.sortBy == "" {
+// sortByField orders objects by the field that --sort-by names. A field that none of them has is
+// taken for a mistake, as in kubectl.
+func sortByField[T comparable](field, kind string, objects []T, document func(T) any) error {
+	if field == "" {
 		return nil
 	}
-	path, err := parsePath(p.sortBy)
+	path, err := parsePath(field)
 	if err != nil {
 		return exit.Usagef("--sort-by: %v", err)
 	}
-	keys, known := map[*v1.Pod]any{}, false
-	for _, pod := range pods {
-		data, err := asJSON(pod)
+	keys, known := map[T]any{}, false
+	for _, object := range objects {
+		data, err := asJSON(document(object))
 		if err != nil {
 			return err
 		}
@@ -240,13 +243,13 @@ func (p *podPrinter) sort(pods []*v1.Pod) error {
 		if err != nil {
 			return exit.Usagef("--sort-by: %v", err)
 		}
-		keys[pod] = firstValue(found)
-		known = known || keys[pod] != nil
+		keys[object] = firstValue(found)
+		known = known || keys[object] != nil
 	}
-	if !known && len(pods) > 0 {
-		return exit.Usagef("--sort-by: no pod has a field %s", p.sortBy)
+	if !known && len(objects) > 0 {
+		return exit.Usagef("--sort-by: no %s has a field %s", kind, field)
 	}
-	slices.SortStableFunc(pods, func(a, b *v1.Pod) int { return compareValues(keys[a], keys[b]) })
+	slices.SortStableFunc(objects, func(a, b T) int { return compareValues(keys[a], keys[b]) })
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 
@@ -74,12 +73,12 @@ func parseColumns(text string) ([]column, error) {
 }
 
 // customTable has one row for each pod, with the user's own columns.
-func customTable(columns []column, pods []*v1.Pod) (header []string, rows []view.Row, err error) {
+func customTable[T any](columns []column, documents []T) (header []string, rows []view.Row, err error) {
 	for _, c := range columns {
 		header = append(header, c.header)
 	}
-	for _, pod := range pods {
-		data, err := asJSON(pod)
+	for _, document := range documents {
+		data, err := asJSON(document)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -45,14 +45,18 @@ func NewApply(sess *session.Session) *cobra.Command {
 		Short: "Run one sync pass: do what plan shows",
 		Long: "Bring pods to the state of their manifests in one sync pass, with exactly the steps that plan shows.\n" +
 			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
-			"last; a warning names source files that have changed since." +
-			flags.ExitCodes("0 success", "1 error", "3 --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
-		Example:           "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer",
+			"last; a warning names source files that have changed since.\n" +
+			"ConfigMaps, Secrets and PersistentVolumeClaims that no pod of the manifests names are stored for the pods that name\n" +
+			"them, now and later. Those of a pod's own manifest count before stored ones." +
+			flags.ExitCodes("0 success", "1 error", "3 the pod runs nothing, because a ConfigMap or Secret that it names is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
+		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer\n" +
+			"  podctl apply settings.yaml   # ConfigMaps and Secrets, for the pods that name them",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
 	o.RegisterSelectors(f, "With --all: all namespaces")
 	addWaitFlag(cmd, &o.wait)
@@ -94,7 +98,7 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 }
 
 func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
-	o.Strict = true
+	o.Strict, o.Apart = true, true
 	if o.adopt {
 		if err := adoptEndpoint(sess); err != nil {
 			return err
@@ -110,7 +114,11 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 	if err != nil {
 		return err
 	}
-	return exit.WithUnreadable(ctx, o.apply(ctx, sess, found.Pods), found.Unreadable)
+	stored := o.storeObjects(ctx, sess, &found)
+	if len(found.Pods) == 0 || (stored != nil && stored.Error() != "") {
+		return exit.WithUnreadable(ctx, stored, found.Unreadable)
+	}
+	return exit.WithUnreadable(ctx, exit.Join(ctx, stored, o.apply(ctx, sess, found.Pods)), found.Unreadable)
 }
 
 // find finds the pods to apply.
@@ -249,6 +257,9 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return errors.Join(failure, left(outcome))
 	}
 	p := outcome.Plan
+	if p.Starved() {
+		return starved(p)
+	}
 	if a.o.output != "json" {
 		text := view.Outcome(p)
 		if a.o.wait != "" {
@@ -278,6 +289,17 @@ func left(outcome *executor.Outcome) error {
 		return nil
 	}
 	return fmt.Errorf("pod %s: %s", outcome.Plan.Pod, strings.Join(parts, "; "))
+}
+
+// starved says that nothing of a pod runs, because of objects that are missing.
+func starved(p *plan.Plan) error {
+	var texts []string
+	for i := range p.Holds {
+		if h := &p.Holds[i]; h.Lacks && !slices.Contains(texts, h.Message) {
+			texts = append(texts, h.Message)
+		}
+	}
+	return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("pod %s cannot start: %s", p.Pod, strings.Join(texts, "; "))}
 }
 
 // withSkipped adds to an error which steps were not done.

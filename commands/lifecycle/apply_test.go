@@ -50,7 +50,7 @@ func TestMissingPullSecretsAreTold(t *testing.T) {
 	web := l.Write("web", "  imagePullSecrets: [{name: login}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	for _, command := range []string{"plan", "apply"} {
 		_, stderr := l.Must(command, web)
-		if told := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is not in the manifest; images are pulled without it"; strings.Count(stderr, told) != 1 {
+		if told := "note: " + web + ":6:22: spec.imagePullSecrets[0]: Secret default/login is missing; images are pulled without it"; strings.Count(stderr, told) != 1 {
 			t.Errorf("%s: want %q once:\n%s", command, told, stderr)
 		}
 	}
@@ -142,7 +142,7 @@ func TestFailuresTellWhatIsLeft(t *testing.T) {
 	l.Behave("bad", runtimetest.Behaviour{StartError: "told to fail"})
 	web := l.Write("web", "  containers:\n  - {name: bad, image: 'i:1'}\n"+
 		"  - {name: held, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}\n")
-	const lacks = "held held (CreateContainerConfigError: ConfigMap default/absent is not in the manifest; add it as a document)"
+	const lacks = "held held (CreateContainerConfigError: ConfigMap default/absent is missing: apply a file that has it, or add it with --configmap FILE)"
 	if code, _, stderr := l.Call("apply", web); code != exit.Error || !strings.HasSuffix(stderr, "\n  pod default/web: "+lacks+"\n") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}

@@ -36,14 +36,16 @@ type deleteOptions struct {
 func NewDelete(sess *session.Session) *cobra.Command {
 	o := &deleteOptions{}
 	cmd := &cobra.Command{
-		Use:     "delete [flags] MANIFEST|POD...",
+		Use:     "delete [flags] MANIFEST|POD|KIND/NAME...",
 		Aliases: []string{"rm"},
 		Short:   "Stop and remove pods",
 		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
-			"Their logs are archived until `podctl prune`." +
+			"Their logs are archived until `podctl prune`.\n" +
+			"configmap/NAME, secret/NAME and pvc/NAME delete what was applied apart from pods; pods that run keep their values. The\n" +
+			"data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded",
-		ValidArgsFunction: completion.Of(sess.Flags).Targets,
+		Example:           "  podctl delete web\n  podctl delete -f pod.yaml --grace-period 5\n  podctl delete --field-selector status.phase=Succeeded\n  podctl delete configmap/web secret/web",
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
@@ -68,27 +70,39 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	if !terminal.IsText(o.output) && !o.dryRun {
 		return exit.Usagef("-o needs --dry-run")
 	}
-	o.Quiet, o.Strict = true, true
+	o.Quiet, o.Strict, o.Apart = true, true, true
+	targets, err := o.targets(sess, args)
+	if err != nil {
+		return err
+	}
+	if o.Selection.IsEmpty(targets.Pods) {
+		return o.deleteObjects(ctx, sess, targets.Objects, nil)
+	}
 	sess.Prefetch(ctx)
-	found, absent := o.Find(ctx, sess, args)
+	found, absent := o.Find(ctx, sess, targets.Pods)
 	if o.absent {
 		absent = selection.WithoutAbsent(absent)
 	}
+	if len(found.Pods)+len(found.Apart) == 0 && absent == nil && o.Selects() {
+		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+	}
+	return exit.WithUnreadable(ctx, exit.Join(ctx, o.deletePods(ctx, sess, found, absent), o.deleteObjects(ctx, sess, targets.Objects, found.Apart)), found.Unreadable)
+}
+
+// deletePods deletes the pods that were found. One name that is not there does not keep the others,
+// as in kubectl.
+func (o *deleteOptions) deletePods(ctx context.Context, sess *session.Session, found selection.Found, absent error) error {
 	if len(found.Pods) == 0 {
-		if absent == nil && o.Selects() {
-			sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
-		}
-		return exit.WithUnreadable(ctx, absent, found.Unreadable)
+		return absent
 	}
 	engine, err := sess.Engine()
 	if err == nil && o.adopt {
 		err = adoptEndpoint(sess)
 	}
 	if err == nil {
-		// One name that is not there does not keep the others, as in kubectl.
 		err = errors.Join(o.delete(ctx, sess, engine, selection.Refs(found.Pods)), absent)
 	}
-	return exit.WithUnreadable(ctx, err, found.Unreadable)
+	return err
 }
 
 func (o *deleteOptions) delete(ctx context.Context, sess *session.Session, engine *runtime.Engine, pods []model.PodRef) error {

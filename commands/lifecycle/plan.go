@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -31,6 +32,8 @@ type planOptions struct {
 	save      string
 	pin       bool
 	graph     string
+	// objects are what would become of objects that no pod of the manifests names.
+	objects []view.ObjectChange
 }
 
 // NewPlan is `podctl plan`.
@@ -40,7 +43,9 @@ func NewPlan(sess *session.Session) *cobra.Command {
 		Use:   "plan [flags] [MANIFEST|POD...]",
 		Short: "Show what the next sync pass would do, and why",
 		Long: "Show what the next sync pass would do to pods, and why. Nothing is changed.\n" +
-			"Without arguments: all pods that podctl applied in the namespace." +
+			"Without arguments: all pods that podctl applied in the namespace.\n" +
+			"Of ConfigMaps, Secrets and claims that no pod of the manifests names: what apply would store, and the plans of the\n" +
+			"applied pods that take what changes." +
 			flags.ExitCodes("0 success; with --exit-code: nothing to do", "1 error", "2 --exit-code: there is something to change, be it only podctl's record of the pod, or a source file has changed since it was applied", "3 --exit-code: nothing to change, but something is held or pending; of several pods for one of them", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl plan pod.yaml\n  podctl plan -o json pod.yaml | jq .steps\n  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml\n  podctl plan --graph svg pod.yaml > plan.svg",
@@ -49,6 +54,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace (default if no pod is named)")
 	o.RegisterSelectors(f, "All namespaces, if no pod is named")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
@@ -62,14 +68,14 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.pin, "pin", false, "Print the manifest with the digests of the runtime's images instead of tags; Secrets are left out")
 	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and what waits for what: dot or svg")
 	cmd.MarkFlagsMutuallyExclusive("graph", "output")
-	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph"} {
+	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap"} {
 		cmd.MarkFlagsMutuallyExclusive("pin", other)
 	}
 	return cmd
 }
 
 func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
-	o.Strict = true
+	o.Strict, o.Apart = true, true
 	if o.pin {
 		return pin(ctx, sess, slices.Concat(o.Files, args), o.Recursive)
 	}
@@ -81,6 +87,9 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	}
 	observed, err := o.Observe(ctx, sess, args)
 	if err != nil {
+		return err
+	}
+	if o.objects, err = o.planObjects(sess, observed); err != nil {
 		return err
 	}
 	return exit.WithUnreadable(ctx, o.plan(ctx, sess, observed), observed.Unreadable)
@@ -120,7 +129,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	if err := showPlans(sess, o, plans); err != nil || !o.exitCode {
 		return err
 	}
-	return exit.With(planCode(plans))
+	return exit.With(exit.Worst(planCode(plans), objectsCode(o.objects)))
 }
 
 // unplanned are the headings of pods without a plan, with the reason.
@@ -159,7 +168,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 		p.Basis = nil
 	}
 	if terminal.IsDocument(o.output) {
-		return terminal.WriteDocument(sess.IO.Out, o.output, PlanDocument(plans))
+		return terminal.WriteDocument(sess.IO.Out, o.output, o.document(plans))
 	}
 	switch o.graph {
 	case "dot":
@@ -167,7 +176,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 	case "svg":
 		return view.WriteSVG(sess.IO.Out, plans)
 	}
-	if len(plans) == 0 {
+	if len(plans) == 0 && len(o.objects) == 0 {
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 	}
 	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
@@ -175,7 +184,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 		text.Width, _ = sess.IO.OutSize()
 	}
 	for i, p := range plans {
-		if i > 0 {
+		if i > 0 || len(o.objects) > 0 {
 			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
 		}
 		if err := text.Write(p); err != nil {
@@ -183,6 +192,30 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 		}
 	}
 	return nil
+}
+
+// document is the plans, and what would become of objects that are no pod's.
+func (o *planOptions) document(plans []*plan.Plan) any {
+	if len(o.objects) == 0 {
+		return PlanDocument(plans)
+	}
+	if plans == nil {
+		plans = []*plan.Plan{}
+	}
+	return struct {
+		APIVersion string              `json:"apiVersion"`
+		Kind       string              `json:"kind"`
+		Objects    []view.ObjectChange `json:"objects"`
+		Items      []*plan.Plan        `json:"items"`
+	}{model.APIVersion, "PlanList", o.objects, plans}
+}
+
+// objectsCode is 2 when an object would change, else 0.
+func objectsCode(changes []view.ObjectChange) int {
+	if slices.ContainsFunc(changes, func(c view.ObjectChange) bool { return c.Outcome != objects.Unchanged }) {
+		return exit.Pending
+	}
+	return exit.OK
 }
 
 // PlanDocument is one plan as it is, several as a list.

@@ -26,7 +26,7 @@ func pin(ctx context.Context, sess *session.Session, manifests []string, recursi
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(m.Err(), selection.CheckNamespace(sess, m.Pods)); err != nil {
+	if err = errors.Join(m.Err(), selection.CheckNamespace(sess, m)); err != nil {
 		return err
 	}
 	engine, err := sess.Engine()

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -44,11 +45,17 @@ type Selection struct {
 	Strict bool
 	// Snapshot is the file that stands for the runtime.
 	Snapshot string
+	// ConfigMaps are files of ConfigMaps and Secrets that count as the manifests'.
+	ConfigMaps []string
+	// Apart takes ConfigMaps, Secrets and claims that no pod of the manifests names, too.
+	Apart bool
 }
 
 // Found is what a selection finds.
 type Found struct {
 	Pods []*podspec.Desired
+	// Apart are objects that no pod of the manifests names.
+	Apart []*podspec.Object
 	// Unreadable is what kept pods from a strict selection: checkpoints that cannot be read, and
 	// a status that is not known and is selected by. The command does the rest, and ends with it.
 	Unreadable error
@@ -119,7 +126,8 @@ func (s Selection) Applied(ctx context.Context, sess *session.Session) (Found, e
 
 // Load reads manifests, refuses what is wrong, and notes what has no effect.
 func (s Selection) Load(ctx context.Context, sess *session.Session, manifests []string) ([]*podspec.Desired, error) {
-	return (&finder{Selection: s, sess: sess}).load(ctx, manifests)
+	found, err := (&finder{Selection: s, sess: sess}).load(ctx, manifests)
+	return found.Pods, err
 }
 
 // Filter leaves the pods of the namespace that the selectors let through, as far as they can
@@ -159,18 +167,19 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	if len(manifests) == 0 && len(names) == 0 {
 		return f.allNow(ctx)
 	}
-	loaded, err := f.load(ctx, manifests)
+	found, err := f.load(ctx, manifests)
 	if err == nil {
-		loaded, err = f.matching(loaded)
+		err = f.narrow(&found)
 	}
 	if err != nil || len(names) == 0 {
-		return Found{Pods: loaded}, err
+		return found, err
 	}
 	named, err := f.named(ctx, names)
 	if len(named) == 0 {
 		return Found{}, err
 	}
-	return Found{Pods: append(loaded, named...)}, err
+	found.Pods = append(found.Pods, named...)
+	return found, err
 }
 
 // split tells manifests from names.
@@ -269,33 +278,57 @@ func (f *finder) applied() ([]*podspec.Desired, error) {
 	return Applied(f.sess)
 }
 
-func (f *finder) load(ctx context.Context, manifests []string) ([]*podspec.Desired, error) {
+func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if len(manifests) == 0 {
-		return nil, nil
+		return Found{}, nil
 	}
-	m, err := load.Load(ctx, f.sess.Manifests(f.Recursive), manifests...)
+	m, err := f.loader().Load(ctx, manifests...)
 	if err != nil {
-		return nil, err
+		return Found{}, err
 	}
-	f.sess.Loaded(m.Pods)
+	f.sess.Loaded(append(m.Pods, secretsOf(m.Apart)...))
 	if err := m.Err(); err != nil {
-		return nil, err
+		return Found{}, err
 	}
 	if !f.Quiet {
 		for _, note := range m.Notes() {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}
-	if len(m.Pods) == 0 {
-		return nil, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
+	found := Found{Pods: m.Pods}
+	if f.Apart && f.recording == nil {
+		found.Apart = m.Apart
 	}
-	if err := CheckNamespace(f.sess, m.Pods); err != nil {
-		return nil, err
+	if len(found.Pods)+len(found.Apart) == 0 {
+		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
+	}
+	if err := CheckNamespace(f.sess, m); err != nil {
+		return Found{}, err
 	}
 	if f.recording != nil {
 		f.keyDigests(m.Pods)
 	}
-	return m.Pods, nil
+	return found, nil
+}
+
+// loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
+func (f *finder) loader() load.Loader {
+	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
+	if f.recording != nil {
+		l.Stored = nil
+	}
+	return l
+}
+
+// secretsOf are the Secrets among objects, as those of a pod.
+func secretsOf(objects []*podspec.Object) []*podspec.Desired {
+	var found []*podspec.Desired
+	for _, o := range objects {
+		if o.Secret != nil {
+			found = append(found, &podspec.Desired{Objects: podspec.Objects{Secrets: map[string]*v1.Secret{o.Secret.Name: o.Secret}}})
+		}
+	}
+	return found
 }
 
 // keyDigests lets pods be compared with what this machine has recorded. On another one,
@@ -310,14 +343,25 @@ func (f *finder) keyDigests(pods []*podspec.Desired) {
 	}
 }
 
-// CheckNamespace refuses pods of manifests that name another namespace than the command line,
-// as kubectl does: the user means another pod.
-func CheckNamespace(sess *session.Session, pods []*podspec.Desired) error {
-	for _, d := range pods {
-		if sess.Flags.NamespaceGiven && d.Pod.Namespace != sess.Flags.Namespace {
-			return exit.Usagef("pod %s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace",
-				model.RefOf(d.Pod), sess.Flags.Namespace)
+// CheckNamespace refuses pods and objects of manifests that name another namespace than the
+// command line, as kubectl does: the user means another one.
+func CheckNamespace(sess *session.Session, m *load.Manifest) error {
+	if !sess.Flags.NamespaceGiven {
+		return nil
+	}
+	for _, d := range m.Pods {
+		if d.Pod.Namespace != sess.Flags.Namespace {
+			return elsewhere(sess, "pod "+model.RefOf(d.Pod).String())
+		}
+	}
+	for _, o := range m.Apart {
+		if o.Meta().Namespace != sess.Flags.Namespace {
+			return elsewhere(sess, objects.KeyOf(o).String())
 		}
 	}
 	return nil
+}
+
+func elsewhere(sess *session.Session, what string) error {
+	return exit.Usagef("%s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace", what, sess.Flags.Namespace)
 }

@@ -40,8 +40,10 @@ func (s *Selection) checkFlags(manifests, names []string) error {
 		return exit.Usagef("--selector and --field-selector cannot be used with names")
 	case s.Fields != "" && len(manifests) > 0:
 		return exit.Usagef("--field-selector cannot be used with manifests")
-	case s.All && len(names)+len(manifests) > 0:
-		return exit.Usagef("--all cannot be used with names or manifests")
+	case s.All && len(names)+len(manifests)+len(s.ConfigMaps) > 0:
+		return exit.Usagef("--all cannot be used with names, manifests or --configmap")
+	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 || len(names) > 0):
+		return exit.Usagef("--configmap adds to manifests: name those of the pods, and no pods")
 	}
 	return nil
 }
@@ -129,6 +131,19 @@ func (s *Selection) matching(pods []*podspec.Desired) ([]*podspec.Desired, error
 		return nil, err
 	}
 	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !parsed.match(d.Pod) }), nil
+}
+
+// narrow leaves what the selectors let through of what manifests have.
+func (s *Selection) narrow(found *Found) (err error) {
+	if found.Pods, err = s.matching(found.Pods); err != nil {
+		return err
+	}
+	parsed, err := s.selectors()
+	if err != nil {
+		return err
+	}
+	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool { return !parsed.labels.Matches(labels.Set(o.Meta().Labels)) })
+	return nil
 }
 
 // ByStatus leaves those pods that were observed whose status the field selector lets through.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
@@ -29,7 +31,7 @@ func (s *Session) Redactor() *redaction.Redactor {
 		if err != nil {
 			applied = nil // Commands that need them report the error.
 		}
-		s.redactor = NewRedactor(applied, s.loaded...)
+		s.redactor = NewRedactor(applied, slices.Concat(s.loaded, []*podspec.Desired{{Objects: s.Objects().Secrets()}})...)
 	}
 	return s.redactor
 }

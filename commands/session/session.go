@@ -13,10 +13,13 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Session is one call of podctl.
@@ -26,6 +29,8 @@ type Session struct {
 
 	client *cri.Client
 	engine *runtime.Engine
+	// objects is made when it is first asked for.
+	objects *objects.Store
 
 	// loaded are the pods of manifests that were read; redactor knows their Secrets and
 	// those of all checkpoints.
@@ -57,15 +62,33 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	s.client = client
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
-		LockTimeout: s.Flags.LockTimeout, Waiting: func(text string) { s.IO.NoteOnce("%s", text) },
+		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(),
 	})
 	return s.engine, nil
+}
+
+// waiting tells what is waited for.
+func (s *Session) waiting(text string) { s.IO.NoteOnce("%s", text) }
+
+// Objects are the ConfigMaps, Secrets and claims that were applied apart from pods. No runtime is
+// needed for them.
+func (s *Session) Objects() *objects.Store {
+	if s.objects == nil {
+		s.objects = objects.New(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
+	}
+	return s.objects
 }
 
 // Manifests reads manifests from where the command line names them: objects without a
 // namespace are in that of the command.
 func (s *Session) Manifests(recursive bool) input.Reader {
 	return input.Reader{Stdin: s.IO.In, Namespace: s.Flags.Namespace, Recursive: recursive}
+}
+
+// Loader reads manifests, as Manifests does. The pods in them take what they lack from files of
+// ConfigMaps and Secrets, which count as the manifests', and from what is stored.
+func (s *Session) Loader(recursive bool, configMaps ...string) load.Loader {
+	return load.Loader{Reader: s.Manifests(recursive), ConfigMaps: configMaps, Stored: s.Objects().Loaded}
 }
 
 // Client is the connection of the engine, for what concerns the runtime itself. With an error

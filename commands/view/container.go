@@ -45,7 +45,7 @@ func (v *Pods) containerRow(pod *v1.Pod, ref *podspec.ContainerRef) Row {
 	if v.Wide {
 		row.Add(cmp.Or(shortContainerID(s.ContainerID), terminal.NoValue))
 	}
-	row.Add(v.labelCells(pod)...)
+	row.Add(v.labelCells(pod.Labels)...)
 	return row
 }
 

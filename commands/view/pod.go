@@ -8,7 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podctl/podctl/commands/terminal"
@@ -24,9 +23,7 @@ type Pods struct {
 	Namespaces bool
 	// Owners adds who made the pods.
 	Owners bool
-	// Labels adds the values of labels, ShowLabels all labels.
-	Labels     []string
-	ShowLabels bool
+	LabelColumns
 }
 
 // Row is a line of a table.
@@ -84,29 +81,8 @@ func (v *Pods) row(pod *v1.Pod) Row {
 	if v.Owners {
 		row.Add(ownerText(pod))
 	}
-	row.Add(v.labelCells(pod)...)
+	row.Add(v.labelCells(pod.Labels)...)
 	return row
-}
-
-// labelHeader names the columns of labels: a label by what follows its prefix, as in kubectl.
-func (v *Pods) labelHeader() (header []string) {
-	for _, name := range v.Labels {
-		header = append(header, strings.ToUpper(name[strings.LastIndex(name, "/")+1:]))
-	}
-	if v.ShowLabels {
-		header = append(header, "LABELS")
-	}
-	return header
-}
-
-func (v *Pods) labelCells(pod *v1.Pod) (cells []string) {
-	for _, name := range v.Labels {
-		cells = append(cells, cmp.Or(pod.Labels[name], terminal.NoValue))
-	}
-	if v.ShowLabels {
-		cells = append(cells, labels.FormatLabels(pod.Labels))
-	}
-	return cells
 }
 
 // ownerText says who made a pod.

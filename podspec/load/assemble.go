@@ -35,6 +35,12 @@ type assembly struct {
 	full    bool
 	// made counts what pods make of objects, in bytes.
 	made int64
+
+	// beside is set while sources are added that only add to the manifests.
+	beside bool
+	// stored gives pods what is stored, and failed is why it could not.
+	stored Complete
+	failed error
 }
 
 // addSource adds all documents of a source.
@@ -121,6 +127,10 @@ func (a *assembly) add(o *object) {
 	o.writtenUID = o.meta.UID
 	o.meta.Namespace = cmp.Or(o.meta.Namespace, a.namespace)
 	a.objects = append(a.objects, o)
+	if o.beside = a.beside; o.beside && o.configMap == nil && o.secret == nil {
+		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not taken with --configmap, only ConfigMap and Secret: give the file as a manifest")
+		o.damaged = true
+	}
 	if o.pod == nil {
 		validateObject(o)
 	}
@@ -149,8 +159,12 @@ func (a *assembly) manifest() *Manifest {
 		}
 	}
 	for _, o := range a.objects {
-		if o.pod == nil && !used[o] && !o.damaged {
+		switch {
+		case o.pod != nil || used[o] || o.damaged:
+		case o.beside:
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
+		default:
+			m.Apart = append(m.Apart, o.object())
 		}
 	}
 	m.Problems, m.NoEffect, m.documents = a.allProblems(), a.notes, a.documents
@@ -185,6 +199,7 @@ func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	o.pod.ManagedFields = nil
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
 	a.collect(desired, used)
+	desired = a.complete(o, desired)
 	a.checkMade(o, desired)
 	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)

@@ -107,8 +107,8 @@ func safePaths(t *testing.T, d *podspec.Desired) {
 			t.Errorf("a path of the machine that is not absolute: %q", vol.HostPath.Path)
 		}
 	}
-	for _, o := range referredObjects(pod) {
-		elements = append(elements, o.name)
+	for _, o := range podspec.ReferredObjects(pod) {
+		elements = append(elements, o.Name)
 	}
 	for _, element := range elements {
 		if !isElement(element) || strings.HasPrefix(element, ".") || strings.ContainsAny(element, ";=") {

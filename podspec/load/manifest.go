@@ -11,14 +11,52 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
+// Complete gives a pod the stored objects that its manifest lacks. It returns which of those
+// that the manifest brings are stored as well: the manifest's count.
+type Complete func(*podspec.Desired) (with *podspec.Desired, hidden []podspec.ObjectName, err error)
+
+// Loader reads manifests, with what pods take from elsewhere.
+type Loader struct {
+	input.Reader
+	// ConfigMaps are sources of ConfigMaps and Secrets that count as if the manifests had them.
+	ConfigMaps []string
+	// Stored has what is kept apart from pods; nil if nothing is.
+	Stored Complete
+}
+
 // Load reads manifests and everything in them. The error says that a source could not be
 // read; what is wrong with its content is among the manifest's problems.
-func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, error) {
-	sources, err := from.Read(ctx, names...)
+func (l Loader) Load(ctx context.Context, names ...string) (*Manifest, error) {
+	sources, err := l.Read(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(sources...), nil
+	beside, err := l.readBeside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{stored: l.Stored}
+	for _, s := range sources {
+		a.addSource(s)
+	}
+	a.beside = true
+	for _, s := range beside {
+		a.addSource(s)
+	}
+	m := a.manifest()
+	return m, a.failed
+}
+
+func (l Loader) readBeside(ctx context.Context) ([]input.Source, error) {
+	if len(l.ConfigMaps) == 0 {
+		return nil, nil
+	}
+	return l.Read(ctx, l.ConfigMaps...)
+}
+
+// Load reads manifests with nothing from elsewhere.
+func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, error) {
+	return Loader{Reader: from}.Load(ctx, names...)
 }
 
 // Parse makes pods of the texts of manifests.
@@ -32,7 +70,9 @@ func Parse(sources ...input.Source) *Manifest {
 
 // Manifest is what a set of sources says.
 type Manifest struct {
-	Pods     []*podspec.Desired
+	Pods []*podspec.Desired
+	// Apart are the ConfigMaps, Secrets and claims that no pod of the manifest names.
+	Apart    []*podspec.Object
 	Problems []document.Problem
 	NoEffect []document.Note
 

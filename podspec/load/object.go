@@ -7,6 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // typeMeta is what every object begins with.
@@ -24,7 +26,9 @@ type object struct {
 	// writtenUID is the uid that the document gives.
 	writtenUID types.UID
 	// damaged is set when some of it could not be decoded, or another object has its name.
-	damaged   bool
+	damaged bool
+	// beside is set when it comes from a file that only adds to the manifests.
+	beside    bool
 	pod       *v1.Pod
 	configMap *v1.ConfigMap
 	secret    *v1.Secret
@@ -57,6 +61,11 @@ func newObject(r *report, version string) *object {
 		return nil
 	}
 	return o
+}
+
+// object is the object as pods refer to it.
+func (o *object) object() *podspec.Object {
+	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim}
 }
 
 // key is the name of an object with its namespace.

@@ -24,7 +24,7 @@ func unresolvedProblems(o *object, d *podspec.Desired) []document.Problem {
 }
 
 func noPullSecret(d *podspec.Desired, name string) string {
-	return fmt.Sprintf("Secret %s/%s is not in the manifest; images are pulled without it", d.Pod.Namespace, name)
+	return fmt.Sprintf("Secret %s/%s is missing; images are pulled without it", d.Pod.Namespace, name)
 }
 
 // missingPullSecrets has the pull secrets that are missing as notes. No plan has them: they hold

@@ -62,7 +62,7 @@ func (x *checkpointer) begin() error {
 	}
 	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
 	j.Adopted = x.plan.Adopted
-	if j.Applied != nil && j.Applied.SameAs(x.desired) && j.Deletion == nil {
+	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
 		// The file that was applied last is the one that plan and --all compare with, also if it says
 		// the same as another one before.
 		elsewhere := j.Source != x.desired.Source

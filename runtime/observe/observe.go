@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -29,6 +30,8 @@ type World struct {
 	Layout  state.Layout
 	Cgroups cgroup.Groups
 	Now     func() time.Time
+	// Objects are the ConfigMaps and Secrets that were applied apart from pods; nil for none.
+	Objects *objects.Store
 }
 
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
@@ -41,11 +44,13 @@ type Observer struct {
 	digests *Digests
 	// adopts reports whether pods of another runtime may move to this one.
 	adopts bool
+	// objects has what pods take from elsewhere than their manifests.
+	objects *objects.Store
 }
 
 // New makes an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
-	return &Observer{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests}
+	return &Observer{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects}
 }
 
 // Observe reads everything a decision about one pod needs. What does not depend
@@ -198,8 +203,16 @@ func settleInFlight(s *snapshot.Pod) {
 }
 
 // Input observes a pod and returns the input of a plan, and the snapshot that it is made of. A
-// pod that was applied to another runtime is an error.
+// pod that was applied to another runtime is an error. The pod takes what is stored by now of the
+// objects that its manifest does not bring.
 func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
+	if o.objects != nil {
+		with, err := o.objects.Complete(desired)
+		if err != nil {
+			return nil, nil, fmt.Errorf("pod %s: %w", ref, err)
+		}
+		desired = with
+	}
 	s, err := o.Observe(ctx, ref, desired)
 	if err != nil {
 		return nil, nil, err

@@ -42,7 +42,7 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 // manifest lacks is told, and its edit is not said to take effect. One that starts is held for it.
 func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
 	const spec = "  volumes: [{name: v, configMap: {name: %s}}]\n  containers: [{name: a, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n"
-	lacks := "ConfigMap default/none is not in the manifest; add it as a document"
+	lacks := "ConfigMap default/none, which volume v names, is missing: apply a file that has it, or add it with --configmap FILE"
 	w := web(t, fmt.Sprintf(spec, "none"), "a=Running")
 	w.Volumes = map[string]model.Volume{"v": {}}
 	w.Memory.Applied = modeltest.Load(t, modeltest.Pod(fmt.Sprintf(spec, "some")))

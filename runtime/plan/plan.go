@@ -147,6 +147,8 @@ type Hold struct {
 	// Unstartable reports whether the container could not even be tried, which its status
 	// shows like a start that failed.
 	Unstartable bool `json:"-"`
+	// Lacks reports whether the pod names an object, or a key of one, that is nowhere.
+	Lacks bool `json:"-"`
 	// Delay is the restart delay that holds the container; nil when something else does.
 	Delay *podstatus.Delay `json:"-"`
 }
@@ -162,6 +164,14 @@ type Keep struct {
 	Message       string                `json:"message"`
 	// IPs are the addresses of a sandbox, the primary one first.
 	IPs []string `json:"-"`
+}
+
+// Starved reports whether nothing of the pod runs or starts, as it names objects that are
+// nowhere.
+func (p *Plan) Starved() bool {
+	runs := func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }
+	starts := func(s Step) bool { return s.Kind == StartContainer }
+	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Lacks }) && !slices.ContainsFunc(p.Keeps, runs) && !slices.ContainsFunc(p.Steps, starts)
 }
 
 // LongestGrace is the longest time in seconds that a container of the plan has to stop.

@@ -96,11 +96,11 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	h := &Hold{Container: ref.Name, Reason: model.CreateContainerConfigError, Blocking: true, Unstartable: true}
 	for _, lacks := range r.Desired.Unresolved() {
 		if lacks.Container == ref.Name {
-			h.Message = lacks.Detail
+			h.Message, h.Lacks = lacks.Detail, true
 			return h
 		}
 		if lacks.Volume != "" && lacks.Container == "" {
-			h.Reason, h.Message, h.Unstartable = model.FailedMount, lacks.Detail, false
+			h.Reason, h.Message, h.Unstartable, h.Lacks = model.FailedMount, lacks.Detail, false, true
 			return h
 		}
 	}

@@ -52,13 +52,13 @@ func TestWhatIsMissingHoldsAStart(t *testing.T) {
 	}{
 		"nothing": {"app=Running", "", "", nil, []string{"start x"}},
 		"a ConfigMap": {"app=Running", missingRef, "", nil, []string{
-			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
 		}},
 		"a ConfigMap of one that runs": {"app=Running x=Running", missingRef, "", nil, []string{
-			"keep app", "keep x", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+			"keep app", "keep x", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
 		}},
 		"a ConfigMap of one that has ended": {"app=Running x=Exited", missingRef, "", nil, []string{
-			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+			"keep app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
 		}},
 		"an image": {"app=Running", "", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"start x"}},
 		"an image that may not be pulled": {"app=Running", ", imagePullPolicy: Never", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{
@@ -285,10 +285,10 @@ func TestPodIsHeld(t *testing.T) {
 		}},
 		"a network that nobody needs": {"", "app=Running x=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = &notReady }, []string{"keep x", "keep app"}},
 		"a reference that is missing": {missingRef, "app=Running x=Running", replaced, []string{
-			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document", "all is held",
+			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE", "all is held",
 		}},
 		"a reference, and nothing runs": {missingRef, "app=Exited x=Exited", replaced, []string{
-			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is not in the manifest; add it as a document",
+			"start app", "hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, or add it with --configmap FILE",
 		}},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", c.fields))).Sandbox("s0", 0, model.SandboxReady).States(c.states)

@@ -61,7 +61,7 @@ type NotFoundError struct{ Name string }
 func (e *NotFoundError) Error() string {
 	_, name, _ := strings.Cut(e.Name, "/")
 	if slices.Contains([]string{"po", "pod", "pods"}, name) {
-		return fmt.Sprintf("no pod %s: podctl has nothing but pods, which are named without their kind", e.Name)
+		return fmt.Sprintf("no pod %s: pods are named without their kind here", e.Name)
 	}
 	return fmt.Sprintf("no pod %s: podctl has applied none of that name here (`podctl get -A` lists them)", e.Name)
 }

@@ -376,7 +376,7 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, uid := range []types.UID{lockIDs, lockPorts, "_", "a_b"} {
+	for _, uid := range []types.UID{lockIDs, lockPorts, lockObjects, "_", "a_b"} {
 		if _, err := l.Pod(uid).Lock(expired(t)); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 			t.Errorf("uid %s: %v, want that it is refused", uid, err)
 		}
@@ -445,9 +445,13 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err = pod.Logs("default", "web").Archive(testTime()); err != nil {
 		t.Fatal(err)
 	}
+	object := ObjectKey{"default", "Secret", "mine"}
+	if err = l.Objects().Write(object, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
 	victim := victimTree(t)
 	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
-		for _, dir := range []string{l.pods(), l.histories(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.locks().dir(), l.DeletedLogs().dir()} {
+		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.histories(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.locks().dir(), l.DeletedLogs().dir()} {
 			if err = os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -483,6 +487,10 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	claims, err := l.Claims().List()
 	if err != nil || !slices.Contains(claims, Claim{"default", "data"}) {
 		t.Errorf("claims are %+v %v", claims, err)
+	}
+	objects, err := l.Objects().List()
+	if err != nil || !slices.Contains(objects, object) || slices.ContainsFunc(objects, func(k ObjectKey) bool { return k.check() != nil || k.Name == "link" }) {
+		t.Errorf("objects are %+v %v", objects, err)
 	}
 	logs, err := l.DeletedLogs().List()
 	if err != nil || len(logs) != 1 {

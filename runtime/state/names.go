@@ -33,14 +33,16 @@ const (
 	kindVolume    = "volume name"
 	kindPlugin    = "volume plugin"
 	kindClaim     = "claimName"
+	kindObject    = "name of a ConfigMap, Secret or claim"
 	kindID        = "container id"
 )
 
 // The locks of podctl's own. They are kept beside those of pods, and no uid may have an
 // underscore in it (checkName).
 const (
-	lockIDs   = "_ids"
-	lockPorts = "_ports"
+	lockIDs     = "_ids"
+	lockPorts   = "_ports"
+	lockObjects = "_objects"
 )
 
 // refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing
@@ -55,9 +57,9 @@ const refusedUID types.UID = ".refused"
 func checkName(kind, name string) error {
 	bad := safefs.CheckName(name) != nil || strings.HasPrefix(name, ".") || !isPrintable(name)
 	switch kind {
-	case kindUID, kindNamespace, kindPod, kindVolume:
+	case kindUID, kindNamespace, kindPod, kindVolume, kindObject:
 		// The names of logs are made of three, and those of markers have a prefix, with an
-		// underscore between them.
+		// underscore between them. Objects have none, as no API server takes one.
 		bad = bad || strings.Contains(name, "_")
 	}
 	if bad {

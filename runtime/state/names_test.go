@@ -54,6 +54,9 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	with(p.SubPath(n.volume, n.container, n.index))("subpath", p.SubPaths(), 3)
 	with(p.TerminationLogs(n.container).Dir())("container", p.TerminationLogs("").above(), 1)
 	with(l.Claims().Dir(Claim{n.namespace, n.claim}))("claim", "/root/claims", 2)
+	with(l.Objects().Path(ObjectKey{n.namespace, "ConfigMap", n.claim}))("ConfigMap", "/root/objects", 3)
+	with(l.Objects().Path(ObjectKey{n.namespace, "Secret", n.claim}))("Secret", "/root/objects", 3)
+	with(l.Objects().Path(ObjectKey{n.namespace, "PersistentVolumeClaim", n.claim}))("stored claim", "/root/objects", 3)
 	with(p.Logs(n.namespace, n.pod).Dir())("logs", "/logs", 1)
 	with(p.Logs(n.namespace, n.pod).containerDir(n.container))("logs of a container", "/logs", 2)
 	with(p.Logs(n.namespace, n.pod).File(n.container, uint32(n.index)))("log", "/logs", 3)
@@ -65,7 +68,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 // refused, or lies where docs/state.md says and nowhere else; no two kinds share one, and
 // nothing has the name of what is podctl's own.
 func FuzzPaths(f *testing.F) {
-	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b"} {
+	for _, seed := range []string{"web", "", ".", "..", "../../../victim", "a/b", "/etc", ".aside", ".removed", ".deleted", "_ids", "_ports", "_objects", "ports", "a\x00b", "a\nb", ".long", "journal.json", "wrapped_x", "a_b"} {
 		f.Add(seed, "default", "web", "app", "data", "data", "id", 0)
 		f.Add("u1", seed, seed, seed, seed, seed, seed, -1)
 	}
@@ -89,7 +92,7 @@ func FuzzPaths(f *testing.F) {
 			seen[m.path] = what
 		}
 		for _, own := range []string{
-			l.locks().file(lockIDs), l.locks().file(lockPorts), l.DeletedLogs().dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
+			l.locks().file(lockIDs), l.locks().file(lockPorts), l.locks().file(lockObjects), l.DeletedLogs().dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
 		} {
 			if what, taken := seen[own]; taken {
 				t.Errorf("%s lies at %q, which is podctl's own", what, own)

@@ -17,9 +17,10 @@ func TestTheStatePageNamesWhatLiesThere(t *testing.T) {
 	l := Layout{Root: "/"}
 	pod := l.Pod("UID")
 	for _, path := range []string{
-		pod.Checkpoint().Path(), pod.EtcHosts(), pod.IDs().path(), pod.CgroupMark().path(), pod.lockFile(), l.locks().file(lockIDs), l.locks().file(lockPorts), pod.History().Path(),
+		pod.Checkpoint().Path(), pod.EtcHosts(), pod.IDs().path(), pod.CgroupMark().path(), pod.lockFile(), l.locks().file(lockIDs), l.locks().file(lockPorts), l.locks().file(lockObjects), pod.History().Path(),
 		ok(pod.VolumeDir("KIND", "NAME")), ok(pod.SubPath("VOLUME", "CONTAINER", 0)), ok(pod.TerminationLogs("NAME").Dir()), pod.Plugins(),
-		ok(pod.Claims().Dir(Claim{Namespace: "NS", Name: "NAME"})), l.Seccomp(), l.NodeDir() + "/", l.NodeDir() + ".lock",
+		ok(pod.Claims().Dir(Claim{Namespace: "NS", Name: "NAME"})), ok(l.Objects().Path(ObjectKey{"NS", "ConfigMap", "NAME"})),
+		ok(l.Objects().Path(ObjectKey{"NS", "Secret", "NAME"})), ok(l.Objects().Path(ObjectKey{"NS", "PersistentVolumeClaim", "NAME"})), l.Seccomp(), l.NodeDir() + "/", l.NodeDir() + ".lock",
 	} {
 		path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/0")
 		if !strings.Contains(string(page), "| `"+filepath.ToSlash(path)) {

@@ -19,7 +19,7 @@ func Superseded(ref model.PodRef, desired *podspec.Desired, j *state.Checkpoint)
 		return &SupersededError{Pod: ref, Deleted: true}
 	case j.Deletion != nil:
 		return &SupersededError{Pod: ref, Deleting: true}
-	case !j.Applied.SameAs(desired):
+	case !j.Applied.SameManifest(desired):
 		return &SupersededError{Pod: ref}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -151,6 +152,16 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 	ref := model.PodRef{Namespace: "default", Name: "web"}
 	copyOf, other := loadPod(t, web), loadPod(t, strings.Replace(web, "i:1", "i:2", 1))
 	copyOf.Stored = true
+	took := func(value string) *podspec.Desired {
+		d, err := loadPod(t, strings.Replace(web, "image: 'i:1'", "image: 'i:1', envFrom: [{configMapRef: {name: c}}]", 1)).WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) {
+			return &podspec.Object{ConfigMap: &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"A": value}}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Stored = true
+		return d
+	}
 	for name, c := range map[string]struct {
 		desired *podspec.Desired
 		j       state.Checkpoint
@@ -159,6 +170,7 @@ func TestCopiesThatAreSuperseded(t *testing.T) {
 		"a user's":            {other, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
 		"nothing is wanted":   {nil, state.Checkpoint{}, ""},
 		"the same":            {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web)}}, ""},
+		"stored otherwise":    {took("1"), state.Checkpoint{Memory: model.Memory{Applied: took("2")}}, ""},
 		"changed":             {copyOf, state.Checkpoint{Memory: model.Memory{Applied: other}}, "pod default/web was changed by another podctl meanwhile, and stays as that one made it"},
 		"deleted":             {copyOf, state.Checkpoint{}, "pod default/web was deleted by another podctl meanwhile, and stays so"},
 		"deleted, unfinished": {copyOf, state.Checkpoint{Memory: model.Memory{Applied: loadPod(t, web), Deletion: &model.Deletion{}}}, "pod default/web: its deletion was not finished: podctl delete default/web finishes it, podctl apply of its manifest takes it back"},

@@ -1,0 +1,197 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// objectLook is one look at stored objects.
+type objectLook struct {
+	sess *session.Session
+	o    *getOptions
+	// data are the claims that have data.
+	data []state.Claim
+}
+
+func runGetObjects(ctx context.Context, sess *session.Session, o *getOptions, targets *selection.Targets) error {
+	switch {
+	case len(targets.Pods) > 0:
+		return exit.Usagef("get lists one kind at a time: name either pods or %s", targets.Objects[0].Word()+"s")
+	case o.Snapshot != "" || o.watch || o.probe || o.printer.containers || o.Fields != "" || len(o.Files) > 0:
+		return exit.Usagef("--filename, --snapshot, --watch, --probe, --containers and --field-selector are for pods")
+	case o.Labels != "" && len(targets.Objects) > 0:
+		return exit.Usagef("--selector cannot be used with names")
+	case slices.ContainsFunc(targets.Objects, func(k state.ObjectKey) bool { return k.Kind != targets.Objects[0].Kind }):
+		return exit.Usagef("get lists one kind at a time")
+	}
+	if err := o.printer.prepare(ctx, sess.IO); err != nil {
+		return err
+	}
+	l := &objectLook{sess: sess, o: o}
+	data, err := sess.Flags.Layout().Claims().List()
+	if err != nil {
+		return err
+	}
+	l.data = data
+	if len(targets.Objects) > 0 {
+		return l.named(targets.Objects)
+	}
+	return l.all(targets.Kind)
+}
+
+// named prints the objects that are named. One that is not there hides no other.
+func (l *objectLook) named(keys []state.ObjectKey) error {
+	var found []*podspec.Object
+	var errs []error
+	for _, key := range keys {
+		o, err := l.sess.Objects().Get(key)
+		if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) && l.hasData(key) {
+			o, err = bareClaim(key), nil
+		}
+		if o != nil {
+			found = append(found, o)
+		}
+		errs = append(errs, err)
+	}
+	if len(found) > 0 {
+		errs = slices.Insert(errs, 0, l.print(keys[0].Kind, found, len(keys) == 1))
+	}
+	return errors.Join(errs...)
+}
+
+// all prints the objects of a kind.
+func (l *objectLook) all(kind string) error {
+	selector, err := labels.Parse(l.o.Labels)
+	if err != nil {
+		return exit.Usagef("--selector: %v", err)
+	}
+	here := func(namespace string) bool { return l.o.AllNamespaces || namespace == l.sess.Flags.Namespace }
+	found, unreadable := l.sess.Objects().List(func(k state.ObjectKey) bool { return k.Kind == kind && here(k.Namespace) })
+	if kind == podspec.KindClaim {
+		found = l.withBareClaims(found, here)
+	}
+	found = slices.DeleteFunc(found, func(o *podspec.Object) bool { return !selector.Matches(labels.Set(o.Meta().Labels)) })
+	if len(found) == 0 && l.o.printer.isTable() {
+		if unreadable == nil {
+			l.sess.IO.Note("No %ss %s.", strings.ToLower(kind), l.o.Where(l.sess.Flags.Namespace))
+		}
+		return unreadable
+	}
+	return errors.Join(l.print(kind, found, false), unreadable)
+}
+
+// withBareClaims adds the claims that have data and were never applied apart from a pod.
+func (l *objectLook) withBareClaims(found []*podspec.Object, here func(namespace string) bool) []*podspec.Object {
+	for _, claim := range l.data {
+		key := state.ObjectKey{Namespace: claim.Namespace, Kind: podspec.KindClaim, Name: claim.Name}
+		if here(claim.Namespace) && !slices.ContainsFunc(found, func(o *podspec.Object) bool { return objects.KeyOf(o) == key }) {
+			found = append(found, bareClaim(key))
+		}
+	}
+	slices.SortFunc(found, func(a, b *podspec.Object) int { return objects.KeyOf(a).Compare(objects.KeyOf(b)) })
+	return found
+}
+
+// bareClaim is a claim of which only the data is known.
+func bareClaim(key state.ObjectKey) *podspec.Object {
+	return &podspec.Object{Claim: &v1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: podspec.KindClaim},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+	}}
+}
+
+func (l *objectLook) hasData(key state.ObjectKey) bool {
+	return key.Kind == podspec.KindClaim && slices.Contains(l.data, state.Claim{Namespace: key.Namespace, Name: key.Name})
+}
+
+// setPhases says of claims whether they have data.
+func (l *objectLook) setPhases(found []*podspec.Object) {
+	for _, o := range found {
+		if o.Claim == nil {
+			continue
+		}
+		o.Claim.Status.Phase = v1.ClaimPending
+		if l.hasData(objects.KeyOf(o)) {
+			o.Claim.Status.Phase = v1.ClaimBound
+		}
+	}
+}
+
+// print writes objects of one kind in the output format: a single one as it is, others as a list.
+func (l *objectLook) print(kind string, found []*podspec.Object, single bool) error {
+	p := &l.o.printer
+	l.setPhases(found)
+	if err := sortByField(p.sortBy, strings.ToLower(kind), found, view.ObjectDocument); err != nil {
+		return err
+	}
+	document := view.ObjectList(found)
+	if single {
+		document = view.ObjectDocument(found[0])
+	}
+	switch {
+	case terminal.IsDocument(p.output):
+		return terminal.WriteDocument(l.sess.IO.Out, p.output, document)
+	case p.output == "name":
+		for _, o := range found {
+			l.sess.IO.Print("%s/%s", strings.ToLower(kind), o.Meta().Name)
+		}
+		return nil
+	case p.template != nil:
+		return p.executeTemplate(document)
+	}
+	header, rows, err := l.table(kind, found)
+	if err != nil {
+		return err
+	}
+	if p.noHeaders {
+		header = nil
+	}
+	return terminal.Table(l.sess.IO.Out, header, rows)
+}
+
+func (l *objectLook) table(kind string, found []*podspec.Object) (header []string, rows [][]string, err error) {
+	p := &l.o.printer
+	if p.columns != nil {
+		documents := make([]any, 0, len(found))
+		for _, o := range found {
+			documents = append(documents, view.ObjectDocument(o))
+		}
+		header, custom, err := customTable(p.columns, documents)
+		return header, cellsOf(custom), err
+	}
+	v := &view.Objects{Now: l.sess.IO.Now(), Wide: p.output == "wide", Namespaces: l.o.AllNamespaces, LabelColumns: p.LabelColumns}
+	if v.Wide {
+		applied, err := selection.Applied(l.sess)
+		if err != nil {
+			return nil, nil, err
+		}
+		v.Users = func(o *podspec.Object) []string { return usersOf(o, applied) }
+	}
+	header, rows = v.Table(kind, found)
+	return header, rows, nil
+}
+
+// usersOf are the names of the applied pods that take an object.
+func usersOf(o *podspec.Object, applied []*podspec.Desired) []string {
+	var names []string
+	for _, d := range objects.Users(objects.KeyOf(o), applied) {
+		names = append(names, model.RefOf(d.Pod).Name)
+	}
+	return names
+}

@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// targets are what the arguments name. All of a kind are deleted only with --all, and of pods.
+func (o *deleteOptions) targets(sess *session.Session, args []string) (selection.Targets, error) {
+	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
+	switch {
+	case err != nil:
+		return targets, err
+	case targets.Kind != "":
+		return targets, exit.Usagef("delete needs the names of what shall go: %s NAME...", args[0])
+	case targets.AllPods && o.IsEmpty(nil):
+		return targets, exit.Usagef("delete needs a pod, --all, or a selector")
+	case len(targets.Objects) > 0 && (o.All || o.Selects()):
+		return targets, exit.Usagef("--all and selectors are for pods, and cannot be used with names")
+	case o.volumes && len(targets.Objects) > 0:
+		return targets, exit.Usagef("--volumes is for pods: the data of a claim goes with its last pod, or with podctl prune --volumes")
+	}
+	return targets, nil
+}
+
+// deleteObjects deletes stored objects. One that a command line names must be there, and one of a
+// manifest need not be.
+func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session, named []state.ObjectKey, ofManifests []*podspec.Object) error {
+	if len(named)+len(ofManifests) == 0 {
+		return nil
+	}
+	applied, err := selection.Applied(sess)
+	if err != nil {
+		return err
+	}
+	d := &objectDeleter{sess: sess, applied: applied, dryRun: o.dryRun}
+	var outcomes []error
+	for _, key := range named {
+		err := d.one(ctx, key)
+		if absent := (*objects.NotFoundError)(nil); o.absent && errors.As(err, &absent) {
+			err = nil
+		}
+		outcomes = append(outcomes, err)
+	}
+	for _, object := range ofManifests {
+		key := objects.KeyOf(object)
+		err := d.one(ctx, key)
+		if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) {
+			sess.IO.Print("%s not found", key)
+			err = nil
+		}
+		outcomes = append(outcomes, err)
+	}
+	return exit.Join(ctx, outcomes...)
+}
+
+// objectDeleter deletes stored objects, and says which pods name them.
+type objectDeleter struct {
+	sess    *session.Session
+	applied []*podspec.Desired
+	dryRun  bool
+}
+
+func (d *objectDeleter) one(ctx context.Context, key state.ObjectKey) error {
+	if d.dryRun {
+		if _, err := d.sess.Objects().Get(key); err != nil && !errors.Is(err, state.ErrDamaged) {
+			return err
+		}
+		d.sess.IO.Print("%s would be deleted", key)
+	} else {
+		if err := d.sess.Objects().Delete(ctx, key); err != nil {
+			return err
+		}
+		d.sess.IO.Print("%s deleted", key)
+	}
+	if users := objects.Users(key, d.applied); len(users) > 0 {
+		d.sess.IO.Note("note: %s: named by %s%s", key, podNames(users), d.then(key))
+	}
+	return nil
+}
+
+// then says what follows for the pods that name an object.
+func (d *objectDeleter) then(key state.ObjectKey) string {
+	if key.Kind == podspec.KindClaim {
+		return ", for which its data stays"
+	}
+	return ", which cannot start without it, unless the reference is optional"
+}

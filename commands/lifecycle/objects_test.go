@@ -1,0 +1,152 @@
+package lifecycle_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+// file writes a manifest as it is.
+func (l *lab) file(name, text string) string {
+	l.T().Helper()
+	path := l.Path(name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.T().Fatal(err)
+	}
+	return path
+}
+
+// wants runs a command line, and compares its exit code, and what it says in any order with
+// what it shall say, and shall not.
+func (l *lab) wants(code int, says []string, args ...string) string {
+	l.T().Helper()
+	got, stdout, stderr := l.Call(args...)
+	if got != code {
+		l.T().Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, stdout, stderr)
+	}
+	for _, text := range says {
+		if not, ok := strings.CutPrefix(text, "!"); ok == strings.Contains(stdout+stderr, strings.TrimPrefix(text, "!")) {
+			l.T().Errorf("%v: %q (unwanted: %v) in\n%s%s", args, strings.TrimPrefix(text, "!"), not != "" && ok, stdout, stderr)
+		}
+	}
+	return stdout + stderr
+}
+
+const (
+	settings  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {greeting: hello}\n"
+	password  = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: hunter2-and-more}\n"
+	withStore = "  containers:\n  - name: a\n    image: i:1\n    env: [{name: P, valueFrom: {secretKeyRef: {name: login, key: password}}}]\n" +
+		"    volumeMounts: [{name: c, mountPath: /c}]\n  volumes: [{name: c, configMap: {name: settings}}]\n"
+)
+
+// TestObjectsApartFromPods: what a manifest has for pods of other manifests is stored, said as
+// kubectl says it, and taken by those pods.
+func TestObjectsApartFromPods(t *testing.T) {
+	l := newLab(t)
+	web := l.Write("web", withStore)
+	const missing = "Secret default/login is missing: apply a file that has it, or add it with --configmap FILE"
+	l.wants(exit.NotYet, []string{"pod default/web cannot start: " + missing}, "apply", web)
+	l.wants(exit.NotYet, []string{"CreateContainerConfigError: " + missing}, "apply", "--wait", web)
+	both := l.file("both.yaml", settings+"---\n"+password)
+	l.wants(exit.OK, []string{
+		"configmap default/settings would be created", "secret default/login would be created", "Pod default/web", "!hunter2",
+	}, "plan", both)
+	l.wants(exit.OK, []string{"configmap default/settings created\n", "secret default/login created\n", "note: configmap default/settings: taken by the next apply of pod default/web"}, "apply", both)
+	l.wants(exit.OK, []string{"configmap default/settings unchanged\n", "secret default/login unchanged\n", "!note:"}, "apply", both)
+	l.wants(exit.OK, []string{"!missing"}, "plan", web)
+	l.wants(exit.OK, []string{"pod default/web"}, "apply", "--all")
+	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
+
+	changed := l.file("settings.yaml", strings.Replace(settings, "hello", "good day", 1))
+	l.wants(exit.Pending, []string{"configmap default/settings would be configured: data.greeting", "volume c  update in place", "!replace"}, "plan", "--exit-code", changed)
+	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
+	l.wants(exit.OK, []string{"configmap default/settings configured\n"}, "apply", changed)
+	for _, target := range []string{"web", web} {
+		l.wants(exit.Pending, []string{"volume c  update in place", "!replace"}, "plan", "--exit-code", target)
+	}
+	l.wants(exit.OK, nil, "apply", "--all")
+	l.wants(exit.OK, []string{"No changes"}, "plan", web)
+
+	rotated := l.file("login.yaml", strings.Replace(password, "hunter2-and-more", "swordfish-too", 1))
+	l.wants(exit.OK, []string{"secret default/login would be configured: data.password", "replace", "!hunter2", "!swordfish"}, "plan", rotated)
+	l.wants(exit.OK, []string{`"kind": "PlanList"`, `"objects"`, `"outcome": "configured"`, "!swordfish"}, "plan", "-o", "json", rotated)
+
+	l.wants(exit.OK, []string{"configmap default/settings deleted\n", "note: configmap default/settings: named by pod default/web"}, "delete", "cm/settings")
+	l.wants(exit.Error, []string{"no configmap default/settings is stored here"}, "delete", "cm", "settings")
+	l.wants(exit.OK, []string{"ConfigMap default/settings, which volume c names, is missing"}, "plan", "web")
+	l.wants(exit.OK, []string{"!settings"}, "delete", "--ignore-not-found", "cm", "settings")
+	l.wants(exit.Error, []string{"cannot be used with names"}, "delete", "-l", "a=b", "cm/settings")
+	l.wants(exit.OK, []string{"!settings", "!login"}, "delete", "-l", "a=b", "-f", both)
+	l.wants(exit.OK, []string{"configmap default/settings not found", "secret default/login deleted"}, "delete", "-f", both)
+}
+
+// TestOwnObjectsWin: what a pod's own manifest brings, or --configmap adds, counts before what is
+// stored, and stays with the pod.
+func TestOwnObjectsWin(t *testing.T) {
+	l := newLab(t)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: settings}}]}]}\n"
+	web := l.file("web.yaml", pod)
+	stored := l.file("settings.yaml", settings)
+	other := l.file("other.yaml", strings.Replace(settings, "hello", "good day", 1))
+	own := l.file("own.yaml", pod+"---\n"+strings.Replace(settings, "hello", "own", 1))
+
+	l.wants(exit.OK, []string{"unresolved: "}, "validate", web)
+	l.wants(exit.OK, []string{"!unresolved"}, "validate", "--configmap", other, web)
+	if text := l.wants(exit.OK, []string{"good day"}, "render", "--cri", "--configmap", other, web); strings.Contains(text, "hello") {
+		t.Error(text)
+	}
+	l.wants(exit.OK, []string{"configmap default/settings created"}, "apply", stored)
+	l.wants(exit.OK, []string{"!unresolved"}, "validate", web)
+	l.wants(exit.OK, []string{"hello"}, "render", "--cri", web)
+	l.wants(exit.OK, []string{"pod default/web uses this one, and not the stored ConfigMap of that name", "not created yet"}, "plan", own)
+	l.wants(exit.OK, []string{"pod default/web uses this one"}, "apply", "--configmap", other, web)
+	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
+	l.wants(exit.OK, []string{"replace", "hello"}, "plan", web)
+	l.wants(exit.OK, []string{"!Pod default/web"}, "plan", l.file("third.yaml", strings.Replace(settings, "hello", "third", 1)))
+
+	l.wants(exit.Error, []string{"--configmap adds to manifests"}, "plan", "--configmap", other, "web")
+	l.wants(exit.Error, []string{"--all cannot be used"}, "apply", "--all", "--configmap", other)
+	l.wants(exit.Refused, []string{"Pod is not taken with --configmap"}, "apply", "--configmap", own, l.file("b.yaml", strings.Replace(pod, "web", "b", 1)))
+	l.wants(exit.Refused, []string{"is given twice"}, "apply", "--configmap", other, own)
+	l.wants(exit.OK, []string{"configmap other/settings created"}, "apply", "-n", "other", stored)
+	there := l.file("there.yaml", strings.Replace(settings, "{name", "{namespace: there, name", 1))
+	l.wants(exit.Error, []string{"configmap there/settings of the manifest is not in the namespace other"}, "apply", "-n", "other", there)
+	l.wants(exit.Error, []string{"--save saves plans of pods"}, "plan", "--save", l.Path("p.json"), stored)
+}
+
+// TestObjectsStayInTheirNamespace: a pod sees no object of another namespace.
+func TestObjectsStayInTheirNamespace(t *testing.T) {
+	l := newLab(t)
+	web := l.Write("web", withStore)
+	l.wants(exit.OK, nil, "apply", l.file("other.yaml", strings.ReplaceAll(settings+"---\n"+password, "metadata: {", "metadata: {namespace: other, ")))
+	l.wants(exit.NotYet, []string{"Secret default/login is missing"}, "apply", web)
+	l.wants(exit.NotYet, []string{"ConfigMap default/settings, which volume c names, is missing"}, "apply", "--configmap", l.file("login.yaml", password), web)
+}
+
+// TestAContainerWithoutItsReference: containers that need nothing start, and the call ends as
+// before; only a pod of which nothing runs is one that cannot start.
+func TestAContainerWithoutItsReference(t *testing.T) {
+	l := newLab(t)
+	lacks := "    envFrom: [{configMapRef: {name: none}}]\n"
+	l.wants(exit.OK, []string{"ConfigMap default/none is missing"}, "apply", l.Write("two", "  containers:\n  - name: a\n    image: i:1\n  - name: b\n    image: i:1\n"+lacks))
+	l.wants(exit.NotYet, []string{"ConfigMap default/none is missing"}, "apply", l.Write("one", "  containers:\n  - name: b\n    image: i:1\n"+lacks))
+	l.wants(exit.OK, nil, "apply", l.Write("optional", "  containers:\n  - name: b\n    image: i:1\n    envFrom: [{configMapRef: {name: none, optional: true}}]\n"))
+	l.wants(exit.OK, nil, "apply", l.file("none.yaml", strings.Replace(settings, "settings", "none", 1)))
+	l.wants(exit.OK, []string{"replace"}, "plan", "optional")
+	l.wants(exit.OK, []string{"start"}, "plan", "one")
+}
+
+// TestRefusedObjects: what the API server refuses to change is refused, and so is a Secret that
+// podctl printed.
+func TestRefusedObjects(t *testing.T) {
+	l := newLab(t)
+	frozen := settings + "immutable: true\n"
+	l.wants(exit.OK, []string{"created"}, "apply", l.file("a.yaml", frozen+"---\n"+password))
+	l.wants(exit.Refused, []string{"configmap default/settings: data.greeting of an immutable ConfigMap cannot change: delete it and apply it again"},
+		"apply", l.file("b.yaml", strings.Replace(frozen, "hello", "x", 1)))
+	l.wants(exit.Refused, []string{"secret default/login: its type cannot change"}, "apply", l.file("c.yaml", password+"type: example.com/x\n"))
+	printed := l.wants(exit.OK, []string{"(secret)", "!hunter2"}, "get", "secret/login", "-o", "yaml")
+	l.wants(exit.Refused, []string{"its key password has what podctl prints in the place of values"}, "apply", l.file("d.yaml", printed))
+}

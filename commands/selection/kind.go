@@ -1,0 +1,107 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// kindPod is the kind that a name without one has.
+const kindPod = "Pod"
+
+// kindWords are the words for kinds, as kubectl takes them.
+func kindWords() map[string][]string {
+	return map[string][]string{
+		kindPod:               {"pod", "pods", "po"},
+		podspec.KindConfigMap: {"configmap", "configmaps", "cm"},
+		podspec.KindSecret:    {"secret", "secrets"},
+		podspec.KindClaim:     {"persistentvolumeclaim", "persistentvolumeclaims", "pvc"},
+	}
+}
+
+// kindOf is the kind that a word stands for; empty if it stands for none.
+func kindOf(word string) string {
+	for kind, words := range kindWords() {
+		if slices.Contains(words, strings.ToLower(word)) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// Targets are what the arguments of a command name.
+type Targets struct {
+	// Pods are names of pods and manifests.
+	Pods []string
+	// Kind is that of all objects, if the command line names one and no objects: a ConfigMap, a
+	// Secret or a claim. AllPods says the same of pods.
+	Kind    string
+	AllPods bool
+	// Objects are ConfigMaps, Secrets and claims.
+	Objects []state.ObjectKey
+}
+
+// ParseTargets takes arguments as kubectl does: KIND NAME... or KIND/NAME..., where a name
+// without a kind is that of a pod, and a name may have its namespace in front.
+func ParseTargets(args []string, namespace string) (Targets, error) {
+	if len(args) > 0 && kindOf(args[0]) != "" {
+		return ofKind(kindOf(args[0]), args[1:], namespace)
+	}
+	var t Targets
+	for _, arg := range args {
+		word, name, typed := strings.Cut(arg, "/")
+		kind := kindOf(word)
+		switch {
+		case !typed || kind == "" || input.IsManifest(arg):
+			t.Pods = append(t.Pods, arg)
+		case kind == kindPod:
+			// A pod has its namespace in front instead of its kind.
+			if !strings.Contains(name, "/") {
+				name = namespace + "/" + name
+			}
+			t.Pods = append(t.Pods, name)
+		default:
+			t.Objects = append(t.Objects, keyOf(kind, name, namespace))
+		}
+	}
+	return t, nil
+}
+
+// ofKind are names that come after a kind; without names all of the kind.
+func ofKind(kind string, names []string, namespace string) (Targets, error) {
+	if i := slices.IndexFunc(names, func(name string) bool { w, _, typed := strings.Cut(name, "/"); return typed && kindOf(w) != "" }); i >= 0 {
+		return Targets{}, exit.Usagef("%s has a kind of its own: write either KIND NAME... or KIND/NAME...", names[i])
+	}
+	switch {
+	case kind == kindPod:
+		return Targets{Pods: names, AllPods: len(names) == 0}, nil
+	case len(names) == 0:
+		return Targets{Kind: kind}, nil
+	}
+	var t Targets
+	for _, name := range names {
+		t.Objects = append(t.Objects, keyOf(kind, name, namespace))
+	}
+	return t, nil
+}
+
+// keyOf names an object, with the namespace in front of its name if that has one.
+func keyOf(kind, name, namespace string) state.ObjectKey {
+	if before, after, given := strings.Cut(name, "/"); given {
+		namespace, name = before, after
+	}
+	return state.ObjectKey{Namespace: namespace, Kind: kind, Name: name}
+}
+
+// KindWords are the words that stand for kinds, for completion.
+func KindWords() []string {
+	words := []string{}
+	for _, kind := range []string{kindPod, podspec.KindConfigMap, podspec.KindSecret, podspec.KindClaim} {
+		words = append(words, kindWords()[kind][1])
+	}
+	return words
+}

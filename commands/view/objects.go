@@ -1,0 +1,164 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+)
+
+// ObjectChange is what becomes of a stored ConfigMap, Secret or claim, as a document.
+type ObjectChange struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Object     struct {
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"object"`
+	Outcome objects.Outcome `json:"outcome"`
+	Fields  []string        `json:"fields,omitempty"`
+	Pods    []model.PodRef  `json:"pods"`
+}
+
+// ObjectChangeOf is the document of a change, with the applied pods that take the object.
+func ObjectChangeOf(c *objects.Change, users []*podspec.Desired) ObjectChange {
+	doc := ObjectChange{APIVersion: model.APIVersion, Kind: "ObjectChange", Outcome: c.Outcome, Fields: c.Fields, Pods: []model.PodRef{}}
+	doc.Object.Kind, doc.Object.Namespace, doc.Object.Name = c.Key.Kind, c.Key.Namespace, c.Key.Name
+	for _, d := range users {
+		doc.Pods = append(doc.Pods, model.RefOf(d.Pod))
+	}
+	return doc
+}
+
+// FutureOutcome says what would become of an object, and which fields differ.
+func FutureOutcome(c *objects.Change) string {
+	text := fmt.Sprintf("%s would be %s", c.Key, c.Outcome)
+	if c.Outcome == objects.Unchanged {
+		text = fmt.Sprintf("%s is %s", c.Key, c.Outcome)
+	}
+	if len(c.Fields) > 0 {
+		text += ": " + strings.Join(c.Fields, ", ")
+	}
+	return text
+}
+
+// Objects are tables of stored ConfigMaps, Secrets or claims, as kubectl prints them.
+type Objects struct {
+	Now        time.Time
+	Wide       bool
+	Namespaces bool
+	// Users are the names of the pods that take an object.
+	Users func(o *podspec.Object) []string
+	LabelColumns
+}
+
+// Table has one row for each object. All are of one kind.
+func (v *Objects) Table(kind string, all []*podspec.Object) (header []string, rows [][]string) {
+	header = slices.Concat([]string{"NAME"}, objectColumns(kind), []string{"AGE"})
+	if v.Namespaces {
+		header = slices.Insert(header, 0, "NAMESPACE")
+	}
+	if v.Wide {
+		header = append(header, "PODS")
+	}
+	header = append(header, v.labelHeader()...)
+	for _, o := range all {
+		row := slices.Concat([]string{o.Meta().Name}, cells(o), []string{v.age(o)})
+		if v.Namespaces {
+			row = slices.Insert(row, 0, o.Meta().Namespace)
+		}
+		if v.Wide {
+			row = append(row, joined(v.Users(o)))
+		}
+		rows = append(rows, append(row, v.labelCells(o.Meta().Labels)...))
+	}
+	return header, rows
+}
+
+func objectColumns(kind string) []string {
+	switch kind {
+	case podspec.KindSecret:
+		return []string{"TYPE", "DATA"}
+	case podspec.KindClaim:
+		return []string{"STATUS", "CAPACITY", "ACCESS MODES"}
+	}
+	return []string{"DATA"}
+}
+
+func cells(o *podspec.Object) []string {
+	switch {
+	case o.Secret != nil:
+		return []string{string(o.Secret.Type), fmt.Sprint(len(o.Secret.Data))}
+	case o.Claim != nil:
+		return claimCells(o)
+	}
+	return []string{fmt.Sprint(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData))}
+}
+
+func claimCells(o *podspec.Object) []string {
+	capacity := ""
+	if size, ok := o.Claim.Spec.Resources.Requests[v1.ResourceStorage]; ok {
+		capacity = size.String()
+	}
+	var modes []string
+	for _, mode := range o.Claim.Spec.AccessModes {
+		modes = append(modes, string(mode))
+	}
+	return []string{string(o.Claim.Status.Phase), capacity, strings.Join(modes, ",")}
+}
+
+// age is how long ago an object was stored first; of a claim that was never stored it is unknown.
+func (v *Objects) age(o *podspec.Object) string {
+	created := o.Meta().CreationTimestamp
+	if created.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(v.Now.Sub(created.Time))
+}
+
+func joined(names []string) string {
+	if len(names) == 0 {
+		return terminal.NoValue
+	}
+	return strings.Join(names, ",")
+}
+
+// ObjectDocument is an object as kubectl prints it, with a mark in the place of each value of a
+// Secret.
+func ObjectDocument(o *podspec.Object) any {
+	switch {
+	case o.Secret != nil:
+		s := o.Secret.DeepCopy()
+		s.Data, s.StringData = nil, map[string]string{}
+		for _, key := range slices.Sorted(maps.Keys(o.Secret.Data)) {
+			s.StringData[key] = objects.Redacted
+		}
+		return s
+	case o.Claim != nil:
+		return o.Claim
+	}
+	return o.ConfigMap
+}
+
+// ObjectList is objects as a v1.List, as kubectl prints them.
+func ObjectList(all []*podspec.Object) any {
+	items := make([]any, 0, len(all))
+	for _, o := range all {
+		items = append(items, ObjectDocument(o))
+	}
+	return struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []any  `json:"items"`
+	}{"v1", "List", items}
+}

@@ -1,0 +1,94 @@
+package podspec
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// FindObject finds an object that is kept apart from pods; nil if there is none.
+type FindObject func(namespace string, name ObjectName) (*Object, error)
+
+// WithShared returns the pod with what is found now of the objects that its own manifest does
+// not bring: those that were found earlier are replaced, or dropped if they are gone. Nothing is
+// looked for on behalf of a pod that names no such object. The pod itself is not changed.
+func (d *Desired) WithShared(find FindObject) (*Desired, error) {
+	if d == nil || d.Redacted || d.Rebuilt {
+		return d, nil
+	}
+	own := d.Own()
+	with := Objects{ConfigMaps: maps.Clone(own.ConfigMaps), Secrets: maps.Clone(own.Secrets)}
+	var shared []ObjectName
+	for _, name := range ReferredObjects(d.Pod) {
+		if name.Kind == KindClaim || own.Has(name.Kind, name.Name) {
+			continue
+		}
+		found, err := find(d.Pod.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			with.Put(found)
+			shared = append(shared, name)
+		}
+	}
+	if len(shared) == 0 && len(d.Shared) == 0 {
+		return d, nil
+	}
+	other := *d
+	other.Objects, other.Shared = with, shared
+	if d.memo != nil {
+		other.memo = newMemo()
+	}
+	return &other, nil
+}
+
+// Own are the objects that came with the pod's manifest.
+func (d *Desired) Own() Objects {
+	if len(d.Shared) == 0 {
+		return d.Objects
+	}
+	own := Objects{ConfigMaps: maps.Clone(d.Objects.ConfigMaps), Secrets: maps.Clone(d.Objects.Secrets)}
+	for _, name := range d.Shared {
+		if name.Kind == KindSecret {
+			delete(own.Secrets, name.Name)
+		} else {
+			delete(own.ConfigMaps, name.Name)
+		}
+	}
+	return own
+}
+
+// Shares reports whether the pod takes an object from what is kept apart from pods, or would
+// take it if it were there.
+func (d *Desired) Shares(namespace string, name ObjectName) bool {
+	if d.Pod.Namespace != namespace || !slices.Contains(ReferredObjects(d.Pod), name) {
+		return false
+	}
+	own := d.Own()
+	return name.Kind == KindClaim || !own.Has(name.Kind, name.Name)
+}
+
+// SameManifest reports whether two pods were made of the same manifest, the values of Secrets
+// included. What they take from objects that are kept apart does not count.
+func (d *Desired) SameManifest(other *Desired) bool {
+	a, b := &Desired{Pod: d.Pod, Objects: d.Own()}, &Desired{Pod: other.Pod, Objects: other.Own()}
+	return a.SameAs(b)
+}
+
+// Put takes a ConfigMap or a Secret in, in the place of one of the same name.
+func (o *Objects) Put(object *Object) {
+	switch {
+	case object.ConfigMap != nil:
+		if o.ConfigMaps == nil {
+			o.ConfigMaps = map[string]*v1.ConfigMap{}
+		}
+		o.ConfigMaps[object.ConfigMap.Name] = object.ConfigMap
+	case object.Secret != nil:
+		if o.Secrets == nil {
+			o.Secrets = map[string]*v1.Secret{}
+		}
+		o.Secrets[object.Secret.Name] = object.Secret
+	}
+}

@@ -1,0 +1,135 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Outcome is what becomes of an object that is stored, in kubectl's words.
+type Outcome string
+
+// What can become of an object.
+const (
+	Created    Outcome = "created"
+	Configured Outcome = "configured"
+	Unchanged  Outcome = "unchanged"
+)
+
+// Change is what becomes of one object.
+type Change struct {
+	Key     state.ObjectKey
+	Outcome Outcome
+	// Fields are the paths of what differs, without values.
+	Fields []string
+}
+
+// FrozenError says that an object cannot become what a manifest says.
+type FrozenError struct {
+	Key   state.ObjectKey
+	Field string
+}
+
+// Error says what to do.
+func (e *FrozenError) Error() string {
+	return fmt.Sprintf("%s: %s cannot change: delete it and apply it again", e.Key, e.Field)
+}
+
+// RedactedError says that a Secret has what podctl prints in the place of a value.
+type RedactedError struct {
+	Key  state.ObjectKey
+	Data string
+}
+
+// Error says what to do.
+func (e *RedactedError) Error() string {
+	return fmt.Sprintf("%s: its key %s has what podctl prints in the place of values: give it its value", e.Key, e.Data)
+}
+
+// IsRefusal reports whether an error is of the object itself, and not of the store.
+func IsRefusal(err error) bool {
+	frozen, redacted := (*FrozenError)(nil), (*RedactedError)(nil)
+	return errors.As(err, &frozen) || errors.As(err, &redacted)
+}
+
+// changeOf compares an object with the stored one, which is nil if there is none.
+func changeOf(key state.ObjectKey, before, after *podspec.Object) (Change, error) {
+	if before == nil {
+		return Change{Key: key, Outcome: Created}, nil
+	}
+	fields := fieldsThatDiffer(before, after)
+	if len(fields) == 0 {
+		return Change{Key: key, Outcome: Unchanged}, nil
+	}
+	return Change{Key: key, Outcome: Configured, Fields: fields}, frozen(key, before, fields)
+}
+
+// frozen refuses changes that the API server refuses: of an immutable object, and of the type of
+// a Secret (ValidateConfigMapUpdate, ValidateSecretUpdate).
+func frozen(key state.ObjectKey, before *podspec.Object, fields []string) error {
+	immutable := false
+	switch {
+	case before.ConfigMap != nil:
+		immutable = before.ConfigMap.Immutable != nil && *before.ConfigMap.Immutable
+	case before.Secret != nil:
+		immutable = before.Secret.Immutable != nil && *before.Secret.Immutable
+	}
+	for _, field := range fields {
+		if field == "type" {
+			return &FrozenError{Key: key, Field: "its type"}
+		}
+		if immutable && field != "metadata.labels" && field != "metadata.annotations" {
+			return &FrozenError{Key: key, Field: field + " of an immutable " + key.Kind}
+		}
+	}
+	return nil
+}
+
+// fieldsThatDiffer are the paths in which two objects of a kind differ.
+func fieldsThatDiffer(before, after *podspec.Object) []string {
+	var fields []string
+	differs := func(path string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			fields = append(fields, path)
+		}
+	}
+	a, b := before.Meta(), after.Meta()
+	differs("metadata.labels", a.Labels, b.Labels)
+	differs("metadata.annotations", a.Annotations, b.Annotations)
+	switch {
+	case after.ConfigMap != nil:
+		fields = append(fields, keysThatDiffer("data", before.ConfigMap.Data, after.ConfigMap.Data)...)
+		fields = append(fields, keysThatDiffer("binaryData", before.ConfigMap.BinaryData, after.ConfigMap.BinaryData)...)
+		differs("immutable", before.ConfigMap.Immutable, after.ConfigMap.Immutable)
+	case after.Secret != nil:
+		fields = append(fields, keysThatDiffer("data", before.Secret.Data, after.Secret.Data)...)
+		differs("type", before.Secret.Type, after.Secret.Type)
+		differs("immutable", before.Secret.Immutable, after.Secret.Immutable)
+	default:
+		differs("spec", before.Claim.Spec, after.Claim.Spec)
+	}
+	return fields
+}
+
+func keysThatDiffer[T any](path string, before, after map[string]T) []string {
+	all := maps.Clone(before)
+	if all == nil {
+		all = map[string]T{}
+	}
+	maps.Copy(all, after)
+	var fields []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		a, had := before[key]
+		b, has := after[key]
+		if had != has || !equality.Semantic.DeepEqual(a, b) {
+			fields = append(fields, path+"."+key)
+		}
+	}
+	return fields
+}

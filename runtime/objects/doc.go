@@ -1,0 +1,7 @@
+// Package objects keeps the ConfigMaps, Secrets and claims that were applied apart from pods, for
+// the pods that name them.
+//
+// In: objects of manifests, already validated, and pods. Out: what was created or changed, and
+// pods with the stored objects that their own manifests do not bring. Objects of one namespace
+// are not seen in another. It may not import the planner, the runtime's client or what observes.
+package objects

@@ -1,0 +1,101 @@
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Redacted is what stands for the values of Secrets where an object is printed. No Secret with it
+// is stored: printed and applied again, it would replace the value.
+const Redacted = redaction.Hidden
+
+// lastApplied is kubectl's annotation with the whole object, the values of a Secret included.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// KeyOf names an object.
+func KeyOf(o *podspec.Object) state.ObjectKey {
+	return state.ObjectKey{Namespace: o.Meta().Namespace, Kind: o.Kind(), Name: o.Meta().Name}
+}
+
+// normal is an object as it is stored: without what belongs to the server that it came from.
+func normal(o *podspec.Object) *podspec.Object {
+	o = o.DeepCopy()
+	meta := o.Meta()
+	*meta = metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, Labels: meta.Labels, Annotations: meta.Annotations}
+	delete(meta.Annotations, lastApplied)
+	if len(meta.Annotations) == 0 {
+		meta.Annotations = nil
+	}
+	kind := metav1.TypeMeta{APIVersion: "v1", Kind: o.Kind()}
+	switch {
+	case o.ConfigMap != nil:
+		o.ConfigMap.TypeMeta = kind
+	case o.Secret != nil:
+		o.Secret.TypeMeta = kind
+		if o.Secret.Type == "" {
+			o.Secret.Type = v1.SecretTypeOpaque
+		}
+	default:
+		o.Claim.TypeMeta = kind
+		o.Claim.Status = v1.PersistentVolumeClaimStatus{}
+	}
+	return o
+}
+
+// checkRedacted refuses a Secret that was printed by podctl.
+func checkRedacted(o *podspec.Object) error {
+	if o.Secret == nil {
+		return nil
+	}
+	for key, value := range o.Secret.Data {
+		if bytes.Equal(value, []byte(Redacted)) {
+			return &RedactedError{Key: KeyOf(o), Data: key}
+		}
+	}
+	return nil
+}
+
+// encode is the text of an object's file.
+func encode(o *podspec.Object) ([]byte, error) {
+	switch {
+	case o.ConfigMap != nil:
+		return json.Marshal(o.ConfigMap)
+	case o.Secret != nil:
+		return json.Marshal(o.Secret)
+	}
+	return json.Marshal(o.Claim)
+}
+
+// decode reads an object's file. What is in it must be what its place says. Errors of the parser
+// could repeat a value of a Secret, and are left out.
+func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
+	o := &podspec.Object{}
+	var into any
+	switch key.Kind {
+	case podspec.KindConfigMap:
+		o.ConfigMap = &v1.ConfigMap{}
+		into = o.ConfigMap
+	case podspec.KindSecret:
+		o.Secret = &v1.Secret{}
+		into = o.Secret
+	default:
+		o.Claim = &v1.PersistentVolumeClaim{}
+		into = o.Claim
+	}
+	if model.DecodeDocument(text, into) != nil {
+		return nil, fmt.Errorf("%w: it is no %s", state.ErrDamaged, key.Kind)
+	}
+	if found := KeyOf(o); found != key {
+		return nil, fmt.Errorf("%w: it is of another object", state.ErrDamaged)
+	}
+	return o, nil
+}

@@ -1,0 +1,196 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Store has the objects of one state directory.
+type Store struct {
+	locker *state.Locker
+	files  state.Objects
+	now    func() time.Time
+	// pretended are objects that count as stored, for plans.
+	pretended map[state.ObjectKey]*podspec.Object
+}
+
+// New makes a Store.
+func New(locker *state.Locker, now func() time.Time) *Store {
+	return &Store{locker: locker, files: locker.Layout.Objects(), now: now}
+}
+
+// NotFoundError says that no such object is stored.
+type NotFoundError struct{ Key state.ObjectKey }
+
+// Error says how to see which ones are.
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no %s is stored here (`podctl get %s -A` lists those that are)", e.Key, e.Key.Word())
+}
+
+// Get reads a stored object, or a *NotFoundError.
+func (s *Store) Get(key state.ObjectKey) (*podspec.Object, error) {
+	o, err := s.read(key)
+	if err == nil && o == nil {
+		err = &NotFoundError{Key: key}
+	}
+	return o, err
+}
+
+// read reads a stored object; nil if there is none.
+func (s *Store) read(key state.ObjectKey) (*podspec.Object, error) {
+	text, err := s.files.Read(key)
+	if err == nil && text != nil {
+		var o *podspec.Object
+		if o, err = decode(key, text); err == nil {
+			return o, nil
+		}
+		err = fmt.Errorf("reading the stored %s: %w", key, err)
+	}
+	if errors.Is(err, state.ErrDamaged) {
+		err = fmt.Errorf("%w; apply it again, or delete it with podctl delete %s/%s -n %s", err, key.Word(), key.Name, key.Namespace)
+	}
+	return nil, err
+}
+
+// List reads the stored objects that match, in order. One that cannot be read hides no other:
+// those errors are joined.
+func (s *Store) List(match func(state.ObjectKey) bool) ([]*podspec.Object, error) {
+	keys, err := s.files.List()
+	if err != nil {
+		return nil, err
+	}
+	var found []*podspec.Object
+	var errs []error
+	for _, key := range keys {
+		if !match(key) {
+			continue
+		}
+		o, err := s.read(key)
+		if o != nil {
+			found = append(found, o)
+		}
+		errs = append(errs, err)
+	}
+	return found, errors.Join(errs...)
+}
+
+// Secrets are all stored Secrets that can be read, to be taken out of texts: what cannot be read
+// is in none.
+func (s *Store) Secrets() podspec.Objects {
+	found, _ := s.List(func(key state.ObjectKey) bool { return key.Kind == podspec.KindSecret })
+	all := podspec.Objects{}
+	for _, o := range found {
+		o.Secret.Name = o.Secret.Namespace + "/" + o.Secret.Name
+		all.Put(o)
+	}
+	return all
+}
+
+// Changes are what Put would do.
+func (s *Store) Changes(objects []*podspec.Object) ([]Change, error) {
+	changes := make([]Change, 0, len(objects))
+	var errs []error
+	for _, o := range objects {
+		c, _, err := s.change(o)
+		changes = append(changes, c)
+		errs = append(errs, err)
+	}
+	return changes, errors.Join(errs...)
+}
+
+// change compares an object with the stored one. One that is damaged is replaced.
+func (s *Store) change(o *podspec.Object) (Change, *podspec.Object, error) {
+	key := KeyOf(o)
+	if err := checkRedacted(o); err != nil {
+		return Change{}, nil, err
+	}
+	before, err := s.read(key)
+	if errors.Is(err, state.ErrDamaged) {
+		return Change{Key: key, Outcome: Configured}, nil, nil
+	}
+	if err != nil {
+		return Change{}, nil, err
+	}
+	c, err := changeOf(key, before, normal(o))
+	return c, before, err
+}
+
+// Put stores objects: all of them, or none if one of them cannot be stored as it is. Done is
+// called for each.
+func (s *Store) Put(ctx context.Context, objects []*podspec.Object, done func(Change)) (err error) {
+	lock, err := s.locker.LockObjects(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	changes, err := s.Changes(objects)
+	if err == nil {
+		err = s.checkRoom(changes)
+	}
+	if err != nil {
+		return err
+	}
+	for i, o := range objects {
+		if err = s.put(o, changes[i]); err != nil {
+			return err
+		}
+		done(changes[i])
+	}
+	return nil
+}
+
+// checkRoom refuses more objects than are kept.
+func (s *Store) checkRoom(changes []Change) error {
+	keys, err := s.files.List()
+	if err != nil {
+		return err
+	}
+	more := 0
+	for _, c := range changes {
+		if !slices.Contains(keys, c.Key) {
+			more++
+		}
+	}
+	if more > 0 && len(keys)+more > state.ObjectsMax {
+		return fmt.Errorf("%d ConfigMaps, Secrets and claims are stored, and %d more would be more than %d: delete some, or give them in the manifests of their pods", len(keys), more, state.ObjectsMax)
+	}
+	return nil
+}
+
+func (s *Store) put(o *podspec.Object, c Change) error {
+	if c.Outcome == Unchanged {
+		return nil
+	}
+	kept := normal(o)
+	kept.Meta().CreationTimestamp = metav1.NewTime(s.now().UTC().Truncate(time.Second))
+	if before, err := s.read(c.Key); err == nil && before != nil {
+		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp
+	}
+	text, err := encode(kept)
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", c.Key, err)
+	}
+	return s.files.Write(c.Key, text)
+}
+
+// Delete removes a stored object, or returns a *NotFoundError. One that is damaged is removed
+// as well.
+func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (err error) {
+	lock, err := s.locker.LockObjects(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if _, err = s.Get(key); err != nil && !errors.Is(err, state.ErrDamaged) {
+		return err
+	}
+	return s.files.Remove(key)
+}

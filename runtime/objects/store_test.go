@@ -1,0 +1,229 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+func newStore(t *testing.T) *Store {
+	t.Helper()
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	return New(&state.Locker{Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Waiting: func(string) {}}, func() time.Time { now = now.Add(time.Hour); return now })
+}
+
+func configMap(name string, data ...string) *podspec.Object {
+	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{}}
+	for i := 0; i < len(data); i += 2 {
+		cm.Data[data[i]] = data[i+1]
+	}
+	return &podspec.Object{ConfigMap: cm}
+}
+
+func secret(name, value string) *podspec.Object {
+	return &podspec.Object{Secret: &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"key": []byte(value)}}}
+}
+
+// put stores objects and returns what became of them.
+func put(t *testing.T, s *Store, all ...*podspec.Object) string {
+	t.Helper()
+	var said []string
+	if err := s.Put(t.Context(), all, func(c Change) { said = append(said, fmt.Sprint(c.Key, " ", c.Outcome, c.Fields)) }); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(said, "; ")
+}
+
+// TestWhatBecomesOfObjects: an object is created once, and configured only when something of it
+// differs; what a server adds is nothing of it. It keeps the time of its creation.
+func TestWhatBecomesOfObjects(t *testing.T) {
+	s := newStore(t)
+	from := configMap("a", "x", "1", "y", "2")
+	from.ConfigMap.UID, from.ConfigMap.ResourceVersion = "u", "7"
+	from.ConfigMap.Annotations = map[string]string{lastApplied: "{}"}
+	for _, c := range []struct {
+		objects []*podspec.Object
+		want    string
+	}{
+		{[]*podspec.Object{from, secret("a", "hunter2")}, "configmap default/a created[]; secret default/a created[]"},
+		{[]*podspec.Object{configMap("a", "x", "1", "y", "2"), secret("a", "hunter2")}, "configmap default/a unchanged[]; secret default/a unchanged[]"},
+		{[]*podspec.Object{configMap("a", "x", "3", "z", "2"), secret("a", "hunter3")}, "configmap default/a configured[data.x data.y data.z]; secret default/a configured[data.key]"},
+	} {
+		if got := put(t, s, c.objects...); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	key := KeyOf(from)
+	o, err := s.Get(key)
+	if err != nil || o.ConfigMap.Data["z"] != "2" || o.ConfigMap.CreationTimestamp.Hour() != 13 || o.ConfigMap.UID != "" || o.ConfigMap.Annotations != nil {
+		t.Errorf("%+v %v", o, err)
+	}
+	if err := s.Delete(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+	_, getErr := s.Get(key)
+	for _, err := range []error{getErr, s.Delete(t.Context(), key)} {
+		if absent := (*NotFoundError)(nil); !errors.As(err, &absent) {
+			t.Errorf("after its removal: %v", err)
+		}
+	}
+}
+
+// TestRefusedChanges: of several objects none is stored when one is refused.
+func TestRefusedChanges(t *testing.T) {
+	s := newStore(t)
+	frozen := configMap("frozen", "x", "1")
+	frozen.ConfigMap.Immutable = new(true)
+	put(t, s, frozen, secret("typed", "v"))
+	other, typed := frozen.DeepCopy(), secret("typed", "v")
+	other.ConfigMap.Data["x"], typed.Secret.Type = "2", "example.com/x"
+	thawed := frozen.DeepCopy()
+	thawed.ConfigMap.Immutable = nil
+	for _, bad := range []*podspec.Object{other, typed, thawed, secret("printed", Redacted)} {
+		err := s.Put(t.Context(), []*podspec.Object{configMap("new"), bad}, func(Change) { t.Error("stored") })
+		if !IsRefusal(err) {
+			t.Errorf("%v: %v", KeyOf(bad), err)
+		}
+	}
+	labelled := frozen.DeepCopy()
+	labelled.ConfigMap.Labels = map[string]string{"a": "b"}
+	if got := put(t, s, labelled); got != "configmap default/frozen configured[metadata.labels]" {
+		t.Error(got)
+	}
+	if found, err := s.List(func(state.ObjectKey) bool { return true }); err != nil || len(found) != 2 {
+		t.Errorf("%v %v", found, err)
+	}
+}
+
+// TestObjectsAreBounded: there are so many objects and no more, and those that are there change.
+func TestObjectsAreBounded(t *testing.T) {
+	s := newStore(t)
+	var all []*podspec.Object
+	for i := range state.ObjectsMax {
+		all = append(all, configMap(fmt.Sprint("a", i)))
+	}
+	put(t, s, all[1:]...)
+	if err := s.Put(t.Context(), []*podspec.Object{all[0], secret("b", "v")}, func(Change) { t.Error("stored") }); err == nil || !strings.Contains(err.Error(), "delete some") {
+		t.Error(err)
+	}
+	put(t, s, all[0])
+	if got := put(t, s, configMap("a5", "x", "1")); got != "configmap default/a5 configured[data.x]" {
+		t.Error(got)
+	}
+}
+
+// TestDamagedObjects: one that cannot be read is told with what to do and no value of it, hides no
+// other, and can be replaced and removed.
+func TestDamagedObjects(t *testing.T) {
+	s := newStore(t)
+	put(t, s, secret("a", "v"), secret("b", "v"), secret("c", "v"))
+	path, err := s.files.Path(KeyOf(secret("a", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`{"data": {"key": "hunter2`, `{"data":{"hunter2":5}}`, `{"metadata":{"name":"hunter2"}}`, `null`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.List(func(state.ObjectKey) bool { return true })
+		if len(found) != 2 || !errors.Is(err, state.ErrDamaged) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "podctl delete secret/a") {
+			t.Errorf("%s: %v %v", text, found, err)
+		}
+		if got := put(t, s, secret("a", "v")); got != "secret default/a configured[]" {
+			t.Error(got)
+		}
+		if o, err := s.Get(KeyOf(secret("a", ""))); err != nil || string(o.Secret.Data["key"]) != "v" {
+			t.Errorf("%v %v", o, err)
+		}
+	}
+}
+
+const podOf = `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: NS}, spec: {imagePullSecrets: [{name: s}], containers: [{name: a, image: i, envFrom: [{configMapRef: {name: c, optional: true}}]}]}}`
+
+// TestPodsTakeWhatIsStoredNow: a pod has what is stored at the time of each look, and nothing of
+// another namespace; its own objects count before that.
+func TestPodsTakeWhatIsStoredNow(t *testing.T) {
+	s := newStore(t)
+	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
+	other := podspectest.Desired(t, strings.Replace(podOf, "NS", "other", 1))
+	complete := func(d *podspec.Desired) *podspec.Desired {
+		with, err := s.Complete(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return with
+	}
+	if with := complete(d); with != d {
+		t.Error("nothing is stored, and the pod is another one")
+	}
+	put(t, s, configMap("c", "x", "1"), secret("s", "v"))
+	first := complete(d)
+	if first.Objects.ConfigMaps["c"].Data["x"] != "1" || len(first.Shared) != 2 || first.Digest() == d.Digest() || !first.SameManifest(d) || d.Objects.ConfigMaps != nil {
+		t.Errorf("%+v %v", first.Objects, first.Shared)
+	}
+	if with := complete(other); with != other {
+		t.Error("a pod sees objects of another namespace")
+	}
+	put(t, s, configMap("c", "x", "2"))
+	if with := complete(first); with.Objects.ConfigMaps["c"].Data["x"] != "2" || first.Objects.ConfigMaps["c"].Data["x"] != "1" {
+		t.Errorf("%+v", with.Objects)
+	}
+	s.Pretend([]*podspec.Object{configMap("c", "x", "3")})
+	if with := complete(first); with.Objects.ConfigMaps["c"].Data["x"] != "3" {
+		t.Errorf("%+v", with.Objects)
+	}
+	s.Pretend(nil)
+	own := *d
+	own.Objects.ConfigMaps = map[string]*v1.ConfigMap{"c": configMap("c", "x", "own").ConfigMap}
+	with, hidden, err := s.Loaded(&own)
+	if err != nil || with.Objects.ConfigMaps["c"].Data["x"] != "own" || !slices.Equal(hidden, []podspec.ObjectName{{Kind: podspec.KindConfigMap, Name: "c"}}) {
+		t.Errorf("%+v %v %v", with, hidden, err)
+	}
+	if with.SameManifest(d) {
+		t.Error("a pod with objects of its own is of the same manifest as one without")
+	}
+	key := KeyOf(configMap("c"))
+	if users := Users(key, []*podspec.Desired{first, with, other}); !slices.Equal(users, []*podspec.Desired{first}) {
+		t.Errorf("users are %v", users)
+	}
+	if err := s.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if gone := complete(first); gone.Objects.Has(podspec.KindConfigMap, "c") || len(gone.Shared) != 1 {
+		t.Errorf("%+v %v", gone.Objects, gone.Shared)
+	}
+}
+
+// TestNamesThatNoObjectHas: a pod may refer to an empty name, or have one from an earlier podctl
+// that was a path. Nothing has that name, and the pod goes on without.
+func TestNamesThatNoObjectHas(t *testing.T) {
+	s := newStore(t)
+	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
+	for _, name := range []string{"", "../../x", "a/b"} {
+		d.Pod.Spec.ImagePullSecrets[0].Name = name
+		if with, err := s.Complete(d); with != d || err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestPodsWithoutReferencesReadNothing: nothing is looked for on behalf of a pod that names no
+// object, or only its own.
+func TestPodsWithoutReferencesReadNothing(t *testing.T) {
+	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: i}], volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]}}`)
+	with, err := d.WithShared(func(string, podspec.ObjectName) (*podspec.Object, error) { t.Error("looked for"); return nil, nil })
+	if with != d || err != nil {
+		t.Errorf("%v %v", with, err)
+	}
+}

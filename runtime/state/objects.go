@@ -1,0 +1,223 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/filelock"
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// ObjectKey names a ConfigMap, Secret or claim that is kept apart from pods.
+type ObjectKey struct{ Namespace, Kind, Name string }
+
+// check is a *NameError for an object that cannot be kept.
+func (k ObjectKey) check() error {
+	if objectDirs()[k.Kind] == "" {
+		return &NameError{Kind: "kind", Name: k.Kind}
+	}
+	return firstError(checkName(kindNamespace, k.Namespace), checkName(kindObject, k.Name))
+}
+
+// Word is the kind of the object as users write it: configmap.
+func (k ObjectKey) Word() string { return strings.ToLower(k.Kind) }
+
+// String is the object as users write it: configmap default/web.
+func (k ObjectKey) String() string { return k.Word() + " " + k.Namespace + "/" + k.Name }
+
+// Compare orders objects by namespace, kind and name.
+func (k ObjectKey) Compare(other ObjectKey) int {
+	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
+}
+
+// objectDirs are the directories of the kinds.
+func objectDirs() map[string]string {
+	return map[string]string{
+		podspec.KindConfigMap: "configmaps", podspec.KindSecret: "secrets", podspec.KindClaim: "persistentvolumeclaims",
+	}
+}
+
+const (
+	objectDirMode = 0o700
+	// objectMax bounds what is read of an object, in bytes. The values of one have at most
+	// 1 MiB, of which each byte takes at most six in JSON.
+	objectMax = 8 << 20
+	// ObjectsMax bounds how many objects are kept.
+	ObjectsMax = 1000
+)
+
+// Objects is the place of the objects that are kept apart from pods, one file each.
+type Objects struct{ layout Layout }
+
+// Objects is the place of the objects that are kept apart from pods.
+func (l Layout) Objects() Objects { return Objects{l} }
+
+func (s Objects) dir(names ...string) string {
+	return filepath.Join(append([]string{s.layout.Root, "objects"}, names...)...)
+}
+
+// Path is the file of an object. The error is a *NameError.
+func (s Objects) Path(key ObjectKey) (string, error) {
+	if err := key.check(); err != nil {
+		return "", err
+	}
+	return s.dir(key.Namespace, objectDirs()[key.Kind], key.Name), nil
+}
+
+// Read reads the file of an object; nil if there is none.
+func (s Objects) Read(key ObjectKey) ([]byte, error) {
+	path, err := s.Path(key)
+	if err = firstError(err, s.layout.check()); err != nil {
+		return nil, err
+	}
+	text, err := readPrivate(path, objectMax)
+	if safefs.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored %s (%s): %w", key, path, safefs.Cause(err))
+	}
+	return text, nil
+}
+
+// List lists the objects, in order. What lies there under names that no object has is not
+// podctl's.
+func (s Objects) List() ([]ObjectKey, error) {
+	if err := s.layout.check(); err != nil {
+		return nil, err
+	}
+	root, err := openDir(s.dir())
+	if err != nil {
+		return nil, listingObjects(safefs.IgnoreMissing(err))
+	}
+	defer root.Close() //nolint:errcheck // A handle on a directory.
+	namespaces, err := subdirs(root)
+	if err != nil {
+		return nil, listingObjects(err)
+	}
+	var keys []ObjectKey
+	for _, namespace := range namespaces {
+		for kind, dir := range objectDirs() {
+			names, err := filesIn(root, namespace, dir)
+			if err != nil {
+				return nil, listingObjects(err)
+			}
+			for _, name := range names {
+				keys = append(keys, ObjectKey{Namespace: namespace, Kind: kind, Name: name})
+			}
+		}
+	}
+	keys = slices.DeleteFunc(keys, func(k ObjectKey) bool { return k.check() != nil })
+	slices.SortFunc(keys, ObjectKey.Compare)
+	return keys, nil
+}
+
+func listingObjects(err error) error {
+	if err != nil {
+		return fmt.Errorf("listing stored objects: %w", err)
+	}
+	return nil
+}
+
+// filesIn are the names of the ordinary files in a directory that may be missing.
+func filesIn(root *safefs.Dir, names ...string) ([]string, error) {
+	dir, err := root.Sub(names...)
+	if safefs.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := dir.Entries()
+	var found []string
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			found = append(found, entry.Name())
+		}
+	}
+	return found, errors.Join(err, dir.Close())
+}
+
+// Write replaces the file of an object as a whole: after a crash the old one or the new one is
+// there. The caller holds the lock.
+func (s Objects) Write(key ObjectKey, text []byte) error {
+	path, err := s.Path(key)
+	if err = firstError(err, s.layout.Prepare()); err == nil {
+		err = replaceIn(filepath.Dir(path), key.Name, text)
+	}
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", key, safefs.Cause(err))
+	}
+	return nil
+}
+
+// replaceIn puts a file in the place of another one. No name begins with a point, so that the
+// unfinished file has one of its own; one that a killed process left is removed.
+func replaceIn(path, name string, text []byte) (err error) {
+	dir, err := makeAll(path, objectDirMode, objectDirMode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	unfinished := "." + name
+	if err = dir.Remove(unfinished); err != nil {
+		return err
+	}
+	file, err := dir.Create(unfinished, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = dir.Replace(unfinished, name)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Remove(unfinished))
+	}
+	return dir.Sync()
+}
+
+// Remove removes the file of an object, and the directories that are empty then. One that is
+// gone is no error. The caller holds the lock.
+func (s Objects) Remove(key ObjectKey) error {
+	path, err := s.Path(key)
+	if err = firstError(err, s.layout.check()); err == nil {
+		err = safefs.RemoveFile(path)
+	}
+	for range 2 {
+		if path = filepath.Dir(path); err == nil {
+			err = removeIfEmpty(path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing the stored %s: %w", key, safefs.Cause(err))
+	}
+	return nil
+}
+
+// removeIfEmpty removes a directory unless something is in it.
+func removeIfEmpty(path string) error {
+	err := safefs.IgnoreMissing(safefs.InDirOf(path, (*safefs.Dir).RemoveDir))
+	if errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
+}
+
+// LockObjects takes the objects that are kept apart from pods for this process alone, to change
+// them. Whoever only reads one needs no lock.
+func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
+	ctx, cancel := l.timeout(ctx)
+	defer cancel()
+	return l.Layout.locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets and claims")
+}

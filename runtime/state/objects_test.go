@@ -1,0 +1,112 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// TestObjectsAreKept: what was written is read and listed until it is removed, with the modes
+// of what may be a Secret, and leaves nothing behind.
+func TestObjectsAreKept(t *testing.T) {
+	s := newLayout(t).Objects()
+	long := strings.Repeat("n", 253)
+	keys := []ObjectKey{
+		{"default", podspec.KindConfigMap, "web"},
+		{"default", podspec.KindClaim, "web"},
+		{"default", podspec.KindSecret, "web"},
+		{"other", podspec.KindConfigMap, long},
+	}
+	slices.SortFunc(keys, ObjectKey.Compare)
+	for i, key := range keys {
+		for _, text := range []string{"old", key.String()} {
+			if err := s.Write(key, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		path, err := s.Path(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantMode(t, path, 0o600)
+		wantMode(t, filepath.Dir(path), os.ModeDir|0o700)
+		if found, err := s.List(); err != nil || !slices.Equal(found, keys[:i+1]) {
+			t.Errorf("%v %v", found, err)
+		}
+	}
+	for i, key := range keys {
+		if text, err := s.Read(key); err != nil || string(text) != key.String() {
+			t.Errorf("%s: %q %v", key, text, err)
+		}
+		if err := errors.Join(s.Remove(key), s.Remove(key)); err != nil {
+			t.Error(err)
+		}
+		if text, err := s.Read(key); err != nil || text != nil {
+			t.Errorf("%s after its removal: %q %v", key, text, err)
+		}
+		if found, err := s.List(); err != nil || !slices.Equal(found, keys[i+1:]) {
+			t.Errorf("%v %v", found, err)
+		}
+	}
+	if left := names(t, s.dir()); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestObjectsAreNoPaths: names that are paths, or podctl's own, name no object.
+func TestObjectsAreNoPaths(t *testing.T) {
+	s := newLayout(t).Objects()
+	victim := victimTree(t)
+	unchanged := wantUnchanged(t, victim)
+	for _, key := range []ObjectKey{
+		{"default", podspec.KindSecret, "../../../" + victim},
+		{"..", podspec.KindSecret, "a"},
+		{"default", podspec.KindSecret, ".a"},
+		{"default", podspec.KindSecret, ""},
+		{"", podspec.KindSecret, "a"},
+		{"default", "Pod", "a"},
+		{"default", "../x", "a"},
+		{"a_b", podspec.KindSecret, "a"},
+	} {
+		_, readErr := s.Read(key)
+		for what, err := range map[string]error{"write": s.Write(key, []byte("x")), "read": readErr, "remove": s.Remove(key)} {
+			if refused := (*NameError)(nil); !errors.As(err, &refused) {
+				t.Errorf("%s %+v: %v", what, key, err)
+			}
+		}
+	}
+	unchanged()
+}
+
+// TestObjectsThatAreLinks: nothing is read or written through a link in the place of an object or
+// of a directory of them.
+func TestObjectsThatAreLinks(t *testing.T) {
+	l := newLayout(t)
+	s, key := l.Objects(), ObjectKey{"default", podspec.KindSecret, "a"}
+	victim := victimTree(t)
+	unchanged := wantUnchanged(t, victim)
+	if err := errors.Join(l.Prepare(), os.MkdirAll(s.dir("default", "secrets"), 0o700), os.Symlink(filepath.Join(victim, "file"), s.dir("default", "secrets", "a"))); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := s.Read(key); err == nil {
+		t.Errorf("through a link: %q", text)
+	}
+	if err := s.Write(key, []byte("mine")); err != nil {
+		t.Error(err)
+	}
+	if text, err := s.Read(key); err != nil || string(text) != "mine" {
+		t.Errorf("%q %v", text, err)
+	}
+	if err := os.Chmod(s.dir("default", "secrets", "a"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Read(key); err == nil {
+		t.Error("a file that others can read is taken for a Secret")
+	}
+	unchanged()
+}
