@@ -40,9 +40,9 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 		Use:   "describe [flags] MANIFEST|POD...",
 		Short: "Show details of pods",
 		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do.\n" +
-			"With --timeline, show how long each part of the last start took." +
+			"With --timeline, show how long each part of the last start took, of several pods on one scale." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl describe web\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe web --timeline -o svg > start.svg",
+		Example:           "  podctl describe web\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
 	}
@@ -69,9 +69,6 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	if err != nil {
 		return err
 	}
-	if o.output == "svg" && len(desired) != 1 {
-		return exit.Usagef("-o svg takes one pod, not %d", len(desired))
-	}
 	engine, err := sess.Engine()
 	if err != nil {
 		return err
@@ -88,6 +85,9 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	outcomes := []error{unknown}
 	if terminal.IsDocument(o.output) {
 		return exit.Join(ctx, append(outcomes, r.documents(ctx, desired, pods))...)
+	}
+	if o.timeline {
+		return exit.Join(ctx, append(outcomes, r.timelines(pods))...)
 	}
 	for i, d := range desired {
 		if i > 0 {
@@ -116,6 +116,19 @@ func (r *describer) history(pod *v1.Pod) *state.History {
 	return h
 }
 
+// timelines draws the last starts of pods.
+func (r *describer) timelines(pods []*v1.Pod) error {
+	var all []*events.Timeline
+	for _, pod := range pods {
+		all = append(all, events.NewTimeline(pod, r.history(pod)))
+	}
+	v := view.NewTimelines(all)
+	if r.o.output == "svg" {
+		return v.WriteSVG(r.io.Out)
+	}
+	return v.WriteText(r.io.Out, r.io.OutColors())
+}
+
 // next is the plan of the next apply; nil for a pod that cannot be observed, or was not applied.
 func (r *describer) next(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*plan.Plan, error) {
 	if d.Rebuilt || pod.Status.Phase == v1.PodUnknown {
@@ -126,13 +139,6 @@ func (r *describer) next(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (
 
 func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Pod) error {
 	h := r.history(pod)
-	if r.o.timeline {
-		t := events.NewTimeline(pod, h)
-		if r.o.output == "svg" {
-			return writeTimelineSVG(r.io.Out, t)
-		}
-		return writeTimeline(r.io.Out, t, r.io.OutColors())
-	}
 	v := &description{now: r.io.Now()}
 	v.pod(d, pod)
 	p, unknown := r.next(ctx, d, pod)

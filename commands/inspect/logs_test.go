@@ -38,8 +38,9 @@ func TestLogsOfBothStreams(t *testing.T) {
 func TestFollowingEndsInTime(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
-	for range 5 {
-		if stdout, stderr := l.Must("logs", "-f", "--timeout", "100ms", "web"); stdout+stderr != "" {
+	for range 2 {
+		// Long enough for a busy machine to answer once.
+		if stdout, stderr := l.Must("logs", "-f", "--timeout", "1s", "web"); stdout+stderr != "" {
 			t.Errorf("it says %s%s", stdout, stderr)
 		}
 	}

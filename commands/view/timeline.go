@@ -1,0 +1,257 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/events"
+)
+
+// Timelines are the starts of pods on one scale. Starts that were made together share a clock;
+// others begin at the same place, so that they can be compared.
+type Timelines struct {
+	starts []*events.Timeline
+	// unknown are the pods of which no start is remembered.
+	unknown []*events.Timeline
+	// together tells that the starts share a clock, which begins at begin. The scale ends after length.
+	together bool
+	begin    time.Time
+	length   time.Duration
+}
+
+// NewTimelines puts starts on one scale, in the order in which they are given.
+func NewTimelines(all []*events.Timeline) *Timelines {
+	v := &Timelines{}
+	for _, t := range all {
+		if len(t.Rows) == 0 {
+			v.unknown = append(v.unknown, t)
+		} else {
+			v.starts = append(v.starts, t)
+		}
+	}
+	if len(v.starts) == 0 {
+		return v
+	}
+	v.setScale()
+	return v
+}
+
+// setScale looks whether the starts were made together: none of them began later after the
+// others were over than the longest of them took.
+func (v *Timelines) setScale() {
+	sorted := slices.SortedFunc(slices.Values(v.starts), func(a, b *events.Timeline) int { return a.Begin.Compare(b.Begin) })
+	end := sorted[0].End
+	for _, t := range sorted {
+		v.length = max(v.length, t.End.Sub(t.Begin))
+	}
+	v.together, v.begin = true, sorted[0].Begin
+	for _, t := range sorted {
+		v.together = v.together && t.Begin.Sub(end) <= v.length
+		if t.End.After(end) {
+			end = t.End
+		}
+	}
+	if v.together {
+		v.length = end.Sub(v.begin)
+	}
+}
+
+// origin is the moment that stands at the left of a start.
+func (v *Timelines) origin(t *events.Timeline) time.Time {
+	if v.together {
+		return v.begin
+	}
+	return t.Begin
+}
+
+// title says what is drawn.
+func (v *Timelines) title() string {
+	switch {
+	case len(v.starts) == 1:
+		return fmt.Sprintf("Start of pod %s", v.starts[0].Pod)
+	case v.together:
+		return fmt.Sprintf("Start of %d pods", len(v.starts))
+	}
+	return fmt.Sprintf("Starts of %d pods, each from its own beginning", len(v.starts))
+}
+
+// podTitle is the heading of one start of several.
+func (v *Timelines) podTitle(t *events.Timeline) string {
+	if v.together {
+		return fmt.Sprintf("%s, %s", t.Pod, seconds(t.End.Sub(t.Begin)))
+	}
+	return fmt.Sprintf("%s at %s, %s", t.Pod, t.Begin.Local().Format(time.DateTime), seconds(t.End.Sub(t.Begin)))
+}
+
+// timelineWidth is how wide the bars of a timeline are, in characters.
+const timelineWidth = 48
+
+// WriteText draws where the time of the starts went, one bar a line.
+func (v *Timelines) WriteText(w io.Writer, colors terminal.Colors) error {
+	var b strings.Builder
+	for _, t := range v.unknown {
+		fmt.Fprintf(&b, "Pod %s has no start that podctl remembers.\n", terminal.PrintableLine(t.Pod.String()))
+	}
+	if len(v.starts) > 0 {
+		b.WriteString(terminal.PrintableLine(v.title()))
+		if len(v.starts) == 1 || v.together {
+			fmt.Fprintf(&b, " at %s, %s", v.begin.Local().Format(time.DateTime), seconds(v.length))
+		}
+		b.WriteString("\n\n")
+	}
+	width := v.labelWidth()
+	for _, t := range v.starts {
+		if len(v.starts) > 1 {
+			fmt.Fprintf(&b, "  %s\n", colors.Bold(terminal.PrintableLine(v.podTitle(t))))
+		}
+		for _, r := range t.Rows {
+			label := rowLabel(r)
+			bar := v.bar(t, r)
+			if r.Failed {
+				bar = colors.Red(bar)
+			}
+			fmt.Fprintf(&b, "  %s%s  %s  %s\n", label, strings.Repeat(" ", width-utf8.RuneCountInString(label)), bar, v.rowTime(t, r))
+		}
+		b.WriteString("\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// labelWidth is the same for all starts, so that their bars stand below one another.
+func (v *Timelines) labelWidth() int {
+	width := 0
+	for _, t := range v.starts {
+		for _, r := range t.Rows {
+			width = max(width, utf8.RuneCountInString(rowLabel(r)))
+		}
+	}
+	return width
+}
+
+func rowLabel(r events.TimelineRow) string {
+	return strings.TrimSpace(r.Kind + " " + terminal.PrintableLine(r.Object))
+}
+
+// bar is a row's bar; a moment is a mark.
+func (v *Timelines) bar(t *events.Timeline, r events.TimelineRow) string {
+	from, to := v.position(t, r.Begin), v.position(t, r.End)
+	bar := strings.Repeat("█", max(to-from, 1))
+	if r.Begin.Equal(r.End) {
+		bar = "◆"
+	}
+	from = min(from, timelineWidth-1)
+	return strings.Repeat("·", from) + bar + strings.Repeat(" ", max(timelineWidth-from-utf8.RuneCountInString(bar), 0))
+}
+
+func (v *Timelines) position(t *events.Timeline, at time.Time) int {
+	if v.length <= 0 {
+		return 0
+	}
+	return int(float64(at.Sub(v.origin(t))) / float64(v.length) * timelineWidth)
+}
+
+// rowTime is how long a row took, or for a moment when it was.
+func (v *Timelines) rowTime(t *events.Timeline, r events.TimelineRow) string {
+	if r.Begin.Equal(r.End) {
+		return "at " + seconds(r.Begin.Sub(v.origin(t)))
+	}
+	text := seconds(r.End.Sub(r.Begin))
+	if r.Failed {
+		text += ", failed"
+	}
+	return text
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
+
+// The measures of the picture of starts, in pixels.
+const (
+	timelineLabels = 220
+	timelineBars   = 640
+	timelineTimes  = 120
+	timelineRow    = 22
+	timelineTop    = 58
+)
+
+// WriteSVG draws the same as a picture.
+func (v *Timelines) WriteSVG(w io.Writer) error {
+	var body strings.Builder
+	y := timelineTop
+	for _, t := range v.starts {
+		if len(v.starts) > 1 {
+			fmt.Fprintf(&body, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y+15, XMLText(v.podTitle(t)))
+			y += timelineRow
+		}
+		for _, r := range t.Rows {
+			v.drawRow(&body, y, t, r)
+			y += timelineRow
+		}
+	}
+	for _, t := range v.unknown {
+		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no start that podctl remembers.</text>`+"\n", y+15, XMLText(t.Pod.String()))
+		y += timelineRow
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n"+
+		`<rect width="100%%" height="100%%" fill="white"/>`, timelineLabels+timelineBars+timelineTimes, y+10)
+	if len(v.starts) > 0 {
+		fmt.Fprintf(&b, `<text x="10" y="22" font-size="14">%s, %s</text>`+"\n", XMLText(v.title()), seconds(v.length))
+		v.drawScale(&b, y)
+	}
+	b.WriteString(body.String() + "</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// drawRow draws one bar, with its label before it and its time behind all bars.
+func (v *Timelines) drawRow(b *strings.Builder, y int, t *events.Timeline, r events.TimelineRow) {
+	perSecond := v.pixelsPerSecond()
+	x := timelineLabels + r.Begin.Sub(v.origin(t)).Seconds()*perSecond
+	fmt.Fprintf(b, `<text x="10" y="%d">%s</text>`, y+15, XMLText(rowLabel(r)))
+	fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`,
+		x, y+3, max(r.End.Sub(r.Begin).Seconds()*perSecond, 2), timelineRow-6, rowColor(r))
+	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n", timelineLabels+timelineBars+10, y+15, v.rowTime(t, r))
+}
+
+// drawScale draws lines at round times.
+func (v *Timelines) drawScale(b *strings.Builder, bottom int) {
+	step := scaleStep(v.length)
+	for at := time.Duration(0); at <= v.length; at += step {
+		x := timelineLabels + at.Seconds()*v.pixelsPerSecond()
+		fmt.Fprintf(b, `<path d="M%.1f %d V%d" stroke="#ddd"/><text x="%.1f" y="%d" fill="#777" font-size="10">%s</text>`+"\n",
+			x, timelineTop-4, bottom, x, timelineTop-8, at)
+	}
+}
+
+func (v *Timelines) pixelsPerSecond() float64 {
+	return timelineBars / max(v.length.Seconds(), 0.001)
+}
+
+// scaleStep is the shortest round time that a scale of at most ten steps is made of.
+func scaleStep(length time.Duration) time.Duration {
+	for step := time.Millisecond; ; step *= 10 {
+		for _, factor := range []time.Duration{1, 2, 5} {
+			if length/10 <= factor*step {
+				return factor * step
+			}
+		}
+	}
+}
+
+// rowColor tells the kinds of rows apart, and failures from all of them.
+func rowColor(r events.TimelineRow) string {
+	if r.Failed {
+		return "#c0392b"
+	}
+	colors := map[string]string{"sandbox": "#8e44ad", "pull": "#2980b9", "run": "#f39c12", "ready": "#27ae60", "started": "#27ae60"}
+	if c := colors[r.Kind]; c != "" {
+		return c
+	}
+	return "#7f8c8d"
+}
