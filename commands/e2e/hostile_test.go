@@ -205,7 +205,8 @@ func (h *hostile) unusable(says string) {
 	for _, args := range [][]string{{"apply", h.path}, {"apply", h.changed}, {"plan", h.path}, {"delete", "-f", h.path}, {"delete", "hostile"}, {"probe", "hostile"}} {
 		h.expect(1, says, args...)
 	}
-	h.expect(1, "use its manifest instead of its name", "get", "hostile")
+	h.expect(0, "podctl (no journal)", "get", "hostile")
+	h.expect(1, "use its manifest instead of its name", "restart", "hostile")
 	h.expect(0, "Running", "get", h.path)
 	h.expect(0, "hostile", "get")
 	h.expect(0, says, "get")

@@ -190,7 +190,7 @@ func testImagePull(t *testing.T, _ *machine) {
 	m := newMachine(t)
 	slow := slowRegistry(t, 150*time.Millisecond)
 	shown := onTerminal(t, m, "image", "pull", slow)
-	if !strings.Contains(shown, "MB of ") || !strings.Contains(shown, "parts") || !strings.Contains(shown, "pulled "+slow+"  sha256:") {
+	if !strings.Contains(shown, "MiB of ") || !strings.Contains(shown, "parts") || !strings.Contains(shown, "pulled "+slow+"  sha256:") {
 		t.Errorf("the terminal showed:\n%q", shown)
 	}
 	private := privateRegistry(t, "reader", "s3cret")
