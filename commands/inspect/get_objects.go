@@ -69,8 +69,11 @@ func (l *objectLook) named(keys []state.ObjectKey) error {
 		}
 		errs = append(errs, err)
 	}
+	if err := l.arrange(keys[0].Kind, found); err != nil {
+		return err
+	}
 	if len(found) > 0 {
-		errs = slices.Insert(errs, 0, l.print(keys[0].Kind, found, len(keys) == 1))
+		errs = slices.Insert(errs, 0, l.print(keys[0].Kind, found, l.document(found, keys)))
 	}
 	return errors.Join(errs...)
 }
@@ -87,13 +90,16 @@ func (l *objectLook) all(kind string) error {
 		found = l.withBareClaims(found, here)
 	}
 	found = slices.DeleteFunc(found, func(o *podspec.Object) bool { return !selector.Matches(labels.Set(o.Meta().Labels)) })
+	if err := l.arrange(kind, found); err != nil {
+		return err
+	}
 	if len(found) == 0 && l.o.printer.isTable() {
 		if unreadable == nil {
 			l.sess.IO.Note("No %ss %s.", strings.ToLower(kind), l.o.Where(l.sess.Flags.Namespace))
 		}
 		return unreadable
 	}
-	return errors.Join(l.print(kind, found, false), unreadable)
+	return errors.Join(l.print(kind, found, view.ObjectList(found)), unreadable)
 }
 
 // withBareClaims adds the claims that have data and were never applied apart from a pod.
@@ -133,17 +139,23 @@ func (l *objectLook) setPhases(found []*podspec.Object) {
 	}
 }
 
-// print writes objects of one kind in the output format: a single one as it is, others as a list.
-func (l *objectLook) print(kind string, found []*podspec.Object, single bool) error {
-	p := &l.o.printer
+// document is one object that is named as it is, several as a list.
+func (l *objectLook) document(found []*podspec.Object, named []state.ObjectKey) any {
+	if len(named) == 1 {
+		return view.ObjectDocument(found[0])
+	}
+	return view.ObjectList(found)
+}
+
+// arrange adds what is known of claims, and brings objects into the order that is asked for.
+func (l *objectLook) arrange(kind string, found []*podspec.Object) error {
 	l.setPhases(found)
-	if err := sortByField(p.sortBy, strings.ToLower(kind), found, view.ObjectDocument); err != nil {
-		return err
-	}
-	document := view.ObjectList(found)
-	if single {
-		document = view.ObjectDocument(found[0])
-	}
+	return sortByField(l.o.printer.sortBy, strings.ToLower(kind), found, view.ObjectDocument)
+}
+
+// print writes objects of one kind in the output format, or the document of them.
+func (l *objectLook) print(kind string, found []*podspec.Object, document any) error {
+	p := &l.o.printer
 	switch {
 	case terminal.IsDocument(p.output):
 		return terminal.WriteDocument(l.sess.IO.Out, p.output, document)
@@ -165,7 +177,7 @@ func (l *objectLook) print(kind string, found []*podspec.Object, single bool) er
 	return terminal.Table(l.sess.IO.Out, header, rows)
 }
 
-func (l *objectLook) table(kind string, found []*podspec.Object) (header []string, rows [][]string, err error) {
+func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]string, error) {
 	p := &l.o.printer
 	if p.columns != nil {
 		documents := make([]any, 0, len(found))
@@ -183,7 +195,7 @@ func (l *objectLook) table(kind string, found []*podspec.Object) (header []strin
 		}
 		v.Users = func(o *podspec.Object) []string { return usersOf(o, applied) }
 	}
-	header, rows = v.Table(kind, found)
+	header, rows := v.Table(kind, found)
 	return header, rows, nil
 }
 

@@ -75,7 +75,7 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	if err != nil {
 		return err
 	}
-	if o.Selection.IsEmpty(targets.Pods) {
+	if o.IsEmpty(targets.Pods) {
 		return o.deleteObjects(ctx, sess, targets.Objects, nil)
 	}
 	sess.Prefetch(ctx)
