@@ -19,6 +19,9 @@ const (
 	maxValue    = 64
 	valueMargin = 16
 	maxLines    = 20
+	// maxCompared bounds how many lines of a text are compared: matching takes up to the cube of
+	// their number.
+	maxCompared = 200
 	contextSize = 2
 	maxFields   = 20
 	maxEntries  = 2
@@ -92,6 +95,9 @@ func listOf(value string) []string {
 }
 
 func changeOf(c diff.Change) change {
+	if c.Sensitive {
+		return change{text: c.Path + ": (secret changed)"}
+	}
 	before, after := strings.TrimSuffix(c.Before, "\n"), strings.TrimSuffix(c.After, "\n")
 	if strings.Contains(before, "\n") || strings.Contains(after, "\n") {
 		return change{text: c.Path + ":", lines: lineChanges(before, after)}
@@ -102,8 +108,6 @@ func changeOf(c diff.Change) change {
 		before, after = aroundChange([]rune(before), []rune(after))
 	}
 	switch {
-	case c.Sensitive:
-		return change{text: c.Path + ": (secret changed)"}
 	case c.Before == "":
 		return change{text: fmt.Sprintf("%s: + %s", c.Path, after)}
 	case c.After == "":
@@ -147,7 +151,7 @@ func part(value []rune, begin, end int) string {
 
 // lineChanges are the lines in which two texts differ, with a few of those around them.
 func lineChanges(before, after string) []diffLine {
-	a, b := linesOf(before), linesOf(after)
+	a, b, cut := comparedLines(linesOf(before), linesOf(after))
 	var lines []diffLine
 	for i, group := range difflib.NewMatcher(a, b).GetGroupedOpCodes(contextSize) {
 		if i > 0 {
@@ -164,10 +168,28 @@ func lineChanges(before, after string) []diffLine {
 	if len(lines) == 0 {
 		return []diffLine{{"", "(white space at the end)"}}
 	}
-	if left := len(lines) - maxLines; left > 0 {
+	switch left := len(lines) - maxLines; {
+	case cut:
+		lines = append(lines[:min(maxLines, len(lines))], diffLine{"", "… (more lines differ)"})
+	case left > 0:
 		lines = append(lines[:maxLines], diffLine{"", fmt.Sprintf("… (%d more lines)", left)})
 	}
 	return lines
+}
+
+// comparedLines are the lines of two texts without what is far before and after all that differs,
+// and whether there are more of them than are compared.
+func comparedLines(a, b []string) (first, second []string, cut bool) {
+	begin, end := 0, 0
+	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
+		begin++
+	}
+	for end < min(len(a), len(b))-begin && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	begin, end = max(begin-contextSize, 0), max(end-contextSize, 0)
+	a, b = a[begin:len(a)-end], b[begin:len(b)-end]
+	return a[:min(len(a), maxCompared)], b[:min(len(b), maxCompared)], max(len(a), len(b)) > maxCompared
 }
 
 func linesOf(text string) []string {

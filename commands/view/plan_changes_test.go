@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -195,5 +196,27 @@ func TestNarrowPlans(t *testing.T) {
 	}
 	if !strings.Contains(b.String(), "      # liveness probe failed three\n      # times in a row: connection\n      # refused\n") {
 		t.Errorf("the comment:\n%s", b.String())
+	}
+}
+
+// TestLongTextsAreCompared in bounded work: of what differs only the beginning is matched, and what
+// is far from it does not count.
+func TestLongTextsAreCompared(t *testing.T) {
+	var up, down []string
+	for i := range 50_000 {
+		up, down = append(up, strconv.Itoa(i)), append(down, strconv.Itoa(50_000-i))
+	}
+	reversed := lineChanges(strings.Join(up, "\n"), strings.Join(down, "\n"))
+	if len(reversed) != maxLines+1 || reversed[maxLines].text != "… (more lines differ)" {
+		t.Errorf("%d lines, at last %v", len(reversed), reversed[len(reversed)-1])
+	}
+	edited := slices.Clone(up)
+	edited[25_000] = "here"
+	want := []diffLine{{markSame, "24998"}, {markSame, "24999"}, {markBefore, "25000"}, {markAfter, "here"}, {markSame, "25001"}, {markSame, "25002"}}
+	if got := lineChanges(strings.Join(up, "\n"), strings.Join(edited, "\n")); !slices.Equal(got, want) {
+		t.Errorf("one edited line: %v", got)
+	}
+	if got := lineChanges("a\n"+strings.Repeat("b\n", 300), "a"); got[0] != (diffLine{markSame, "a"}) || len(got) != maxLines+1 {
+		t.Errorf("lines that go: %v", got)
 	}
 }
