@@ -29,7 +29,7 @@ const objectsSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: setti
 // updates the volume and restarts nothing.
 func testObjects(t *testing.T, m *machine) {
 	pod := write(t, objectsPod)
-	if r := m.run(t, "apply", pod); r.code != 3 || !strings.Contains(r.stderr, "ConfigMap default/settings, which volume c names, is missing: apply a file that has it") {
+	if r := m.run(t, "apply", pod); r.code != 3 || !strings.Contains(r.stdout, "ConfigMap default/settings, which volume c names, is missing: apply a file that has it") {
 		t.Errorf("without the ConfigMap: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := m.must(t, "apply", write(t, objectsSettings)); !strings.Contains(r.stdout, "configmap default/settings created\n") {

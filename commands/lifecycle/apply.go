@@ -48,7 +48,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 			"last; a warning names source files that have changed since.\n" +
 			"ConfigMaps, Secrets and PersistentVolumeClaims that no pod of the manifests names are stored for the pods that name\n" +
 			"them, now and later. Those of a pod's own manifest count before stored ones." +
-			flags.ExitCodes("0 success", "1 error", "3 the pod runs nothing, because a ConfigMap or Secret that it names is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
+			flags.ExitCodes("0 success", "1 error", "3 a container is held, because a ConfigMap or Secret that it names is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
 		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer\n" +
 			"  podctl apply settings.yaml   # ConfigMaps and Secrets, for the pods that name them",
 		ValidArgsFunction: completion.Manifests,
@@ -257,9 +257,6 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return errors.Join(failure, left(outcome))
 	}
 	p := outcome.Plan
-	if p.Starved() {
-		return starved(p)
-	}
 	if a.o.output != "json" {
 		text := view.Outcome(p)
 		if a.o.wait != "" {
@@ -267,7 +264,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		}
 		a.io.Print("pod %s %s", model.RefOf(d.Pod), text)
 	}
-	if a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Records()) {
+	if p.Lacks() || a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Records()) {
 		return exit.With(exit.NotYet)
 	}
 	return nil
@@ -289,17 +286,6 @@ func left(outcome *executor.Outcome) error {
 		return nil
 	}
 	return fmt.Errorf("pod %s: %s", outcome.Plan.Pod, strings.Join(parts, "; "))
-}
-
-// starved says that nothing of a pod runs, because of objects that are missing.
-func starved(p *plan.Plan) error {
-	var texts []string
-	for i := range p.Holds {
-		if h := &p.Holds[i]; h.Lacks && !slices.Contains(texts, h.Message) {
-			texts = append(texts, h.Message)
-		}
-	}
-	return &exit.CodeError{Code: exit.NotYet, Err: fmt.Errorf("pod %s cannot start: %s", p.Pod, strings.Join(texts, "; "))}
 }
 
 // withSkipped adds to an error which steps were not done.

@@ -47,7 +47,7 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", withStore)
 	const missing = "Secret default/login is missing: apply a file that has it, or add it with --configmap FILE"
-	l.wants(exit.NotYet, []string{"pod default/web cannot start: " + missing}, "apply", web)
+	l.wants(exit.NotYet, []string{"pod default/web ", "a held (CreateContainerConfigError: " + missing}, "apply", web)
 	l.wants(exit.NotYet, []string{"CreateContainerConfigError: " + missing}, "apply", "--wait", web)
 	both := l.file("both.yaml", settings+"---\n"+password)
 	l.wants(exit.OK, []string{
@@ -125,12 +125,12 @@ func TestObjectsStayInTheirNamespace(t *testing.T) {
 	l.wants(exit.NotYet, []string{"ConfigMap default/settings, which volume c names, is missing"}, "apply", "--configmap", l.file("login.yaml", password), web)
 }
 
-// TestAContainerWithoutItsReference: containers that need nothing start, and the call ends as
-// before; only a pod of which nothing runs is one that cannot start.
+// TestAContainerWithoutItsReference: containers that need nothing start, and the exit code says
+// that something is missing.
 func TestAContainerWithoutItsReference(t *testing.T) {
 	l := newLab(t)
 	lacks := "    envFrom: [{configMapRef: {name: none}}]\n"
-	l.wants(exit.OK, []string{"ConfigMap default/none is missing"}, "apply", l.Write("two", "  containers:\n  - name: a\n    image: i:1\n  - name: b\n    image: i:1\n"+lacks))
+	l.wants(exit.NotYet, []string{"applied: 2 started", "ConfigMap default/none is missing"}, "apply", l.Write("two", "  containers:\n  - name: a\n    image: i:1\n  - name: b\n    image: i:1\n"+lacks))
 	l.wants(exit.NotYet, []string{"ConfigMap default/none is missing"}, "apply", l.Write("one", "  containers:\n  - name: b\n    image: i:1\n"+lacks))
 	l.wants(exit.OK, nil, "apply", l.Write("optional", "  containers:\n  - name: b\n    image: i:1\n    envFrom: [{configMapRef: {name: none, optional: true}}]\n"))
 	l.wants(exit.OK, nil, "apply", l.file("none.yaml", strings.Replace(settings, "settings", "none", 1)))

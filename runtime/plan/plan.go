@@ -166,12 +166,9 @@ type Keep struct {
 	IPs []string `json:"-"`
 }
 
-// Starved reports whether nothing of the pod runs or starts, as it names objects that are
-// nowhere.
-func (p *Plan) Starved() bool {
-	runs := func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }
-	starts := func(s Step) bool { return s.Kind == StartContainer }
-	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Lacks }) && !slices.ContainsFunc(p.Keeps, runs) && !slices.ContainsFunc(p.Steps, starts)
+// Lacks reports whether something of the pod is held because it names objects that are nowhere.
+func (p *Plan) Lacks() bool {
+	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Lacks })
 }
 
 // LongestGrace is the longest time in seconds that a container of the plan has to stop.
