@@ -39,8 +39,8 @@ type podWaits struct {
 	list []wait.Waiting
 }
 
-// event takes in what happened to a step, and reports whether that is a failure which has been
-// printed before.
+// event takes in what happened to a step, and reports whether that is a failure, or a step
+// skipped for one, which has been printed before.
 func (m *moving) event(ev *executor.Event) (repeated bool) {
 	if ev.Step == nil {
 		return false
@@ -61,7 +61,7 @@ func (m *moving) event(ev *executor.Event) (repeated bool) {
 		}
 	case executor.Warning:
 	}
-	return ev.Kind == executor.StepFailed && m.repeated(ev)
+	return (ev.Kind == executor.StepFailed || ev.Kind == executor.StepSkipped) && m.repeated(ev)
 }
 
 func (m *moving) repeated(ev *executor.Event) bool {

@@ -83,4 +83,9 @@ func TestFailuresAreShownOnce(t *testing.T) {
 			t.Errorf("%d: %v", i, got)
 		}
 	}
+	for i, repeated := range []bool{false, true} {
+		if got := m.event(&executor.Event{Kind: executor.StepSkipped, Step: &plan.Step{ID: "start"}}); got != repeated {
+			t.Errorf("skipped, %d: %v", i, got)
+		}
+	}
 }
