@@ -76,11 +76,24 @@ func (c Completion) Kinds(cmd *cobra.Command, args []string, typed string) ([]co
 		}
 		return c.Targets(cmd, args, typed)
 	}
+	if word, name, typedKind := strings.Cut(typed, "/"); typedKind && !isPath(typed) {
+		if t, err := selection.ParseTargets([]string{word}, c.flags.Namespace); err == nil && t.Kind != "" {
+			return prefixed(word+"/", c.objectNames(t.Kind, name)), noFiles
+		}
+	}
 	names, directive := c.Targets(cmd, args, typed)
 	if typed != "" && !isPath(typed) {
 		names = append(names, starting(selection.KindWords(), typed)...)
 	}
 	return names, directive
+}
+
+// prefixed puts a prefix before each name.
+func prefixed(prefix string, names []string) []string {
+	for i := range names {
+		names[i] = prefix + names[i]
+	}
+	return names
 }
 
 // objectNames lists the stored objects of a kind in the namespace that begin with what was typed.

@@ -193,7 +193,8 @@ func TestCompleteKinds(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]string{
-		"get cm ": "settings :4", "delete secrets l": "login :4", "get -n other configmap ": "far :4", "get cm settings ": ":4", "delete con": "configmaps :4", "get pods he": "hello help :4",
+		"get cm ": "settings :4", "delete secrets l": "login :4", "get -n other configmap ": "far :4", "get cm settings ": ":4", "delete con": "configmaps :4",
+		"delete configmap/": "configmap/settings :4", "delete secret/l": "secret/login :4", "get cm/x": ":4", "get pods he": "hello help :4",
 	} {
 		if got := complete(t, dir, strings.Split(words, " ")...); got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)

@@ -170,8 +170,13 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 	if o.view.history != nil {
 		o.view.history.add(usage)
 	}
+	header, rows := o.view.header(), o.view.rows(usage)
+	if sess.IO.OutTTY && !o.once {
+		width, _ := sess.IO.OutSize()
+		header, rows = fitting(header, rows, width)
+	}
 	var table strings.Builder
-	if err := terminal.Table(&table, o.view.header(), o.view.rows(usage)); err != nil {
+	if err := terminal.Table(&table, header, rows); err != nil {
 		return err
 	}
 	_, err := io.WriteString(sess.IO.Out, o.screen(sess, table.String()))

@@ -36,7 +36,12 @@ func last(values []uint64) []uint64 { return values[max(len(values)-historySize,
 
 // columns draw the histories of a row, as parts of the limits or else of the most that was used.
 func (h *usageHistory) columns(key string, u usageValues) []string {
-	return []string{sparkline(h.cpu[key], valueOf(u.CPULimit)), sparkline(h.memory[key], valueOf(u.MemoryLimit))}
+	return []string{history(h.cpu[key], u.CPULimit), history(h.memory[key], u.MemoryLimit)}
+}
+
+// history has its full width from the start, so that no column moves while it grows.
+func history(values []uint64, limit *uint64) string {
+	return sparkline(values, valueOf(limit)) + strings.Repeat(" ", historySize-len(values))
 }
 
 // sparkline draws values as bars. Without a limit the highest value is the full bar.

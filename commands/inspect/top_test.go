@@ -75,3 +75,19 @@ func TestHistories(t *testing.T) {
 		t.Errorf("%d histories", len(h.cpu))
 	}
 }
+
+// TestTopFitsNarrowTerminals: the columns that tell least give way, what is used stays.
+func TestTopFitsNarrowTerminals(t *testing.T) {
+	v := usageView{history: newUsageHistory()}
+	for width, want := range map[int]string{
+		200: "POD CPU(cores) MEMORY(bytes) RESTARTS CPU-LIMIT CPU% MEMORY-LIMIT MEMORY% CPU-HISTORY MEMORY-HISTORY",
+		80:  "POD CPU(cores) MEMORY(bytes) CPU% MEMORY% CPU-HISTORY",
+		35:  "POD CPU(cores) MEMORY(bytes)",
+		5:   "POD CPU(cores) MEMORY(bytes)",
+	} {
+		header, rows := fitting(v.header(), [][]string{{"web", "1m", "2Mi", "0", "500m", "1%", "64Mi", "3%", history([]uint64{1}, nil), history([]uint64{2}, nil)}}, width)
+		if got := strings.Join(header, " "); got != want || len(rows[0]) != len(header) {
+			t.Errorf("%d columns: %s, %q; want %s", width, got, rows, want)
+		}
+	}
+}

@@ -2,10 +2,12 @@ package inspect
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	runtimesession "github.com/podctl/podctl/runtime/session"
@@ -60,6 +62,31 @@ func (v *usageView) row(pod model.PodRef, name []string, u usageValues) []string
 		row = append(row, v.history.columns(strings.Join(append([]string{pod.String()}, name...), "/"), u)...)
 	}
 	return row
+}
+
+// expendable are the columns that give way on a narrow terminal, the first first.
+func expendable() []string {
+	return []string{"RESTARTS", "CPU-LIMIT", "MEMORY-LIMIT", "MEMORY-HISTORY", "CPU-HISTORY", "CPU%", "MEMORY%"}
+}
+
+// fitting is a table without the columns for which a terminal has no room.
+func fitting(header []string, rows [][]string, width int) ([]string, [][]string) {
+	for _, name := range expendable() {
+		if terminal.TableWidth(header, rows) <= width {
+			break
+		}
+		at := slices.Index(header, name)
+		if at < 0 {
+			continue
+		}
+		header = slices.Delete(slices.Clone(header), at, at+1)
+		narrower := make([][]string, 0, len(rows))
+		for _, row := range rows {
+			narrower = append(narrower, slices.Delete(slices.Clone(row), at, at+1))
+		}
+		rows = narrower
+	}
+	return header, rows
 }
 
 // percent is how much of a limit is used.

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 
 	"github.com/podctl/podctl/commands/exit"
@@ -108,13 +109,20 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 	docs := make([]view.ObjectChange, 0, len(changes))
 	for i := range changes {
 		c := &changes[i]
-		docs = append(docs, view.ObjectChangeOf(c, usersBeside(c.Key, applied, nil)))
+		doc := view.ObjectChangeOf(c, usersBeside(c.Key, applied, nil))
+		docs = append(docs, doc)
 		if !terminal.IsDocument(o.output) {
-			sess.IO.Print("%s", view.FutureOutcome(c))
+			printFuture(sess, c, &doc)
 		}
 		if c.Outcome != objects.Unchanged {
 			observed.Pods = append(observed.Pods, usersBeside(c.Key, applied, observed.Pods)...)
 		}
 	}
 	return docs, nil
+}
+
+// printFuture says what would become of an object, and the values that would change.
+func printFuture(sess *session.Session, c *objects.Change, doc *view.ObjectChange) {
+	sess.IO.Print("%s", view.FutureOutcome(c))
+	io.WriteString(sess.IO.Out, view.FutureTexts(doc, sess.IO.OutColors())) //nolint:errcheck // a closed pipe ends the process
 }

@@ -60,7 +60,10 @@ func TestObjectsApartFromPods(t *testing.T) {
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
 
 	changed := l.file("settings.yaml", strings.Replace(settings, "hello", "good day", 1))
-	l.wants(exit.Pending, []string{"configmap default/settings would be configured: data.greeting", "volume c  update in place", "!replace"}, "plan", "--exit-code", changed)
+	l.wants(exit.Pending, []string{"configmap default/settings would be configured: data.greeting\n      data.greeting: hello -> good day\n", "volume c  update in place", "!replace"}, "plan", "--exit-code", changed)
+	lines := l.file("lines.yaml", strings.Replace(settings, "hello", `"hello\nall"`, 1))
+	l.wants(exit.OK, []string{"data.greeting:\n", "\x1b[32m+ all\x1b[0m\n"}, "plan", "--color=always", lines)
+	l.wants(exit.OK, []string{`"before": "hello"`, `"after": "good day"`}, "plan", "-o", "json", changed)
 	l.wants(exit.OK, []string{"No changes"}, "plan", "web")
 	l.wants(exit.OK, []string{"configmap default/settings configured\n"}, "apply", changed)
 	for _, target := range []string{"web", web} {
@@ -71,7 +74,7 @@ func TestObjectsApartFromPods(t *testing.T) {
 
 	rotated := l.file("login.yaml", strings.Replace(password, "hunter2-and-more", "swordfish-too", 1))
 	l.wants(exit.OK, []string{"secret default/login would be configured: data.password", "replace", "!hunter2", "!swordfish"}, "plan", rotated)
-	l.wants(exit.OK, []string{`"kind": "PlanList"`, `"objects"`, `"outcome": "configured"`, "!swordfish"}, "plan", "-o", "json", rotated)
+	l.wants(exit.OK, []string{`"kind": "PlanList"`, `"objects"`, `"outcome": "configured"`, "!swordfish", "!hunter2"}, "plan", "-o", "json", rotated)
 
 	l.wants(exit.OK, []string{"configmap default/settings deleted\n", "note: configmap default/settings: named by pod default/web"}, "delete", "cm/settings")
 	l.wants(exit.Error, []string{"no configmap default/settings is stored here"}, "delete", "cm", "settings")

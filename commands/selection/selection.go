@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -186,13 +187,20 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 func (s *Selection) split(args []string) (manifests, names []string) {
 	manifests = slices.Clone(s.Files)
 	for _, arg := range args {
-		if input.IsManifest(arg) {
+		if input.IsManifest(arg) || s.Recursive && isDirectory(arg) {
 			manifests = append(manifests, arg)
 		} else {
 			names = append(names, arg)
 		}
 	}
 	return manifests, names
+}
+
+// isDirectory reports whether a word, which may be the name of a pod, is a directory here: with
+// --recursive it is meant.
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // named finds pods by what they were applied with. Those that there are it returns also when

@@ -3,6 +3,7 @@ package selection
 import (
 	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,21 @@ func TestChoose(t *testing.T) {
 	d.Pod.Annotations = map[string]string{defaultContainer: "worker"}
 	if got := choose(Container{}); got != "worker" || said.Len() > 0 {
 		t.Errorf("the pod's default one: %s %q", got, said)
+	}
+}
+
+// TestRecursiveTakesDirectories: with --recursive a word that is a directory names one.
+func TestRecursiveTakesDirectories(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("pods/below", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("pods/below/new.yaml", []byte(podOfSystem), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sess, _ := newSession(t, "")
+	found, err := (&Selection{Recursive: true}).Find(t.Context(), sess, []string{"pods"})
+	if err != nil || len(found.Pods) != 1 || found.Pods[0].Pod.Name != "new" {
+		t.Errorf("%v, %v", found.Pods, err)
 	}
 }

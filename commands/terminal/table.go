@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/clipperhouse/displaywidth"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
@@ -12,6 +13,9 @@ import (
 
 // NoValue stands where there is nothing to tell, as in kubectl.
 const NoValue = "<none>"
+
+// tableGap is how many blanks stand between columns.
+const tableGap = 3
 
 // Table prints rows under upper-case headers: no borders, left aligned, three
 // blanks between columns, as kubectl and nerdctl do.
@@ -27,7 +31,7 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 		tablewriter.WithRowAlignment(tw.AlignLeft),
 		tablewriter.WithRowAutoWrap(tw.WrapNone),
 		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
-		tablewriter.WithPadding(tw.Padding{Left: "", Right: "   ", Overwrite: true}),
+		tablewriter.WithPadding(tw.Padding{Left: "", Right: strings.Repeat(" ", tableGap), Overwrite: true}),
 	)
 	if header != nil {
 		t.Header(header)
@@ -44,6 +48,19 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 		return err
 	}
 	return WriteTrimmed(w, b.String())
+}
+
+// TableWidth is how many columns of a terminal the longest line of such a table takes, at most.
+func TableWidth(header []string, rows [][]string) int {
+	total := 0
+	for i, name := range header {
+		widest := displaywidth.String(name)
+		for _, row := range rows {
+			widest = max(widest, displaywidth.String(row[i]))
+		}
+		total += widest
+	}
+	return total + tableGap*max(len(header)-1, 0)
 }
 
 // WriteTrimmed writes lines without the blanks at their ends.

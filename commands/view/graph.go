@@ -91,7 +91,7 @@ func WriteDOT(w io.Writer, plans []*plan.Plan) error {
 	b.WriteString("digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n")
 	for i, p := range plans {
 		known := graphOf(p).at
-		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", i, dotText(p.Pod.String()))
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", i, dotText(graphTitle(p)))
 		for j := range p.Steps {
 			s := &p.Steps[j]
 			fmt.Fprintf(&b, "    %s [label=%s, color=\"%s\"];\n", dotID(i, s.ID), dotText(stepText(s)), stepColor(s.Kind))
@@ -118,6 +118,14 @@ func WriteDOT(w io.Writer, plans []*plan.Plan) error {
 
 func dotID(pod int, step string) string { return dotText(fmt.Sprintf("%d/%s", pod, step)) }
 
+// graphTitle names the pod, and says so when there is nothing to draw.
+func graphTitle(p *plan.Plan) string {
+	if len(p.Steps) == 0 {
+		return p.Pod.String() + ": no steps"
+	}
+	return p.Pod.String()
+}
+
 // dotText quotes a text for Graphviz.
 func dotText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(text) + `"`
@@ -141,7 +149,7 @@ func WriteSVG(w io.Writer, plans []*plan.Plan) error {
 	width, y := 400, 0
 	for _, p := range plans {
 		g := graphOf(p)
-		fmt.Fprintf(&body, `<text x="%d" y="%d" font-size="14">Plan of pod %s</text>`+"\n", graphSide, y+24, XMLText(p.Pod.String()))
+		fmt.Fprintf(&body, `<text x="%d" y="%d" font-size="14">Plan of pod %s</text>`+"\n", graphSide, y+24, XMLText(graphTitle(p)))
 		g.draw(&body, y+graphTop)
 		width = max(width, 2*graphSide+boxAcross*len(g.levels))
 		y += graphTop + boxDown*g.rows() + graphSide
@@ -194,6 +202,7 @@ func (g *graph) drawEdge(b *strings.Builder, top int, from, to place, text strin
 	}
 	fmt.Fprintf(b, `<path d="M%d %d C%d %d %d %d %d %d" fill="none" stroke="#999"%s><title>%s</title></path>`+"\n",
 		x1, y1, x1+30, y1, x2-30, y2, x2, y2, dash, XMLText(text))
+	fmt.Fprintf(b, `<path d="M%d %d L%d %d L%d %d Z" fill="#999"/>`+"\n", x2-7, y2-4, x2, y2, x2-7, y2+4)
 }
 
 // XMLText makes a text safe inside a picture: what XML cannot hold is left out.

@@ -58,7 +58,7 @@ func TestPictures(t *testing.T) {
 			t.Fatalf("%v\n%s", err, svg.String())
 		}
 	}
-	if boxes, lines := strings.Count(svg.String(), "<g>"), strings.Count(svg.String(), "<path "); boxes != 4 || lines != 4 || !strings.Contains(svg.String(), "evil&quot;&lt;i&gt;") {
+	if boxes, lines := strings.Count(svg.String(), "<g>"), strings.Count(svg.String(), `<path d="M`)/2; boxes != 4 || lines != 4 || !strings.Contains(svg.String(), ": no steps") || !strings.Contains(svg.String(), "evil&quot;&lt;i&gt;") {
 		t.Errorf("%d boxes, %d lines:\n%s", boxes, lines, svg.String())
 	}
 }

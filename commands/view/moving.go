@@ -39,8 +39,8 @@ type podWaits struct {
 	list []wait.Waiting
 }
 
-// event takes in what happened to a step, and reports whether that is a failure which has been
-// printed before.
+// event takes in what happened to a step, and reports whether that is a failure, or a step
+// skipped for one, which has been printed before.
 func (m *moving) event(ev *executor.Event) (repeated bool) {
 	if ev.Step == nil {
 		return false
@@ -61,7 +61,7 @@ func (m *moving) event(ev *executor.Event) (repeated bool) {
 		}
 	case executor.Warning:
 	}
-	return ev.Kind == executor.StepFailed && m.repeated(ev)
+	return (ev.Kind == executor.StepFailed || ev.Kind == executor.StepSkipped) && m.repeated(ev)
 }
 
 func (m *moving) repeated(ev *executor.Event) bool {
@@ -96,17 +96,33 @@ func (m *moving) lines(width int) []string {
 	return lines
 }
 
-func (m *moving) line(width int, pod model.PodRef, head, text, clock string) string {
-	head = "  … " + head
-	if m.several {
-		head = "  … " + pod.String() + "  " + head[len("  … "):]
+// leastText is the room that a text needs to be of use. Where there is less, the namespace of the
+// pod gives way, and then the text.
+const leastText = 8
+
+// line fits into the width. Its time is never cut.
+func (m *moving) line(width int, pod model.PodRef, what, text, clock string) string {
+	text, tail := terminal.PrintableLine(text), indented(clock)
+	head, room := "", 0
+	for _, name := range m.names(pod) {
+		head = terminal.PrintableLine("  … " + name + what)
+		room = width - displaywidth.String(head) - displaywidth.String(tail) - 2
+		if room >= min(leastText, displaywidth.String(text)) {
+			break
+		}
 	}
-	head, tail := terminal.PrintableLine(head), indented(clock)
-	room := width - displaywidth.String(head) - displaywidth.String(tail) - 2
-	if text == "" || room < 4 {
-		return terminal.Cut(head+tail, width)
+	if text == "" || room < min(leastText, displaywidth.String(text)) {
+		return terminal.Cut(head, width-displaywidth.String(tail)) + tail
 	}
-	return head + "  " + terminal.Cut(terminal.PrintableLine(text), room) + tail
+	return head + "  " + terminal.Cut(text, room) + tail
+}
+
+// names are what a line can call its pod, the longest first.
+func (m *moving) names(pod model.PodRef) []string {
+	if !m.several {
+		return []string{""}
+	}
+	return []string{pod.String() + "  ", pod.Name + "  "}
 }
 
 // detail is how far a step is.

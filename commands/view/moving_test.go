@@ -61,7 +61,10 @@ func TestMovingLines(t *testing.T) {
 func TestMovingLinesAreCut(t *testing.T) {
 	m := &moving{now: func() time.Time { return time.Unix(9, 0) }, several: true}
 	m.waits(model.PodRef{Namespace: "a", Name: "b"}, []wait.Waiting{{Container: "app", Text: "something that is rather long", Since: time.Unix(1, 0)}})
-	for width, want := range map[int]string{40: "  … a/b  wait    app  something tha…  8s", 20: "  … a/b  wait    ap…"} {
+	for width, want := range map[int]string{
+		60: "  … a/b  wait    app  something that is rather long  8s", 40: "  … a/b  wait    app  something tha…  8s",
+		32: "  … b  wait    app  somethi…  8s", 20: "  … b  wait    …  8s",
+	} {
 		if got := m.lines(width); len(got) != 1 || got[0] != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}
@@ -78,6 +81,11 @@ func TestFailuresAreShownOnce(t *testing.T) {
 	}{{"refused", false}, {"refused", true}, {"not found", false}} {
 		if got := m.event(&executor.Event{Kind: executor.StepFailed, Step: step, Err: errors.New(c.text)}); got != c.repeated {
 			t.Errorf("%d: %v", i, got)
+		}
+	}
+	for i, repeated := range []bool{false, true} {
+		if got := m.event(&executor.Event{Kind: executor.StepSkipped, Step: &plan.Step{ID: "start"}}); got != repeated {
+			t.Errorf("skipped, %d: %v", i, got)
 		}
 	}
 }

@@ -121,6 +121,19 @@ func (d *Document) At(class Class, path, detail string) Problem {
 	return p
 }
 
+// AtValue builds a problem of the value at a field path. A text over lines of its own has its
+// place, as it may be what is wrong; any other value has that of its key.
+func (d *Document) AtValue(class Class, path, detail string) Problem {
+	p := d.At(class, path, detail)
+	if d.root == nil {
+		return p
+	}
+	if n := value(d.root, fieldpath.Split(path)); n != nil && n.Kind == yamlv3.ScalarNode && d.line+n.Line > p.Line {
+		p.Line, p.Column = d.line+n.Line, n.Column
+	}
+	return p
+}
+
 // Note builds a note at a field path, about a pod or about none.
 func (d *Document) Note(pod, path, detail string) Note {
 	line, column := d.Position(path)

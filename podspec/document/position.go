@@ -33,6 +33,16 @@ func find(n *yamlv3.Node, parts []string) *yamlv3.Node {
 	return at
 }
 
+// value is the node at the end of a path; nil if the tree has none.
+func value(n *yamlv3.Node, parts []string) *yamlv3.Node {
+	for _, part := range parts {
+		if _, n = child(resolved(n), part); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
 func resolved(n *yamlv3.Node) *yamlv3.Node {
 	for n.Kind == yamlv3.AliasNode && n.Alias != nil {
 		n = n.Alias

@@ -120,6 +120,9 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	if t.Kind() == reflect.String && (isBool || isNumber) {
 		hint = "; put it in quotes"
 	}
+	if isText && (t.Kind() == reflect.Map || t.Kind() == reflect.Struct && !decodesItself(t)) {
+		hint = "; a field is its name, a colon and a blank, and then its value"
+	}
 	return fmt.Sprintf("is a %s, %s is expected%s", kind, typeName(t), hint)
 }
 

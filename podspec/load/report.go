@@ -57,7 +57,9 @@ func (r *report) accepts(path string) bool {
 // refuseValue adds the problem of a value that cannot be decoded. No other problem of that
 // value is added.
 func (r *report) refuseValue(path, detail string) {
-	r.refuse(document.ClassInvalid, path, detail)
+	if r.accepts(path) {
+		r.kept = append(r.kept, r.AtValue(document.ClassInvalid, path, detail))
+	}
 	r.ignore(fieldpath.Split(path))
 }
 

@@ -80,7 +80,7 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	if err != nil {
 		return "", withReason(model.ImageInspectError, err)
 	}
-	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User}).Observed())
+	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User, Digests: info.RepoDigests}).Observed())
 	return info.ID, nil
 }
 

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -154,6 +156,30 @@ type Image struct {
 	// UID and Username are the user the image asks for (kubelet: getImageUser).
 	UID      *int64
 	Username string
+	// Digests are the names with a digest under which the image was pulled.
+	Digests []string
+}
+
+// Other reports whether the image of a container, as the runtime names it, is known to be
+// another than this one. Older runtimes name it by a digest under which it was pulled.
+func (i Image) Other(id string) bool {
+	byDigest := strings.Contains(id, "@")
+	switch {
+	case id == "" || i.ID == "" || id == i.ID:
+		return false
+	case byDigest && len(i.Digests) == 0:
+		return false
+	}
+	return !slices.Contains(i.Digests, id)
+}
+
+// NameLike is the image's identity in the form that another one has: its ID, or a name with a
+// digest.
+func (i Image) NameLike(id string) string {
+	if strings.Contains(id, "@") && len(i.Digests) > 0 {
+		return i.Digests[0]
+	}
+	return i.ID
 }
 
 // Volume is what lies on disk for one volume of the pod.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec"
@@ -28,7 +30,12 @@ type Change struct {
 	Outcome Outcome
 	// Fields are the paths of what differs, without values.
 	Fields []string
+	// Texts are the values of a ConfigMap that differ.
+	Texts []Text
 }
+
+// Text is a value of a ConfigMap before and after; empty where there is none.
+type Text struct{ Path, Before, After string }
 
 // FrozenError says that an object cannot become what a manifest says.
 type FrozenError struct {
@@ -67,7 +74,20 @@ func changeOf(key state.ObjectKey, before, after *podspec.Object) (Change, error
 	if len(fields) == 0 {
 		return Change{Key: key, Outcome: Unchanged}, nil
 	}
-	return Change{Key: key, Outcome: Configured, Fields: fields}, frozen(key, before, fields)
+	return Change{Key: key, Outcome: Configured, Fields: fields, Texts: textsThatDiffer(before.ConfigMap, after.ConfigMap)}, frozen(key, before, fields)
+}
+
+// textsThatDiffer are the values in which two ConfigMaps differ. Those of Secrets are never told.
+func textsThatDiffer(before, after *v1.ConfigMap) []Text {
+	if before == nil || after == nil {
+		return nil
+	}
+	var texts []Text
+	for _, path := range keysThatDiffer("data", before.Data, after.Data) {
+		key := strings.TrimPrefix(path, "data.")
+		texts = append(texts, Text{Path: path, Before: before.Data[key], After: after.Data[key]})
+	}
+	return texts
 }
 
 // frozen refuses changes that the API server refuses: of an immutable object, and of the type of

@@ -119,7 +119,7 @@ func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) 
 		group.Go(func() error {
 			info, present, err := images.Status(ctx, o.client.Images, name)
 			if present {
-				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User}
+				found[i] = snapshot.Image{Reference: info.Reference, ID: info.ID, User: info.User, Digests: info.RepoDigests}
 			}
 			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Invalid {
 				// No runtime has it. It is told when it shall be pulled, and holds up nobody else.
@@ -147,7 +147,7 @@ func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*sna
 	}
 	for _, img := range reply.GetImages() {
 		for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
-			s.Images = append(s.Images, snapshot.Image{Reference: name, ID: img.GetId(), User: images.UserOf(img)})
+			s.Images = append(s.Images, snapshot.Image{Reference: name, ID: img.GetId(), User: images.UserOf(img), Digests: img.GetRepoDigests()})
 		}
 	}
 	slices.SortStableFunc(s.Images, func(a, b snapshot.Image) int { return cmp.Compare(a.Reference, b.Reference) })

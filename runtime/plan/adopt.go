@@ -51,7 +51,7 @@ func otherImage(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (s
 		return "", false
 	}
 	image := pod.Observed.Images[spec.Image]
-	return rec.Image, image.ID == "" || image.ID != rec.ImageID
+	return rec.Image, image.ID == "" || rec.ImageID == "" || image.Other(rec.ImageID)
 }
 
 // definitionOf is the hash of the definition that a container was adopted with. Without one

@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
@@ -121,7 +124,7 @@ func treeOf(d *podspec.Desired) map[string]any {
 	}
 	for name, s := range d.Objects.Secrets {
 		if s != nil {
-			secrets[name] = map[string]any{"data": digestsOf(d, name), "type": s.Type, "immutable": s.Immutable, "labels": s.Labels}
+			secrets[name] = map[string]any{"data": digestsOf(d, name), "type": cmp.Or(s.Type, v1.SecretTypeOpaque), "immutable": s.Immutable, "labels": s.Labels}
 		}
 	}
 	pod[configMapsRoot], pod[secretsRoot] = maps, secrets

@@ -240,3 +240,16 @@ func TestAdoption(t *testing.T) {
 		t.Errorf("a new pod: %v, notes %q", p.Adopts, p.Notes)
 	}
 }
+
+// TestSecretWithoutType: a Secret that names no type is the Opaque one that a server, and
+// podctl's own store, make of it.
+func TestSecretWithoutType(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nTYPEstringData: {k: hunter2}\n---\napiVersion: v1\nkind: Pod\n" +
+		"metadata: {name: web}\nspec:\n  imagePullSecrets: [{name: s}]\n  containers: [{name: app, image: i:1}]\n"
+	before := modeltest.Load(t, strings.Replace(text, "TYPE", "type: Opaque\n", 1))
+	w := modeltest.Running(before)
+	w.Memory.Applied, w.Desired = before, modeltest.Load(t, strings.Replace(text, "TYPE", "", 1))
+	if got := recorded(makePlan(w)); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

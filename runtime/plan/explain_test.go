@@ -162,10 +162,19 @@ func TestNotesOnImages(t *testing.T) {
 		set  func(w *modeltest.World)
 		want []string
 	}{
-		"another image":      {func(*modeltest.World) {}, want},
-		"the same":           {func(w *modeltest.World) { w.Images["i:1"] = model.Image{ID: "sha256:0123456789abcdef"} }, []string{}},
-		"nobody looked":      {func(w *modeltest.World) { w.Images = nil }, []string{}},
-		"nobody said":        {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "" }, []string{}},
+		"another image": {func(*modeltest.World) {}, want},
+		"the same":      {func(w *modeltest.World) { w.Images["i:1"] = model.Image{ID: "sha256:0123456789abcdef"} }, []string{}},
+		"nobody looked": {func(w *modeltest.World) { w.Images = nil }, []string{}},
+		"nobody said":   {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "" }, []string{}},
+		"the same, named by a digest": {func(w *modeltest.World) {
+			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:0123456789abcdef"}}
+			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
+		}, []string{}},
+		"named by a digest that nobody has": {func(w *modeltest.World) { w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef" }, []string{}},
+		"another, named by a digest": {func(w *modeltest.World) {
+			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:aaaabbbbccccdddd"}}
+			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
+		}, []string{"app runs image 0123456789ab, while i:1 now names aaaabbbbcccc: podctl restart web app takes the new one"}},
 		"it has ended":       {func(w *modeltest.World) { w.End("app", 0, time.Hour) }, []string{}},
 		"it is replaced":     {func(w *modeltest.World) { w.Find("app-0-of-s0").SpecHash = "v1:00" }, []string{}},
 		"another is stopped": {func(w *modeltest.World) { w.Find("log-0-of-s0").SpecHash = "v1:00" }, want},

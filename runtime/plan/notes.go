@@ -80,13 +80,15 @@ func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 // noteNewImage says when a tag names another image than the one that runs.
 func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container) {
 	image := e.Observed.Images[ref.Image]
-	if rec.ImageID != "" && image.ID != "" && rec.ImageID != image.ID {
+	if image.Other(rec.ImageID) {
 		e.notef("%s runs image %s, while %s now names %s: podctl restart %s %s takes the new one",
-			ref.Name, shortDigest(rec.ImageID), ref.Image, shortDigest(image.ID), e.Manifest.Name, ref.Name)
+			ref.Name, shortDigest(rec.ImageID), ref.Image, shortDigest(image.NameLike(rec.ImageID)), e.Manifest.Name, ref.Name)
 	}
 }
 
-func shortDigest(id string) string { return model.ShortID(strings.TrimPrefix(id, "sha256:")) }
+func shortDigest(id string) string {
+	return model.ShortID(strings.TrimPrefix(id[strings.Index(id, "@")+1:], "sha256:"))
+}
 
 // noteUnresolved says that a volume of a container that runs keeps its content: what the manifest
 // asks for is not there. A container that starts is held for it.

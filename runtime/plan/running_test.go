@@ -254,6 +254,12 @@ func TestDefinitionChanged(t *testing.T) {
 		"no hash, another name of its image": {func(rec *model.Container) {
 			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", "", "docker.io/library/i:1", "sha256:i:1"
 		}, "", false, ""},
+		"no hash, another name of its image by digest": {func(rec *model.Container) {
+			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", "", "docker.io/library/i:1", "docker.io/library/i@sha256:aa"
+		}, "", false, ""},
+		"no hash, another image by digest": {func(rec *model.Container) {
+			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", "", "docker.io/library/i:0", "docker.io/library/i@sha256:bb"
+		}, "", true, "image: docker.io/library/i:0 -> i:1"},
 		"by a kubelet: another name of its image": {func(rec *model.Container) {
 			rec.SpecHash, rec.Hash, rec.Image, rec.ImageID = "", spechash.Kubelet(&v1.Container{Name: "x", Image: "i:0"}), "i:0", "sha256:i:1"
 		}, "", true, "image: i:0 -> i:1"},
@@ -261,9 +267,9 @@ func TestDefinitionChanged(t *testing.T) {
 		"a record that cannot be read":     {func(rec *model.Container) { rec.Spec = "{" }, ", command: [b]", true, "its definition changed"},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).Sandbox("s0", 0, model.SandboxReady).States("x=Running")
-		w.Images = map[string]model.Image{"i:1": {ID: "sha256:i:1"}}
 		c.record(&w.Containers[0])
 		edited(t, w, ladderPod(podspec.Regular, "Always", c.fields))
+		w.Images = map[string]model.Image{"i:1": {ID: "sha256:i:1", Digests: []string{"docker.io/library/i@sha256:aa"}}}
 		ref, _ := podspec.FindContainer(w.Desired.Pod, "x")
 		changed, fields := definitionChanged(inputOf(w).State(), ref.Container, &w.Containers[0])
 		if changed != c.changed || (changed && fields.Text() != c.text) {

@@ -73,6 +73,8 @@ type Image struct {
 	ID        string `json:"id"`
 	// User is the user the image asks for: a number, a name, or empty.
 	User string `json:"user,omitempty"`
+	// Digests are the names with a digest under which it was pulled.
+	Digests []string `json:"digests,omitempty"`
 }
 
 // Volume is what lies on disk for one volume of the pod.
@@ -195,7 +197,7 @@ func (i *Image) names(reference string) bool {
 
 // Observed is the image in the planner's words.
 func (i *Image) Observed() model.Image {
-	out := model.Image{ID: i.ID}
+	out := model.Image{ID: i.ID, Digests: i.Digests}
 	if uid, err := strconv.ParseInt(i.User, 10, 64); err == nil {
 		out.UID = &uid
 	} else {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +67,24 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	} {
 		if list() == nil {
 			t.Errorf("%s succeeded, want an error", what)
+		}
+	}
+}
+
+// TestNotFoundSaysWhatToUse: words by which kubectl knows other kinds are no names of pods.
+func TestNotFoundSaysWhatToUse(t *testing.T) {
+	for name, want := range map[string]string{
+		"default/web":         "has applied none of that name",
+		"default/pods":        "without their kind",
+		"default/all":         "podctl knows pods",
+		"default/deployments": "podctl knows pods",
+		"svc/web":             "podctl knows pods",
+		"configmap/site":      "`podctl get configmaps`",
+		"default/cm":          "`podctl get configmaps`",
+		"default/cm,secret":   "`podctl get configmaps`",
+	} {
+		if got := (&NotFoundError{Name: name}).Error(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (w *waiter) retries() []Waiting {
 	var list []Waiting
 	for i := range w.last.Failed {
 		f := &w.last.Failed[i]
-		list = append(list, Waiting{Container: f.Step.Container, Text: f.Step.Kind.Verb() + " failed, tried again", Until: w.retryAt})
+		list = append(list, Waiting{Container: f.Step.Container, Text: f.Step.Kind.Verb() + " failed, before the next try", Until: w.retryAt})
 	}
 	return list
 }
