@@ -110,7 +110,7 @@ func elsewhere() map[string]string {
 		"`podctl delete --all -A`":                                          "drain",
 		"`podctl get`; podctl knows pods, configmaps, secrets and pvc":      "api-resources",
 	} {
-		for _, word := range strings.Fields(others) {
+		for word := range strings.FieldsSeq(others) {
 			words[word] = use
 		}
 	}
