@@ -3,6 +3,7 @@ package runtimetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,45 +78,52 @@ func contractEvents(t *testing.T, s *Subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type received struct {
-		event *runtimeapi.ContainerEventResponse
-		err   error
-	}
 	events := make(chan received, 100)
-	go func() {
-		for {
-			event, err := stream.Recv()
-			events <- received{event, err}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	go receive(stream, events)
 	sandbox, config := s.sandbox(t, "events")
 	id := s.start(t, sandbox, config, "told", s.Once)
 	s.ended(t, id)
-	want := []runtimeapi.ContainerEventType{runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT}
-	for patience := time.After(20 * time.Second); len(want) > 0; {
+	for _, want := range []runtimeapi.ContainerEventType{runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT} {
+		event, err := awaitEvent(events, id, want)
+		if status.Code(err) == codes.Unimplemented {
+			t.Log("the runtime sends no events")
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid := event.GetPodSandboxStatus().GetMetadata().GetUid(); uid != "uid-events" {
+			t.Errorf("event %s of a pod with uid %q", want, uid)
+		}
+	}
+}
+
+// received is an event of a runtime, or the end of its stream.
+type received struct {
+	event *runtimeapi.ContainerEventResponse
+	err   error
+}
+
+func receive(stream runtimeapi.RuntimeService_GetContainerEventsClient, to chan<- received) {
+	for {
+		event, err := stream.Recv()
+		to <- received{event, err}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// awaitEvent waits for an event of a container, and leaves out all others.
+func awaitEvent(events <-chan received, id string, want runtimeapi.ContainerEventType) (*runtimeapi.ContainerEventResponse, error) {
+	for patience := time.After(20 * time.Second); ; {
 		select {
 		case got := <-events:
-			if status.Code(got.err) == codes.Unimplemented {
-				t.Log("the runtime sends no events")
-				return
-			}
-			if got.err != nil {
-				t.Fatal(got.err)
-			}
-			if got.event.GetContainerId() != id {
-				continue
-			}
-			if uid := got.event.GetPodSandboxStatus().GetMetadata().GetUid(); uid != "uid-events" {
-				t.Errorf("event %s of a pod with uid %q", got.event.GetContainerEventType(), uid)
-			}
-			if got.event.GetContainerEventType() == want[0] {
-				want = want[1:]
+			if got.err != nil || (got.event.GetContainerId() == id && got.event.GetContainerEventType() == want) {
+				return got.event, got.err
 			}
 		case <-patience:
-			t.Fatalf("no event %s", want[0])
+			return nil, fmt.Errorf("no event %s", want)
 		}
 	}
 }
