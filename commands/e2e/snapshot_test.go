@@ -29,7 +29,7 @@ func testContract(t *testing.T, m *machine) {
 	t.Cleanup(func() { _ = conn.Close() })
 	runtimetest.Contract(t, runtimetest.Subject{
 		Runtime: m.cri, Images: runtimeapi.NewImageServiceClient(conn), Image: "registry.local/podctl/demo:1",
-		Forever: []string{"/demo", "log", "--forever"}, Once: []string{"/demo", "exit", "0"},
+		Forever: []string{"/demo", "log", "--forever"}, Stubborn: []string{"/demo", "sleep", "--ignore"}, Once: []string{"/demo", "exit", "0"},
 		LogDir: m.logs, CgroupParent: "/" + m.cgroupRoot(), Tick: func() {},
 	})
 }

@@ -12,17 +12,20 @@ import (
 )
 
 // Subject is a runtime that the contract suite looks at. Its image holds a
-// program that runs until it is stopped when it is called by Forever, and ends
-// with zero when it is called by Once.
+// program that runs until it is stopped when it is called by Forever, until it is
+// killed when it is called by Stubborn, and ends with zero when it is called by Once.
 type Subject struct {
-	Runtime       runtimeapi.RuntimeServiceClient
-	Images        runtimeapi.ImageServiceClient
-	Image         string
-	Forever, Once []string
+	Runtime                 runtimeapi.RuntimeServiceClient
+	Images                  runtimeapi.ImageServiceClient
+	Image                   string
+	Forever, Stubborn, Once []string
 	// LogDir is a directory for logs, CgroupParent a cgroup for the sandboxes.
 	LogDir, CgroupParent string
 	// Tick lets time pass for a runtime whose clock stands still.
 	Tick func()
+	// StopsAtOnce and Silent are what the runtime in memory is: a stop takes no time, and nothing
+	// that runs writes a log.
+	StopsAtOnce, Silent bool
 }
 
 // Contract holds a runtime to what podctl relies on. The runtime in memory and
@@ -40,6 +43,10 @@ func Contract(t *testing.T, s Subject) {
 		{"a sandbox's end", contractSandboxEnd},
 		{"resources change in place", contractUpdate},
 		{"images", contractImages},
+		{"records go while their sandbox stops", contractRemovalBesideStop},
+		{"a container is created beside a stop", contractCreationBesideStop},
+		{"events", contractEvents},
+		{"logs", contractLogs},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, &s) })
 	}

@@ -23,7 +23,9 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	server.Behave("once", Behaviour{After: time.Second})
+	for _, name := range []string{"once", "over", "told", "said"} {
+		server.Behave(name, Behaviour{After: time.Second})
+	}
 	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +34,6 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	Contract(t, Subject{
 		Runtime: runtimeapi.NewRuntimeServiceClient(conn), Images: runtimeapi.NewImageServiceClient(conn),
 		Image: "registry.local/demo:1", LogDir: filepath.Join(dir, "logs"),
-		Tick: func() { clock.Advance(time.Second) },
+		Tick: func() { clock.Advance(time.Second) }, StopsAtOnce: true, Silent: true,
 	})
 }
