@@ -227,13 +227,15 @@ VM_SECONDS ?= 3600
 .PHONY: vm-stage
 vm-stage: setup-vm build images
 	@mkdir -p $(VM)
-	CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS) e2e" -ldflags "-s -w" -o $(VM)/e2e.test ./commands/e2e
+	for package in commands/e2e runtime/cgroup runtime/volume; do \
+		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS) e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package || exit; \
+	done
 	sh hack/vm/stage.sh $(VM)/share $(BIN)
 
 .PHONY: test-vm
 test-vm: vm-deb vm-stage ## End-to-end tests in an emulated Debian 13: cgroup v2, systemd and AppArmor; both cgroup drivers
 	machine=$$(sh hack/vm/image.sh $(VM)) && failed= && \
-	for command in 'smoke.sh' 'system.sh' 'e2e.sh systemd $(VM_RUN)' 'e2e.sh cgroupfs $(VM_RUN)'; do \
+	for command in 'smoke.sh' 'system.sh' 'rooms.sh' 'e2e.sh systemd $(VM_RUN)' 'e2e.sh cgroupfs $(VM_RUN)'; do \
 		sh hack/vm/run.sh "$$machine" $(VM)/share $(VM_SECONDS) sh $$command || failed="$$failed, $$command"; \
 	done; \
 	test -z "$$failed" || { echo "test-vm: failed:$${failed#,}"; exit 1; }

@@ -17,6 +17,7 @@ done
 cat >"$share/guest.sh" <<END
 {
 	echo "booted in \$(cut -d. -f1 /proc/uptime) s: \$(uname -r), \$(stat -fc %T /sys/fs/cgroup), \$(containerd --version | cut -d' ' -f3)"
+	journalctl --no-pager -b -o short-monotonic >/mnt/share/boot.log
 	cd /mnt/share && (exec $quoted)
 	echo \$? >/mnt/share/exit
 } >/dev/virtio-ports/out 2>&1

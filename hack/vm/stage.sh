@@ -6,7 +6,7 @@ set -eu
 share=$1 bin=$2
 rm -rf "$share"
 mkdir -p "$share/bin" "$share/commands/e2e" "$share/docs"
-cp "$bin/podctl" "$bin/pause.tar" "$bin/demo.tar" "$bin/vm/e2e.test" "$share/bin"
+cp "$bin/podctl" "$bin/pause.tar" "$bin/demo.tar" "$bin"/vm/*.test "$share/bin"
 cp -r docs/examples docs/packaging "$share/docs"
 for package in "$bin"/vm/*.deb; do
 	[ ! -e "$package" ] || cp "$package" "$share/podctl.deb"
