@@ -89,10 +89,11 @@ func testUnifiedLimits(t *testing.T, m *machine) {
 		"cpu.weight": "6", "cpu.max": "75000 100000", "memory.max": "100663296", "memory.min": "0", "memory.low": "0", "memory.high": "max",
 		"hugetlb.2MB.max": "0|none", "pids.max": "max", "memory.oom.group": "0",
 	})
-	// runc has turned shares into a weight in two ways.
+	// runc has turned shares into a weight in two ways. containerd leaves huge pages to the pod's
+	// cgroup unless it is told otherwise (disable_hugetlb_controller).
 	wantFiles(t, app, map[string]string{
 		"cpu.weight": "4|17", "cpu.max": "50000 100000", "memory.max": "67108864", "memory.min": "0", "memory.high": "max",
-		"hugetlb.2MB.max": "0|none", "memory.oom.group": "1", "memory.swap.max": "0|none",
+		"hugetlb.2MB.max": "0|max|none", "memory.oom.group": "1", "memory.swap.max": "0|none",
 	})
 	m.must(t, "apply", "--wait", "--timeout", "60s", edited(t, path, "limits: {cpu: 500m, memory: 64Mi}", "limits: {cpu: 400m, memory: 80Mi}"))
 	if after := m.ids(t, "limited"); !sameMap(ids, after) {
@@ -124,7 +125,8 @@ spec:
 `
 
 // testOutOfMemory: the kernel ends a container that takes too much, with all its processes
-// (memory.oom.group), and the status says so.
+// (memory.oom.group), and the status says so. It has the word of the runtime for it: containerd
+// sees the kill only while the cgroup is there, which that of a first process may not be.
 func testOutOfMemory(t *testing.T, m *machine) {
 	needsUnified(t)
 	m.must(t, "apply", write(t, hungry))
@@ -133,11 +135,17 @@ func testOutOfMemory(t *testing.T, m *machine) {
 	}
 	waitFor(t, func() bool { return len(m.ids(t, "hungry")) == 0 })
 	pod := m.pod(t, "hungry")
+	reported := 0
 	for i := range pod.Status.ContainerStatuses {
 		s := &pod.Status.ContainerStatuses[i]
-		if s.State.Terminated == nil || s.State.Terminated.Reason != "OOMKilled" || s.State.Terminated.ExitCode != 137 {
+		if s.State.Terminated == nil || s.State.Terminated.ExitCode != 137 {
 			t.Errorf("%s: %+v", s.Name, s.State)
+		} else if s.State.Terminated.Reason == "OOMKilled" {
+			reported++
 		}
+	}
+	if reported == 0 {
+		t.Error("no container is reported as OOMKilled")
 	}
 	if pod.Status.Phase != v1.PodFailed {
 		t.Errorf("phase %s", pod.Status.Phase)
@@ -163,7 +171,7 @@ func testAppArmor(t *testing.T, m *machine) {
 		t.Skip("this machine has no AppArmor")
 	}
 	path := write(t, confined)
-	if r := m.run(t, "plan", "--exit-code", path); r.code != 3 || !strings.Contains(r.stdout, "podctl-e2e") {
+	if r := m.run(t, "plan", "--exit-code", path); r.code != 2 || !strings.Contains(r.stdout, `profile "podctl-e2e" is not loaded`) {
 		t.Errorf("a profile that is not loaded: exit code %d\n%s", r.code, r.stdout)
 	}
 	profile := write(t, "profile podctl-e2e flags=(attach_disconnected) {\n  file,\n  network,\n  signal,\n  capability,\n}\n")
@@ -175,12 +183,13 @@ func testAppArmor(t *testing.T, m *machine) {
 	load("--add")
 	t.Cleanup(func() { load("--remove") })
 	m.must(t, "apply", "--wait", "--timeout", "60s", path)
+	// Debian has a profile for runc itself, which allows everything.
 	for container, want := range map[string]string{
 		"unsaid": "cri-containerd.apparmor.d (enforce)", "default": "cri-containerd.apparmor.d (enforce)",
-		"none": "unconfined", "own": "podctl-e2e (enforce)",
+		"none": "unconfined|runc (unconfined)", "own": "podctl-e2e (enforce)",
 	} {
 		r := m.must(t, "exec", "confined", "-c", container, "--", "/demo", "read", "/proc/self/attr/current")
-		if _, got, _ := strings.Cut(strings.TrimSpace(r.stdout), "\n"); got != want {
+		if _, got, _ := strings.Cut(strings.TrimSpace(r.stdout), "\n"); !slices.Contains(strings.Split(want, "|"), got) {
 			t.Errorf("%s runs under %q, want %q", container, got, want)
 		}
 	}
