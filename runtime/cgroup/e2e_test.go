@@ -331,8 +331,9 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 		}
 		limits{512, 50000, 64 << 20}.want(t, tr, name)
 	}
+	controllers := func(of string) []string { return readWords(tr.hierarchies[0].at(of + "/cgroup.controllers")) }
 	if !Exists(name) {
-		t.Error("it does not exist")
+		t.Errorf("it does not exist: of the controllers %v it has %v, and its tier %v", tr.hierarchies[0].controllers, controllers(name), controllers(tierName))
 	}
 	wantWeight(t, tr, tierName, 512)
 	if err := Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
