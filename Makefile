@@ -316,7 +316,7 @@ setup-runtime: ## Install the runtime packages that are missing (needs root, Deb
 
 .PHONY: setup-vm
 setup-vm: ## Install what an emulated machine needs, if it is missing
-	@$(call install,qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs zstd:zstd /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring)
+	@$(call install,qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring)
 
 .PHONY: setup-containerd2
 setup-containerd2: $(BIN)/containerd2/containerd ## Build the current containerd 2 into bin/containerd2

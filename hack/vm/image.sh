@@ -19,16 +19,6 @@ mkdir -p "$machine"
 root=$machine/tree
 began=$(date +%s)
 
-# number reads a number of the kernel's header: number FILE OFFSET SIZE.
-number() { od -An "-tu$3" "-j$2" "-N$3" "$1" | tr -d ' '; }
-
-# unpacked_kernel takes the kernel out of the program that unpacks it: emulated, that program
-# and a BIOS that reads it take a minute.
-unpacked_kernel() {
-	begin=$((($(number "$1" 497 1) + 1) * 512 + $(number "$1" 584 4)))
-	tail -c "+$((begin + 1))" "$1" | head -c "$(($(number "$1" 588 4) - 4))" | zstd -dcq
-}
-
 # guest_files makes the machine run what it finds in the directory shared with it.
 guest_files() {
 	echo vm >"$root/etc/hostname"
@@ -62,18 +52,15 @@ guest_files() {
 }
 
 {
-	rm -rf "$root"
+	rm -rf --one-file-system "$root"
 	mmdebstrap --quiet --variant=minbase --include="$packages" \
-		--essential-hook='cd "$1" && mkdir -p etc/initramfs-tools/conf.d usr/share/initramfs-tools/modules.d' \
-		--essential-hook='echo MODULES=list >"$1/etc/initramfs-tools/conf.d/vm"' \
-		--essential-hook='printf "%s\n" virtio_pci virtio_blk ext4 >"$1/usr/share/initramfs-tools/modules.d/vm"' \
 		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
 		--dpkgopt='path-exclude=/usr/share/locale/*' trixie "$root"
 	guest_files
-	unpacked_kernel "$root"/boot/vmlinuz-* >"$machine/kernel"
+	cp "$root"/boot/vmlinuz-* "$machine/kernel"
 	cp "$root"/boot/initrd.img-* "$machine/initrd"
 	mke2fs -q -t ext4 -d "$root" "$machine/root.part" 6G
-	rm -rf "$root"
+	rm -rf --one-file-system "$root"
 	mv "$machine/root.part" "$machine/root.ext4"
 	echo "the machine was built in $(($(date +%s) - began)) s"
 } >&2

@@ -29,7 +29,7 @@ rm -f "$share/exit"
 # accel=tcg: hardware help is offered by some machines and does not work on all.
 code=0
 timeout --kill-after=10 "$seconds" qemu-system-x86_64 \
-	-accel tcg,thread=multi -cpu max -m 4096 -smp 2 -nodefaults -vga none -display none \
+	-accel tcg,thread=multi -cpu max -m 4096 -smp 2 -display none -monitor none \
 	-kernel "$machine/kernel" -initrd "$machine/initrd" -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off" \
 	-drive "file=$machine/root.ext4,format=raw,if=virtio,snapshot=on" \
 	-virtfs "local,path=$share,mount_tag=share,security_model=none" \
