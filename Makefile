@@ -220,25 +220,26 @@ smoke: setup-containerd2 build images ## The most important of them on container
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/e2e/
 
 VM := $(BIN)/vm
-# Debian's machine starts in half a minute where nothing else runs; TCG is slow, and more
-# so on a machine that is busy.
+# How long one boot may last. Emulated, all takes ten to twenty times as long as usual.
 VM_SECONDS ?= 3600
 
-.PHONY: vm-stage
-vm-stage: setup-vm build images
+# run-vm boots the machine and runs one of the scripts in it.
+run-vm = sh hack/vm/run.sh "$$(sh hack/vm/image.sh $(VM))" $(VM)/share $(VM_SECONDS) sh $(1)
+
+.PHONY: vm-tests
+vm-tests:
 	@mkdir -p $(VM)
-	for package in commands/e2e runtime/cgroup runtime/volume; do \
-		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS) e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package || exit; \
+	set -e; for package in commands/e2e runtime/cgroup runtime/volume; do \
+		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS) e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package; \
 	done
-	sh hack/vm/stage.sh $(VM)/share $(BIN)
 
 .PHONY: test-vm
-test-vm: vm-deb vm-stage ## End-to-end tests in an emulated Debian 13: cgroup v2, systemd and AppArmor; both cgroup drivers
-	machine=$$(sh hack/vm/image.sh $(VM)) && failed= && \
-	for command in 'smoke.sh' 'system.sh' 'rooms.sh' 'e2e.sh systemd $(VM_RUN)' 'e2e.sh cgroupfs $(VM_RUN)'; do \
-		sh hack/vm/run.sh "$$machine" $(VM)/share $(VM_SECONDS) sh $$command || failed="$$failed, $$command"; \
+test-vm: setup-vm build images vm-deb vm-tests ## End-to-end tests in an emulated Debian 13: cgroup v2, systemd, AppArmor; both cgroup drivers
+	sh hack/vm/stage.sh $(VM)/share $(BIN)
+	@failed=; for command in smoke.sh system.sh rooms.sh 'e2e.sh systemd $(VM_RUN)' 'e2e.sh cgroupfs $(VM_RUN)'; do \
+		$(call run-vm,$$command) || failed="$$failed, $$command"; \
 	done; \
-	test -z "$$failed" || { echo "test-vm: failed:$${failed#,}"; exit 1; }
+	test -z "$$failed" || { echo "test-vm: failed: $${failed#, }"; exit 1; }
 
 .PHONY: vm-deb
 vm-deb:
@@ -250,8 +251,9 @@ vm-deb:
 VM_RUN ?= TestE2E
 
 .PHONY: vm-smoke
-vm-smoke: vm-stage ## The most important of it: boot, node up, limits, delete
-	machine=$$(sh hack/vm/image.sh $(VM)) && sh hack/vm/run.sh "$$machine" $(VM)/share $(VM_SECONDS) sh smoke.sh
+vm-smoke: setup-vm build images ## The shortest of it: boot, node up, limits, delete
+	sh hack/vm/stage.sh $(VM)/share $(BIN)
+	$(call run-vm,smoke.sh)
 
 .PHONY: test-crash
 test-crash: setup-runtime build images ## Kill podctl at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
