@@ -219,6 +219,42 @@ e2e-2: setup-containerd2 build images ## The same on containerd 2
 smoke: setup-containerd2 build images ## The most important of them on containerd 2
 	PODCTL_CONTAINERD=$(BIN)/containerd2/containerd $(E2E) -run 'TestE2E/(hello|replace|delete)' ./commands/e2e/
 
+VM := $(BIN)/vm
+# How long one boot may last. Emulated, all takes ten to twenty times as long as usual.
+VM_SECONDS ?= 3600
+
+# run-vm boots the machine and runs one of the scripts in it.
+run-vm = sh hack/vm/run.sh "$$(sh hack/vm/image.sh $(VM))" $(VM)/share $(VM_SECONDS) sh $(1)
+
+.PHONY: vm-tests
+vm-tests:
+	@mkdir -p $(VM)
+	set -e; for package in commands/e2e runtime/cgroup runtime/volume; do \
+		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS) e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package; \
+	done
+
+.PHONY: test-vm
+test-vm: setup-vm build images vm-deb vm-tests ## End-to-end tests in an emulated Debian 13: cgroup v2, systemd, AppArmor; both cgroup drivers
+	sh hack/vm/stage.sh $(VM)/share $(BIN)
+	@failed=; for command in smoke.sh system.sh rooms.sh 'e2e.sh systemd $(VM_RUN)' 'e2e.sh cgroupfs $(VM_RUN)'; do \
+		$(call run-vm,$$command) || failed="$$failed, $$command"; \
+	done; \
+	test -z "$$failed" || { echo "test-vm: failed: $${failed#, }"; exit 1; }
+
+.PHONY: vm-deb
+vm-deb:
+	@mkdir -p $(VM)
+	rm -f $(VM)/*.deb
+	$(MAKE) --no-print-directory deb DIST=$(VM)
+
+# Which tests run there, as go test -run takes it.
+VM_RUN ?= TestE2E
+
+.PHONY: vm-smoke
+vm-smoke: setup-vm build images ## The shortest of it: boot, node up, limits, delete
+	sh hack/vm/stage.sh $(VM)/share $(BIN)
+	$(call run-vm,smoke.sh)
+
 .PHONY: test-crash
 test-crash: setup-runtime build images ## Kill podctl at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
 	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 60m -run TestCrashMatrix ./commands/e2e/
@@ -264,15 +300,25 @@ setup: setup-runtime setup-containerd2 $(BIN)/golangci-lint ## Install everythin
 # program:package pairs of the distribution.
 NEEDED := containerd:containerd runc:runc iptables:iptables gcc:gcc
 
+# install installs the packages of programs and files that are missing.
+define install
+missing=""; \
+for pair in $(1); do \
+	command -v $${pair%%:*} >/dev/null || test -e $${pair%%:*} || missing="$$missing $${pair##*:}"; \
+done; \
+if [ -n "$$missing" ]; then \
+	echo "installing$$missing"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing </dev/null; \
+fi
+endef
+
 .PHONY: setup-runtime
 setup-runtime: ## Install the runtime packages that are missing (needs root, Debian or Ubuntu)
-	@missing=""; \
-	for pair in $(NEEDED); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
-	test -x /usr/lib/cni/bridge || test -x /opt/cni/bin/bridge || missing="$$missing containernetworking-plugins"; \
-	if [ -n "$$missing" ]; then \
-		echo "installing$$missing"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing </dev/null; \
-	fi
+	@$(call install,$(NEEDED) $(if $(wildcard /opt/cni/bin/bridge),,/usr/lib/cni/bridge:containernetworking-plugins))
+
+.PHONY: setup-vm
+setup-vm: ## Install what an emulated machine needs, if it is missing
+	@$(call install,qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring)
 
 .PHONY: setup-containerd2
 setup-containerd2: $(BIN)/containerd2/containerd ## Build the current containerd 2 into bin/containerd2

@@ -26,7 +26,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/commands"
-	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -128,7 +127,7 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 		for path := range strings.FieldsSeq(l.mounts()) {
 			err = errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))
 		}
-		return errors.Join(err, cgroup.Remove("/"+l.cgroupRoot), os.RemoveAll(l.dir))
+		return errors.Join(err, removeCgroups(l.cgroupRoot), os.RemoveAll(l.dir))
 	}
 	for name, runs := range c.Behave {
 		runs = slices.Clone(runs)
@@ -267,7 +266,7 @@ func (l *crashLab) state() []string {
 	l.t.Helper()
 	lines := slices.Concat(l.records(), l.files(l.stateDir), l.files(l.logRoot), strings.Fields(l.mounts()), l.cgroups(), l.more())
 	for i, line := range lines {
-		lines[i] = timeless(strings.NewReplacer(l.logRoot, "/logs", l.stateDir, "/state", "/"+l.cgroupRoot, "/ROOT").Replace(line))
+		lines[i] = timeless(strings.NewReplacer(l.logRoot, "/logs", l.stateDir, "/state", "/"+l.cgroupRoot, "/ROOT", slicePrefix(l.cgroupRoot), "ROOT").Replace(line))
 	}
 	slices.Sort(lines)
 	// A pass that is killed tells nothing of itself, and one that finds nothing to do
@@ -389,23 +388,9 @@ func (l *crashLab) mounts() string {
 // cgroups are the directories below the lab's cgroup root, in any hierarchy.
 func (l *crashLab) cgroups() []string {
 	l.t.Helper()
-	var lines []string
-	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		roots, err := filepath.Glob(pattern + l.cgroupRoot)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		for _, root := range roots {
-			err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-				if err == nil && entry.IsDir() {
-					lines = append(lines, path)
-				}
-				return err
-			})
-			if err != nil {
-				l.t.Fatal(err)
-			}
-		}
+	lines, err := cgroupsBelow(l.cgroupRoot)
+	if err != nil {
+		l.t.Fatal(err)
 	}
 	return lines
 }

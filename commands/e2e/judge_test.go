@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -65,7 +64,7 @@ func TestRandomFaultsInMemory(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	m := &machine{bin: need(t, "PODCTL_BIN"), state: dir, logs: filepath.Join(dir, "logs")}
 	t.Cleanup(func() {
-		if removeErr := cgroup.Remove("/" + m.cgroupRoot()); removeErr != nil {
+		if removeErr := removeCgroups(m.cgroupRoot()); removeErr != nil {
 			t.Error(removeErr)
 		}
 	})

@@ -30,7 +30,7 @@ func testContract(t *testing.T, m *machine) {
 	runtimetest.Contract(t, runtimetest.Subject{
 		Runtime: m.cri, Images: runtimeapi.NewImageServiceClient(conn), Image: "registry.local/podctl/demo:1",
 		Forever: []string{"/demo", "log", "--forever"}, Stubborn: []string{"/demo", "sleep", "--ignore"}, Once: []string{"/demo", "exit", "0"},
-		LogDir: m.logs, CgroupParent: "/" + m.cgroupRoot(), Tick: func() {},
+		LogDir: m.logs, CgroupParent: m.cgroupParent(t), Tick: func() {},
 	})
 }
 

@@ -16,8 +16,8 @@ const upTimeout = 2 * time.Minute
 
 func newUp(sess *session.Session) *cobra.Command {
 	var (
-		containerd, sandboxImage string
-		load                     []string
+		containerd, sandboxImage, driver string
+		load                             []string
 	)
 	cmd := &cobra.Command{
 		Use:   "up [flags]",
@@ -36,7 +36,7 @@ func newUp(sess *session.Session) *cobra.Command {
 				return err
 			}
 			o := options(sess, containerd)
-			o.Load, o.SandboxImage = load, sandboxImage
+			o.Load, o.SandboxImage, o.CgroupDriver = load, sandboxImage, driver
 			s, err := node.Up(ctx, o)
 			if err != nil {
 				return err
@@ -50,6 +50,8 @@ func newUp(sess *session.Session) *cobra.Command {
 	f.StringVar(&containerd, "containerd", "", "Path of containerd (default: as last time, or from PATH)")
 	f.StringArrayVar(&load, "load", nil, "Image archive to load (repeatable)")
 	f.StringVar(&sandboxImage, "sandbox-image", "", "Sandbox image (default: as last time, or "+node.DefaultSandboxImage+")")
+	f.Var(&flags.Choice{Value: &driver, Allowed: []string{node.Systemd, node.Cgroupfs, ""}}, "cgroup-driver",
+		"Cgroup driver: "+node.Systemd+" or "+node.Cgroupfs+" (default: as last time, or systemd where systemd and cgroup v2 run)")
 	return cmd
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/opencontainers/cgroups/systemd"
 )
 
 // realTree is the machine's own, and a root in it for this test alone. These
@@ -297,5 +299,53 @@ func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 	}
 	if !Exists(root + "/kubepods/besteffort") {
 		t.Error("the tier is gone with its last pod")
+	}
+}
+
+// TestSliceIsMadeWithItsLimitsAndRemoved: systemd makes the slices of a pod where podctl looks
+// for them, also below a root, and does not make them again.
+func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
+	tr, err := findTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tr.unified || !systemd.IsRunningSystemd() {
+		t.Skip("this machine has no systemd with cgroup v2")
+	}
+	root := fmt.Sprintf("/podctl_test_%d.slice", os.Getpid())
+	prefix := strings.TrimSuffix(root, ".slice") + "-kubepods"
+	tierName := root + prefix + ".slice" + prefix + "-burstable.slice"
+	name := tierName + prefix + "-burstable-podu_1.slice"
+	t.Cleanup(func() {
+		if err := Remove(root); err != nil || tr.remains(root) {
+			t.Errorf("%s is left: %v", root, err)
+		}
+	})
+	r := Resources{
+		CPUShares: new(uint64(512)), CPUQuota: new(int64(50000)), CPUPeriod: new(uint64(100000)), Memory: new(int64(64 << 20)),
+		HugePages: map[string]uint64{"2MB": 0},
+	}
+	for range 2 {
+		if err := Ensure(name, r); err != nil {
+			t.Fatal(err)
+		}
+		limits{512, 50000, 64 << 20}.want(t, tr, name)
+	}
+	controllers := func(of string) []string { return readWords(tr.hierarchies[0].at(of + "/cgroup.controllers")) }
+	if !Exists(name) {
+		t.Errorf("it does not exist: of the controllers %v it has %v, and its tier %v", tr.hierarchies[0].controllers, controllers(name), controllers(tierName))
+	}
+	wantWeight(t, tr, tierName, 512)
+	if err := Ensure(name, Resources{CPUShares: new(uint64(100))}); err != nil {
+		t.Fatal(err)
+	}
+	limits{100, -1, -1}.want(t, tr, name)
+	for range 2 {
+		if err := Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if Exists(name) || !Exists(tierName) {
+		t.Error("it still exists, or its tier went with it")
 	}
 }

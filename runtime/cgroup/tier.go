@@ -24,12 +24,17 @@ const (
 
 // tierOf returns what a cgroup is, by its name.
 func tierOf(name string) tier {
-	switch strings.TrimSuffix(path.Base(name), ".slice") {
+	last := path.Base(name)
+	if slice, ok := strings.CutSuffix(last, ".slice"); ok {
+		// The name of a slice begins with those that it lies in.
+		last = slice[strings.LastIndex(slice, "-")+1:]
+	}
+	switch last {
 	case "kubepods":
 		return top
-	case "burstable", "kubepods-burstable":
+	case "burstable":
 		return burstable
-	case "besteffort", "kubepods-besteffort":
+	case "besteffort":
 		return bestEffort
 	}
 	return other

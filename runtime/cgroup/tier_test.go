@@ -28,6 +28,11 @@ func TestCgroupsAboveAPod(t *testing.T) {
 			[]string{"/kubepods.slice", "/kubepods.slice/kubepods-burstable.slice"},
 			[]tier{top, burstable},
 		},
+		"systemd, below a root": {
+			"/ci_1.slice/ci_1-kubepods.slice/ci_1-kubepods-burstable.slice/ci_1-kubepods-burstable-podu_1.slice",
+			[]string{"/ci_1.slice", "/ci_1.slice/ci_1-kubepods.slice", "/ci_1.slice/ci_1-kubepods.slice/ci_1-kubepods-burstable.slice"},
+			[]tier{other, top, burstable},
+		},
 		"nothing above": {"/podu1", nil, nil},
 	}
 	for name, test := range tests {

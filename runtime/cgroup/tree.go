@@ -147,12 +147,13 @@ func (t *tree) find(controller string) (hierarchy, bool) {
 }
 
 // exists reports whether a cgroup is there for every controller that a kubelet looks
-// for and the machine has.
+// for and the machine has. systemd takes cpuset back from a slice in which no unit asks for
+// it, until the runtime hands it down for a container.
 func (t *tree) exists(name string) bool {
 	looked := false
 	for _, controller := range kubeletControllers() {
 		h, ok := t.find(controller)
-		if !ok {
+		if !ok || t.unified && isSlice(name) && controller == "cpuset" {
 			continue
 		}
 		looked = true

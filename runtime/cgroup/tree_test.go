@@ -217,6 +217,19 @@ func TestExistsOnVersion2(t *testing.T) {
 	}
 }
 
+// TestSliceExistsWithoutWhatSystemdTakesBack: systemd keeps a controller that it knows only
+// where a unit asks for it. What it does not know, hugetlb, and what slices ask for stay.
+func TestSliceExistsWithoutWhatSystemdTakesBack(t *testing.T) {
+	const name = "/kubepods.slice/kubepods-podu1.slice"
+	for controllers, want := range map[string]bool{"cpu memory hugetlb pids": true, "cpuset cpu memory pids": false, "cpuset memory hugetlb pids": false} {
+		tr := fakeUnified(t, "cpuset", "cpu", "io", "memory", "hugetlb", "pids")
+		writeFile(t, filepath.Join(tr.hierarchies[0].at(name), "cgroup.controllers"), controllers)
+		if got := tr.exists(name); got != want {
+			t.Errorf("with %s: exists = %v, want %v", controllers, got, want)
+		}
+	}
+}
+
 func TestNamesThatAreNoPods(t *testing.T) {
 	for _, name := range []string{"", "/", "kubepods/podu1", "/kubepods/../..", "/kubepods/", "/kubepods//podu1", "."} {
 		if Exists(name) {

@@ -34,19 +34,23 @@ func CgroupParents(uid types.UID, node Node) []string {
 }
 
 func cgroupIn(tier string, uid types.UID, node Node) string {
+	name := path.Join("/", node.CgroupRoot, cgroupTop, tier, "pod"+string(uid))
 	if node.SystemdCgroup {
-		return systemdParent(node.CgroupRoot, tier, string(uid))
+		return systemdName(name)
 	}
-	return path.Join("/", node.CgroupRoot, cgroupTop, tier, "pod"+string(uid))
+	return name
 }
 
-func systemdParent(root, tier, uid string) string {
-	leaf := "pod" + strings.ReplaceAll(uid, "-", "_")
-	if tier == "" {
-		return path.Join("/", root, cgroupTop+".slice", cgroupTop+"-"+leaf+".slice")
+// systemdName is a path in systemd's words. A slice has in its name the slices that it lies in, so
+// that a hyphen within a name is written as another character (kubelet: CgroupName.ToSystemd).
+func systemdName(name string) string {
+	dir, slice := "/", ""
+	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
+		slice += strings.ReplaceAll(part, "-", "_")
+		dir = path.Join(dir, slice+".slice")
+		slice += "-"
 	}
-	slice := cgroupTop + "-" + tier
-	return path.Join("/", root, cgroupTop+".slice", slice+".slice", slice+"-"+leaf+".slice")
+	return dir
 }
 
 // PodResources are the limits of a pod's own cgroup. Nil means not set.

@@ -21,3 +21,19 @@ func TestResourcesOfAnUnknownMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestCgroupOfAPodBelowARoot: the root is a part of the names of slices, as in the kubelet. A
+// slice of another name would be made elsewhere by systemd than where podctl looks for it.
+func TestCgroupOfAPodBelowARoot(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"":        {"/kubepods/burstable/poda-b", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice"},
+		"ci-1":    {"/ci-1/kubepods/burstable/poda-b", "/ci_1.slice/ci_1-kubepods.slice/ci_1-kubepods-burstable.slice/ci_1-kubepods-burstable-poda_b.slice"},
+		"/a/b-c/": {"/a/b-c/kubepods/burstable/poda-b", "/a.slice/a-b_c.slice/a-b_c-kubepods.slice/a-b_c-kubepods-burstable.slice/a-b_c-kubepods-burstable-poda_b.slice"},
+	} {
+		for i, systemd := range []bool{false, true} {
+			if got := CgroupParents("a-b", Node{CgroupRoot: name, SystemdCgroup: systemd})[1]; got != want[i] {
+				t.Errorf("root %q, systemd %t: %s, want %s", name, systemd, got, want[i])
+			}
+		}
+	}
+}

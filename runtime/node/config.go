@@ -12,6 +12,8 @@ type configInput struct {
 	// score: without the capability SYS_RESOURCE.
 	restrictOOM bool
 	snapshotter string
+	// systemdCgroup leaves the cgroups of pods to systemd.
+	systemdCgroup bool
 }
 
 // configFor writes the configuration in the form the containerd of that major
@@ -54,12 +56,12 @@ func configV2(in configInput) string {
       runtime_type = "io.containerd.runc.v2"
 
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        SystemdCgroup = false
+        SystemdCgroup = %t
 
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = %q
     conf_dir = %q
-`, in.layout.path("opt"), in.sandboxImage, in.restrictOOM, in.snapshotter, in.cniBin, in.layout.path("cni", "net.d"))
+`, in.layout.path("opt"), in.sandboxImage, in.restrictOOM, in.snapshotter, in.systemdCgroup, in.cniBin, in.layout.path("cni", "net.d"))
 }
 
 // configV3 is for containerd 2.
@@ -87,10 +89,10 @@ func configV3(in configInput) string {
       runtime_type = "io.containerd.runc.v2"
 
       [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-        SystemdCgroup = false
+        SystemdCgroup = %t
 
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = [%q]
     conf_dir = %q
-`, in.layout.path("opt"), in.snapshotter, in.sandboxImage, in.restrictOOM, in.cniBin, in.layout.path("cni", "net.d"))
+`, in.layout.path("opt"), in.snapshotter, in.sandboxImage, in.restrictOOM, in.systemdCgroup, in.cniBin, in.layout.path("cni", "net.d"))
 }

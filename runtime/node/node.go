@@ -30,6 +30,9 @@ type Options struct {
 	// SandboxImage is the reference of the pause image; empty means that of the node
 	// before, or else DefaultSandboxImage.
 	SandboxImage string
+	// CgroupDriver is Systemd or Cgroupfs; empty means that of the node before, or else Systemd
+	// on a machine with cgroup v2 that systemd runs, and Cgroupfs on others.
+	CgroupDriver string
 	// Load lists image archives to load once the node is up.
 	Load []string
 	// Report receives a line for each thing that happens; it may be nil.
@@ -49,6 +52,8 @@ type Status struct {
 	// SandboxImage is what every pod needs, SandboxImageMissing reports whether the node lacks it.
 	SandboxImage        string `json:"sandboxImage,omitempty"`
 	SandboxImageMissing bool   `json:"sandboxImageMissing,omitempty"`
+	// CgroupDriver is what makes the cgroups of containers.
+	CgroupDriver string `json:"cgroupDriver,omitempty"`
 	// Log is containerd's own log.
 	Log string `json:"log"`
 }
@@ -99,6 +104,9 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	if running {
 		o.report("containerd runs already, pid %d", p.PID)
 	}
+	if err = checkDriver(o.CgroupDriver, p); err != nil {
+		return nil, err
+	}
 	if p, err = revive(ctx, l, &o, p); err != nil {
 		return nil, err
 	}
@@ -142,6 +150,7 @@ func (o *Options) asBefore(p *process) *Options {
 		}
 	}
 	with.SandboxImage = cmp.Or(with.SandboxImage, DefaultSandboxImage)
+	with.CgroupDriver = cmp.Or(p.cgroupDriver(), o.CgroupDriver, usualDriver("/"))
 	return &with
 }
 
@@ -200,7 +209,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 	files := map[string]string{
 		l.config(): configFor(version.major, configInput{
 			layout: l, sandboxImage: o.SandboxImage, cniBin: programs.cni,
-			restrictOOM: facts.restrictOOM, snapshotter: facts.snapshotter,
+			restrictOOM: facts.restrictOOM, snapshotter: facts.snapshotter, systemdCgroup: o.CgroupDriver == Systemd,
 		}),
 		l.path("cni", "net.d", "10-podctl.conflist"): network.conflist(l),
 	}
@@ -212,7 +221,7 @@ func launch(ctx context.Context, l layout, o *Options) (*process, error) {
 	o.report("starting containerd %s", version)
 	return start(l, process{
 		Version: version.String(), Program: programs.containerd, SandboxImage: o.SandboxImage,
-		Subnet: network.Subnet, Bridge: network.Bridge,
+		CgroupDriver: o.CgroupDriver, Subnet: network.Subnet, Bridge: network.Bridge,
 	})
 }
 
@@ -235,7 +244,7 @@ func Get(ctx context.Context, dir string) (*Status, error) {
 func status(ctx context.Context, l layout, p *process) *Status {
 	s := &Status{
 		Running: true, PID: p.PID, Version: p.Version, Socket: l.socket(),
-		Subnet: p.Subnet, Bridge: p.Bridge, SandboxImage: p.SandboxImage, Log: l.log(),
+		Subnet: p.Subnet, Bridge: p.Bridge, SandboxImage: p.SandboxImage, CgroupDriver: p.cgroupDriver(), Log: l.log(),
 	}
 	if there, err := hasImage(ctx, l, s.SandboxImage); err == nil {
 		s.SandboxImageMissing = !there

@@ -35,6 +35,7 @@ type process struct {
 	// Program and SandboxImage are what the node was started with.
 	Program      string `json:"program"`
 	SandboxImage string `json:"sandboxImage"`
+	CgroupDriver string `json:"cgroupDriver,omitempty"`
 	Subnet       string `json:"subnet"`
 	Bridge       string `json:"bridge"`
 }

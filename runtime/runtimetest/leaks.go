@@ -83,6 +83,8 @@ func belongsToAll(stack string, connections bool) bool {
 	for _, of := range []string{
 		"runtimetest.goroutines(", "testing.(*M).", "testing.tRunner(", "testing.runTests", "testing.(*T).Run(", "klog/v2.(*flushDaemon)",
 		"os/signal.loop", "os/signal.signal_recv",
+		// The library of cgroups keeps its connection to systemd.
+		"godbus/dbus/", "go-systemd/",
 	} {
 		if strings.Contains(stack, of) {
 			return true

@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+)
+
+// slicePrefix is what the names of slices below a cgroup root begin with.
+func slicePrefix(root string) string { return strings.ReplaceAll(root, "-", "_") }
+
+// cgroupRoots are the cgroups that a root may be: with cgroupfs and with systemd.
+func cgroupRoots(root string) []string {
+	return []string{"/" + root, "/" + slicePrefix(root) + ".slice"}
+}
+
+// removeCgroups removes what is left below a cgroup root, whatever the driver.
+func removeCgroups(root string) error {
+	var errs []error
+	for _, name := range cgroupRoots(root) {
+		errs = append(errs, cgroup.Remove(name))
+	}
+	return errors.Join(errs...)
+}
+
+// cgroupsBelow are the directories below a cgroup root, in any hierarchy and with any driver.
+func cgroupsBelow(root string) ([]string, error) {
+	var found []string
+	for _, name := range cgroupRoots(root) {
+		for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+			dirs, err := filepath.Glob(mount + name)
+			if err != nil {
+				return nil, err
+			}
+			for _, dir := range dirs {
+				err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+					if err == nil && entry.IsDir() {
+						found = append(found, path)
+					}
+					return err
+				})
+				if err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,61 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// slowness is how many times slower than usual this machine is: PODCTL_TEST_SLOWNESS. An
+// emulated one has such a factor.
+func slowness() time.Duration {
+	n, err := strconv.Atoi(os.Getenv("PODCTL_TEST_SLOWNESS"))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return time.Duration(n)
+}
+
+// patient is a time limit as this machine needs it.
+func patient(limit time.Duration) time.Duration { return limit * slowness() }
+
+// patiently are the arguments of podctl with the time limit that this machine needs. Limits
+// that a test wants to run out are written in one word, --timeout=1s, and stay.
+func patiently(args []string) []string {
+	args = slices.Clone(args)
+	for i := 1; i < len(args); i++ {
+		if args[i] == "--" {
+			break
+		}
+		if limit, err := time.ParseDuration(args[i]); err == nil && args[i-1] == "--timeout" {
+			args[i] = patient(limit).String()
+		}
+	}
+	return args
+}
+
+// measured are the tests that look at how long something takes, which says nothing where
+// everything takes longer.
+func measured() map[string]string {
+	return map[string]string{
+		"replacement starts early": "what overlaps depends on how fast the machine is",
+		"liveness":                 "probes within one period",
+		"stops":                    "how long stops take",
+		"deadline":                 "how long a stop takes",
+		"top":                      "how busy a container is in a second",
+		"doctor":                   "when a check that takes its time is given up",
+		"random faults":            "trials within a minute each",
+	}
+}
+
+// skipMeasured skips such a test on a slow machine, and says why.
+func skipMeasured(t *testing.T, name string) {
+	t.Helper()
+	if why := measured()[name]; why != "" && slowness() > 1 {
+		t.Skipf("it measures time, and this machine is %d times slower than usual: %s", slowness(), why)
+	}
+}
