@@ -261,6 +261,16 @@ test-crash: setup-runtime build images ## Kill podctl at every point: all in mem
 	CGO_ENABLED=0 PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
 		$(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/e2e/
 
+# The emulator that runs programs for arm64.
+QEMU_ARM64 ?= qemu-aarch64-static
+
+.PHONY: test-arm64
+test-arm64: setup-arm64 build ## Unit tests of what depends on no machine, and the program itself, for arm64 in an emulator
+	GOARCH=arm64 $(BUILD) -o $(BIN)/arm64/podctl ./cmd/podctl
+	PODCTL=$(PODCTL) EMULATED="$(QEMU_ARM64) $(BIN)/arm64/podctl" sh docs/packaging/check-arm64.sh
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -short -timeout 60m -tags $(TAGS) -exec $(QEMU_ARM64) ./podspec/... \
+		$(addprefix ./runtime/,admission/... criconfig/... model/... plan/... podstatus/... render/... safefs/... snapshot/... state/...)
+
 FUZZTIME ?= 60s
 
 # package:test pairs; a test holds the list complete.
@@ -319,6 +329,10 @@ setup-runtime: ## Install the runtime packages that are missing (needs root, Deb
 .PHONY: setup-vm
 setup-vm: ## Install what an emulated machine needs, if it is missing
 	@$(call install,qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring)
+
+.PHONY: setup-arm64
+setup-arm64: ## Install the emulator for arm64 if it is missing
+	@command -v $(QEMU_ARM64) >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-user-static </dev/null; }
 
 .PHONY: setup-containerd2
 setup-containerd2: $(BIN)/containerd2/containerd ## Build the current containerd 2 into bin/containerd2
