@@ -108,6 +108,7 @@ fileCheckFrequency: 5s
 readOnlyPort: %[3]s
 makeIPTablesUtilChains: false
 evictionHard: {memory.available: 1Mi}
+imageGCHighThresholdPercent: 100
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 `

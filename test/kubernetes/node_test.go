@@ -154,7 +154,7 @@ func sameRuns(t *testing.T, before, after records) {
 	}
 }
 
-// stop ends a container behind everybody's back.
+// stop kills a container behind everybody's back.
 func (n *node) stop(t *testing.T, id string) {
 	t.Helper()
 	if _, err := n.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {

@@ -48,6 +48,28 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
+// TestAdopt: podctl adopts what a kubelet alone has started, sandboxes and all, and of which it has no record.
+func TestAdopt(t *testing.T) {
+	n := newNode(t)
+	dir, manifests := t.TempDir(), t.TempDir()
+	n.applyAll(t, manifests)
+	n.exportAll(t, filepath.Join(dir, "manifests"))
+	n.deleteAll(t)
+	k := n.startKubelet(t, dir, nil)
+	until(t, func() string { return complaint(k.pods(t), "-"+nodeName) })
+	before := n.records(t)
+	k.end(t)
+	if r := n.run(t, "plan", "--exit-code", manifests); r.code != 2 || strings.Contains(r.stdout, "to start") {
+		t.Errorf("the plan after the kubelet: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	n.must(t, "apply", manifests)
+	sameRuns(t, before, n.records(t))
+	n.takeBack(t, manifests, before)
+	n.stop(t, before.idOf(t, "default/several-"+nodeName+"/web"))
+	n.must(t, "apply", "--wait", "--timeout", "1m", filepath.Join(manifests, "several.yaml"))
+	n.deleteAll(t)
+}
+
 func (n *node) takeOver(t *testing.T, api *apiServer) {
 	t.Helper()
 	dir, manifests := t.TempDir(), t.TempDir()
@@ -55,8 +77,10 @@ func (n *node) takeOver(t *testing.T, api *apiServer) {
 	n.exportAll(t, filepath.Join(dir, "manifests"))
 	before := n.records(t)
 
+	begin := time.Now()
 	k := n.startKubelet(t, dir, api)
 	until(t, func() string { return complaint(k.pods(t), "-"+nodeName) })
+	t.Logf("the kubelet has the pods after %s", time.Since(begin).Round(time.Second))
 	if api != nil {
 		until(t, func() string { return api.complaint(t) })
 	}
@@ -143,12 +167,10 @@ func (n *node) restarts(t *testing.T, k *kubelet) {
 		{"default/volumes/app", "/memory/kept", "text-2"},
 		{"team/inits/proxy", "/site/index.html", "hello"},
 		{"default/onfailure/app", "", ""},
+		{"default/hostnet/app", "", ""},
 	} {
 		old := n.records(t).idOf(t, c.name)
 		n.stop(t, old)
-		if c.name == "default/onfailure/app" {
-			continue // It ended with 0, so the pod has succeeded.
-		}
 		until(t, func() string {
 			k.alive(t)
 			for id, what := range n.records(t) {
@@ -158,6 +180,9 @@ func (n *node) restarts(t *testing.T, k *kubelet) {
 			}
 			return "the kubelet does not start " + c.name + " again"
 		})
+		if c.file == "" {
+			continue
+		}
 		parts := strings.Split(c.name, "/")
 		r := n.must(t, "exec", "-n", parts[0], parts[1], "-c", parts[2], "--", "/demo", "read", c.file)
 		if !strings.Contains(r.stdout, c.text) {
@@ -170,7 +195,7 @@ func (n *node) restarts(t *testing.T, k *kubelet) {
 func (n *node) takeBack(t *testing.T, manifests string, before records) {
 	t.Helper()
 	until(t, func() string {
-		n.run(t, "probe", "--all", "-A")
+		n.run(t, "probe", "-A")
 		if r := n.run(t, "plan", "--exit-code", manifests); r.code != 0 {
 			return fmt.Sprintf("the plan after the kubelet: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
@@ -180,7 +205,7 @@ func (n *node) takeBack(t *testing.T, manifests string, before records) {
 	sameRuns(t, before, n.records(t))
 }
 
-// deleteAll: nothing of a pod is left, whoever made it.
+// deleteAll: nothing of a pod is left, whoever made it, but the logs that podctl archives.
 func (n *node) deleteAll(t *testing.T) {
 	t.Helper()
 	n.must(t, "delete", "--all", "-A")
@@ -193,6 +218,9 @@ func (n *node) deleteAll(t *testing.T) {
 			t.Error(err)
 		}
 		for _, e := range entries {
+			if e.Name() == ".deleted" {
+				continue
+			}
 			t.Errorf("left: %s", filepath.Join(dir, e.Name()))
 		}
 	}
