@@ -162,6 +162,20 @@ func (n *node) stop(t *testing.T, id string) {
 	}
 }
 
+// stopSandbox stops the sandbox of a pod, and with it all its containers.
+func (n *node) stopSandbox(t *testing.T, pod string) {
+	t.Helper()
+	for id, what := range n.records(t) {
+		if what == pod+" SANDBOX_READY" {
+			if _, err := n.cri.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("pod %s has no sandbox", pod)
+}
+
 // until asks until there is nothing left to complain about.
 func until(t *testing.T, asked func() string) {
 	t.Helper()

@@ -77,23 +77,51 @@ func (n *node) takeOver(t *testing.T, api *apiServer) {
 	n.exportAll(t, filepath.Join(dir, "manifests"))
 	before := n.records(t)
 
-	begin := time.Now()
-	k := n.startKubelet(t, dir, api)
-	until(t, func() string { return complaint(k.pods(t), "-"+nodeName) })
-	t.Logf("the kubelet has the pods after %s", time.Since(begin).Round(time.Second))
-	if api != nil {
-		until(t, func() string { return api.complaint(t) })
-	}
-	time.Sleep(calm)
-	k.alive(t)
+	k := n.handOver(t, dir, api)
 	sameRuns(t, before, n.records(t))
 	compare(t, n, k, api)
 	n.restarts(t, k)
+	until(t, func() string { return complaint(k.pods(t), "-"+nodeName) })
 	before = n.records(t)
 	k.end(t)
+	n.takeBack(t, manifests, before)
 
+	// Once more: now the kubelet has records of its own, and podctl has edited a pod since.
+	n.resize(t, manifests, "cpu: 300m", "cpu: 400m")
+	n.exportAll(t, filepath.Join(dir, "manifests"))
+	before = n.records(t)
+	k = n.handOver(t, dir, api)
+	sameRuns(t, before, n.records(t))
+	k.end(t)
 	n.takeBack(t, manifests, before)
 	n.deleteAll(t)
+}
+
+// handOver starts a kubelet, and returns when it has all pods and has had the time to do something about them.
+func (n *node) handOver(t *testing.T, dir string, api *apiServer) *kubelet {
+	t.Helper()
+	begin := time.Now()
+	k := n.startKubelet(t, dir, api)
+	until(t, func() string { return complaint(k.pods(t), "-"+nodeName) })
+	if api != nil {
+		until(t, func() string { return api.complaint(t) })
+	}
+	t.Logf("the kubelet has the pods after %s", time.Since(begin).Round(time.Second))
+	time.Sleep(calm)
+	k.alive(t)
+	return k
+}
+
+// resize edits a pod in a way that changes its container in place.
+func (n *node) resize(t *testing.T, dir, old, text string) {
+	t.Helper()
+	path := filepath.Join(dir, "resized.yaml")
+	edit(t, path, old, text)
+	before := n.records(t).idOf(t, "default/resized/app")
+	n.must(t, "apply", path)
+	if after := n.records(t).idOf(t, "default/resized/app"); after != before {
+		t.Fatal("the resize was not in place")
+	}
 }
 
 // applyAll applies all pods, waits until each is what it becomes, and fills their volumes.
@@ -103,12 +131,7 @@ func (n *node) applyAll(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	n.must(t, "apply", "--wait=started", "--timeout", "3m", dir)
-	edit(t, filepath.Join(dir, "resized.yaml"), "cpu: 200m", "cpu: 300m")
-	before := n.records(t).idOf(t, "default/resized/app")
-	n.must(t, "apply", filepath.Join(dir, "resized.yaml"))
-	if after := n.records(t).idOf(t, "default/resized/app"); after != before {
-		t.Fatal("the resize was not in place")
-	}
+	n.resize(t, dir, "cpu: 200m", "cpu: 300m")
 	until(t, func() string {
 		n.must(t, "apply", dir)
 		return complaint(n.pods(t, "--probe"), "")
@@ -119,12 +142,14 @@ func (n *node) applyAll(t *testing.T, dir string) {
 }
 
 // complaint says which pod is not what it becomes. A kubelet adds its name to that of the pod.
-func complaint(found []object, suffix string) string {
+func complaint(found []object, suffix string) string { return complaintOf(pods(), found, suffix) }
+
+func complaintOf(wanted []pod, found []object, suffix string) string {
 	byName := map[string]object{}
 	for _, o := range found {
 		byName[o.at("metadata", "namespace")+"/"+o.at("metadata", "name")] = o
 	}
-	for _, p := range pods() {
+	for _, p := range wanted {
 		o, known := byName[p.key()+suffix]
 		if !known {
 			return fmt.Sprintf("pod %s is not among %v", p.key()+suffix, slices.Sorted(maps.Keys(byName)))
@@ -136,7 +161,9 @@ func complaint(found []object, suffix string) string {
 	return ""
 }
 
-// complaint says what is missing at the API server: the node, and a mirror pod for each pod.
+// complaint says what is missing at the API server: the node, and a mirror pod for each pod that runs. Of one that has
+// finished, a kubelet makes a mirror pod only if it had read the manifest before it registered (kubelet:
+// fastStaticPodsRegistration).
 func (s *apiServer) complaint(t *testing.T) string {
 	t.Helper()
 	if s.nodeReady(t) != "True" {
@@ -148,7 +175,11 @@ func (s *apiServer) complaint(t *testing.T) string {
 			return o.at("metadata", "name") + " is no mirror pod"
 		}
 	}
-	return complaint(found, "-"+nodeName)
+	wanted := slices.DeleteFunc(pods(), func(p pod) bool { return p.phase != "Running" })
+	if missing := complaintOf(wanted, found, "-"+nodeName); missing != "" {
+		return "at the API server: " + missing
+	}
+	return ""
 }
 
 func (n *node) exportAll(t *testing.T, dir string) {
@@ -158,9 +189,10 @@ func (n *node) exportAll(t *testing.T, dir string) {
 	}
 }
 
-// restarts ends containers while the kubelet has them: it starts them again, with their counts and their volumes.
+// restarts ends containers and a sandbox while the kubelet has them: it starts them again, with their counts and their volumes.
 func (n *node) restarts(t *testing.T, k *kubelet) {
 	t.Helper()
+	n.stopSandbox(t, "default/podlevel")
 	for _, c := range []struct{ name, file, text string }{
 		{"default/several/web", "/data/kept", "text-1"},
 		{"default/several/worker", "/part/kept", "text-3"},
@@ -189,6 +221,14 @@ func (n *node) restarts(t *testing.T, k *kubelet) {
 			t.Errorf("%s: %s is lost: %s", c.name, c.file, r.stdout)
 		}
 	}
+	until(t, func() string {
+		for _, what := range n.records(t) {
+			if what == "default/podlevel-"+nodeName+"/app "+running {
+				return ""
+			}
+		}
+		return "the kubelet does not make the sandbox of podlevel again"
+	})
 }
 
 // takeBack: podctl finds nothing to do for what the kubelet left, and adopts it.
