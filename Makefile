@@ -23,6 +23,10 @@ TOOL := $(GO) run -trimpath -tags $(TAGS)
 IMAGES := $(BIN)/pause.tar $(BIN)/demo.tar
 # The benchmarks are a module of their own: nothing of them gets into the product.
 BENCHMARKS := cmd/bench
+# So are the tests with a real kubelet, whose version is that of k8s.io/kubernetes in go.mod.
+KUBETESTS := test/kubernetes
+KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
+KUBEBIN := $(BIN)/kubernetes-$(KUBERNETES_VERSION)
 SOURCES := $(shell find cmd commands runtime podspec -name '*.go' -not -name '*_test.go' -not -path '$(BENCHMARKS)/*') go.mod go.sum
 PODCTL := $(BIN)/podctl
 
@@ -178,7 +182,7 @@ demo-down: build ## Take down what demo started
 test: setup verify lint unit race e2e smoke bench-smoke check-dist ## Everything CI runs
 
 .PHONY: test-all
-test-all: setup verify lint unit race e2e e2e-2 bench ## Everything, on both versions of containerd in full
+test-all: setup verify lint unit race e2e e2e-2 test-kubernetes bench ## Everything, on both versions of containerd in full
 
 .PHONY: unit
 unit: ## Unit tests
@@ -193,12 +197,14 @@ race: ## Unit tests under the race detector
 lint: $(BIN)/golangci-lint ## Lint
 	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
 	cd $(BENCHMARKS) && $(BIN)/golangci-lint run ./...
+	cd $(KUBETESTS) && $(BIN)/golangci-lint run .
 
 .PHONY: verify
 verify: generate ## Generated documents and go.mod are up to date, the sources of others as go.sum has them
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 	cd $(BENCHMARKS) && $(GO) mod tidy -diff && $(GO) mod verify
+	cd $(KUBETESTS) && $(GO) mod tidy -diff && $(GO) mod verify
 	git diff --exit-code -- docs
 
 .PHONY: vulncheck
@@ -268,8 +274,21 @@ QEMU_ARM64 ?= qemu-aarch64-static
 test-arm64: setup-arm64 build ## Unit tests of what depends on no machine, and the program itself, for arm64 in an emulator
 	GOARCH=arm64 $(BUILD) -o $(BIN)/arm64/podctl ./cmd/podctl
 	PODCTL=$(PODCTL) EMULATED="$(QEMU_ARM64) $(BIN)/arm64/podctl" sh docs/packaging/check-arm64.sh
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -short -timeout 60m -tags $(TAGS) -exec $(QEMU_ARM64) ./podspec/... \
+	PODCTL_TEST_EMULATOR=$(QEMU_ARM64) CGO_ENABLED=0 GOARCH=arm64 $(GO) test -short -timeout 60m -tags $(TAGS) -exec $(QEMU_ARM64) ./podspec/... \
 		$(addprefix ./runtime/,admission/... criconfig/... model/... plan/... podstatus/... render/... safefs/... snapshot/... state/...)
+
+KUBELDFLAGS := -s -w $(KUBERNETES) -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)
+
+$(KUBEBIN)/kubelet:
+	CGO_ENABLED=0 $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/cmd/kubelet
+
+$(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
+	CGO_ENABLED=0 $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ ./services
+
+.PHONY: test-kubernetes
+test-kubernetes: setup-runtime build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A real kubelet, alone and at an API server, takes pods over and gives them back (builds both, as root)
+	CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 30m .
 
 FUZZTIME ?= 60s
 
@@ -308,7 +327,7 @@ bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itsel
 setup: setup-runtime setup-containerd2 $(BIN)/golangci-lint ## Install everything that is missing
 
 # program:package pairs of the distribution.
-NEEDED := containerd:containerd runc:runc iptables:iptables gcc:gcc
+NEEDED := containerd:containerd runc:runc iptables:iptables ip:iproute2 gcc:gcc
 
 # install installs the packages of programs and files that are missing.
 define install

@@ -56,6 +56,11 @@ func (t *takeover) pod(pod *v1.Pod) {
 	for i := range pod.Spec.ResourceClaims {
 		t.refuse(fieldpath.Index("spec.resourceClaims", i), "ResourceClaim")
 	}
+	for i := range pod.Spec.SchedulingGates {
+		t.list = append(t.list, TakeoverProblem{
+			Path: fieldpath.Index("spec.schedulingGates", i), Detail: "a static pod has a node, and so may not have scheduling gates", Refused: true,
+		})
+	}
 	for i := range pod.Spec.EphemeralContainers {
 		t.list = append(t.list, TakeoverProblem{
 			Path: fieldpath.Index("spec.ephemeralContainers", i), Detail: "a static pod may not have ephemeral containers", Refused: true,
@@ -93,10 +98,17 @@ func (t *takeover) volume(path string, vol *v1.Volume) {
 		t.refuse(path+".persistentVolumeClaim", KindClaim)
 	}
 	if vol.Projected != nil {
-		for i, source := range vol.Projected.Sources {
-			if source.ServiceAccountToken != nil {
-				t.refuse(path+".projected."+fieldpath.Index("sources", i)+".serviceAccountToken", "ServiceAccount")
-			}
+		t.projected(path+".projected", vol.Projected)
+	}
+}
+
+// projected names the volumes that only a kubelet with an API server can mount, whatever their sources (kubelet:
+// projectedVolumeMounter.collectData).
+func (t *takeover) projected(path string, vol *v1.ProjectedVolumeSource) {
+	t.restart(path, "a kubelet without an API server cannot mount a projected volume: a container that ends is not started again")
+	for i, source := range vol.Sources {
+		if source.ServiceAccountToken != nil {
+			t.refuse(path+"."+fieldpath.Index("sources", i)+".serviceAccountToken", "ServiceAccount")
 		}
 	}
 }

@@ -16,6 +16,7 @@ spec:
   imagePullSecrets: [{name: registry}]
   activeDeadlineSeconds: 60
   runtimeClassName: kata
+  schedulingGates: [{name: example.com/gate}]
   containers:
   - name: app
     image: i:1
@@ -47,7 +48,7 @@ func TestTakeoverProblems(t *testing.T) {
 		}
 	}
 	wantRefused := []string{
-		"spec.serviceAccountName", "spec.imagePullSecrets[0]", "spec.containers[0].envFrom[0].configMapRef.name",
+		"spec.serviceAccountName", "spec.imagePullSecrets[0]", "spec.schedulingGates[0]", "spec.containers[0].envFrom[0].configMapRef.name",
 		"spec.containers[0].env[0].valueFrom.secretKeyRef", "spec.volumes[0].persistentVolumeClaim",
 		"spec.volumes[1].projected.sources[0].configMap.name",
 	}
@@ -57,7 +58,7 @@ func TestTakeoverProblems(t *testing.T) {
 	if want := []string{"spec.runtimeClassName"}; !slices.Equal(panics, want) {
 		t.Errorf("panics %v, want %v", panics, want)
 	}
-	if want := []string{"spec.activeDeadlineSeconds", "spec.containers[0].resizePolicy[0]"}; !slices.Equal(restarts, want) {
+	if want := []string{"spec.activeDeadlineSeconds", "spec.containers[0].resizePolicy[0]", "spec.volumes[1].projected"}; !slices.Equal(restarts, want) {
 		t.Errorf("restarts %v, want %v", restarts, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,9 +44,10 @@ func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 // checkLabels refuses a pod whose uid the runtime has on a sandbox or container of another
 // one. What podctl itself remembers for the pod is its own, whatever its labels say: an
 // older podctl let a manifest take another name.
-func (o *Observer) checkLabels(ref model.PodRef, labels map[string]string) error {
+func (o *Observer) checkLabels(ref model.PodRef, item labelled) error {
+	labels := item.GetLabels()
 	owner := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
-	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) {
+	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) || isStaticPodOf(ref, owner, item.GetAnnotations()) {
 		return nil
 	}
 	if j, err := o.layout.Pod(ref.UID).Checkpoint().Read(); err == nil && j.Pod.String() == ref.String() {
@@ -54,13 +56,27 @@ func (o *Observer) checkLabels(ref model.PodRef, labels map[string]string) error
 	return &UIDTakenError{Pod: ref, Owner: owner}
 }
 
-// labelled is what the runtime lists with labels.
-type labelled interface{ GetLabels() map[string]string }
+// isStaticPodOf reports whether a kubelet made a record of a pod's own manifest: it calls the
+// pod NAME-NODE (kubelet: generatePodName).
+func isStaticPodOf(ref, owner model.PodRef, annotations map[string]string) bool {
+	for name := range annotations {
+		if strings.HasPrefix(name, criconfig.AnnotationPrefix) {
+			return false
+		}
+	}
+	return owner.Namespace == ref.Namespace && strings.HasPrefix(owner.Name, ref.Name+"-")
+}
+
+// labelled is what the runtime lists with labels and annotations.
+type labelled interface {
+	GetLabels() map[string]string
+	GetAnnotations() map[string]string
+}
 
 // CheckAllLabels is a *UIDTakenError when one of the records of a pod is another pod's.
 func CheckAllLabels[T labelled](o *Observer, ref model.PodRef, items []T) error {
 	for _, item := range items {
-		if err := o.checkLabels(ref, item.GetLabels()); err != nil {
+		if err := o.checkLabels(ref, item); err != nil {
 			return err
 		}
 	}

@@ -50,16 +50,20 @@ func TestLabelsOfOtherPods(t *testing.T) {
 	web := l.pod("web")
 	ref := model.RefOf(web.Pod)
 	other := labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: ref.UID})
+	static := labelsOf(model.PodRef{Namespace: "default", Name: "web-node", UID: ref.UID})
 	for name, c := range map[string]struct {
-		labels map[string]string
-		taken  bool
+		labels, annotations map[string]string
+		taken               bool
 	}{
-		"none": {nil, false}, "its own": {labelsOf(ref), false}, "another's": {other, true},
-		"of another uid":  {labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: "x"}), false},
-		"without a name":  {map[string]string{criconfig.LabelPodUID: string(ref.UID)}, false},
-		"other namespace": {labelsOf(model.PodRef{Namespace: "kube-system", Name: "web", UID: ref.UID}), true},
+		"none": {}, "its own": {labels: labelsOf(ref)}, "another's": {labels: other, taken: true},
+		"of another uid":             {labels: labelsOf(model.PodRef{Namespace: "default", Name: "other", UID: "x"})},
+		"without a name":             {labels: map[string]string{criconfig.LabelPodUID: string(ref.UID)}},
+		"other namespace":            {labels: labelsOf(model.PodRef{Namespace: "kube-system", Name: "web", UID: ref.UID}), taken: true},
+		"a kubelet's static pod":     {labels: static, annotations: map[string]string{criconfig.AnnotationRestartCount: "0"}},
+		"podctl's own of that name":  {labels: static, annotations: map[string]string{criconfig.AnnotationSandboxSpecHash: "1"}, taken: true},
+		"a static pod of other name": {labels: labelsOf(model.PodRef{Namespace: "default", Name: "website", UID: ref.UID}), taken: true},
 	} {
-		if err := l.observer.checkLabels(ref, c.labels); errors.As(err, new(*UIDTakenError)) != c.taken {
+		if err := l.observer.checkLabels(ref, &runtimeapi.Container{Labels: c.labels, Annotations: c.annotations}); errors.As(err, new(*UIDTakenError)) != c.taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 // the file that report names.
 func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	line := runtimetest.Self(args...)
+	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, rootEnv+"="+l.Root)
 	return cmd
 }

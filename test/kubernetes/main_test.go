@@ -1,0 +1,55 @@
+package kubernetes
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// stageEnv tells a process of this program which one it is.
+const stageEnv = "PODCTL_KUBERNETES_STAGE"
+
+const (
+	stageInit  = "init"
+	stageTests = "tests"
+)
+
+// needed are the programs and files that the tests are given.
+type needed struct {
+	podctl, images, containerd, kubelet, services string
+}
+
+func TestMain(m *testing.M) {
+	var code int
+	var err error
+	switch os.Getenv(stageEnv) {
+	case stageInit:
+		code, err = beInit()
+	case stageTests:
+		code = m.Run()
+	default:
+		code, err = runInside()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test-kubernetes:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// given returns what the environment names, or an error.
+func given() (needed, error) {
+	var missing error
+	get := func(name string) string {
+		value := os.Getenv(name)
+		if value == "" {
+			missing = fmt.Errorf("%s is not set; run these tests by `make test-kubernetes`", name)
+		}
+		return value
+	}
+	n := needed{
+		podctl: get("PODCTL_BIN"), images: get("PODCTL_IMAGES"), containerd: get("PODCTL_CONTAINERD"),
+		kubelet: get("KUBELET_BIN"), services: get("SERVICES_BIN"),
+	}
+	return n, missing
+}

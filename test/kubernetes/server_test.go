@@ -1,0 +1,98 @@
+package kubernetes
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const (
+	serverURL = "https://127.0.0.1:6443"
+	token     = "podctl-kubernetes"
+)
+
+// apiServer is etcd and the API server.
+type apiServer struct{ *process }
+
+// client trusts every certificate: all it talks to is in the network of the tests.
+func client() *http.Client {
+	return &http.Client{
+		Timeout:   10 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // see above
+	}
+}
+
+func (n *node) startServer(t *testing.T) *apiServer {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command(n.services, "-test.run", "TestServices", "-test.timeout", "0") //nolint:noctx // a signal ends it
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBERNETES_SERVER="+serverURL, "KUBERNETES_TOKEN="+token)
+	s := &apiServer{start(t, filepath.Join(dir, "services.log"), cmd)}
+	until(t, func() string {
+		s.alive(t)
+		if text, err := fetch(t.Context(), serverURL+"/readyz", token); err != nil || string(text) != "ok" {
+			return fmt.Sprintf("the API server is not ready: %s %v", text, err)
+		}
+		return ""
+	})
+	return s
+}
+
+// kubeconfig writes the file with which a kubelet finds the server.
+func (s *apiServer) kubeconfig(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "kubeconfig")
+	write(t, path, fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: %s}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, serverURL, token))
+	return path
+}
+
+// makeNamespace creates a namespace; mirror pods need theirs.
+func (s *apiServer) makeNamespace(t *testing.T, name string) {
+	t.Helper()
+	body := fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, name)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, serverURL+"/api/v1/namespaces", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if _, err = send(request, token); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pods are the mirror pods.
+func (s *apiServer) pods(t *testing.T) []object {
+	t.Helper()
+	s.alive(t)
+	text, err := fetch(t.Context(), serverURL+"/api/v1/pods", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return items(t, text)
+}
+
+// nodeReady is the state of the node at the server.
+func (s *apiServer) nodeReady(t *testing.T) string {
+	t.Helper()
+	text, err := fetch(t.Context(), serverURL+"/api/v1/nodes", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range items(t, text) {
+		return o.condition("Ready")
+	}
+	return ""
+}
