@@ -47,7 +47,7 @@ func checkRecord(ref model.PodRef, j *state.Checkpoint) error {
 func (o *Observer) checkLabels(ref model.PodRef, item labelled) error {
 	labels := item.GetLabels()
 	owner := model.PodRef{Namespace: labels[criconfig.LabelPodNamespace], Name: labels[criconfig.LabelPodName], UID: ref.UID}
-	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) || isStaticPodOf(ref, owner, item.GetAnnotations()) {
+	if owner.Name == "" || owner == ref || labels[criconfig.LabelPodUID] != string(ref.UID) || isStaticPodOf(ref, owner, item) {
 		return nil
 	}
 	if j, err := o.layout.Pod(ref.UID).Checkpoint().Read(); err == nil && j.Pod.String() == ref.String() {
@@ -56,13 +56,23 @@ func (o *Observer) checkLabels(ref model.PodRef, item labelled) error {
 	return &UIDTakenError{Pod: ref, Owner: owner}
 }
 
+// annotationConfigSource is what a kubelet says of a pod on its sandbox: where the manifest came
+// from, file or http of a static pod (kubelet: types.ConfigSourceAnnotationKey).
+const annotationConfigSource = "kubernetes.io/config.source"
+
 // isStaticPodOf reports whether a kubelet made a record of a pod's own manifest: it calls the
-// pod NAME-NODE (kubelet: generatePodName).
-func isStaticPodOf(ref, owner model.PodRef, annotations map[string]string) bool {
+// static pod NAME-NODE (kubelet: generatePodName). A pod of the API server that has the uid is
+// another one. Containers do not say; the sandbox that they are in is looked at too.
+func isStaticPodOf(ref, owner model.PodRef, item labelled) bool {
+	annotations := item.GetAnnotations()
 	for name := range annotations {
 		if strings.HasPrefix(name, criconfig.AnnotationPrefix) {
 			return false
 		}
+	}
+	source := annotations[annotationConfigSource]
+	if _, isSandbox := item.(*runtimeapi.PodSandbox); isSandbox && source != "file" && source != "http" {
+		return false
 	}
 	return owner.Namespace == ref.Namespace && strings.HasPrefix(owner.Name, ref.Name+"-")
 }

@@ -67,6 +67,12 @@ func TestLabelsOfOtherPods(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for source, taken := range map[string]bool{"file": false, "http": false, "api": true, "": true} {
+		err := l.observer.checkLabels(ref, &runtimeapi.PodSandbox{Labels: static, Annotations: map[string]string{annotationConfigSource: source}})
+		if errors.As(err, new(*UIDTakenError)) != taken {
+			t.Errorf("the sandbox of a kubelet's pod from %q: %v", source, err)
+		}
+	}
 	records := []*runtimeapi.Container{{Labels: labelsOf(ref)}, {Labels: other}}
 	if err := CheckAllLabels(l.observer, ref, records); !errors.As(err, new(*UIDTakenError)) {
 		t.Errorf("the second record of two: %v", err)
