@@ -66,7 +66,7 @@ func TestGetKinds(t *testing.T) {
 		{"po -o name", []string{"pod/web\n"}},
 		{"pod web -o name", []string{"pod/web\n"}},
 		{"pod/web -o name", []string{"pod/web\n"}},
-		{"po/web default/web -o name", []string{"pod/web\npod/web\n"}},
+		{"po/web default/web -o name", []string{"pod/web\n"}},
 	} {
 		stdout, stderr := l.Must(append([]string{"get"}, strings.Fields(c.args)...)...)
 		for _, want := range c.want {

@@ -203,8 +203,8 @@ func isDirectory(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// named finds pods by what they were applied with. Those that there are it returns also when
-// there are others that it does not find.
+// named finds pods by what they were applied with, each once however often it is named. Those that
+// there are it returns also when there are others that it does not find.
 func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired, error) {
 	applied, err := f.applied()
 	if err != nil {
@@ -220,10 +220,11 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 		case err != nil && f.recording == nil:
 			err = maybeLost(ctx, f.sess, err)
 		}
-		if err == nil {
-			pods = append(pods, d)
-		} else {
+		switch {
+		case err != nil:
 			errs = append(errs, err)
+		case !slices.ContainsFunc(pods, func(other *podspec.Desired) bool { return other.Pod.UID == d.Pod.UID }):
+			pods = append(pods, d)
 		}
 	}
 	return pods, errors.Join(errs...)
