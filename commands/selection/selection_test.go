@@ -44,6 +44,7 @@ func TestFind(t *testing.T) {
 		"the status, later":          {Selection{Fields: "status.phase=Failed", StatusLater: true}, nil, "default/hello default/help"},
 		"a name":                     {Selection{}, []string{"help"}, "default/help"},
 		"a name of another":          {Selection{}, []string{"system/dns"}, "system/dns"},
+		"a name in two ways":         {Selection{}, []string{"help", "default/help", "hello"}, "default/help default/hello"},
 		"a manifest":                 {Selection{}, []string{"-"}, "system/new"},
 		"a file":                     {Selection{Files: []string{"-"}}, nil, "system/new"},
 		"manifests come before pods": {Selection{Files: []string{"-"}}, []string{"hello"}, "system/new default/hello"},
