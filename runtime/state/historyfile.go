@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/podctl/podctl/runtime/model"
@@ -85,17 +86,24 @@ func (s HistoryStore) replace(text []byte) error {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	unfinished := filepath.Base(s.unfinished())
-	if err = dir.Remove(unfinished); err != nil {
+	return replaceBy(dir, filepath.Base(s.unfinished()), filepath.Base(s.Path()), text, func(*os.File) error { return nil })
+}
+
+// replaceBy writes a file under another name, and lets it take the place of the one before. What a
+// killed process left under the other name is removed. Written is called before the file is closed.
+func replaceBy(dir *safefs.Dir, unfinished, name string, text []byte, written func(*os.File) error) error {
+	if err := dir.Remove(unfinished); err != nil {
 		return err
 	}
 	file, err := dir.Create(unfinished, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
+	if _, err = file.Write(text); err == nil {
+		err = written(file)
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return dir.Replace(unfinished, filepath.Base(s.Path()))
+	return dir.Replace(unfinished, name)
 }

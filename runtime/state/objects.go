@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -167,21 +168,7 @@ func replaceIn(path, name string, text []byte) (err error) {
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	unfinished := "." + name
-	if err = dir.Remove(unfinished); err != nil {
-		return err
-	}
-	file, err := dir.Create(unfinished, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = dir.Replace(unfinished, name)
-	}
-	if err != nil {
+	if err = replaceBy(dir, unfinished, name, text, (*os.File).Sync); err != nil {
 		return errors.Join(err, dir.Remove(unfinished))
 	}
 	return dir.Sync()
