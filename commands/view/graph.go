@@ -149,14 +149,12 @@ func WriteSVG(w io.Writer, plans []*plan.Plan) error {
 	width, y := 400, 0
 	for _, p := range plans {
 		g := graphOf(p)
-		fmt.Fprintf(&body, `<text x="%d" y="%d" font-size="14">Plan of pod %s</text>`+"\n", graphSide, y+24, XMLText(graphTitle(p)))
+		fmt.Fprintf(&body, `<text x="%d" y="%d" font-size="14">Plan of pod %s</text>`+"\n", graphSide, y+24, xmlText(graphTitle(p)))
 		g.draw(&body, y+graphTop)
 		width = max(width, 2*graphSide+boxAcross*len(g.levels))
 		y += graphTop + boxDown*g.rows() + graphSide
 	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n"+
-		`<rect width="100%%" height="100%%" fill="white"/>`+"\n%s</svg>\n", width, max(y, graphTop), body.String())
-	return err
+	return writePicture(w, width, max(y, graphTop), body.String())
 }
 
 // rows is the height of the largest level, and at least one.
@@ -184,7 +182,7 @@ func (g *graph) draw(b *strings.Builder, top int) {
 			text = append(text[:boxLetters-1], '…')
 		}
 		fmt.Fprintf(b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" rx="4" fill="white" stroke="%s" stroke-width="1.5"/><text x="%d" y="%d">%s</text></g>`+"\n",
-			XMLText(stepText(s)+": "+s.Message), x, y, boxWidth, boxHeight, stepColor(s.Kind), x+8, y+18, XMLText(string(text)))
+			xmlText(stepText(s)+": "+s.Message), x, y, boxWidth, boxHeight, stepColor(s.Kind), x+8, y+18, xmlText(string(text)))
 	}
 }
 
@@ -201,17 +199,6 @@ func (g *graph) drawEdge(b *strings.Builder, top int, from, to place, text strin
 		dash = ` stroke-dasharray="4 3"`
 	}
 	fmt.Fprintf(b, `<path d="M%d %d C%d %d %d %d %d %d" fill="none" stroke="#999"%s><title>%s</title></path>`+"\n",
-		x1, y1, x1+30, y1, x2-30, y2, x2, y2, dash, XMLText(text))
+		x1, y1, x1+30, y1, x2-30, y2, x2, y2, dash, xmlText(text))
 	fmt.Fprintf(b, `<path d="M%d %d L%d %d L%d %d Z" fill="#999"/>`+"\n", x2-7, y2-4, x2, y2, x2-7, y2+4)
-}
-
-// XMLText makes a text safe inside a picture: what XML cannot hold is left out.
-func XMLText(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(text)
 }

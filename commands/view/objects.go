@@ -178,9 +178,5 @@ func ObjectList(all []*podspec.Object) any {
 	for _, o := range all {
 		items = append(items, ObjectDocument(o))
 	}
-	return struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Items      []any  `json:"items"`
-	}{"v1", "List", items}
+	return list("v1", "List", items)
 }

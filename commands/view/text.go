@@ -45,7 +45,9 @@ func LogPrefix(colors terminal.Colors, pod string) func(string) string {
 }
 
 // List is a versioned list, as a document.
-func List[T any](kind string, items []T) any {
+func List[T any](kind string, items []T) any { return list(model.APIVersion, kind, items) }
+
+func list[T any](apiVersion, kind string, items []T) any {
 	if items == nil {
 		items = []T{}
 	}
@@ -53,7 +55,7 @@ func List[T any](kind string, items []T) any {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Items      []T    `json:"items"`
-	}{model.APIVersion, kind, items}
+	}{apiVersion, kind, items}
 }
 
 // PodList is pods as a v1.List, as kubectl prints them.

@@ -18,7 +18,7 @@ type Timelines struct {
 	starts []*events.Timeline
 	// unknown are the pods of which no start is remembered.
 	unknown []*events.Timeline
-	// together tells that the starts share a clock, which begins at begin. The scale ends after length.
+	// together reports whether the starts share a clock, which begins at begin. The scale ends after length.
 	together bool
 	begin    time.Time
 	length   time.Duration
@@ -185,7 +185,7 @@ func (v *Timelines) WriteSVG(w io.Writer) error {
 	y := timelineTop
 	for _, t := range v.starts {
 		if len(v.starts) > 1 {
-			fmt.Fprintf(&body, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y+15, XMLText(v.podTitle(t)))
+			fmt.Fprintf(&body, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y+15, xmlText(v.podTitle(t)))
 			y += timelineRow
 		}
 		for _, r := range t.Rows {
@@ -194,26 +194,22 @@ func (v *Timelines) WriteSVG(w io.Writer) error {
 		}
 	}
 	for _, t := range v.unknown {
-		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no start that podctl remembers.</text>`+"\n", y+15, XMLText(t.Pod.String()))
+		fmt.Fprintf(&body, `<text x="10" y="%d" fill="#555">Pod %s has no start that podctl remembers.</text>`+"\n", y+15, xmlText(t.Pod.String()))
 		y += timelineRow
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n"+
-		`<rect width="100%%" height="100%%" fill="white"/>`, timelineLabels+timelineBars+timelineTimes, y+10)
+	var scale strings.Builder
 	if len(v.starts) > 0 {
-		fmt.Fprintf(&b, `<text x="10" y="22" font-size="14">%s, %s</text>`+"\n", XMLText(v.title()), seconds(v.length))
-		v.drawScale(&b, y)
+		fmt.Fprintf(&scale, `<text x="10" y="22" font-size="14">%s, %s</text>`+"\n", xmlText(v.title()), seconds(v.length))
+		v.drawScale(&scale, y)
 	}
-	b.WriteString(body.String() + "</svg>\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writePicture(w, timelineLabels+timelineBars+timelineTimes, y+10, scale.String()+body.String())
 }
 
 // drawRow draws one bar, with its label before it and its time behind all bars.
 func (v *Timelines) drawRow(b *strings.Builder, y int, t *events.Timeline, r events.TimelineRow) {
 	perSecond := v.pixelsPerSecond()
 	x := timelineLabels + r.Begin.Sub(v.origin(t)).Seconds()*perSecond
-	fmt.Fprintf(b, `<text x="10" y="%d">%s</text>`, y+15, XMLText(rowLabel(r)))
+	fmt.Fprintf(b, `<text x="10" y="%d">%s</text>`, y+15, xmlText(rowLabel(r)))
 	fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`,
 		x, y+3, max(r.End.Sub(r.Begin).Seconds()*perSecond, 2), timelineRow-6, rowColor(r))
 	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n", timelineLabels+timelineBars+10, y+15, v.rowTime(t, r))
