@@ -130,18 +130,21 @@ func (s *Selection) matching(pods []*podspec.Desired) ([]*podspec.Desired, error
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !parsed.match(d.Pod) }), nil
+	return parsed.matching(pods), nil
+}
+
+// matching leaves the pods that have the labels, and the fields but those of their status.
+func (s *selectors) matching(pods []*podspec.Desired) []*podspec.Desired {
+	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return !s.match(d.Pod) })
 }
 
 // narrow leaves what the selectors let through of what manifests have.
-func (s *Selection) narrow(found *Found) (err error) {
-	if found.Pods, err = s.matching(found.Pods); err != nil {
-		return err
-	}
+func (s *Selection) narrow(found *Found) error {
 	parsed, err := s.selectors()
 	if err != nil {
 		return err
 	}
+	found.Pods = parsed.matching(found.Pods)
 	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool { return !parsed.labels.Matches(labels.Set(o.Meta().Labels)) })
 	return nil
 }

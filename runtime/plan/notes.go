@@ -93,10 +93,12 @@ func shortDigest(id string) string {
 // noteUnresolved says that a volume of a container that runs keeps its content: what the manifest
 // asks for is not there. A container that starts is held for it.
 func (e *explainer) noteUnresolved() {
+	if !slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }) {
+		return
+	}
 	for _, lacks := range e.Desired.Unresolved() {
 		told := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Message == lacks.Detail })
-		running := slices.ContainsFunc(e.keeps, func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) })
-		if lacks.Volume != "" && lacks.Container == "" && running && !told {
+		if lacks.Volume != "" && lacks.Container == "" && !told {
 			e.notef("volume %s keeps what it has: %s", lacks.Volume, lacks.Detail)
 		}
 	}
