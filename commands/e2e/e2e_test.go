@@ -329,6 +329,8 @@ func TestE2E(t *testing.T) {
 		{"wait", testWait},
 		{"healthy containers stay", testHealthyStays},
 		{"image volume", testImageVolume},
+		{"user namespaces", testUserNamespaces},
+		{"recursive read-only", testRecursiveReadOnly},
 		{"top", testTop},
 		{"config", testConfig},
 		{"doctor", testDoctor},

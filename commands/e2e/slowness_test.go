@@ -46,7 +46,7 @@ func measured() map[string]string {
 		"liveness":                 "probes within one period",
 		"stops":                    "how long stops take",
 		"deadline":                 "how long a stop takes",
-		"top":                      "how busy a container is in a second",
+		"top/live":                 "how many tables there are in a second",
 		"doctor":                   "when a check that takes its time is given up",
 		"random faults":            "trials within a minute each",
 	}

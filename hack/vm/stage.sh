@@ -14,4 +14,7 @@ cp -r docs/examples docs/packaging "$share/docs"
 for package in "$bin"/vm/*.deb; do
 	[ ! -e "$package" ] || cp "$package" "$share/podctl.deb"
 done
+if [ -e "$bin/containerd2/containerd" ]; then
+	cp -r "$bin/containerd2" "$share/bin"
+fi
 cp hack/vm/*.sh "$share"

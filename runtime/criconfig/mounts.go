@@ -131,7 +131,7 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 	case v1.RecursiveReadOnlyEnabled:
 		if !able {
 			return false, &model.KubeletError{
-				Err:  fmt.Errorf("recursive read-only mounts are asked for, and the runtime handler %q cannot do it", handler),
+				Err:  fmt.Errorf("recursiveReadOnly: %s does not support recursive read-only mounts (containerd 2.0 and newer do, with crun or runc 1.1)", nameOf(handler)),
 				Text: fmt.Sprintf("failed to resolve recursive read-only mode: volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name),
 			}
 		}

@@ -63,7 +63,7 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 			text = fmt.Sprintf("can't set `spec.hostUsers: false`, RuntimeClass handler %q does not support user namespaces", handler)
 		}
 		return &model.KubeletError{
-			Err:  fmt.Errorf("spec.hostUsers: the runtime does not support user namespaces with its handler %q (containerd 2.0 and newer do, with runc 1.2)", handler),
+			Err:  fmt.Errorf("spec.hostUsers: %s does not support user namespaces (containerd 2.0 and newer do, with crun or runc 1.2)", nameOf(handler)),
 			Text: text,
 		}
 	}
@@ -71,6 +71,14 @@ func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
 		return fmt.Errorf("spec.hostUsers: the pod has no range of ids")
 	}
 	return nil
+}
+
+// nameOf is a handler of the runtime as a message has it.
+func nameOf(handler string) string {
+	if handler == "" {
+		return "the runtime"
+	}
+	return fmt.Sprintf("the handler %q of the runtime", handler)
 }
 
 func pidMode(pod *v1.Pod) runtimeapi.NamespaceMode {
