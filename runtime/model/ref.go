@@ -27,6 +27,11 @@ func (r PodRef) Compare(other PodRef) int {
 	return cmp.Or(strings.Compare(r.Namespace, other.Namespace), strings.Compare(r.Name, other.Name), strings.Compare(string(r.UID), string(other.UID)))
 }
 
+// SameName reports whether two pods have the same name, whatever their uids.
+func (r PodRef) SameName(other PodRef) bool {
+	return r.Namespace == other.Namespace && r.Name == other.Name
+}
+
 // RefOf names the pod of a manifest.
 func RefOf(pod *v1.Pod) PodRef {
 	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}

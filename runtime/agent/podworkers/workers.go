@@ -1,0 +1,310 @@
+package podworkers
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Kind is what a pass is for.
+type Kind string
+
+// The kinds of passes.
+const (
+	// Sync brings a pod to the state of its manifest.
+	Sync Kind = "sync"
+	// Terminate stops a pod and removes it.
+	Terminate Kind = "terminate"
+)
+
+// Pass is one pass over one pod.
+type Pass struct {
+	Kind Kind
+	Ref  model.PodRef
+	// Pod is what a Sync pass brings about.
+	Pod *podspec.Desired
+	// Grace is how many seconds containers have to stop in a Terminate pass; nil means as the
+	// pod says.
+	Grace *int64
+}
+
+// Result is how a pass ended.
+type Result struct {
+	// Failed reports that the pass, or a step of it, failed.
+	Failed bool
+	// Pending reports that another pass has something to do at once.
+	Pending bool
+	// Until is the first moment at which something changes by itself: the end of a restart
+	// delay, a deadline, a hold. Zero means none is known.
+	Until time.Time
+}
+
+// Settings are the times of a set of workers. Their zero values are the kubelet's.
+type Settings struct {
+	// Parallel bounds how many Sync passes run at the same time; zero means no bound.
+	// Terminate passes do not count: they do not wait behind pulls.
+	Parallel int
+	// Resync is how long after a pass without failure a pod is looked at again, RetryAfter how
+	// long after one with a failure. Both are made longer by up to a half.
+	Resync, RetryAfter time.Duration
+	// Jitter is a random number in [0,1).
+	Jitter func() float64
+}
+
+// The kubelet's times (syncFrequency and backOffPeriod).
+const (
+	resync     = time.Minute
+	retryAfter = 10 * time.Second
+)
+
+// Workers has one worker for each pod. Its methods are called one at a time.
+type Workers struct {
+	settings Settings
+	workers  map[types.UID]*worker
+	// arrivals counts the pods that came, so that the first is served first.
+	arrivals int
+}
+
+// New makes a set without pods.
+func New(s Settings) *Workers {
+	s.Resync, s.RetryAfter = cmp.Or(s.Resync, resync), cmp.Or(s.RetryAfter, retryAfter)
+	return &Workers{settings: s, workers: map[types.UID]*worker{}}
+}
+
+// worker is one pod, from its first update until it is gone.
+type worker struct {
+	ref     model.PodRef
+	arrived int
+	// wanted is the pod as the last update has it; nil for one of which only the deletion is known.
+	wanted *podspec.Desired
+	// ending reports that the pod is to be deleted, within grace seconds if that is set.
+	ending bool
+	grace  *int64
+	// again is the pod as it was wanted anew while it was being deleted.
+	again *podspec.Desired
+	// began reports that a pass of the pod has begun since it came.
+	began bool
+	// running is the pass that runs now; nil for none. stale reports that it is for what is no
+	// longer wanted, cut that it has been told so.
+	running    *Pass
+	stale, cut bool
+	// due is when the next pass begins.
+	due time.Time
+}
+
+// Update says that a source wants a pod so. It replaces what was wanted before. A pod that is
+// being deleted is made again after its end.
+func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
+	ref := model.RefOf(pod.Pod)
+	x := w.workers[ref.UID]
+	switch {
+	case x == nil:
+		w.dropWaiting(ref)
+		w.add(ref).wanted = pod
+	case x.ending:
+		x.again = pod
+	case x.wanted == nil || !x.wanted.SameAs(pod):
+		x.wanted = pod
+		x.replace(now)
+	}
+}
+
+// Remove says that a pod is to be deleted, within so many seconds if grace is set. A deletion is
+// never taken back; its grace period can only become shorter, and is one second at least
+// (kubelet: calculateEffectiveGracePeriod).
+func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
+	x := w.workers[ref.UID]
+	if x == nil {
+		x = w.add(ref)
+	}
+	x.again = nil
+	if !x.ending && !x.began && w.occupant(x) != nil {
+		// It waited for its name, and has never been made.
+		delete(w.workers, ref.UID)
+		return
+	}
+	shorter := grace != nil && (x.grace == nil || max(*grace, 1) < *x.grace)
+	if shorter {
+		x.grace = new(max(*grace, 1))
+	}
+	if !x.ending || shorter {
+		x.ending = true
+		x.replace(now)
+	}
+}
+
+// Wake says that something happened to a pod. It is looked at as soon as its pass has ended.
+func (w *Workers) Wake(now time.Time, uid types.UID) {
+	if x := w.workers[uid]; x != nil {
+		x.due = earlier(x.due, now)
+	}
+}
+
+// WakeAll wakes every pod: the runtime is back.
+func (w *Workers) WakeAll(now time.Time) {
+	for uid := range w.workers {
+		w.Wake(now, uid)
+	}
+}
+
+// Done says how the pass of a pod ended.
+func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
+	x := w.workers[uid]
+	if x == nil || x.running == nil {
+		return
+	}
+	pass, stale := x.running, x.stale
+	x.running, x.stale, x.cut = nil, false, false
+	switch {
+	case pass.Kind == Terminate && !result.Failed:
+		w.ended(x)
+	case stale:
+		x.due = earlier(x.due, now)
+	default:
+		x.due = earlier(x.due, w.nextLook(now, result))
+	}
+}
+
+// ended forgets a pod that is gone, or makes it anew.
+func (w *Workers) ended(x *worker) {
+	delete(w.workers, x.ref.UID)
+	if x.again != nil {
+		w.add(x.ref).wanted = x.again
+	}
+}
+
+// nextLook is when a pod is looked at again if nothing wakes it.
+func (w *Workers) nextLook(now time.Time, result Result) time.Time {
+	if result.Pending && !result.Failed {
+		return now
+	}
+	after := w.settings.Resync
+	if result.Failed {
+		after = w.settings.RetryAfter
+	}
+	next := now.Add(after)
+	if w.settings.Jitter != nil {
+		next = next.Add(time.Duration(w.settings.Jitter() * float64(after) / 2))
+	}
+	if !result.Until.IsZero() {
+		next = earlier(next, result.Until)
+	}
+	return next
+}
+
+// Next begins the passes that are due. It returns them, the pods whose passes are to be cut short,
+// each once, and when there is something to do again if nothing is told until then; zero for never.
+func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.Time) {
+	free := w.freeSyncs()
+	for _, x := range w.byDue() {
+		if x.running != nil {
+			if x.stale && !x.cut {
+				x.cut = true
+				cut = append(cut, x.ref.UID)
+			}
+			continue
+		}
+		if !x.ending && w.occupant(x) != nil {
+			continue
+		}
+		if x.due.After(now) {
+			if wake.IsZero() || x.due.Before(wake) {
+				wake = x.due
+			}
+			continue
+		}
+		if !x.ending {
+			if free == 0 {
+				continue
+			}
+			free--
+		}
+		begin = append(begin, x.begin())
+	}
+	return begin, cut, wake
+}
+
+// freeSyncs is how many Sync passes may begin; negative means any number.
+func (w *Workers) freeSyncs() int {
+	if w.settings.Parallel == 0 {
+		return -1
+	}
+	free := w.settings.Parallel
+	for _, x := range w.workers {
+		if x.running != nil && x.running.Kind == Sync {
+			free--
+		}
+	}
+	return max(free, 0)
+}
+
+// byDue lists those that are due longest first, so that a pod that wakes often delays no other.
+func (w *Workers) byDue() []*worker {
+	all := make([]*worker, 0, len(w.workers))
+	for _, x := range w.workers {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *worker) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.arrived, b.arrived)) })
+	return all
+}
+
+func (w *Workers) add(ref model.PodRef) *worker {
+	w.arrivals++
+	x := &worker{ref: ref, arrived: w.arrivals}
+	w.workers[ref.UID] = x
+	return x
+}
+
+// occupant is the pod of the same name that has to be gone before a pod can be made: one that came
+// before (kubelet: allowStaticPodStart).
+func (w *Workers) occupant(x *worker) *worker {
+	if x.began {
+		return nil
+	}
+	for _, other := range w.workers {
+		if other != x && other.ref.SameName(x.ref) && other.arrived < x.arrived {
+			return other
+		}
+	}
+	return nil
+}
+
+// dropWaiting forgets the pods that wait for a name that a newer pod is to have.
+func (w *Workers) dropWaiting(ref model.PodRef) {
+	for uid, x := range w.workers {
+		if x.ref.SameName(ref) && w.occupant(x) != nil {
+			delete(w.workers, uid)
+		}
+	}
+}
+
+// begin makes the pass of what is wanted now.
+func (x *worker) begin() Pass {
+	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted}
+	if x.ending {
+		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}
+	}
+	x.running, x.began, x.due = &p, true, never()
+	return p
+}
+
+// replace makes the next pass one for what is wanted now, at once, and the one that runs stale.
+func (x *worker) replace(now time.Time) {
+	x.stale = x.running != nil
+	x.due = earlier(x.due, now)
+}
+
+// never is later than any moment that a pod is looked at.
+func never() time.Time { return time.Unix(1<<40, 0) }
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

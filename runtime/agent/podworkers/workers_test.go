@@ -1,0 +1,372 @@
+package podworkers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+func at(seconds float64) time.Time {
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func pod(name, uid, image string) *podspec.Desired {
+	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: image}}}}
+	p.Namespace, p.Name, p.UID = "default", name, types.UID(uid)
+	return podspec.New(p, "", p.UID)
+}
+
+// next is what Next says, in words.
+func next(w *Workers, now float64) string {
+	begin, cut, wake := w.Next(at(now))
+	text := ""
+	for _, p := range begin {
+		text += fmt.Sprintf("%s %s", p.Kind, p.Ref.UID)
+		if p.Pod != nil {
+			text += " " + p.Pod.Pod.Spec.Containers[0].Image
+		}
+		if p.Grace != nil {
+			text += fmt.Sprintf(" %ds", *p.Grace)
+		}
+		text += "; "
+	}
+	for _, uid := range cut {
+		text += fmt.Sprintf("cut %s; ", uid)
+	}
+	if !wake.IsZero() {
+		text += fmt.Sprintf("wake %.1f; ", wake.Sub(at(0)).Seconds())
+	}
+	return text
+}
+
+func wants(t *testing.T, w *Workers, now float64, want string) {
+	t.Helper()
+	if got := next(w, now); got != want {
+		t.Errorf("at %.1f: %q, want %q", now, got, want)
+	}
+}
+
+// TestWhenAPodIsLookedAt: after its pass at the end of a delay, after a minute, or after ten
+// seconds if something failed; at once if something happened, also during the pass (kubelet:
+// completeWork).
+func TestWhenAPodIsLookedAt(t *testing.T) {
+	w := New(Settings{Jitter: func() float64 { return 0.5 }})
+	a := pod("web", "a", "i:1")
+	w.Update(at(0), a)
+	wants(t, w, 0, "sync a i:1; ")
+	wants(t, w, 1, "")
+	w.Done(at(1), "a", Result{})
+	wants(t, w, 1, "wake 76.0; ")
+	w.Wake(at(2), "a")
+	wants(t, w, 2, "sync a i:1; ")
+	w.Wake(at(3), "a")
+	wants(t, w, 3, "")
+	w.Done(at(4), "a", Result{Failed: true, Pending: true})
+	wants(t, w, 4, "sync a i:1; ")
+	w.Done(at(5), "a", Result{Failed: true, Pending: true})
+	wants(t, w, 5, "wake 17.5; ")
+	wants(t, w, 17.5, "sync a i:1; ")
+	w.Done(at(18), "a", Result{Until: at(20.5)})
+	wants(t, w, 18, "wake 20.5; ")
+	wants(t, w, 20.5, "sync a i:1; ")
+	w.Done(at(21), "a", Result{Pending: true})
+	wants(t, w, 21, "sync a i:1; ")
+	w.Done(at(22), "a", Result{})
+	w.WakeAll(at(23))
+	wants(t, w, 23, "sync a i:1; ")
+}
+
+// TestTheLastUpdateWins: what came in between is never seen, and a pass for it is cut short once.
+func TestTheLastUpdateWins(t *testing.T) {
+	w := New(Settings{})
+	w.Update(at(0), pod("web", "a", "i:1"))
+	wants(t, w, 0, "sync a i:1; ")
+	w.Update(at(1), pod("web", "a", "i:1"))
+	wants(t, w, 1, "")
+	w.Update(at(1), pod("web", "a", "i:2"))
+	w.Update(at(2), pod("web", "a", "i:3"))
+	wants(t, w, 2, "cut a; ")
+	wants(t, w, 2, "")
+	w.Done(at(3), "a", Result{Failed: true})
+	wants(t, w, 3, "sync a i:3; ")
+}
+
+// TestDeletions: none is taken back, its time only shrinks, one that fails is tried again, and
+// what is wanted meanwhile is made afterwards (kubelet: Test_calculateEffectiveGracePeriod,
+// TestUpdatePodDoesNotForgetSyncPodKill).
+func TestDeletions(t *testing.T) {
+	w := New(Settings{})
+	ref := model.RefOf(pod("web", "a", "i:1").Pod)
+	w.Update(at(0), pod("web", "a", "i:1"))
+	wants(t, w, 0, "sync a i:1; ")
+	w.Remove(at(1), ref, nil)
+	wants(t, w, 1, "cut a; ")
+	w.Update(at(1), pod("web", "a", "i:2"))
+	w.Done(at(2), "a", Result{Failed: true})
+	wants(t, w, 2, "terminate a; ")
+	w.Remove(at(3), ref, new(int64(5)))
+	wants(t, w, 3, "cut a; ")
+	w.Update(at(3), pod("web", "a", "i:3"))
+	w.Remove(at(3), ref, new(int64(9)))
+	w.Update(at(3), pod("web", "a", "i:4"))
+	w.Done(at(4), "a", Result{Failed: true})
+	wants(t, w, 4, "terminate a 5s; ")
+	w.Done(at(5), "a", Result{Failed: true})
+	wants(t, w, 5, "wake 15.0; ")
+	w.Remove(at(6), ref, new(int64(0)))
+	w.Update(at(6), pod("web", "a", "i:5"))
+	wants(t, w, 6, "terminate a 1s; ")
+	w.Done(at(7), "a", Result{})
+	wants(t, w, 7, "sync a i:5; ")
+	w.Done(at(8), "a", Result{})
+	w.Remove(at(8), ref, nil)
+	wants(t, w, 8, "terminate a; ")
+	w.Remove(at(9), ref, new(int64(3)))
+	w.Done(at(9), "a", Result{})
+	wants(t, w, 9, "")
+	if len(w.workers) > 0 {
+		t.Error("a pod that is gone is remembered")
+	}
+}
+
+// TestOnePodOfAName: a pod waits until the one before it is gone, the newest of those that wait is
+// the one that comes, and one that never began is forgotten (kubelet: TestStaticPodExclusion,
+// Test_allowPodStart, Test_removeTerminatedWorker).
+func TestOnePodOfAName(t *testing.T) {
+	w := New(Settings{})
+	first, second, third := pod("web", "1", "i:1"), pod("web", "2", "i:2"), pod("web", "3", "i:3")
+	w.Update(at(0), first)
+	wants(t, w, 0, "sync 1 i:1; ")
+	w.Remove(at(1), model.RefOf(first.Pod), nil)
+	w.Update(at(1), second)
+	w.Update(at(1), third)
+	w.Update(at(1), pod("other", "4", "i:4"))
+	wants(t, w, 1, "sync 4 i:4; cut 1; ")
+	w.Done(at(2), "1", Result{Failed: true})
+	wants(t, w, 2, "terminate 1; ")
+	w.Done(at(3), "1", Result{})
+	wants(t, w, 3, "sync 3 i:3; ")
+	w.Update(at(4), second)
+	w.Remove(at(4), model.RefOf(second.Pod), nil)
+	w.Remove(at(4), model.RefOf(third.Pod), nil)
+	wants(t, w, 4, "cut 3; ")
+	w.Done(at(5), "3", Result{Failed: true})
+	wants(t, w, 5, "terminate 3; ")
+	w.Done(at(6), "3", Result{})
+	wants(t, w, 6, "")
+}
+
+// TestParallel: so many passes run at once; those that have been due longest go first, and
+// deletions wait for none of them.
+func TestParallel(t *testing.T) {
+	w := New(Settings{Parallel: 2})
+	for i, uid := range []string{"a", "b", "c", "d"} {
+		w.Update(at(float64(i)), pod(uid, uid, "i"))
+	}
+	wants(t, w, 4, "sync a i; sync b i; ")
+	w.Remove(at(5), model.RefOf(pod("d", "d", "i").Pod), nil)
+	wants(t, w, 5, "terminate d; ")
+	w.Wake(at(5), "a")
+	w.Done(at(6), "a", Result{})
+	wants(t, w, 6, "sync c i; ")
+	w.Done(at(7), "b", Result{})
+	wants(t, w, 7, "sync a i; wake 67.0; ")
+}
+
+// life is a random life of pods, beside what is to come of it.
+type life struct {
+	t       *testing.T
+	rand    *rand.Rand
+	now     float64
+	w       *Workers
+	running map[types.UID]*pass
+	// wanted are the pods that a source wants, removed those whose deletion was asked for and has
+	// not ended, made what runs in the world: its image by uid.
+	wanted  map[string]*podspec.Desired
+	removed map[types.UID]bool
+	made    map[types.UID]string
+	names   map[types.UID]string
+}
+
+type pass struct {
+	Pass
+	until float64
+	cut   bool
+}
+
+const parallel = 3
+
+// TestLives: at most one pass per pod and one pod per name at a time, the last update wins, no
+// deletion is taken back, nothing is deleted that nobody asked to, and once nothing changes any
+// more, what runs is what is wanted.
+func TestLives(t *testing.T) {
+	for seed := range uint64(300) {
+		l := &life{
+			t: t, rand: rand.New(rand.NewPCG(seed, 1)), running: map[types.UID]*pass{}, wanted: map[string]*podspec.Desired{},
+			removed: map[types.UID]bool{}, made: map[types.UID]string{}, names: map[types.UID]string{},
+		}
+		l.w = New(Settings{Parallel: parallel, Jitter: l.rand.Float64})
+		for range 120 {
+			l.change()
+			l.step(l.rand.Float64() * 4)
+		}
+		for range 400 {
+			l.step(5)
+		}
+		l.converged(seed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// change is what a source or the runtime does.
+func (l *life) change() {
+	name := fmt.Sprint("pod", l.rand.IntN(4))
+	have := l.wanted[name]
+	switch l.rand.IntN(5) {
+	case 0, 1: // A manifest comes or is edited, now and then with another uid.
+		uid := fmt.Sprint(name, "-", l.rand.IntN(3))
+		d := pod(name, uid, fmt.Sprint("i:", l.rand.IntN(1000)))
+		if have != nil && have.Pod.UID != d.Pod.UID {
+			l.remove(have)
+		}
+		l.wanted[name] = d
+		l.names[d.Pod.UID] = name
+		l.w.Update(at(l.now), d)
+	case 2:
+		if have != nil {
+			l.remove(have)
+			delete(l.wanted, name)
+		}
+	case 3:
+		l.w.Wake(at(l.now), types.UID(fmt.Sprint(name, "-", l.rand.IntN(3))))
+	case 4:
+		if l.rand.IntN(10) == 0 {
+			l.w.WakeAll(at(l.now))
+		}
+	}
+}
+
+func (l *life) remove(d *podspec.Desired) {
+	l.removed[d.Pod.UID] = true
+	var grace *int64
+	if l.rand.IntN(2) == 0 {
+		grace = new(int64(l.rand.IntN(20)))
+	}
+	l.w.Remove(at(l.now), model.RefOf(d.Pod), grace)
+	if l.w.workers[d.Pod.UID] == nil {
+		// It waited for its name, and there is nothing to delete.
+		delete(l.removed, d.Pod.UID)
+	}
+}
+
+// step lets time pass: passes end when their time is over.
+func (l *life) step(seconds float64) {
+	l.begin()
+	l.now += seconds
+	for _, uid := range sortedKeys(l.running) {
+		if p := l.running[uid]; p.until <= l.now {
+			delete(l.running, uid)
+			l.end(uid, p)
+		}
+	}
+	l.begin()
+}
+
+func sortedKeys[V any](m map[types.UID]V) []types.UID {
+	var keys []types.UID
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (l *life) begin() {
+	begin, cut, _ := l.w.Next(at(l.now))
+	for _, uid := range cut {
+		if l.running[uid] == nil || l.running[uid].cut {
+			l.t.Errorf("%s is cut and does not run, or is cut twice", uid)
+			continue
+		}
+		l.running[uid].cut, l.running[uid].until = true, l.now
+	}
+	syncs := 0
+	for _, p := range begin {
+		l.check(p)
+		l.running[p.Ref.UID] = &pass{Pass: p, until: l.now + l.rand.Float64()*6}
+	}
+	for _, p := range l.running {
+		if p.Kind == Sync {
+			syncs++
+		}
+	}
+	if syncs > parallel {
+		l.t.Errorf("%d passes at once", syncs)
+	}
+}
+
+// check holds what may begin.
+func (l *life) check(p Pass) {
+	uid := p.Ref.UID
+	if l.running[uid] != nil {
+		l.t.Errorf("two passes of %s at once", uid)
+	}
+	switch p.Kind {
+	case Sync:
+		if l.removed[uid] {
+			l.t.Errorf("%s is made while it is to be deleted", uid)
+		}
+		if want := l.wanted[p.Ref.Name]; want == nil || !want.SameAs(p.Pod) {
+			l.t.Errorf("%s is made as it was wanted before", uid)
+		}
+		for other := range l.made {
+			if other != uid && l.names[other] == p.Ref.Name {
+				l.t.Errorf("%s is made beside %s", uid, other)
+			}
+		}
+	case Terminate:
+		if !l.removed[uid] {
+			l.t.Errorf("nobody asked to delete %s", uid)
+		}
+	}
+}
+
+func (l *life) end(uid types.UID, p *pass) {
+	failed := p.cut && l.rand.IntN(4) > 0 || l.rand.IntN(8) == 0
+	switch {
+	case p.Kind == Sync:
+		// Also a pass that fails may have made something.
+		l.made[uid] = p.Pod.Pod.Spec.Containers[0].Image
+	case !failed:
+		delete(l.made, uid)
+		delete(l.removed, uid)
+	}
+	l.w.Done(at(l.now), uid, Result{Failed: failed, Pending: l.rand.IntN(10) == 0})
+}
+
+func (l *life) converged(seed uint64) {
+	for uid, image := range l.made {
+		want := l.wanted[l.names[uid]]
+		if want == nil || want.Pod.UID != uid || want.Pod.Spec.Containers[0].Image != image {
+			l.t.Errorf("seed %d: %s runs with %s", seed, uid, image)
+		}
+	}
+	for name, d := range l.wanted {
+		if l.made[d.Pod.UID] == "" {
+			l.t.Errorf("seed %d: %s is wanted and does not run", seed, name)
+		}
+	}
+	if len(l.w.workers) != len(l.wanted) {
+		l.t.Errorf("seed %d: %d workers for %d pods", seed, len(l.w.workers), len(l.wanted))
+	}
+}
