@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podctl/podctl/commands/agent"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/image"
@@ -88,7 +89,7 @@ func addCommands(root *cobra.Command, sess *session.Session) {
 	add(groupLook, inspect.NewGet(sess), inspect.NewDescribe(sess), inspect.NewEvents(sess), inspect.NewTop(sess), inspect.NewLogs(sess),
 		lifecycle.NewWait(sess), newValidate(sess), newRender(sess), newSnapshot(sess), newExport(sess))
 	add(groupInside, interact.NewExec(sess), interact.NewAttach(sess), interact.NewPortForward(sess), interact.NewCopy(sess), interact.NewDebug(sess))
-	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), node.New(sess), newCompletion(), newVersion(sess))
+	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), agent.New(sess), node.New(sess), newCompletion(), newVersion(sess))
 }
 
 // begin takes the configuration in, and bounds a command by --timeout.

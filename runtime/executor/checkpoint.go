@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
@@ -30,6 +31,8 @@ type checkpointer struct {
 	report   *reporter
 	now      func() time.Time
 	endpoint string
+	// pullBackoff keeps until when an image that could not be pulled is not tried again.
+	pullBackoff bool
 
 	mu         sync.Mutex
 	checkpoint *state.Checkpoint
@@ -65,9 +68,9 @@ func (x *checkpointer) begin() error {
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
 		// The file that was applied last is the one that plan and --all compare with, also if it says
 		// the same as another one before.
-		elsewhere := j.Source != x.desired.Source
+		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper
 		if starts || adopted || elsewhere || x.moves() {
-			j.Endpoint, j.Source = x.endpoint, x.desired.Source
+			j.Endpoint, j.Source, j.Applied.Keeper = x.endpoint, x.desired.Source, x.desired.Keeper
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()
@@ -257,9 +260,14 @@ func (x *checkpointer) noteFailure(container string, err error) {
 	if x.checkpoint.StartErrors == nil {
 		x.checkpoint.StartErrors = map[string]model.StartError{}
 	}
-	x.checkpoint.StartErrors[container] = model.StartError{
+	failure := model.StartError{
 		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
 	}
+	if image := (*images.Error)(nil); x.pullBackoff && errors.As(err, &image) {
+		failure = failure.Postponed(image.Image, x.checkpoint.StartErrors[container])
+		x.report.pullPaused(container, image.Image)
+	}
+	x.checkpoint.StartErrors[container] = failure
 }
 
 // noteHolds keeps why containers could not even be tried, which the pod's status

@@ -6,7 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Options are the user's wishes for a pass.
@@ -23,6 +25,9 @@ type Options struct {
 	// Only lets a deletion take away this manifest's pod and no other: one that was changed
 	// or deleted meanwhile ends it with a *SupersededError. Nil means whatever there is.
 	Only *podspec.Desired
+	// Precondition is asked once the pod is locked and observed, with what is remembered of it. Its
+	// error ends the pass before anything is planned. Nil asks nothing.
+	Precondition func(*state.Checkpoint) error
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
 	// begun is called once it is written down what is about to be done; it may be nil.
@@ -35,8 +40,9 @@ type Options struct {
 
 // Outcome is what a pass came to.
 type Outcome struct {
-	// Plan is the last plan that was executed.
-	Plan *plan.Plan
+	// Plan is the last plan that was executed, Observed what it was made of.
+	Plan     *plan.Plan
+	Observed *model.Observed
 	// Failed are the steps that failed, Left those that were not begun.
 	Failed  []StepError
 	Skipped []*plan.Step

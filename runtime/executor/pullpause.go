@@ -28,8 +28,13 @@ func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until tim
 		}
 		kept.Until = until
 		j.StartErrors[f.Step.Container] = kept
-		told.Normal(e.now(), "BackOff", f.Step.Container, fmt.Sprintf("Back-off pulling image %q", f.Step.Image))
-		told.Warning(e.now(), "Failed", f.Step.Container, "Error: "+string(model.ImagePullBackOff))
+		recordPullPause(&told, e.now(), f.Step.Container, f.Step.Image)
 	}
 	return errors.Join(pod.Checkpoint().Write(j), told.Write(pod, ref, j.Redactor(nil)))
+}
+
+// recordPullPause is what a kubelet records when it does not try to pull an image.
+func recordPullPause(rec *events.Recorder, at time.Time, container, image string) {
+	rec.Normal(at, "BackOff", container, fmt.Sprintf("Back-off pulling image %q", image))
+	rec.Warning(at, "Failed", container, "Error: "+string(model.ImagePullBackOff))
 }

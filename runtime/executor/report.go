@@ -73,6 +73,13 @@ func (r *reporter) record(reason, container, text string) {
 	r.recorder.Warning(r.now(), reason, container, text)
 }
 
+// pullPaused records that an image is not tried again for a while (kubelet: imageManager.EnsureImageExists).
+func (r *reporter) pullPaused(container, image string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	recordPullPause(&r.recorder, r.now(), container, image)
+}
+
 // write writes down what happened in the pass. A pass does not fail for it.
 func (r *reporter) write(pod state.Pod) {
 	r.mu.Lock()

@@ -79,6 +79,21 @@ type StartError struct {
 	// Until is when the image that could not be pulled is tried again; zero when nobody waits
 	// for that.
 	Until time.Time `json:"until,omitzero"`
+	// Image is the image that could not be pulled, and Pause how long its back-off is, which
+	// doubles with each failure in a row. They are kept where passes respect the back-off.
+	Image string        `json:"image,omitempty"`
+	Pause time.Duration `json:"pause,omitempty"`
+}
+
+// Postponed is the failure to pull an image with its back-off: ten seconds, doubled with each
+// failure in a row to pull the same image, five minutes at most (kubelet: imagePullBackOff).
+func (e StartError) Postponed(image string, before StartError) StartError {
+	e.Image, e.Pause = image, BackoffInitial
+	if before.Image == image && before.Pause > 0 {
+		e.Pause = min(2*before.Pause, backoffMax)
+	}
+	e.Until = e.At.Add(e.Pause)
+	return e
 }
 
 // Line is the failure in one line.

@@ -19,16 +19,19 @@ import (
 )
 
 // Host has the facts of this machine and its runtime that no manifest decides. Each is asked
-// for once in its life.
+// for once, until Renew.
 type Host struct {
 	client      *cri.Client
-	cgroupRoot  string
 	seccompRoot string
-	machine     func() criconfig.Node
-	kubelet     func() error
+	from        Sources
 
-	mu    sync.Mutex
-	facts *RuntimeFacts
+	mu      sync.Mutex
+	machine func() criconfig.Node
+	kubelet func() error
+	facts   *RuntimeFacts
+	// stale is set when the facts are to be asked for again. Until then passes that run go on
+	// with those they began with.
+	stale bool
 }
 
 // Sources are where facts of the machine come from.
@@ -50,17 +53,27 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	if from.Kubelet == nil {
 		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }
 	}
-	return &Host{
-		client: client, cgroupRoot: from.CgroupRoot, seccompRoot: layout.Seccomp(),
-		machine: sync.OnceValue(from.Machine), kubelet: sync.OnceValue(from.Kubelet),
-	}
+	h := &Host{client: client, seccompRoot: layout.Seccomp(), from: from}
+	h.Renew()
+	return h
+}
+
+// Renew lets every fact be asked for again. What lives longer than one command calls it when a
+// runtime has come back, and from time to time.
+func (h *Host) Renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machine, h.kubelet, h.stale = sync.OnceValue(h.from.Machine), sync.OnceValue(h.from.Kubelet), true
 }
 
 // Node gathers the facts of the machine that pod configuration depends on, once
 // per invocation.
 func (h *Host) Node() criconfig.Node {
-	node := h.machine()
-	node.CgroupRoot, node.SeccompRoot = h.cgroupRoot, h.seccompRoot
+	h.mu.Lock()
+	machine := h.machine
+	h.mu.Unlock()
+	node := machine()
+	node.CgroupRoot, node.SeccompRoot = h.from.CgroupRoot, h.seccompRoot
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.facts != nil {
@@ -82,7 +95,7 @@ type RuntimeFacts struct {
 func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.facts != nil {
+	if h.facts != nil && !h.stale {
 		return *h.facts, nil
 	}
 	var f RuntimeFacts
@@ -113,7 +126,7 @@ func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	f.Status.RuntimeHandlers = handlers(f.Status, info)
 	// It is long, and more than a snapshot may tell of a machine.
 	f.Status.Info = nil
-	h.facts = &f
+	h.facts, h.stale = &f, false
 	return f, nil
 }
 
@@ -168,7 +181,12 @@ func (e *LiveKubeletError) Error() string {
 
 // CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
 // same runtime.
-func (h *Host) CheckKubelet() error { return h.kubelet() }
+func (h *Host) CheckKubelet() error {
+	h.mu.Lock()
+	kubelet := h.kubelet
+	h.mu.Unlock()
+	return kubelet()
+}
 
 func findKubelet(endpoint string) error {
 	if k, found := machine.FindKubelet("/proc", endpoint); found {
@@ -186,6 +204,6 @@ const prefetchTimeout = time.Second
 func (h *Host) Prefetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, prefetchTimeout)
 	defer cancel()
-	go h.machine()
+	go h.Node()
 	_, _ = h.RuntimeFacts(ctx)
 }

@@ -162,3 +162,29 @@ func TestKubelets(t *testing.T) {
 		t.Errorf("looked %d times", looked)
 	}
 }
+
+// TestFactsAreRenewed: after Renew they are asked for again, and until then the old ones count.
+func TestFactsAreRenewed(t *testing.T) {
+	machines := 0
+	l := newLab(t)
+	h := NewHost(l.client, l.layout, Sources{Machine: func() criconfig.Node { machines++; return criconfig.Node{} }, Kubelet: func() error { return nil }})
+	ask := func() {
+		if _, err := h.RuntimeFacts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.Node()
+	}
+	ask()
+	first := h.facts
+	ask()
+	if h.facts != first || machines != 1 {
+		t.Errorf("asked twice without need, the machine %d times", machines)
+	}
+	h.Renew()
+	if h.Node(); h.facts != first || machines != 2 {
+		t.Errorf("the facts of the runtime are gone at once; the machine was asked %d times", machines)
+	}
+	if ask(); h.facts == first {
+		t.Error("the runtime was not asked again")
+	}
+}

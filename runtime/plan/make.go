@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
@@ -50,8 +51,23 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options) {
 	e := explain(pod, d, p.Steps)
 	p.Keeps, p.Drift, p.Notes, p.WaitingFor, p.Later = e.keeps, e.drift, e.notes, e.waitingFor, e.later
 	p.Record = recordEdits(pod, d, p.Steps)
+	p.ChangesAt = changesAt(pod, p.Holds)
 	p.Adopted, p.Found = adoptions(pod, p.Steps), foundResources(pod)
 	p.Adopts = (pod.Observed.Unrecorded && len(p.Keeps) > 0) || (appliedOf(pod) != nil && p.adopts(&pod.Observed.Memory))
+}
+
+// changesAt is when time alone changes what there is to do.
+func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
+	first := time.Time{}
+	if deadline := pod.Deadline(); !deadline.IsZero() && !pod.Over() {
+		first = deadline
+	}
+	for i := range holds {
+		if until := holds[i].Until; until != nil && (first.IsZero() || until.Before(first)) {
+			first = *until
+		}
+	}
+	return first
 }
 
 // MakeDebug makes the plan that starts one debug container, which the manifest has been

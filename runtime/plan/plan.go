@@ -38,6 +38,9 @@ type Options struct {
 	// Restart names containers that are started anew although nothing asks for it but
 	// the user.
 	Restart []string
+	// PullBackoff holds containers whose image could not be pulled until the end of a back-off.
+	// Without it every pass tries again.
+	PullBackoff bool
 	// KeepBasis keeps in the plan what it was made of, so that what changed since
 	// can be named.
 	KeepBasis bool
@@ -108,6 +111,9 @@ type Plan struct {
 	// Later says what later passes will come to, as far as it is certain.
 	Later   []string `json:"later"`
 	Summary Summary  `json:"summary"`
+	// ChangesAt is when another plan would be due although nothing happens: the first end of a
+	// hold, or the pod's deadline. Zero means never.
+	ChangesAt time.Time `json:"-"`
 	// Basis is what the plan was made of; only a saved plan has it.
 	Basis *Basis `json:"basis,omitempty"`
 }

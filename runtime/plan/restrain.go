@@ -52,6 +52,11 @@ func (r *restrainer) holdStarts() (starts []start, holds []Hold) {
 			holds = append(holds, *hold)
 			continue
 		}
+		if hold := r.pullDelayed(s.ref); hold != nil {
+			r.blocked[s.ref.Name] = true
+			holds = append(holds, *hold)
+			continue
+		}
 		if hold := r.targetless(s.ref, starts); hold != nil {
 			holds = append(holds, *hold)
 			continue
@@ -198,6 +203,32 @@ func (r *restrainer) delayed(s start) *Hold {
 		Container: s.ref.Name, Reason: model.CrashLoopBackOff, Until: &delay.Until, Estimated: delay.Estimated, Delay: &delay,
 		Message: "back-off " + delay.String(),
 	}
+}
+
+// pullDelayed is the ImagePullBackOff that holds a start; nil when none does. An image that is there
+// by now, or that the manifest names no more, holds nothing.
+func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
+	failure := r.Observed.Memory.StartErrors[ref.Name]
+	if !r.opts.PullBackoff || !r.Now.Before(failure.Until) || !r.pulls(ref, failure.Image) {
+		return nil
+	}
+	return &Hold{
+		Container: ref.Name, Reason: model.ImagePullBackOff, Until: &failure.Until,
+		Message: fmt.Sprintf("Back-off pulling image %q", failure.Image),
+	}
+}
+
+// pulls reports whether a start of a container pulls an image.
+func (r *restrainer) pulls(ref podspec.ContainerRef, image string) bool {
+	absent := func(policy v1.PullPolicy) bool {
+		return r.Observed.Images[image].ID == "" || r.opts.pullPolicy(policy) == v1.PullAlways
+	}
+	if ref.Image == image {
+		return absent(ref.ImagePullPolicy)
+	}
+	return slices.ContainsFunc(imageVolumes(r.Manifest, ref), func(vol *v1.Volume) bool {
+		return vol.Image.Reference == image && absent(vol.Image.PullPolicy)
+	})
 }
 
 // holdPod says whether the whole pod is held, and why.

@@ -163,8 +163,18 @@ func (p *Pod) Over() bool {
 // DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod
 // was applied first.
 func (p *Pod) DeadlineExceeded() bool {
-	deadline, started := p.Manifest.Spec.ActiveDeadlineSeconds, p.StartTime()
-	return deadline != nil && !started.IsZero() && p.Now.Sub(started) >= model.Seconds(*deadline)
+	deadline := p.Deadline()
+	return !deadline.IsZero() && !p.Now.Before(deadline)
+}
+
+// Deadline is when activeDeadlineSeconds will have passed; zero for a pod without it, and for one
+// that has not started.
+func (p *Pod) Deadline() time.Time {
+	limit, started := p.Manifest.Spec.ActiveDeadlineSeconds, p.StartTime()
+	if limit == nil || started.IsZero() {
+		return time.Time{}
+	}
+	return started.Add(model.Seconds(*limit))
 }
 
 // Ago says how long before now a moment was, as kubectl writes it.

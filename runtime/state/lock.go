@@ -47,6 +47,17 @@ func (l Layout) LockIDs(ctx context.Context) (*filelock.Lock, error) {
 	return l.locks().takeOwn(ctx, lockIDs, "the table of user ids")
 }
 
+// LockAgent takes the state directory for one agent. Another agent is not waited for: the error
+// names it.
+func (l Layout) LockAgent(ctx context.Context) (*filelock.Lock, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return l.locks().takeOwn(ctx, lockAgent, "the state directory "+l.Root)
+}
+
+// AgentSocket is where the agent of the state directory answers.
+func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
+
 // locks is the directory with the files of all locks.
 type locks struct{ layout Layout }
 

@@ -43,6 +43,7 @@ const (
 	lockIDs     = "_ids"
 	lockPorts   = "_ports"
 	lockObjects = "_objects"
+	lockAgent   = "_agent"
 )
 
 // refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing

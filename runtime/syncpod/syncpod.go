@@ -115,13 +115,22 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 	if err = Superseded(ref, cmp.Or(desired, opts.Only), snap.Checkpoint); err != nil {
 		return nil, err
 	}
+	if opts.Precondition != nil {
+		if err = opts.Precondition(snap.Checkpoint); err != nil {
+			return nil, err
+		}
+	}
 	in.Observed.Reserved = reserved
 	p, err := makePlan(in, opts.Saved)
 	if err != nil {
 		return nil, err
 	}
 	opts.Begun = freePorts
-	return s.executor.Run(ctx, in, p, snap, opts)
+	outcome, err := s.executor.Run(ctx, in, p, snap, opts)
+	if outcome != nil {
+		outcome.Observed = &in.Observed
+	}
+	return outcome, err
 }
 
 // makePlan makes a new plan, or the saved one again.

@@ -108,7 +108,11 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 		w.add(ref).wanted = pod
 	case x.ending:
 		x.again = pod
-	case x.wanted == nil || !x.wanted.SameAs(pod):
+	case x.wanted == pod:
+	case x.wanted != nil && x.wanted.SameAs(pod):
+		// It may come from elsewhere now.
+		x.wanted = pod
+	default:
 		x.wanted = pod
 		x.replace(now)
 	}
@@ -137,6 +141,10 @@ func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 		x.replace(now)
 	}
 }
+
+// Forget drops a pod that somebody else has taken away, or looks after from now on. A pass of it
+// that runs comes to its end.
+func (w *Workers) Forget(uid types.UID) { delete(w.workers, uid) }
 
 // Wake says that something happened to a pod. It is looked at as soon as its pass has ended.
 func (w *Workers) Wake(now time.Time, uid types.UID) {
@@ -196,6 +204,43 @@ func (w *Workers) nextLook(now time.Time, result Result) time.Time {
 	}
 	return next
 }
+
+// State is where a pod is.
+type State struct {
+	Ref model.PodRef
+	// Kind is what its pass is for that runs; empty if none does.
+	Kind Kind
+	// Ending reports whether the pod is being deleted.
+	Ending bool
+	// Due is when it is looked at next, if nothing wakes it; zero while a pass runs and no other
+	// is due after it.
+	Due time.Time
+	// WaitsFor is the pod of the same name that has to be gone first; nil for none.
+	WaitsFor *model.PodRef
+}
+
+// States lists all pods by name.
+func (w *Workers) States() []State {
+	list := make([]State, 0, len(w.workers))
+	for _, x := range w.workers {
+		s := State{Ref: x.ref, Ending: x.ending}
+		if x.running != nil {
+			s.Kind = x.running.Kind
+		}
+		if x.due != never() {
+			s.Due = x.due
+		}
+		if other := w.occupant(x); other != nil {
+			s.WaitsFor = &other.ref
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b State) int { return a.Ref.Compare(b.Ref) })
+	return list
+}
+
+// Knows reports whether a pod has a worker.
+func (w *Workers) Knows(uid types.UID) bool { return w.workers[uid] != nil }
 
 // Next begins the passes that are due. It returns them, the pods whose passes are to be cut short,
 // each once, and when there is something to do again if nothing is told until then; zero for never.

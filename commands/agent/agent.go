@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	goruntime "runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// defaultSource is where the package has the manifests of the machine.
+const defaultSource = "/etc/podctl/pods"
+
+type agentOptions struct {
+	applied     bool
+	kubelet     bool
+	parallel    int
+	urlInterval time.Duration
+}
+
+// New is `podctl agent`.
+func New(sess *session.Session) *cobra.Command {
+	o := &agentOptions{}
+	cmd := &cobra.Command{
+		Use:   "agent [flags] [PATH|URL...]",
+		Short: "Keep pods as their manifests say until stopped",
+		Long: "Keep the pods of directories, files and URLs as their manifests say: when a manifest changes, a container ends or a\n" +
+			"restart delay is over, run a sync pass, the same that plan shows and apply runs. Without arguments, the directory is\n" +
+			defaultSource + ". Pods that were applied by hand are kept too. A pod whose manifest is removed is deleted.\n" +
+			"\n" +
+			"The other commands work beside the agent. It may be stopped or killed at any time: pods run on, and the next agent\n" +
+			"goes on where the last one ended." +
+			flags.ExitCodes("0 stopped by a signal", "1 error, for example another agent runs"),
+		Example:           "  podctl agent\n  podctl agent --applied=false ./pods https://example.com/pods.yaml\n  podctl agent status",
+		ValidArgsFunction: completion.Manifests,
+		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), sess, o, args) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.applied, "applied", true, "Also keep the pods that were applied by hand")
+	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
+	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
+	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
+	cmd.AddCommand(newStatus(sess), newReload(sess))
+	return cmd
+}
+
+func run(ctx context.Context, sess *session.Session, o *agentOptions, args []string) (err error) {
+	layout := sess.Flags.Layout()
+	if err = layout.Prepare(); err != nil {
+		return err
+	}
+	lock, err := layout.LockAgent(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	log := newLog(sess)
+	engine, err := connect(ctx, sess, log)
+	if err != nil || engine == nil {
+		return err
+	}
+	from, err := o.sources(sess, args)
+	if err != nil {
+		return err
+	}
+	a := agent.New(agent.World{
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Client: engine.Client, Renew: engine.Host.Renew,
+	}, agent.Settings{
+		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
+		Ready: func() { log.Info("ready") },
+	})
+	return serve(ctx, a, layout.AgentSocket(), log)
+}
+
+// serve runs the agent with its socket, and lets it read its sources again on SIGHUP.
+func serve(ctx context.Context, a *agent.Agent, socket string, log *slog.Logger) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() {
+		if err := api.Serve(serving, socket, a); err != nil {
+			log.Error("the socket of the agent cannot be served", "error", err.Error())
+		}
+	}()
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				_ = a.Reload(serving)
+			case <-serving.Done():
+				return
+			}
+		}
+	}()
+	return a.Run(ctx)
+}
+
+// connect finds the runtime, and waits for one to appear. Without an engine and an error the agent
+// was stopped meanwhile.
+func connect(ctx context.Context, sess *session.Session, log *slog.Logger) (*runtime.Engine, error) {
+	for told := false; ; told = true {
+		engine, err := sess.Engine()
+		if !errors.Is(err, cri.ErrNoEndpoint) {
+			return engine, err
+		}
+		if !told {
+			log.Warn("waiting for a container runtime", "error", err.Error())
+		}
+		if cri.Sleep(ctx, time.Second) != nil {
+			return nil, nil //nolint:nilnil // as the comment says
+		}
+	}
+}
+
+// sources are the places that the user named.
+func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.Source, error) {
+	if len(args) == 0 {
+		args = []string{defaultSource}
+	}
+	var all []sources.Source
+	for _, arg := range args {
+		s := sources.Settings{Loader: sess.Loader(false)}
+		one, err := sources.NewFiles(arg, s)
+		if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
+			s.Interval = o.urlInterval
+			one, err = sources.NewURL(arg, s)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range all {
+			if other.Name() == one.Name() {
+				return nil, fmt.Errorf("the source %s is given twice", one.Name())
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// passes is how many passes may change something at the same time.
+func (o *agentOptions) passes() int {
+	if o.parallel > 0 {
+		return o.parallel
+	}
+	return max(2*goruntime.NumCPU(), 4)
+}

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/agent/api"
+)
+
+func newStatus(sess *session.Session) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status [flags]",
+		Short: "Show what the agent does",
+		Long: "Show the sources of the agent with their problems, and each pod that it keeps: where it came from, what it waits for\n" +
+			"and until when, and why its last pass failed." +
+			flags.ExitCodes("0 success", "1 error, for example no agent runs"),
+		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
+		Args:    flags.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := client(sess).Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if terminal.IsDocument(output) {
+				return terminal.WriteDocument(sess.IO.Out, output, s)
+			}
+			return show(sess.IO, s)
+		},
+	}
+	cmd.Flags().VarP(flags.Output(&output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	return cmd
+}
+
+func newReload(sess *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:     "reload",
+		Short:   "Let the agent read its sources again",
+		Long:    "Let the agent read every source now, as the signal SIGHUP does." + flags.ExitCodes("0 success", "1 error, for example no agent runs"),
+		Example: "  podctl agent reload",
+		Args:    flags.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return client(sess).Reload(cmd.Context()) },
+	}
+}
+
+// client asks the agent of the state directory.
+func client(sess *session.Session) api.Client {
+	return api.Client{Socket: sess.Flags.Layout().AgentSocket()}
+}
+
+// show prints a status for people.
+func show(io *terminal.IO, s *api.Status) error {
+	io.Print("agent is running: pid %d, since %s, %s", s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
+	for _, one := range s.Sources {
+		io.Print("source %s: %s", one.Name, sourceText(&one))
+		showProblems(io, one.Problems)
+	}
+	showProblems(io, s.Problems)
+	if len(s.Pods) == 0 {
+		io.Note("No pods.")
+		return nil
+	}
+	rows := make([][]string, 0, len(s.Pods))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		rows = append(rows, []string{p.Namespace, p.Name, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p)})
+	}
+	return terminal.Table(io.Out, []string{"NAMESPACE", "NAME", "FILE", "DOING", "NEXT", "WAITS FOR"}, rows)
+}
+
+func showProblems(io *terminal.IO, problems []api.Problem) {
+	for _, p := range problems {
+		io.Print("  %s: %s", p.File, p.Text)
+	}
+}
+
+func runtimeText(r *api.Runtime) string {
+	if r.Answers {
+		return r.Endpoint + " answers"
+	}
+	return fmt.Sprintf("%s does not answer: %s", r.Endpoint, cmp.Or(r.Error, "it was not asked yet"))
+}
+
+func sourceText(s *api.Source) string {
+	if !s.Read {
+		return "not read yet"
+	}
+	if s.Pods == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", s.Pods)
+}
+
+// doing is what the agent does with a pod now.
+func doing(p *api.Pod) string {
+	switch {
+	case p.Doing == "terminate":
+		return "deleting"
+	case p.Doing != "":
+		return "pass"
+	case p.Deleting:
+		return "to be deleted"
+	}
+	return "-"
+}
+
+// next is how long until the pod is looked at if nothing happens.
+func next(p *api.Pod, now time.Time) string {
+	if p.NextPass.IsZero() {
+		return "-"
+	}
+	return max(p.NextPass.Sub(now), 0).Round(time.Second).String()
+}
+
+// waiting is what a pod waits for, or why its last pass failed.
+func waiting(p *api.Pod) string {
+	texts := p.Waiting
+	if p.WaitsFor != "" {
+		texts = append(texts, "the end of the pod with uid "+p.WaitsFor)
+	}
+	if p.Error != "" {
+		texts = append([]string{p.Error}, texts...)
+	}
+	return cmp.Or(strings.Join(strings.Fields(strings.Join(texts, "; ")), " "), "-")
+}

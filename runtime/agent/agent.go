@@ -1,0 +1,331 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/agent/pleg"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// Settings are what an agent is told.
+type Settings struct {
+	// Sources say which pods shall be there, in the order of their rank.
+	Sources []sources.Source
+	// Applied keeps the pods that were applied by hand too.
+	Applied bool
+	// Parallel is how many passes change something at the same time.
+	Parallel int
+	// AllowKubelet goes on beside a kubelet on the same runtime.
+	AllowKubelet bool
+	// Now is the clock, Log where decisions are written.
+	Now func() time.Time
+	Log *slog.Logger
+	// Ready is called once every source was read and every pod has had a pass; it may be nil.
+	Ready func()
+}
+
+// World is what an agent works with.
+type World struct {
+	Passes  Passes
+	Records Records
+	Client  *cri.Client
+	// Renew lets the facts of the machine and the runtime be asked for again.
+	Renew func()
+}
+
+// Agent keeps pods until it is stopped. All that it decides is decided by one goroutine.
+type Agent struct {
+	settings Settings
+	passes   Passes
+	records  Records
+	client   *cri.Client
+	renew    func()
+
+	log     *logger
+	workers *podworkers.Workers
+	keeper  *keeper
+	// inbox is what the goroutines beside the loop tell it.
+	inbox chan func()
+	// running are the passes that run, by pod; last is how the last pass of each ended.
+	running map[types.UID]context.CancelFunc
+	last    map[types.UID]lastPass
+	// rereads let each source look now.
+	rereads []chan struct{}
+	runtime runtimeState
+	started time.Time
+	ready   bool
+}
+
+// lastPass is what the last pass of a pod came to.
+type lastPass struct {
+	at      time.Time
+	failure string
+	waiting []string
+}
+
+// runtimeState is whether the runtime answers.
+type runtimeState struct {
+	up    bool
+	since time.Time
+	err   string
+}
+
+// New makes an agent.
+func New(w World, s Settings) *Agent {
+	order := make([]string, 0, len(s.Sources))
+	for _, one := range s.Sources {
+		order = append(order, one.Name())
+	}
+	a := &Agent{
+		settings: s, passes: w.Passes, records: w.Records, client: w.Client, renew: w.Renew,
+		log: newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+	}
+	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
+	a.keeper = newKeeper(a.workers, order, s.Applied)
+	return a
+}
+
+// recordsEach is how often all checkpoints are looked at, for pods of which the runtime has
+// nothing; renewEach how often the facts of the machine and the runtime are asked for again.
+const (
+	recordsEach = time.Minute
+	renewEach   = time.Minute
+)
+
+// Run keeps pods until the context ends. Then no pass begins any more, and those that run come to
+// their end. Pods run on.
+func (a *Agent) Run(ctx context.Context) error {
+	a.started = a.settings.Now()
+	if err := a.readRecords(); err != nil {
+		return err
+	}
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+	a.watch(beside)
+	a.loop(ctx)
+	stop()
+	a.drain()
+	return nil
+}
+
+// watch starts what tells the loop of changes.
+func (a *Agent) watch(ctx context.Context) {
+	tell := func(e pleg.Event) { a.post(ctx, func() { a.runtimeTells(&e) }) }
+	go pleg.New(a.client, pleg.Usual(), tell).Run(ctx)
+	for _, s := range a.settings.Sources {
+		reread := make(chan struct{}, 1)
+		a.rereads = append(a.rereads, reread)
+		go s.Run(ctx, reread, func(u sources.Update) { a.post(ctx, func() { a.sourceTells(u) }) })
+	}
+	go a.every(ctx, recordsEach, func() {
+		if err := a.readRecords(); err != nil {
+			a.log.Error("reading the state directory", "error", err.Error())
+		}
+	})
+	go a.every(ctx, renewEach, a.renew)
+}
+
+// every posts something to do, again and again.
+func (a *Agent) every(ctx context.Context, period time.Duration, do func()) {
+	for cri.Sleep(ctx, period) == nil {
+		a.post(ctx, do)
+	}
+}
+
+// post lets the loop do something.
+func (a *Agent) post(ctx context.Context, do func()) {
+	select {
+	case a.inbox <- do:
+	case <-ctx.Done():
+	}
+}
+
+// loop does what it is told and begins what is due.
+func (a *Agent) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case do := <-a.inbox:
+			do()
+		case <-timer.C:
+		}
+		wake := a.begin(ctx)
+		timer.Stop()
+		if !wake.IsZero() {
+			timer.Reset(max(wake.Sub(a.settings.Now()), time.Millisecond))
+		}
+	}
+}
+
+// begin begins the passes that are due, and returns when the next one is.
+func (a *Agent) begin(ctx context.Context) time.Time {
+	due, cut, wake := a.workers.Next(a.settings.Now())
+	for _, uid := range cut {
+		a.running[uid]()
+	}
+	for _, p := range due {
+		a.start(ctx, p)
+	}
+	a.checkReady()
+	return wake
+}
+
+// start makes a pass beside the loop. The end of the agent does not cut off a deletion: it lasts no
+// longer than its grace period.
+func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
+	if p.Kind == podworkers.Terminate {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	a.running[p.Ref.UID] = cancel
+	go func() {
+		done := a.makePass(ctx, p)
+		cancel()
+		a.inbox <- func() { a.passed(&done) }
+	}()
+}
+
+// drain waits for the passes that run.
+func (a *Agent) drain() {
+	for len(a.running) > 0 {
+		(<-a.inbox)()
+	}
+}
+
+// passed takes what a pass came to.
+func (a *Agent) passed(p *passed) {
+	uid, now := p.pass.Ref.UID, a.settings.Now()
+	delete(a.running, uid)
+	a.log.failed(p)
+	a.last[uid] = lastPass{at: now, failure: textOf(p.failure()), waiting: p.waiting()}
+	switch {
+	case p.superseded():
+		a.workers.Forget(uid)
+		a.readRecord(uid)
+	case p.pass.Kind == podworkers.Terminate:
+		a.workers.Done(now, uid, p.result())
+		if p.failure() == nil {
+			a.ended(p)
+		}
+	default:
+		a.keeper.applied(p.pass.Pod)
+		a.workers.Done(now, uid, p.result())
+	}
+}
+
+// ended takes note of a pod that is gone.
+func (a *Agent) ended(p *passed) {
+	uid := p.pass.Ref.UID
+	delete(a.last, uid)
+	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
+		a.settings.Sources[i].Ended(p.pass.Ref)
+	}
+	a.keeper.ended(a.settings.Now(), uid)
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// sourceTells takes what a source wants.
+func (a *Agent) sourceTells(u sources.Update) {
+	a.keeper.sourceSays(a.settings.Now(), u)
+	a.tellProblems()
+}
+
+func (a *Agent) tellProblems() {
+	problems := slices.Clone(a.keeper.problems)
+	for _, name := range a.keeper.order {
+		problems = append(problems, a.keeper.updates[name].Problems...)
+	}
+	a.log.tellProblems(problems)
+}
+
+// runtimeTells takes what has happened in the runtime.
+func (a *Agent) runtimeTells(e *pleg.Event) {
+	now := a.settings.Now()
+	switch {
+	case e.Down != nil:
+		a.runtime = runtimeState{since: now, err: e.Down.Error()}
+		a.log.Warn("the runtime does not answer", "error", e.Down.Error())
+		return
+	case e.Up:
+		a.runtime = runtimeState{up: true, since: now}
+		a.log.Info("the runtime answers")
+		a.renew()
+		a.workers.WakeAll(now)
+	}
+	for _, uid := range e.Pods {
+		if !a.workers.Knows(uid) {
+			// It may have been applied by hand just now.
+			a.readRecord(uid)
+		}
+		a.workers.Wake(now, uid)
+	}
+}
+
+// readRecords reads all checkpoints.
+func (a *Agent) readRecords() error {
+	stored, unreadable, err := a.records.All()
+	if err != nil {
+		return err
+	}
+	a.log.unreadable(unreadable)
+	a.keeper.recordsSay(a.settings.Now(), stored)
+	return nil
+}
+
+// readRecord reads the checkpoint of one pod.
+func (a *Agent) readRecord(uid types.UID) {
+	stored, err := a.records.Read(uid)
+	if err != nil {
+		a.log.unreadable([]error{err})
+		return
+	}
+	a.keeper.recordSays(a.settings.Now(), uid, stored)
+}
+
+// checkReady tells once that every source was read and every pod has had a pass.
+func (a *Agent) checkReady() {
+	if a.ready || !a.keeper.isComplete() {
+		return
+	}
+	for uid := range maps.Keys(a.keeper.kept) {
+		if _, had := a.last[uid]; !had {
+			return
+		}
+	}
+	a.ready = true
+	if a.settings.Ready != nil {
+		a.settings.Ready()
+	}
+}
+
+// Reload lets every source look now, and the facts of the machine be asked for again.
+func (a *Agent) Reload(ctx context.Context) error {
+	a.post(ctx, func() {
+		a.renew()
+		for _, reread := range a.rereads {
+			select {
+			case reread <- struct{}{}:
+			default:
+			}
+		}
+	})
+	return context.Cause(ctx)
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// NotRunningError says that no agent answers on a socket.
+type NotRunningError struct{ Socket string }
+
+// Error says how to start one.
+func (e *NotRunningError) Error() string {
+	return fmt.Sprintf("no agent runs here (%s); start one: podctl agent, or systemctl start podctl-agent", e.Socket)
+}
+
+// maxAnswer bounds an answer of the agent.
+const maxAnswer = 64 << 20
+
+// Client asks an agent.
+type Client struct{ Socket string }
+
+// Status asks what the agent does. The error is a *NotRunningError if none runs.
+func (c Client) Status(ctx context.Context) (*Status, error) {
+	var s Status
+	return &s, c.call(ctx, http.MethodGet, "/status", &s)
+}
+
+// Reload lets the agent read its configuration and its sources again.
+func (c Client) Reload(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, "/reload", &struct{}{})
+}
+
+func (c Client) call(ctx context.Context, method, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	reply, err := c.http().Do(req)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+		return &NotRunningError{Socket: c.Socket}
+	}
+	if err != nil {
+		return fmt.Errorf("asking the agent: %w", err)
+	}
+	defer reply.Body.Close() //nolint:errcheck // it is read to its end or given up
+	text, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("asking the agent: %w", err)
+	}
+	if reply.StatusCode != http.StatusOK {
+		return fmt.Errorf("the agent answers: %s", strings.TrimSpace(string(text)))
+	}
+	return json.Unmarshal(text, into)
+}
+
+func (c Client) http() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
+		},
+	}}
+}

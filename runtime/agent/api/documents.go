@@ -1,0 +1,70 @@
+package api
+
+import (
+	"time"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Status is what an agent does and waits for.
+type Status struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// PID is the agent's process, StartedAt when it began.
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"startedAt"`
+	// Ready reports whether every source has been read and every pod has had a pass.
+	Ready   bool     `json:"ready"`
+	Runtime Runtime  `json:"runtime"`
+	Sources []Source `json:"sources"`
+	Pods    []Pod    `json:"pods"`
+	// Problems are those between sources: pods that two of them want.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Runtime is whether the container runtime answers.
+type Runtime struct {
+	Endpoint string `json:"endpoint"`
+	Answers  bool   `json:"answers"`
+	// Since is when that began; zero if it was never asked.
+	Since time.Time `json:"since,omitzero"`
+	Error string    `json:"error,omitempty"`
+}
+
+// Source is a place that says which pods shall be there.
+type Source struct {
+	Name string `json:"name"`
+	// Read reports whether it has been read completely.
+	Read bool `json:"read"`
+	// Pods is how many pods it wants.
+	Pods     int       `json:"pods"`
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is something wrong with what a source has.
+type Problem struct {
+	File  string    `json:"file"`
+	Text  string    `json:"text"`
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Pod is one pod that the agent keeps.
+type Pod struct {
+	model.PodRef
+	// Source is the source that brought it; empty for one that was applied by hand.
+	Source string `json:"source,omitempty"`
+	// File is the manifest it came from.
+	File string `json:"file,omitempty"`
+	// Doing is the pass that runs: sync or terminate; empty for none.
+	Doing string `json:"doing,omitempty"`
+	// Deleting reports whether the pod is being deleted.
+	Deleting bool `json:"deleting,omitempty"`
+	// WaitsFor is the uid of the pod of the same name that has to be gone first.
+	WaitsFor string `json:"waitsFor,omitempty"`
+	// LastPass is when its last pass ended, NextPass when the next one begins if nothing happens.
+	LastPass time.Time `json:"lastPass,omitzero"`
+	NextPass time.Time `json:"nextPass,omitzero"`
+	// Error is why its last pass failed, Waiting what holds it or its containers.
+	Error   string   `json:"error,omitempty"`
+	Waiting []string `json:"waiting,omitempty"`
+}

@@ -1,0 +1,15 @@
+// Package agent keeps pods as their manifests say until it is stopped: the kubelet's syncLoop
+// around the same pass that podctl apply makes.
+//
+// In: sources, the state directory and the runtime. Out: passes, and what it shows of them. It
+// decides when a pod is looked at, and never what is done to it: that is the plan of the pass.
+//
+//	agent.go    the loop: the only goroutine that touches the values below
+//	keeper.go   which pods are wanted, from what sources want and what is remembered
+//	passes.go   one pass, and what follows from it
+//	records.go  the pods that have a checkpoint
+//	status.go   what it shows
+//
+// Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
+// probe is asked), pleg (which pods something happened to). It may not import commands.
+package agent

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// keeper decides which pods are kept: those that sources want, and those that were applied by hand.
+// It has no clock and no goroutine.
+type keeper struct {
+	workers *podworkers.Workers
+	// order are the names of the sources; the first that wants a pod brings it.
+	order   []string
+	updates map[string]sources.Update
+	// stored are the pods that have a checkpoint.
+	stored map[types.UID]Stored
+	// byHand is set where pods that were applied by hand are kept too.
+	byHand bool
+
+	// kept are the pods that are wanted, problems what is wrong with what sources want.
+	kept     map[types.UID]*podspec.Desired
+	problems []sources.Problem
+}
+
+func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper {
+	return &keeper{
+		workers: workers, order: order, byHand: byHand,
+		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, kept: map[types.UID]*podspec.Desired{},
+	}
+}
+
+// sourceSays takes what a source wants.
+func (k *keeper) sourceSays(now time.Time, update sources.Update) {
+	k.updates[update.Source] = update
+	k.resolve(now)
+}
+
+// recordsSay takes what is remembered of all pods.
+func (k *keeper) recordsSay(now time.Time, stored map[types.UID]Stored) {
+	k.stored = stored
+	k.resolve(now)
+}
+
+// recordSays takes what is remembered of one pod; nil for nothing.
+func (k *keeper) recordSays(now time.Time, uid types.UID, stored *Stored) {
+	if stored == nil {
+		delete(k.stored, uid)
+	} else {
+		k.stored[uid] = *stored
+	}
+	k.resolve(now)
+}
+
+// isComplete reports whether every source has been read completely.
+func (k *keeper) isComplete() bool {
+	return !slices.ContainsFunc(k.order, func(name string) bool { return !k.updates[name].Complete })
+}
+
+// resolve tells the workers what has changed.
+func (k *keeper) resolve(now time.Time) {
+	wanted := k.wantedBySources()
+	for uid, s := range k.stored {
+		if wanted[uid] == nil && k.stays(&s) {
+			wanted[uid] = s.Desired
+		}
+	}
+	gone := maps.Clone(k.kept)
+	for uid, s := range k.stored {
+		gone[uid] = s.Desired
+	}
+	k.kept = wanted
+	for _, uid := range slices.Sorted(maps.Keys(gone)) {
+		if wanted[uid] == nil {
+			k.release(now, uid, gone[uid])
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
+		k.workers.Update(now, wanted[uid])
+	}
+}
+
+// wantedBySources are the pods that sources want, without those whose name a pod has that was
+// applied by hand: nobody asked to end that one.
+func (k *keeper) wantedBySources() map[types.UID]*podspec.Desired {
+	updates := make([]sources.Update, 0, len(k.order))
+	for _, name := range k.order {
+		updates = append(updates, k.updates[name])
+	}
+	merged := sources.Merge(updates)
+	k.problems = merged.Problems
+	wanted := map[types.UID]*podspec.Desired{}
+	for _, d := range merged.Pods {
+		if other := k.holderByHand(d); other != nil {
+			k.problems = append(k.problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
+				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
+				model.RefOf(d.Pod), other.UID, other.UID)})
+			continue
+		}
+		wanted[d.Pod.UID] = d
+	}
+	return wanted
+}
+
+// holderByHand is the pod of the same name and another uid that was applied by hand; nil if there
+// is none.
+func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
+	ref := model.RefOf(d.Pod)
+	for uid, s := range k.stored {
+		other := model.RefOf(s.Desired.Pod)
+		if uid != ref.UID && other.SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper) {
+			return &other
+		}
+	}
+	return nil
+}
+
+// isOwn reports whether a source is one of the agent's.
+func (k *keeper) isOwn(source string) bool { return source != "" && slices.Contains(k.order, source) }
+
+// stays reports whether a pod that no source wants is kept as its checkpoint has it: one that was
+// applied by hand, and one of which it is not known yet whether its source still wants it.
+func (k *keeper) stays(s *Stored) bool {
+	switch {
+	case s.Deleting:
+		return false
+	case !k.isOwn(s.Desired.Keeper):
+		return k.byHand
+	}
+	return !k.isComplete() || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
+}
+
+// release lets go of a pod that is not wanted. It is deleted if a source brought it, or if its
+// deletion has begun; another is not the agent's to delete.
+func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
+	s, known := k.stored[uid]
+	switch {
+	case known && s.Deleting, k.isOwn(d.Keeper) && (!known || k.isOwn(s.Desired.Keeper)):
+		k.workers.Remove(now, model.RefOf(d.Pod), nil)
+	default:
+		k.workers.Forget(uid)
+	}
+}
+
+// applied takes note of a pod that a pass has brought about.
+func (k *keeper) applied(d *podspec.Desired) {
+	if s, known := k.stored[d.Pod.UID]; !known || s.Desired.Keeper != d.Keeper || s.Deleting {
+		k.stored[d.Pod.UID] = Stored{Desired: d}
+	}
+}
+
+// keeperOf is the source that brought a pod; empty for one that was applied by hand.
+func (k *keeper) keeperOf(uid types.UID) string {
+	if s, known := k.stored[uid]; known {
+		return s.Desired.Keeper
+	}
+	return ""
+}
+
+// ended takes note of a pod that is gone.
+func (k *keeper) ended(now time.Time, uid types.UID) {
+	delete(k.stored, uid)
+	delete(k.kept, uid)
+	k.resolve(now)
+}

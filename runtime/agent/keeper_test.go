@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/sources"
+)
+
+func at(seconds float64) time.Time {
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// pod is a pod of a source, or one that was applied by hand for an empty source.
+func pod(name, uid, image, source string) *podspec.Desired {
+	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: image}}}}
+	p.Namespace, p.Name, p.UID = "default", name, types.UID(uid)
+	d := podspec.New(p, "/"+cmpOr(source, "hand")+"/"+name+".yaml", p.UID)
+	d.Keeper = source
+	return d
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+func stored(pods ...*podspec.Desired) map[types.UID]Stored {
+	all := map[types.UID]Stored{}
+	for _, d := range pods {
+		kept := *d
+		kept.Stored = true
+		all[d.Pod.UID] = Stored{Desired: &kept}
+	}
+	return all
+}
+
+func update(source string, pods ...*podspec.Desired) sources.Update {
+	return sources.Update{Source: source, Pods: pods, Complete: true}
+}
+
+// passes are those that begin now, in words: "sync a i:1" or "terminate a".
+func passes(k *keeper, now float64) string {
+	due, _, _ := k.workers.Next(at(now))
+	var texts []string
+	for _, p := range due {
+		text := fmt.Sprintf("%s %s", p.Kind, p.Ref.UID)
+		if p.Pod != nil {
+			text += " " + p.Pod.Pod.Spec.Containers[0].Image
+		}
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "; ")
+}
+
+func want(t *testing.T, k *keeper, now float64, wants string) {
+	t.Helper()
+	if got := passes(k, now); got != wants {
+		t.Errorf("at %.0f: %q begin, want %q", now, got, wants)
+	}
+}
+
+// end ends a pass well.
+func end(k *keeper, now float64, d *podspec.Desired, kind podworkers.Kind) {
+	k.workers.Done(at(now), d.Pod.UID, podworkers.Result{})
+	if kind == podworkers.Terminate {
+		k.ended(at(now), d.Pod.UID)
+	} else {
+		k.applied(d)
+	}
+}
+
+func newTestKeeper(byHand bool, order ...string) *keeper {
+	return newKeeper(podworkers.New(podworkers.Settings{}), order, byHand)
+}
+
+// TestPodsOfSources are made, changed and deleted as the sources say.
+func TestPodsOfSources(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	end(k, 1, a, podworkers.Sync)
+	k.sourceSays(at(2), update("dir", pod("web", "a", "i:2", "dir")))
+	want(t, k, 2, "sync a i:2")
+	end(k, 3, a, podworkers.Sync)
+	k.sourceSays(at(4), update("dir"))
+	want(t, k, 4, "terminate a")
+	end(k, 5, a, podworkers.Terminate)
+	k.sourceSays(at(6), update("dir"))
+	want(t, k, 6, "")
+}
+
+// TestNothingIsDeletedBeforeAllIsRead: what is remembered of a source goes on as it was until every
+// source has been read, and after that only what no source wants is deleted (kubelet:
+// TestStaticPodExclusion, HandlePodCleanups and its condition that all sources are ready).
+func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
+	k := newTestKeeper(true, "dir", "url")
+	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
+	k.recordsSay(at(0), stored(a, b))
+	want(t, k, 0, "sync a i:1; sync b i:1")
+	end(k, 1, a, podworkers.Sync)
+	end(k, 1, b, podworkers.Sync)
+	k.sourceSays(at(2), update("dir"))
+	want(t, k, 2, "")
+	k.sourceSays(at(3), sources.Update{Source: "url", Problems: []sources.Problem{{Text: "away"}}})
+	want(t, k, 3, "")
+	k.sourceSays(at(4), update("url", b))
+	want(t, k, 4, "terminate a")
+}
+
+// TestOnlyTheSourceThatBroughtAPodDeletesIt: neither one applied by hand, nor one of a source that
+// the agent does not have, goes because a source lacks it.
+func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
+	for _, byHand := range []bool{true, false} {
+		k := newTestKeeper(byHand, "dir")
+		k.recordsSay(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")))
+		k.sourceSays(at(1), update("dir"))
+		want(t, k, 1, map[bool]string{true: "sync h i:1; sync o i:1; terminate a", false: "terminate a"}[byHand])
+	}
+}
+
+// TestInvalidManifestsLeaveTheirPods: a file that cannot be used at the start keeps what came from
+// it.
+func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.recordsSay(at(0), stored(a))
+	u := update("dir")
+	u.Unread = []string{a.Source}
+	k.sourceSays(at(0), u)
+	want(t, k, 0, "sync a i:1")
+	end(k, 1, a, podworkers.Sync)
+	k.sourceSays(at(2), update("dir"))
+	want(t, k, 2, "terminate a")
+}
+
+// TestASourceAdoptsWhatWasAppliedByHand, and gives it back when somebody applies it again.
+func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	hand, own := pod("web", "a", "i:1", ""), pod("web", "a", "i:2", "dir")
+	k.recordsSay(at(0), stored(hand))
+	want(t, k, 0, "sync a i:1")
+	k.sourceSays(at(1), update("dir", own))
+	end(k, 1, hand, podworkers.Sync)
+	want(t, k, 1, "sync a i:2")
+	end(k, 2, own, podworkers.Sync)
+	k.sourceSays(at(3), update("dir"))
+	want(t, k, 3, "terminate a")
+	// The deletion finds that it was applied by hand since.
+	k.workers.Forget("a")
+	k.recordSays(at(4), "a", new(stored(hand)["a"]))
+	want(t, k, 4, "sync a i:1")
+	end(k, 5, hand, podworkers.Sync)
+	k.recordSays(at(6), "a", nil)
+	want(t, k, 100, "")
+}
+
+// TestANameThatAPodHasByHand is not taken by another uid of a source: nobody asked to end that pod.
+func TestANameThatAPodHasByHand(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	k.recordsSay(at(0), stored(pod("web", "h", "i:1", "")))
+	k.sourceSays(at(0), update("dir", pod("web", "a", "i:2", "dir")))
+	want(t, k, 0, "sync h i:1")
+	if len(k.problems) != 1 || !strings.Contains(k.problems[0].Text, "podctl delete h") {
+		t.Errorf("problems: %+v", k.problems)
+	}
+	k.workers.Done(at(1), "h", podworkers.Result{})
+	k.recordSays(at(2), "h", nil)
+	want(t, k, 2, "sync a i:2")
+	if len(k.problems) != 0 {
+		t.Errorf("problems: %+v", k.problems)
+	}
+}
+
+// TestDeletionsGoOn: a deletion that was cut off is finished, whoever began it, unless a source
+// wants the pod.
+func TestDeletionsGoOn(t *testing.T) {
+	k := newTestKeeper(false, "dir")
+	all := stored(pod("web", "a", "i:1", ""), pod("db", "b", "i:1", "dir"))
+	for uid, s := range all {
+		s.Deleting = true
+		all[uid] = s
+	}
+	k.recordsSay(at(0), all)
+	k.sourceSays(at(0), update("dir", pod("db", "b", "i:1", "dir")))
+	want(t, k, 0, "terminate a; terminate b")
+	end(k, 1, all["b"].Desired, podworkers.Terminate)
+	want(t, k, 1, "sync b i:1")
+}

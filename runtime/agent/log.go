@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"log/slog"
+
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// logger writes one line for each decision. What repeats itself is written once.
+type logger struct {
+	*slog.Logger
+	// problems are those of the sources that were written last, failures the last of each pod.
+	problems map[sources.Problem]bool
+	failures map[model.PodRef]string
+	// records are the checkpoints that could not be read, as they were written last.
+	records map[string]bool
+}
+
+func newLogger(l *slog.Logger) *logger {
+	return &logger{Logger: l, problems: map[sources.Problem]bool{}, failures: map[model.PodRef]string{}, records: map[string]bool{}}
+}
+
+// step writes what a pass has done.
+func (l *logger) step(e executor.Event) {
+	attrs := []any{"pod", e.Pod.String()}
+	if e.Step != nil {
+		if e.Step.Kind == plan.CheckContainer {
+			return
+		}
+		attrs = append(attrs, "step", e.Step.Kind.Verb()+" "+e.Step.Object())
+	}
+	if e.Detail != "" {
+		attrs = append(attrs, "detail", e.Detail)
+	}
+	switch e.Kind {
+	case executor.StepDone:
+		if e.Step != nil && e.Step.Message != "" {
+			attrs = append(attrs, "because", e.Step.Message)
+		}
+		l.Info("done", append(attrs, "took", e.Took.String())...)
+	case executor.StepFailed:
+		l.Error("failed", append(attrs, "error", e.Err.Error())...)
+	case executor.Warning:
+		l.Warn("warning", attrs...)
+	case executor.StepStarted, executor.StepProgress, executor.StepSkipped:
+	}
+}
+
+// failed writes why a pass could not be made; the failure of a step has been written.
+func (l *logger) failed(p *passed) {
+	switch {
+	case p.err == nil || p.superseded():
+		delete(l.failures, p.pass.Ref)
+	case l.failures[p.pass.Ref] != p.err.Error():
+		l.failures[p.pass.Ref] = p.err.Error()
+		l.Error("pass failed", "pod", p.pass.Ref.String(), "error", p.err.Error())
+	}
+}
+
+// tellProblems writes the problems of sources that are new, and those that have gone.
+func (l *logger) tellProblems(now []sources.Problem) {
+	current := map[sources.Problem]bool{}
+	for _, p := range now {
+		p.Since = p.Since.UTC().Truncate(0)
+		current[p] = true
+		if !l.problems[p] {
+			l.Warn("source", "file", p.File, "problem", p.Text)
+		}
+	}
+	for p := range l.problems {
+		if !current[p] {
+			l.Info("source", "file", p.File, "mended", p.Text)
+		}
+	}
+	l.problems = current
+}
+
+// unreadable writes which checkpoints cannot be read, each once.
+func (l *logger) unreadable(errs []error) {
+	for _, err := range errs {
+		if text := err.Error(); !l.records[text] {
+			l.records[text] = true
+			l.Error("checkpoint", "error", text)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/syncpod"
+)
+
+// Passes makes passes over pods.
+type Passes interface {
+	Apply(ctx context.Context, desired *podspec.Desired, opts executor.Options) (*executor.Outcome, error)
+	Delete(ctx context.Context, ref model.PodRef, opts executor.Options) (*executor.Outcome, error)
+}
+
+// passed is how a pass ended.
+type passed struct {
+	pass    podworkers.Pass
+	outcome *executor.Outcome
+	err     error
+}
+
+// makePass makes one pass.
+func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
+	opts := executor.Options{
+		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Report: a.log.step,
+	}
+	done := passed{pass: p}
+	if p.Kind == podworkers.Terminate {
+		opts.GracePeriod = p.Grace
+		opts.Precondition = a.stillOurs(p.Ref)
+		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
+	} else {
+		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
+	}
+	return done
+}
+
+// stillOurs ends the deletion of a pod that somebody has applied by hand meanwhile.
+func (a *Agent) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
+	own := a.keeper.order
+	return func(c *state.Checkpoint) error {
+		if mayEnd(c, own) {
+			return nil
+		}
+		return &syncpod.SupersededError{Pod: ref}
+	}
+}
+
+// superseded reports whether a pass found that somebody else has changed or deleted the pod.
+func (p *passed) superseded() bool { return errors.As(p.err, new(*syncpod.SupersededError)) }
+
+// failure is why a pass, or a step of it, failed; nil if none did.
+func (p *passed) failure() error {
+	if p.err != nil || p.outcome == nil {
+		return p.err
+	}
+	return p.outcome.Err()
+}
+
+// result is what the pass means for the pod's worker.
+func (p *passed) result() podworkers.Result {
+	r := podworkers.Result{Failed: p.failure() != nil}
+	if p.outcome == nil || p.outcome.Plan == nil {
+		return r
+	}
+	r.Until = p.outcome.Plan.ChangesAt
+	return r
+}
+
+// waiting says what the pod waits for after the pass, in the words of its plan.
+func (p *passed) waiting() []string {
+	if p.outcome == nil || p.outcome.Plan == nil {
+		return nil
+	}
+	var texts []string
+	for i := range p.outcome.Plan.Holds {
+		h := &p.outcome.Plan.Holds[i]
+		text := fmt.Sprintf("%s: %s", h.Reason, h.Message)
+		if h.Container != "" {
+			text = "container " + h.Container + ": " + text
+		}
+		texts = append(texts, text)
+	}
+	return append(texts, p.outcome.Plan.WaitingFor...)
+}

@@ -1,0 +1,205 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// fakeRuntime lists containers and sends events, or does not.
+type fakeRuntime struct {
+	runtimeapi.RuntimeServiceClient
+	containers []*runtimeapi.Container
+	// down lets every call fail.
+	down error
+	// streams is how opening a stream ends; nil opens one.
+	noEvents error
+	lists    int
+	opened   int
+	stream   *fakeStream
+}
+
+type fakeStream struct {
+	grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse]
+	ctx    context.Context
+	events chan *runtimeapi.ContainerEventResponse
+	broken chan error
+}
+
+func (s *fakeStream) Recv() (*runtimeapi.ContainerEventResponse, error) {
+	select {
+	case e := <-s.events:
+		return e, nil
+	case err := <-s.broken:
+		return nil, err
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	}
+}
+
+func (f *fakeRuntime) GetContainerEvents(ctx context.Context, _ *runtimeapi.GetEventsRequest, _ ...grpc.CallOption) (runtimeapi.RuntimeService_GetContainerEventsClient, error) {
+	f.opened++
+	f.stream = &fakeStream{ctx: ctx, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error, 1)}
+	if err := errors.Join(f.down, f.noEvents); err != nil {
+		f.stream.broken <- errFirst(f.down, f.noEvents)
+	}
+	return f.stream, nil
+}
+
+func errFirst(all ...error) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+	f.lists++
+	return &runtimeapi.ListContainersResponse{Containers: f.containers}, f.down
+}
+
+func container(id, pod string, state runtimeapi.ContainerState) *runtimeapi.Container {
+	return &runtimeapi.Container{Id: id, State: state, Labels: map[string]string{criconfig.LabelPodUID: pod}}
+}
+
+const (
+	running = runtimeapi.ContainerState_CONTAINER_RUNNING
+	exited  = runtimeapi.ContainerState_CONTAINER_EXITED
+)
+
+// watched runs a generator before a runtime, in a time of its own. Told is what it has told since
+// it was asked last, with the seconds since it began.
+func watched(t *testing.T, f *fakeRuntime, test func(told func() string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		began := time.Now()
+		var texts []string
+		g := New(f, Usual(), func(e Event) {
+			text := fmt.Sprintf("%.1f", time.Since(began).Seconds())
+			if e.Up {
+				text += " up"
+			}
+			if e.Down != nil {
+				text += " down"
+			}
+			texts = append(texts, fmt.Sprint(text, " ", e.Pods))
+		})
+		done := make(chan struct{})
+		go func() { g.Run(ctx); close(done) }()
+		test(func() string {
+			synctest.Wait()
+			defer func() { texts = nil }()
+			return strings.Join(texts, "; ")
+		})
+		stop()
+		<-done
+	})
+}
+
+func wantTold(t *testing.T, told func() string, want string) {
+	t.Helper()
+	if got := told(); got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestWithoutEvents: all containers are listed each second (kubelet: TestRelisting).
+func TestWithoutEvents(t *testing.T) {
+	f := &fakeRuntime{noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)}}
+	watched(t, f, func(told func() string) {
+		wantTold(t, told, "0.0 up [p]")
+		time.Sleep(10500 * time.Millisecond)
+		wantTold(t, told, "")
+		if f.lists != 11 || f.opened > 2 {
+			t.Errorf("%d lists and %d streams in ten seconds", f.lists, f.opened)
+		}
+		f.containers = []*runtimeapi.Container{container("x", "p", exited), container("y", "q", running)}
+		time.Sleep(time.Second)
+		wantTold(t, told, "11.0 [p q]")
+		f.containers = []*runtimeapi.Container{container("y", "q", running)}
+		time.Sleep(time.Second)
+		wantTold(t, told, "12.0 [p]")
+	})
+}
+
+// TestWithEvents: they are told at once, and a list is made each minute. A list of what events have
+// told tells nothing again.
+func TestWithEvents(t *testing.T) {
+	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
+	watched(t, f, func(told func() string) {
+		time.Sleep(5 * time.Second)
+		wantTold(t, told, "0.0 up [p]")
+		before := f.lists
+		time.Sleep(10 * time.Minute)
+		if made := f.lists - before; made < 9 || made > 11 {
+			t.Errorf("%d lists in ten minutes", made)
+		}
+		f.stream.events <- event("x", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+		f.containers[0].State = exited
+		wantTold(t, told, "605.0 [p]")
+		f.stream.events <- event("sandbox-p", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+		wantTold(t, told, "605.0 [p]")
+		time.Sleep(2 * time.Minute)
+		wantTold(t, told, "")
+	})
+}
+
+func event(id, pod string, happened runtimeapi.ContainerEventType) *runtimeapi.ContainerEventResponse {
+	return &runtimeapi.ContainerEventResponse{
+		ContainerId: id, ContainerEventType: happened,
+		PodSandboxStatus: &runtimeapi.PodSandboxStatus{Id: "sandbox-" + pod, Metadata: &runtimeapi.PodSandboxMetadata{Uid: pod}},
+	}
+}
+
+// TestEventsOfUnknownContainers are looked up in a list.
+func TestEventsOfUnknownContainers(t *testing.T) {
+	f := &fakeRuntime{}
+	watched(t, f, func(told func() string) {
+		time.Sleep(5 * time.Second)
+		wantTold(t, told, "0.0 up []")
+		f.containers = []*runtimeapi.Container{container("x", "p", running)}
+		f.stream.events <- &runtimeapi.ContainerEventResponse{ContainerId: "x"}
+		wantTold(t, told, "5.0 [p]")
+	})
+}
+
+// TestARuntimeThatGoes: it is told once, and all pods are looked at when it is back. Each new stream
+// begins with a list, and a broken one is opened again after a tenth of a second, then later and
+// later.
+func TestARuntimeThatGoes(t *testing.T) {
+	f := &fakeRuntime{containers: []*runtimeapi.Container{container("x", "p", running)}}
+	watched(t, f, func(told func() string) {
+		time.Sleep(10 * time.Second)
+		wantTold(t, told, "0.0 up [p]")
+		f.down = status.Error(codes.Unavailable, "gone")
+		f.stream.broken <- io.ErrUnexpectedEOF
+		wantTold(t, told, "10.0 down []")
+		opened := f.opened
+		time.Sleep(30 * time.Second)
+		wantTold(t, told, "")
+		if again := f.opened - opened; again < 8 || again > 13 {
+			t.Errorf("the stream was opened %d times in half a minute", again)
+		}
+		f.down, f.containers[0].State = nil, exited
+		time.Sleep(time.Second)
+		wantTold(t, told, "41.0 up [p]")
+		time.Sleep(10 * time.Second)
+		f.stream.events <- event("x", "p", runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+		wantTold(t, told, "51.0 [p]")
+	})
+}

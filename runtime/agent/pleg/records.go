@@ -1,0 +1,68 @@
+package pleg
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// records are the containers that the last list had, by id.
+type records map[string]record
+
+type record struct {
+	pod   types.UID
+	state runtimeapi.ContainerState
+}
+
+// replace takes a new list and returns the pods of which a container came, went or changed its
+// state, each once and in order (kubelet: GenericPLEG.Relist).
+func (r records) replace(list []*runtimeapi.Container) []types.UID {
+	var changed []types.UID
+	there := make(map[string]bool, len(list))
+	for _, c := range list {
+		now := record{pod: types.UID(c.GetLabels()[criconfig.LabelPodUID]), state: c.GetState()}
+		there[c.GetId()] = true
+		if before, known := r[c.GetId()]; !known || before != now {
+			r[c.GetId()] = now
+			changed = append(changed, now.pod)
+		}
+	}
+	for id, before := range r {
+		if !there[id] {
+			delete(r, id)
+			changed = append(changed, before.pod)
+		}
+	}
+	slices.Sort(changed)
+	return slices.DeleteFunc(slices.Compact(changed), func(uid types.UID) bool { return uid == "" })
+}
+
+// take finds the pod of an event, and keeps what the next list will have of its container. The
+// event of a sandbox has the sandbox's id.
+func (r records) take(event *runtimeapi.ContainerEventResponse) (types.UID, bool) {
+	id, sandbox := event.GetContainerId(), event.GetPodSandboxStatus()
+	uid := types.UID(sandbox.GetMetadata().GetUid())
+	if uid == "" {
+		uid = r[id].pod
+	}
+	if id != sandbox.GetId() {
+		r.note(id, uid, event.GetContainerEventType())
+	}
+	return uid, uid != ""
+}
+
+func (r records) note(id string, uid types.UID, happened runtimeapi.ContainerEventType) {
+	switch happened {
+	case runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT:
+		r[id] = record{uid, runtimeapi.ContainerState_CONTAINER_CREATED}
+	case runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT:
+		r[id] = record{uid, runtimeapi.ContainerState_CONTAINER_RUNNING}
+	case runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT:
+		r[id] = record{uid, runtimeapi.ContainerState_CONTAINER_EXITED}
+	case runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT:
+		delete(r, id)
+	}
+}

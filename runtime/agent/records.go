@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Stored is a pod as its checkpoint has it.
+type Stored struct {
+	Desired *podspec.Desired
+	// Deleting reports whether its deletion has begun and was not finished.
+	Deleting bool
+}
+
+// Records are the pods that have a checkpoint.
+type Records interface {
+	// All reads every checkpoint. One that cannot be read does not hide the others.
+	All() (pods map[types.UID]Stored, unreadable []error, err error)
+	// Read reads that of one pod; nil if it has none.
+	Read(uid types.UID) (*Stored, error)
+}
+
+// Checkpoints are the records in a state directory.
+type Checkpoints struct{ Layout state.Layout }
+
+// All reads every checkpoint.
+func (c Checkpoints) All() (pods map[types.UID]Stored, unreadable []error, err error) {
+	applied, unreadable, err := state.Applied(c.Layout)
+	pods = make(map[types.UID]Stored, len(applied))
+	for _, p := range applied {
+		pods[p.Desired.Pod.UID] = storedOf(p.Checkpoint)
+	}
+	return pods, unreadable, err
+}
+
+// Read reads the checkpoint of one pod.
+func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
+	checkpoint, err := c.Layout.Pod(uid).Checkpoint().Read()
+	if err != nil || checkpoint.Applied == nil || checkpoint.Applied.Pod == nil {
+		return nil, err
+	}
+	checkpoint.Applied.Stored = true
+	stored := storedOf(checkpoint)
+	return &stored, nil
+}
+
+func storedOf(c *state.Checkpoint) Stored {
+	return Stored{Desired: c.Applied, Deleting: c.Deletion != nil}
+}
+
+// mayEnd reports whether the agent may take a pod away that is remembered so: one that a source of
+// its own brought, one whose deletion has begun, and one of which only leftovers are there. A pod
+// that was applied by hand since is not.
+func mayEnd(c *state.Checkpoint, own []string) bool {
+	return c.Applied == nil || c.Deletion != nil || slices.Contains(own, c.Applied.Keeper)
+}

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"context"
+	"os"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Status says what the agent does and waits for.
+func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
+	reply := make(chan *api.Status, 1)
+	a.post(ctx, func() { reply <- a.status() })
+	select {
+	case s := <-reply:
+		return s, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (a *Agent) status() *api.Status {
+	s := &api.Status{
+		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready,
+		Runtime:  api.Runtime{Endpoint: a.client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
+		Sources:  make([]api.Source, 0, len(a.keeper.order)),
+		Pods:     []api.Pod{},
+		Problems: problemsOf(a.keeper.problems),
+	}
+	for _, name := range a.keeper.order {
+		u := a.keeper.updates[name]
+		s.Sources = append(s.Sources, api.Source{Name: name, Read: u.Complete, Pods: len(u.Pods), Problems: problemsOf(u.Problems)})
+	}
+	for _, w := range a.workers.States() {
+		s.Pods = append(s.Pods, a.podStatus(&w))
+	}
+	return s
+}
+
+func (a *Agent) podStatus(w *podworkers.State) api.Pod {
+	last := a.last[w.Ref.UID]
+	p := api.Pod{
+		PodRef: w.Ref, Doing: string(w.Kind), Deleting: w.Ending, NextPass: w.Due,
+		LastPass: last.at, Error: last.failure, Waiting: last.waiting,
+	}
+	if d := a.keeper.kept[w.Ref.UID]; d != nil {
+		p.Source, p.File = d.Keeper, d.Source
+	}
+	if w.WaitsFor != nil {
+		p.WaitsFor = string(w.WaitsFor.UID)
+	}
+	return p
+}
+
+func problemsOf(list []sources.Problem) []api.Problem {
+	problems := make([]api.Problem, 0, len(list))
+	for _, p := range list {
+		problems = append(problems, api.Problem{File: p.File, Text: p.Text, Since: p.Since})
+	}
+	return problems
+}
