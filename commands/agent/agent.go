@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/completion"
@@ -83,8 +84,10 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Client: engine.Client, Renew: engine.Host.Renew,
 	}, agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
-		Ready: func() { log.Info("ready") },
+		Started: func() { notify(daemon.SdNotifyReady) },
+		Ready:   func() { log.Info("ready") },
 	})
+	stopping(ctx)
 	return serve(ctx, a, layout.AgentSocket(), log)
 }
 
@@ -104,12 +107,13 @@ func serve(ctx context.Context, a *agent.Agent, socket string, log *slog.Logger)
 		for {
 			select {
 			case <-hangups:
-				_ = a.Reload(serving)
+				notifyReloading(func() { _ = a.Reload(serving) })
 			case <-serving.Done():
 				return
 			}
 		}
 	}()
+	go watchdog(serving, a)
 	return a.Run(ctx)
 }
 

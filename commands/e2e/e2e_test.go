@@ -354,6 +354,8 @@ func TestE2E(t *testing.T) {
 		{"escapes", testEscapes},
 		{"foreign directories", testForeignDirectories},
 		{"runtime restart at calls", testRuntimeRestartAtCalls},
+		{"agent", testAgent},
+		{"agent beside users", testAgentBeside},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) {

@@ -29,6 +29,8 @@ type Settings struct {
 	// Now is the clock, Log where decisions are written.
 	Now func() time.Time
 	Log *slog.Logger
+	// Started is called once the agent has begun to keep pods; it may be nil.
+	Started func()
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
 	Ready func()
 }
@@ -111,6 +113,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
 	a.watch(beside)
+	if a.settings.Started != nil {
+		a.settings.Started()
+	}
 	a.loop(ctx)
 	stop()
 	a.drain()

@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// notify tells systemd how the agent is (sd_notify). Where systemd does not run it, nothing
+// happens.
+func notify(state string) { _, _ = daemon.SdNotify(false, state) }
+
+// notifyReloading tells systemd that a reload begins, and that it is done (Type=notify-reload).
+func notifyReloading(reload func()) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err == nil {
+		notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/1000))
+	}
+	reload()
+	notify(daemon.SdNotifyReady)
+}
+
+// watchdog tells systemd that the loop of the agent goes round, as often as it wants to hear it
+// (WatchdogSec).
+func watchdog(ctx context.Context, a *agent.Agent) {
+	limit, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || limit <= 0 {
+		return
+	}
+	for cri.Sleep(ctx, limit/2) == nil {
+		asked, cancel := context.WithTimeout(ctx, limit)
+		if _, err := a.Status(asked); err == nil {
+			notify(daemon.SdNotifyWatchdog)
+		}
+		cancel()
+	}
+}
+
+// stopping tells systemd that the agent ends, and how long that may take.
+func stopping(ctx context.Context) {
+	context.AfterFunc(ctx, func() {
+		notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, time.Minute.Microseconds()))
+	})
+}

@@ -1,0 +1,246 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+)
+
+// agentProcess is a `podctl agent` that runs.
+type agentProcess struct {
+	m    *machine
+	cmd  *exec.Cmd
+	dir  string
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write takes the lines of its log.
+func (a *agentProcess) Write(text []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.Write(text)
+}
+
+func (a *agentProcess) log() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.String()
+}
+
+// startAgent runs an agent of a directory. It is ended with the test, if it is not before.
+func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
+	t.Helper()
+	a := &agentProcess{m: m, dir: dir}
+	a.cmd = m.command(t.Context(), append([]string{"agent", dir}, args...)...)
+	a.cmd.Stderr = a
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if a.cmd.ProcessState == nil {
+			_ = a.cmd.Process.Kill()
+			_ = a.cmd.Wait()
+		}
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", a.log())
+		}
+	})
+	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
+	return a
+}
+
+// kill ends the agent without a word.
+func (a *agentProcess) kill(t *testing.T) {
+	t.Helper()
+	if err := a.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = a.cmd.Wait()
+}
+
+// stop ends the agent as systemd does, which has to be soon and well.
+func (a *agentProcess) stop(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cmd.Wait(); err != nil {
+		t.Errorf("the agent ends with %v", err)
+	}
+	if took := time.Since(began); took > patient(5*time.Second) {
+		t.Errorf("the agent took %s to end", took)
+	}
+}
+
+func (a *agentProcess) put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *agentProcess) status(t *testing.T) *api.Status {
+	t.Helper()
+	var s api.Status
+	if err := json.Unmarshal([]byte(a.m.must(t, "agent", "status", "-o", "json").stdout), &s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// until waits for something that takes longer on a slow machine.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patient(30 * time.Second)); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("not in time: %s", what)
+}
+
+// isReady reports whether a pod is there and ready.
+func (m *machine) isReady(t *testing.T, name string) bool {
+	t.Helper()
+	r := m.run(t, "get", "-o", "json", name)
+	var pod v1.Pod
+	if r.code != 0 || json.Unmarshal([]byte(r.stdout), &pod) != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (m *machine) isGone(t *testing.T, name string) bool {
+	t.Helper()
+	reply, err := m.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.name": name},
+	}})
+	return err == nil && len(reply.GetItems()) == 0
+}
+
+const simplePod = `apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [log, --forever, --every, %s]
+`
+
+// testAgent: the agent makes, changes and deletes pods as the files of its directory say, starts
+// containers again that end, and may be killed at any time.
+func testAgent(t *testing.T, m *machine) {
+	text, err := os.ReadFile(hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startAgent(t, m, t.TempDir())
+	a.put(t, "hello.yaml", string(text))
+	until(t, "hello is ready", func() bool { return m.isReady(t, "hello") })
+	ids := m.ids(t, "hello")
+
+	if r := m.run(t, "agent", a.dir); r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
+		t.Errorf("a second agent: exit code %d, %s", r.code, r.stderr)
+	}
+	a.kill(t)
+	a = startAgent(t, m, a.dir)
+	until(t, "the agent is ready again", func() bool { return a.status(t).Ready })
+	if after := m.ids(t, "hello"); !sameMap(ids, after) {
+		t.Errorf("after a kill of the agent there are %v, before it %v", after, ids)
+	}
+
+	a.put(t, "hello.yaml", strings.Replace(string(text), "--every, 5s", "--every, 6s", 1))
+	until(t, "the worker is replaced", func() bool { now := m.ids(t, "hello"); return now["worker"] != "" && now["worker"] != ids["worker"] })
+	if now := m.ids(t, "hello"); now["web"] != ids["web"] {
+		t.Error("an edit of worker restarted web")
+	}
+	testAgentRestarts(t, m)
+
+	if err := os.Rename(filepath.Join(a.dir, "hello.yaml"), filepath.Join(a.dir, "other.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	a.put(t, "bad.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: nonsense}\n")
+	ids = m.ids(t, "hello")
+	until(t, "the bad file is reported", func() bool {
+		return strings.Contains(m.must(t, "agent", "status").stdout, "bad.yaml")
+	})
+	time.Sleep(patient(3 * time.Second))
+	if now := m.ids(t, "hello"); !sameMap(ids, now) {
+		t.Errorf("after a file was renamed there are %v, before it %v", now, ids)
+	}
+	if err := os.Remove(filepath.Join(a.dir, "other.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "hello is gone", func() bool { return m.isGone(t, "hello") })
+	a.stop(t)
+}
+
+// testAgentRestarts: a container that ends is started again, and the restart is counted.
+func testAgentRestarts(t *testing.T, m *machine) {
+	id := m.ids(t, "hello")["worker"]
+	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the worker runs again", func() bool { now := m.ids(t, "hello")["worker"]; return now != "" && now != id })
+}
+
+// testAgentBeside: users and the agent work on the same pods. What somebody applies by hand is kept
+// as long as it is there; what somebody deletes of a source comes back.
+func testAgentBeside(t *testing.T, m *machine) {
+	a := startAgent(t, m, t.TempDir())
+	a.put(t, "one.yaml", fmt.Sprintf(simplePod, "one", "5s"))
+	until(t, "one runs", func() bool { return m.isReady(t, "one") })
+	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, fmt.Sprintf(simplePod, "two", "5s")))
+	two := m.ids(t, "two")
+	until(t, "two is known", func() bool { return len(a.status(t).Pods) == 2 })
+	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: two["app"]}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "two runs again", func() bool { now := m.ids(t, "two")["app"]; return now != "" && now != two["app"] })
+
+	one := m.ids(t, "one")
+	m.must(t, "delete", "one", "two")
+	until(t, "one comes back", func() bool { now := m.ids(t, "one")["app"]; return now != "" && now != one["app"] })
+	until(t, "two is forgotten", func() bool { return len(a.status(t).Pods) == 1 })
+	if !m.isGone(t, "two") {
+		t.Error("a pod that was applied by hand came back after its deletion")
+	}
+
+	// Nobody sees the end of the file that brought it, but the next agent does.
+	a.stop(t)
+	if err := os.Remove(filepath.Join(a.dir, "one.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, fmt.Sprintf(simplePod, "three", "5s")))
+	a = startAgent(t, m, a.dir)
+	until(t, "one is deleted", func() bool { return m.isGone(t, "one") })
+	if m.isGone(t, "three") {
+		t.Error("a pod that was applied by hand is gone")
+	}
+	a.stop(t)
+	m.must(t, "delete", "three")
+}
