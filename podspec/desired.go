@@ -27,7 +27,7 @@ type Desired struct {
 	// Source names the document's origin: an absolute path, a URL, or "-".
 	Source string `json:"source"`
 	// Keeper is the source of an agent that brought the pod; empty for one that was applied by
-	// hand.
+	// hand. It is no part of what is asked for.
 	Keeper string `json:"keeper,omitempty"`
 	// Redacted is set when digests stand for the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`

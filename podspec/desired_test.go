@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/podspec/spechash"
 )
 
 // TestCheck: what a file may lack is found before anybody relies on it.
@@ -68,5 +69,29 @@ func TestSecretsOfADesired(t *testing.T) {
 		if got := podspec.UsesSecret(&pod.Spec.Volumes[0]); got != want {
 			t.Errorf("%s uses a Secret: %t", kind, got)
 		}
+	}
+}
+
+// TestKeeperAsksForNothing: who brought a pod changes neither what is asked for nor its digest,
+// and is kept with it.
+func TestKeeperAsksForNothing(t *testing.T) {
+	d, kept := podspectest.Desired(t, podspectest.WithEnv), podspectest.Desired(t, podspectest.WithEnv)
+	kept.Keeper = "/etc/podctl/pods"
+	if !d.SameAs(kept) || !d.SameManifest(kept) || d.Digest() != kept.Digest() {
+		t.Error("the keeper counts")
+	}
+	if c := &d.Pod.Spec.Containers[0]; spechash.Container(d, c) != spechash.Container(kept, c) || spechash.Sandbox(d) != spechash.Sandbox(kept) {
+		t.Error("the keeper counts in the hashes of container and sandbox")
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read podspec.Desired
+	if err := json.Unmarshal(text, &read); err != nil || read.Keeper != kept.Keeper {
+		t.Errorf("%v: the keeper is read as %q", err, read.Keeper)
+	}
+	if text, _ = json.Marshal(d); strings.Contains(string(text), "keeper") {
+		t.Error("a pod that was applied by hand is written with a keeper")
 	}
 }

@@ -142,11 +142,7 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 	var all []sources.Source
 	for _, arg := range args {
 		s := sources.Settings{Loader: sess.Loader(false)}
-		one, err := sources.NewFiles(arg, s)
-		if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
-			s.Interval = o.urlInterval
-			one, err = sources.NewURL(arg, s)
-		}
+		one, err := o.source(arg, s)
 		if err != nil {
 			return nil, err
 		}
@@ -158,6 +154,15 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// source is one place that the user named.
+func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, error) {
+	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
+		s.Interval = o.urlInterval
+		return sources.NewURL(arg, s)
+	}
+	return sources.NewFiles(arg, s)
 }
 
 // passes is how many passes may change something at the same time.

@@ -33,6 +33,11 @@ type Problem struct {
 	// document as a whole.
 	Path   string `json:"path"`
 	Detail string `json:"detail"`
+	// Duplicate is set when the object has the name or the uid of one before it, and is left out:
+	// everything else is as if it were not there.
+	Duplicate bool `json:"-"`
+	// Limit is set when the texts together are more than is read: nothing is known of the rest.
+	Limit bool `json:"-"`
 }
 
 // String writes a problem as compilers do: file:line:column: path: detail.

@@ -18,6 +18,12 @@ const byteOrderMark = "\uFEFF"
 // blanks are what YAML takes for space between words and for the end of a line.
 const blanks = " \t\r\n"
 
+// IsEmpty reports whether a text has no document: nothing, or only blanks and comments.
+func IsEmpty(text []byte) bool {
+	text, err := inUTF8(text)
+	return err == nil && len(splitDocuments(input.Source{Text: text})) == 0
+}
+
 // Split cuts a source into its documents. A source that cannot be read as a whole has none.
 func Split(s input.Source) ([]*Document, []Problem) {
 	refuse := func(line int, detail string) []Problem {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
@@ -29,6 +30,8 @@ type assembly struct {
 
 	// names finds an object by kind and name.
 	names map[string]*object
+	// uids finds a pod by its uid, given or derived.
+	uids map[types.UID]*object
 	// counted and values are how much has been read; full is set once it is too much.
 	counted int
 	values  int64
@@ -83,7 +86,9 @@ func (a *assembly) count(d *document.Document, values int64) bool {
 		return true
 	}
 	a.full = true
-	a.problems = append(a.problems, d.Whole(detail))
+	limit := d.Whole(detail)
+	limit.Limit = true
+	a.problems = append(a.problems, limit)
 	return false
 }
 
@@ -138,15 +143,30 @@ func (a *assembly) add(o *object) {
 		return
 	}
 	if other := a.names[o.String()]; other != nil {
-		line, _ := other.report.Position("metadata.name")
-		o.report.refuse(document.ClassInvalid, "metadata.name", fmt.Sprintf("%s is given twice, first in %s:%d", o, other.report.File, line))
-		o.damaged = true
+		o.refuseDuplicate("metadata.name", o.String(), other)
 		return
 	}
 	if a.names == nil {
-		a.names = map[string]*object{}
+		a.names, a.uids = map[string]*object{}, map[types.UID]*object{}
+	}
+	if o.pod != nil {
+		uid := cmp.Or(o.writtenUID, podspec.UID(o.meta.Namespace, o.meta.Name))
+		if other := a.uids[uid]; other != nil {
+			o.refuseDuplicate("metadata.uid", "the uid "+input.Quote(string(uid)), other)
+			return
+		}
+		a.uids[uid] = o
 	}
 	a.names[o.String()] = o
+}
+
+// refuseDuplicate leaves out an object that has what only one can have.
+func (o *object) refuseDuplicate(path, what string, other *object) {
+	line, _ := other.report.Position("metadata.name")
+	p := o.report.At(document.ClassInvalid, path, fmt.Sprintf("%s is given twice, first in %s:%d", what, other.report.File, line))
+	p.Duplicate = true
+	o.report.add([]document.Problem{p})
+	o.damaged, o.duplicate = true, true
 }
 
 // manifest makes a pod of every Pod document, with the objects it refers to.

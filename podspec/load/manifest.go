@@ -35,6 +35,15 @@ func (l Loader) Load(ctx context.Context, names ...string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.assemble(sources, beside)
+}
+
+// Parse is Load for texts that have been read. The error says that what is stored could not be.
+func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
+	return l.assemble(sources, nil)
+}
+
+func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
 	a := &assembly{stored: l.Stored}
 	for _, s := range sources {
 		a.addSource(s)
@@ -61,11 +70,9 @@ func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, e
 
 // Parse makes pods of the texts of manifests.
 func Parse(sources ...input.Source) *Manifest {
-	a := &assembly{}
-	for _, s := range sources {
-		a.addSource(s)
-	}
-	return a.manifest()
+	// Only what is stored can fail.
+	m, _ := Loader{}.assemble(sources, nil)
+	return m
 }
 
 // Manifest is what a set of sources says.

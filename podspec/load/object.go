@@ -27,6 +27,8 @@ type object struct {
 	writtenUID types.UID
 	// damaged is set when some of it could not be decoded, or another object has its name.
 	damaged bool
+	// duplicate is set when an object before it has its name or its uid: it counts as absent.
+	duplicate bool
 	// beside is set when it comes from a file that only adds to the manifests.
 	beside    bool
 	pod       *v1.Pod

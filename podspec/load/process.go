@@ -39,8 +39,10 @@ func (a *assembly) makes(o *object, path string, size int64) bool {
 		return false
 	}
 	if a.made += size; a.made > maxMade {
-		o.report.refuse(document.ClassInvalid, path, fmt.Sprintf(
+		limit := o.report.At(document.ClassInvalid, path, fmt.Sprintf(
 			"takes, with the containers and volumes before it, more than %d bytes from ConfigMaps, Secrets and metadata: apply fewer pods at once", maxMade))
+		limit.Limit = true
+		o.report.add([]document.Problem{limit})
 	}
 	return a.made <= maxMade
 }

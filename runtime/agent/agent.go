@@ -254,11 +254,7 @@ func (a *Agent) sourceTells(u sources.Update) {
 }
 
 func (a *Agent) tellProblems() {
-	problems := slices.Clone(a.keeper.problems)
-	for _, name := range a.keeper.order {
-		problems = append(problems, a.keeper.updates[name].Problems...)
-	}
-	a.log.tellProblems(problems)
+	a.log.tellProblems(a.keeper.problems)
 }
 
 // runtimeTells takes what has happened in the runtime.
@@ -307,7 +303,7 @@ func (a *Agent) readRecord(uid types.UID) {
 
 // checkReady tells once that every source was read and every pod has had a pass.
 func (a *Agent) checkReady() {
-	if a.ready || !a.keeper.isComplete() {
+	if a.ready || !a.keeper.merged.Complete {
 		return
 	}
 	for uid := range maps.Keys(a.keeper.kept) {

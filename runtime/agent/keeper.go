@@ -28,6 +28,7 @@ type keeper struct {
 
 	// kept are the pods that are wanted, problems what is wrong with what sources want.
 	kept     map[types.UID]*podspec.Desired
+	merged   sources.Merged
 	problems []sources.Problem
 }
 
@@ -60,14 +61,9 @@ func (k *keeper) recordSays(now time.Time, uid types.UID, stored *Stored) {
 	k.resolve(now)
 }
 
-// isComplete reports whether every source has been read completely.
-func (k *keeper) isComplete() bool {
-	return !slices.ContainsFunc(k.order, func(name string) bool { return !k.updates[name].Complete })
-}
-
 // resolve tells the workers what has changed.
 func (k *keeper) resolve(now time.Time) {
-	wanted := k.wantedBySources()
+	wanted := k.wantedBySources(now)
 	for uid, s := range k.stored {
 		if wanted[uid] == nil && k.stays(&s) {
 			wanted[uid] = s.Desired
@@ -90,15 +86,17 @@ func (k *keeper) resolve(now time.Time) {
 
 // wantedBySources are the pods that sources want, without those whose name a pod has that was
 // applied by hand: nobody asked to end that one.
-func (k *keeper) wantedBySources() map[types.UID]*podspec.Desired {
+func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	updates := make([]sources.Update, 0, len(k.order))
 	for _, name := range k.order {
-		updates = append(updates, k.updates[name])
+		u := k.updates[name]
+		u.Source = name
+		updates = append(updates, u)
 	}
-	merged := sources.Merge(updates)
-	k.problems = merged.Problems
+	k.merged = sources.Merge(now, k.merged, updates, k.storedByName)
+	k.problems = slices.Clone(k.merged.Problems)
 	wanted := map[types.UID]*podspec.Desired{}
-	for _, d := range merged.Pods {
+	for _, d := range k.merged.Pods {
 		if other := k.holderByHand(d); other != nil {
 			k.problems = append(k.problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
@@ -135,7 +133,17 @@ func (k *keeper) stays(s *Stored) bool {
 	case !k.isOwn(s.Desired.Keeper):
 		return k.byHand
 	}
-	return !k.isComplete() || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
+	return !k.merged.Complete || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
+}
+
+// storedByName is the manifest of a pod that was applied last; nil if there is none.
+func (k *keeper) storedByName(name types.NamespacedName) *podspec.Desired {
+	for _, s := range k.stored {
+		if p := s.Desired.Pod; p.Namespace == name.Namespace && p.Name == name.Name {
+			return s.Desired
+		}
+	}
+	return nil
 }
 
 // release lets go of a pod that is not wanted. It is deleted if a source brought it, or if its

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
@@ -25,15 +26,17 @@ func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
 func (a *Agent) status() *api.Status {
 	s := &api.Status{
 		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready,
-		Runtime:  api.Runtime{Endpoint: a.client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
-		Sources:  make([]api.Source, 0, len(a.keeper.order)),
-		Pods:     []api.Pod{},
-		Problems: problemsOf(a.keeper.problems),
+		Runtime: api.Runtime{Endpoint: a.client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
+		Sources: make([]api.Source, 0, len(a.keeper.order)),
+		Pods:    []api.Pod{},
 	}
+	between := slices.Clone(a.keeper.problems)
 	for _, name := range a.keeper.order {
 		u := a.keeper.updates[name]
+		between = slices.DeleteFunc(between, func(p sources.Problem) bool { return slices.Contains(u.Problems, p) })
 		s.Sources = append(s.Sources, api.Source{Name: name, Read: u.Complete, Pods: len(u.Pods), Problems: problemsOf(u.Problems)})
 	}
+	s.Problems = problemsOf(between)
 	for _, w := range a.workers.States() {
 		s.Pods = append(s.Pods, a.podStatus(&w))
 	}
