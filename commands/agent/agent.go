@@ -81,7 +81,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Client: engine.Client, Renew: engine.Host.Renew,
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Renew: engine.Host.Renew,
 	}, agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },

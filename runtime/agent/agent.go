@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
 )
@@ -39,6 +40,7 @@ type Settings struct {
 type World struct {
 	Passes  Passes
 	Records Records
+	Prober  Prober
 	Client  *cri.Client
 	// Renew lets the facts of the machine and the runtime be asked for again.
 	Renew func()
@@ -49,12 +51,18 @@ type Agent struct {
 	settings Settings
 	passes   Passes
 	records  Records
+	prober   Prober
 	client   *cri.Client
 	renew    func()
 
 	log     *logger
 	workers *podworkers.Workers
 	keeper  *keeper
+	probes  *probers.Set
+	// probed are the pods whose probes are asked.
+	probed map[types.UID]probed
+	// ctx is that of everything beside the loop but the passes.
+	ctx context.Context //nolint:containedctx // it is as long as the agent
 	// inbox is what the goroutines beside the loop tell it.
 	inbox chan func()
 	// running are the passes that run, by pod; last is how the last pass of each ended.
@@ -88,8 +96,9 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, client: w.Client, renew: w.Renew,
+		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, ctx: context.Background(),
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
@@ -112,6 +121,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
+	a.ctx = beside
 	a.watch(beside)
 	if a.settings.Started != nil {
 		a.settings.Started()
@@ -184,6 +194,9 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 		a.start(ctx, p)
 	}
 	a.checkReady()
+	if probe := a.askProbes(a.ctx); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
+		return probe
+	}
 	return wake
 }
 
@@ -192,6 +205,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	if p.Kind == podworkers.Terminate {
 		ctx = context.WithoutCancel(ctx)
+		a.endProbes(p.Ref.UID)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a.running[p.Ref.UID] = cancel
@@ -218,6 +232,7 @@ func (a *Agent) passed(p *passed) {
 	switch {
 	case p.superseded():
 		a.workers.Forget(uid)
+		a.forgetProbes(uid)
 		a.readRecord(uid)
 	case p.pass.Kind == podworkers.Terminate:
 		a.workers.Done(now, uid, p.result())
@@ -226,6 +241,7 @@ func (a *Agent) passed(p *passed) {
 		}
 	default:
 		a.keeper.applied(p.pass.Pod)
+		a.syncProbes(p)
 		a.workers.Done(now, uid, p.result())
 	}
 }
@@ -234,6 +250,7 @@ func (a *Agent) passed(p *passed) {
 func (a *Agent) ended(p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
+	a.forgetProbes(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}

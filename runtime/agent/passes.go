@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -25,6 +26,8 @@ type passed struct {
 	pass    podworkers.Pass
 	outcome *executor.Outcome
 	err     error
+	// redactor knows the Secrets of a pod with probes.
+	redactor *redaction.Redactor
 }
 
 // makePass makes one pass.
@@ -39,6 +42,9 @@ func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
 		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
 	} else {
 		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
+		if hasProbes(p.Pod) {
+			done.redactor = a.records.Redactor(p.Pod)
+		}
 	}
 	return done
 }

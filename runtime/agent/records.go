@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -22,6 +23,8 @@ type Records interface {
 	All() (pods map[types.UID]Stored, unreadable []error, err error)
 	// Read reads that of one pod; nil if it has none.
 	Read(uid types.UID) (*Stored, error)
+	// Redactor knows the Secrets of a pod, those of earlier manifests too.
+	Redactor(d *podspec.Desired) *redaction.Redactor
 }
 
 // Checkpoints are the records in a state directory.
@@ -46,6 +49,15 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	checkpoint.Applied.Stored = true
 	stored := storedOf(checkpoint)
 	return &stored, nil
+}
+
+// Redactor knows the Secrets of a pod.
+func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
+	checkpoint, err := c.Layout.Pod(d.Pod.UID).Checkpoint().Read()
+	if err != nil {
+		checkpoint = &state.Checkpoint{Unreadable: true}
+	}
+	return checkpoint.Redactor(d)
 }
 
 func storedOf(c *state.Checkpoint) Stored {

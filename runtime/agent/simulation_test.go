@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -150,6 +151,9 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	kept.Stored = true
 	return &Stored{Desired: &kept, Deleting: p.deleting}, nil
 }
+
+// Redactor knows no Secrets.
+func (w *world) Redactor(*podspec.Desired) *redaction.Redactor { return nil }
 
 // life is one random life of an agent, its sources and its pods.
 type life struct {

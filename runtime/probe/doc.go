@@ -1,7 +1,8 @@
-// Package probe asks one probe of one container once, from the node, and says
-// what came back. It knows no thresholds and has no memory: those are decided in
-// runtime/plan. HTTP, TCP and gRPC are asked by the kubelet's own probers.
+// Package probe asks probes from the node, one of a container or a round of those of a pod, and
+// keeps the answers in the pod's checkpoint, under its lock. When the agent asks is decided in
+// runtime/agent/probers, and what follows from a verdict in runtime/plan. HTTP, TCP and gRPC are
+// asked by the kubelet's own probers.
 //
-// In come a probe, its container and a function that runs commands; out goes a Result. It may
+// In come a probe and its container, or a pod; out go Results, Reports and changed records. It may
 // not import the planner.
 package probe

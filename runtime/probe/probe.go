@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	kprobe "k8s.io/kubernetes/pkg/probe"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Verdict is what one run of a probe came to.
@@ -65,6 +67,34 @@ type Result struct {
 	Output   string
 	Latency  time.Duration
 	Attempts int
+}
+
+// judged is the answer in the planner's words.
+func (r *Result) judged() model.ProbeResult {
+	switch r.Verdict {
+	case Success, Warning:
+		return model.ProbeSuccess
+	case Failure:
+		return model.ProbeFailure
+	case Unknown:
+	}
+	return model.ProbeUnknown
+}
+
+// Fold counts the answer of a run that began at a moment.
+func (r *Result) Fold(record model.ProbeRecord, t model.ProbeType, p *v1.Probe, at time.Time) model.ProbeRecord {
+	folded := record.Fold(t, p, r.judged(), at)
+	folded.Message = r.messageOn(record)
+	return folded
+}
+
+// messageOn is the message of a record with this answer. What is decided keeps the message of
+// the answer that decided it.
+func (r *Result) messageOn(record model.ProbeRecord) string {
+	if record.OnHold {
+		return record.Message
+	}
+	return r.Message
 }
 
 // ExecFunc runs a command in a container, as CRI ExecSync does.

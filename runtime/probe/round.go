@@ -2,10 +2,8 @@ package probe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -47,14 +44,12 @@ func (r *Report) Verdict() model.ProbeResult {
 	if !r.Asked {
 		return model.ProbeUnknown
 	}
-	switch r.Result.Verdict {
-	case Success, Warning:
-		return model.ProbeSuccess
-	case Failure:
-		return model.ProbeFailure
-	case Unknown:
-	}
-	return model.ProbeUnknown
+	return r.Result.judged()
+}
+
+// answer is what is written down of a probe that was asked.
+func (r *Report) answer() Answer {
+	return Answer{Container: r.Container, ContainerID: r.ContainerID, Type: r.Type, Probe: r.probe, Result: r.Result, Record: r.Record, Changed: true, Told: true}
 }
 
 // Options choose which probes are asked.
@@ -74,14 +69,25 @@ type Options struct {
 // Memory holds the records of probes by container id and type.
 type Memory map[string]map[model.ProbeType]model.ProbeRecord
 
-func (m Memory) keep(r *Report) {
-	if m == nil || !r.Asked {
+// keep notes the record of an answer.
+func (m Memory) keep(a *Answer) {
+	if m == nil {
 		return
 	}
-	if m[r.ContainerID] == nil {
-		m[r.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
+	if m[a.ContainerID] == nil {
+		m[a.ContainerID] = map[model.ProbeType]model.ProbeRecord{}
 	}
-	m[r.ContainerID][r.Type] = r.Record
+	m[a.ContainerID][a.Type] = a.Record
+}
+
+// keepAll notes the records of the probes that were asked.
+func (m Memory) keepAll(reports []Report) {
+	for i := range reports {
+		if reports[i].Asked {
+			a := reports[i].answer()
+			m.keep(&a)
+		}
+	}
 }
 
 // Decided reports whether the probe's threshold has been reached, one way or the other.
@@ -117,10 +123,8 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 	if err := p.Record(ctx, ref, s, reports); err != nil {
 		return reports, &UnrecordedError{Err: err}
 	}
-	for i := range reports {
-		// What another process counted meanwhile is in them now.
-		opts.Memory.keep(&reports[i])
-	}
+	// What another process counted meanwhile is in them now.
+	opts.Memory.keepAll(reports)
 	return reports, nil
 }
 
@@ -165,9 +169,7 @@ func (p *Prober) Ask(ctx context.Context, desired *podspec.Desired, s *snapshot.
 		}
 	}
 	group.Wait()
-	for i := range reports {
-		opts.Memory.keep(&reports[i])
-	}
+	opts.Memory.keepAll(reports)
 	return reports
 }
 
@@ -243,11 +245,8 @@ func (q *round) newest(name string) *model.Container {
 
 func (q *round) run(ctx context.Context, r *Report) {
 	ref, _ := podspec.FindContainer(q.desired.Pod, r.Container)
-	// It may repeat what the container was given, or the one before.
-	runner := Runner{Exec: q.e.exec, Clean: q.redactor.Text}
-	r.Result = runner.Run(ctx, r.probe, Target{
-		ContainerID: r.ContainerID, Container: ref.Container, PodIP: q.podIP(r.Container),
-	})
+	target := Target{ContainerID: r.ContainerID, Container: ref.Container, PodIP: q.podIP(r.Container)}
+	r.Result = q.e.AskOne(ctx, r.probe, target, q.redactor)
 	r.Asked = true
 	r.fold(r.Record, q.now)
 	if r.Verdict() == model.ProbeSuccess {
@@ -261,9 +260,7 @@ func (r *Report) fold(record model.ProbeRecord, at time.Time) {
 	if r.Counted {
 		r.Record = record.Fold(r.Type, r.probe, r.Verdict(), at)
 	}
-	if !record.OnHold {
-		r.Record.Message = r.Result.Message
-	}
+	r.Record.Message = r.Result.messageOn(record)
 }
 
 // settle puts this run onto the record that the checkpoint has by now. Another process may
@@ -288,52 +285,11 @@ func (q *round) podIP(name string) string {
 	return q.observed.SandboxOf(q.newest(name).SandboxID).Address(q.observed.NodeIPs)
 }
 
-// Record keeps the answers, under the pod's lock and only for containers
-// that are still there. A pod that podctl never applied has no memory.
-func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) (err error) {
-	if s.Checkpoint.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
-		return nil
-	}
-	pod := p.layout.Pod(ref.UID)
-	lock, err := p.locker.Lock(ctx, ref)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	j, err := pod.Checkpoint().Read()
-	if err != nil || j.Generation != s.Checkpoint.Generation || j.Deletion != nil {
-		return err
-	}
-	for i := range reports {
-		if reports[i].Asked {
-			reports[i].settle(j.Probes, s.Checkpoint.Probes, s.TakenAt)
-		}
-	}
-	var events events.Recorder
-	recordProbes(&events, s.TakenAt, reports, j.Probes)
-	keepProbes(j, s, reports)
-	return errors.Join(pod.Checkpoint().Write(j), events.Write(pod, ref, j.Redactor(nil)))
-}
-
-// keepProbes puts the answers into the checkpoint and drops those of containers that are
-// gone. One of which another process noted something since is not among those that were
-// seen here.
-func keepProbes(j *state.Checkpoint, s *snapshot.Pod, reports []Report) {
-	there := map[string]bool{}
-	for _, c := range s.Containers {
-		there[c.Status.GetId()] = true
-	}
-	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {
-		return s.Checkpoint.Probes[id] != nil && !there[id]
-	})
-	memory := Memory(j.Probes)
-	if memory == nil {
-		memory = Memory{}
-	}
-	for i := range reports {
-		memory.keep(&reports[i])
-	}
-	j.Probes = memory
+// AskOne asks one probe now, without a look at its pod: three times if it cannot be asked, as
+// every probe (kubelet: maxProbeRetries). The answer is without what the redactor knows: it may
+// repeat what the container was given, or the one before.
+func (p *Prober) AskOne(ctx context.Context, probe *v1.Probe, target Target, redactor *redaction.Redactor) Result {
+	return Runner{Exec: p.exec, Clean: redactor.Text}.Run(ctx, probe, target)
 }
 
 // exec runs the command of a probe.

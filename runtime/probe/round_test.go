@@ -152,45 +152,49 @@ func TestAnswersOfOthers(t *testing.T) {
 func TestMemoryOfContainersThatAreGone(t *testing.T) {
 	records := map[model.ProbeType]model.ProbeRecord{model.Liveness: {}}
 	j := &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records, "since": records}}}
-	s := &snapshot.Pod{Checkpoint: &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records}}}}
-	keepProbes(j, s, []Report{{ContainerID: "id", Type: model.Readiness, Asked: true}, {ContainerID: "other", Type: model.Readiness}})
+	before, there := Memory{"gone": records}, idsOf(&snapshot.Pod{})
+	dropped := keepProbes(j, before, there, []Answer{{ContainerID: "id", Type: model.Readiness, Changed: true}, {ContainerID: "other", Type: model.Readiness}})
 	var ids []string
 	for id := range j.Probes {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	if !slices.Equal(ids, []string{"id", "since"}) {
-		t.Errorf("kept %v", ids)
+	if !dropped || !slices.Equal(ids, []string{"id", "since"}) {
+		t.Errorf("dropped %t, kept %v", dropped, ids)
 	}
 	j = &state.Checkpoint{}
-	if keepProbes(j, s, []Report{{ContainerID: "id", Asked: true}}); len(j.Probes) != 1 {
+	if dropped := keepProbes(j, before, there, []Answer{{ContainerID: "id", Changed: true}}); dropped || len(j.Probes) != 1 {
 		t.Errorf("a pod without a memory has %v", j.Probes)
+	}
+	j.Probes = Memory{"gone": records}
+	if dropped := keepProbes(j, before, nil, nil); dropped || len(j.Probes) != 1 {
+		t.Errorf("without a list of containers it has %v", j.Probes)
 	}
 }
 
 // TestEventsOfProbes: failures and warnings are told in the kubelet's words, and the first success
 // marks when a container counts as started or ready.
 func TestEventsOfProbes(t *testing.T) {
-	report := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Report {
-		return Report{Container: "a", ContainerID: "id", Type: kind, Asked: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
+	answer := func(kind model.ProbeType, verdict Verdict, result model.ProbeResult) Answer {
+		return Answer{Container: "a", ContainerID: "id", Type: kind, Told: true, Result: Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"}, Record: model.ProbeRecord{Result: result}}
 	}
 	for name, c := range map[string]struct {
-		report Report
+		answer Answer
 		event  string
 		span   string
 	}{
-		"failure":    {report(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
-		"no verdict": {report(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored and resulted in unknown state: it says so", ""},
-		"warning":    {report(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
-		"ready":      {report(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
-		"started":    {report(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
-		"not yet":    {report(model.Readiness, Success, model.ProbeFailure), "", ""},
-		"alive":      {report(model.Liveness, Success, model.ProbeSuccess), "", ""},
-		"not asked":  {Report{Type: model.Readiness, Record: model.ProbeRecord{Result: model.ProbeSuccess}}, "", ""},
+		"failure":    {answer(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
+		"no verdict": {answer(model.Liveness, Unknown, model.ProbeSuccess), "Unhealthy Liveness probe errored and resulted in unknown state: it says so", ""},
+		"warning":    {answer(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
+		"ready":      {answer(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
+		"started":    {answer(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
+		"not yet":    {answer(model.Readiness, Success, model.ProbeFailure), "", ""},
+		"alive":      {answer(model.Liveness, Success, model.ProbeSuccess), "", ""},
+		"not told":   {Answer{Type: model.Liveness, Result: Result{Verdict: Failure}, Record: model.ProbeRecord{Result: model.ProbeFailure}}, "", ""},
 	} {
-		for known, before := range map[bool]Memory{false: nil, true: {"id": {c.report.Type: {Result: model.ProbeSuccess}}}} {
+		for known, before := range map[bool]Memory{false: nil, true: {"id": {c.answer.Type: {Result: model.ProbeSuccess}}}} {
 			var r events.Recorder
-			recordProbes(&r, noon, []Report{c.report}, before)
+			recordProbes(&r, noon, []Answer{c.answer}, before)
 			pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
 			if err := r.Write(pod, model.PodRef{}, nil); err != nil {
 				t.Fatal(err)

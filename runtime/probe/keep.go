@@ -1,0 +1,165 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Answer is what one probe of one container said, to be written down.
+type Answer struct {
+	Container   string
+	ContainerID string
+	Type        model.ProbeType
+	Probe       *v1.Probe
+	Result      Result
+	// Record is the memory of the probe with this answer, Known the one that the checkpoint had
+	// when somebody looked last: one that differs was written by another process since.
+	Record, Known model.ProbeRecord
+	// Changed reports whether the record is to be written, Told whether the answer is an event.
+	Changed, Told bool
+}
+
+// settled is the record that the checkpoint has after this answer. What another process found
+// out since is newer or decided, and stays. A time that has not come yet is a clock's that was
+// set back.
+func (a *Answer) settled(now time.Time, record model.ProbeRecord) model.ProbeRecord {
+	others := !record.CountedAt.Equal(a.Known.CountedAt)
+	newer := record.CountedAt.After(a.Record.CountedAt) && !model.AheadOf(now, record.CountedAt)
+	if !a.Changed || others && (newer || record.Reopened(a.Probe, now).OnHold) {
+		return record
+	}
+	return a.Record
+}
+
+// of reports whether a manifest has the probe that was asked.
+func (a *Answer) of(applied *podspec.Desired) bool {
+	ref, ok := podspec.FindContainer(applied.Pod, a.Container)
+	return ok && equality.Semantic.DeepEqual(a.Probe, model.ProbeOf(ref.Container, a.Type))
+}
+
+// Keep writes down what probes of one pod said, under the pod's lock: records that have changed,
+// and events. Answers of containers that are gone, and of probes that the manifest no longer has,
+// are left out, and so is everything of a pod that is being deleted or was never applied. Nothing
+// is written that is there already.
+func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, answers []Answer) error {
+	before, err := p.layout.Pod(ref.UID).Checkpoint().Read()
+	if err != nil || before.Applied == nil || len(answers) == 0 {
+		return err
+	}
+	there := p.containers(ctx, ref)
+	return p.update(ctx, ref, func(j *state.Checkpoint, rec *events.Recorder) bool {
+		if j.Applied == nil {
+			return false
+		}
+		wanted := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool {
+			return !a.of(j.Applied) || there != nil && !there[a.ContainerID]
+		})
+		changed := false
+		for i := range wanted {
+			a := &wanted[i]
+			record := j.Probes[a.ContainerID][a.Type]
+			a.Record = a.settled(now, record)
+			changed = changed || a.Record != record
+		}
+		recordProbes(rec, now, wanted, j.Probes)
+		return keepProbes(j, before.Probes, there, wanted) || changed
+	})
+}
+
+// containers are the ids of a pod's containers; nil if the runtime does not say.
+func (p *Prober) containers(ctx context.Context, ref model.PodRef) map[string]bool {
+	list, err := p.observer.ListContainers(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, c := range list {
+		there[c.GetId()] = true
+	}
+	return there
+}
+
+// Record keeps the answers of a round, under the pod's lock and only for containers
+// that are still there. A pod that podctl never applied has no memory.
+func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, reports []Report) error {
+	if s.Checkpoint.Applied == nil || !slices.ContainsFunc(reports, func(r Report) bool { return r.Asked }) {
+		return nil
+	}
+	return p.update(ctx, ref, func(j *state.Checkpoint, rec *events.Recorder) bool {
+		if j.Generation != s.Checkpoint.Generation {
+			return false
+		}
+		var answers []Answer
+		for i := range reports {
+			if reports[i].Asked {
+				reports[i].settle(j.Probes, s.Checkpoint.Probes, s.TakenAt)
+				answers = append(answers, reports[i].answer())
+			}
+		}
+		recordProbes(rec, s.TakenAt, answers, j.Probes)
+		keepProbes(j, s.Checkpoint.Probes, idsOf(s), answers)
+		return true
+	})
+}
+
+func idsOf(s *snapshot.Pod) map[string]bool {
+	there := map[string]bool{}
+	for _, c := range s.Containers {
+		there[c.Status.GetId()] = true
+	}
+	return there
+}
+
+// update changes the checkpoint of a pod that is not being deleted, under its lock, and adds
+// events. The change says whether the checkpoint is to be written.
+func (p *Prober) update(ctx context.Context, ref model.PodRef, change func(*state.Checkpoint, *events.Recorder) bool) (err error) {
+	pod := p.layout.Pod(ref.UID)
+	lock, err := p.locker.Lock(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	j, err := pod.Checkpoint().Read()
+	if err != nil || j.Deletion != nil {
+		return err
+	}
+	var rec events.Recorder
+	if change(j, &rec) {
+		err = pod.Checkpoint().Write(j)
+	}
+	return errors.Join(err, rec.Write(pod, ref, j.Redactor(nil)))
+}
+
+// keepProbes puts the answers into the checkpoint, drops records of containers that are gone, and
+// reports whether it dropped some. Those of containers that were not known before another process
+// noted since, and they stay. A nil list of containers is unknown.
+func keepProbes(j *state.Checkpoint, before Memory, there map[string]bool, answers []Answer) (dropped bool) {
+	known := len(j.Probes)
+	maps.DeleteFunc(j.Probes, func(id string, _ map[model.ProbeType]model.ProbeRecord) bool {
+		return there != nil && before[id] != nil && !there[id]
+	})
+	dropped = len(j.Probes) < known
+	memory := Memory(j.Probes)
+	if memory == nil {
+		memory = Memory{}
+	}
+	for i := range answers {
+		if answers[i].Changed {
+			memory.keep(&answers[i])
+		}
+	}
+	j.Probes = memory
+	return dropped
+}
