@@ -134,7 +134,7 @@ func TestNothingIsWrittenAgain(t *testing.T) {
 	l.keepAnswers(told)
 	l.keepAnswers()
 	after, err := os.Stat(path)
-	if err != nil || !os.SameFile(before, after) {
+	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
 		t.Errorf("the checkpoint was written again: %v", err)
 	}
 	if l.unhealthy() != 2 || l.records()[a.ContainerID][model.Readiness] != a.Record {
@@ -186,18 +186,21 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 // in the future does not.
 func TestAgentTakesNothingBack(t *testing.T) {
 	for name, c := range map[string]struct {
+		kind  model.ProbeType
 		after time.Duration
 		known bool
 		kept  bool
 	}{
-		"it was found since":            {time.Second, false, false},
-		"it was decided before":         {-time.Second, false, false},
-		"the agent knew":                {-time.Second, true, true},
-		"it is too old to act on":       {-time.Minute, false, true},
-		"found by a clock set back":     {time.Hour, false, true},
-		"known, and the clock set back": {time.Hour, true, true},
+		"it was decided since":          {model.Liveness, time.Second, false, false},
+		"it was found since":            {model.Readiness, time.Second, false, false},
+		"it was found before":           {model.Readiness, -time.Second, false, true},
+		"it was decided before":         {model.Liveness, -time.Second, false, false},
+		"the agent knew":                {model.Liveness, -time.Second, true, true},
+		"it is too old to act on":       {model.Liveness, -time.Minute, false, true},
+		"found by a clock set back":     {model.Liveness, time.Hour, false, true},
+		"known, and the clock set back": {model.Liveness, time.Hour, true, true},
 	} {
-		l := newProbeLab(t, model.Liveness, "1")
+		l := newProbeLab(t, c.kind, "1")
 		l.clock.Advance(2 * time.Minute)
 		ours := l.answer(probe.Success)
 		l.clock.Advance(c.after)
@@ -209,7 +212,7 @@ func TestAgentTakesNothingBack(t *testing.T) {
 		}
 		l.clock.Advance(2 * time.Second)
 		l.keepAnswers(ours)
-		if got := l.records()[ours.ContainerID][model.Liveness].Result; (got == model.ProbeSuccess) != c.kept {
+		if got := l.records()[ours.ContainerID][c.kind].Result; (got == model.ProbeSuccess) != c.kept {
 			t.Errorf("%s: it is %s", name, got)
 		}
 	}

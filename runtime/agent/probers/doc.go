@@ -16,6 +16,6 @@
 //	manager.AddPod, RemovePod, CleanupPods     set.go: Sync, Forget
 //	manager.StopLivenessAndStartup             set.go: Sync, deleting
 //	manager.UpdatePodStatus, manualTriggerCh   set.go: AskNow
-//	worker.run                                 worker.go: schedule, next
+//	worker.run                                 set.go: spread; worker.go: wait, next
 //	worker.doProbe                             set.go: Next, Done; model.ProbeRecord.Fold
 package probers

@@ -184,24 +184,27 @@ func TestAnswersOfOthers(t *testing.T) {
 		taken   bool
 	}{
 		"newer":                   {12 * time.Second, true},
-		"older":                   {5 * time.Second, false},
+		"between two answers":     {5 * time.Second, true},
+		"older":                   {-5 * time.Second, false},
 		"by a clock set back":     {time.Hour, false},
 		"a moment ahead":          {14 * time.Second, true},
 		"as it was, written here": {0, false},
 	} {
-		l := one(t, model.Liveness, every(10))
+		l := one(t, model.Liveness, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 10 }))
 		l.fails[model.Liveness] = true
 		l.ticks(1)
 		asks, _ := l.Next(l.now)
 		l.now = noon.Add(13 * time.Second)
-		others := model.ProbeRecord{Result: good, Last: bad, Run: 2, CountedAt: noon.Add(c.counted)}
+		others := model.ProbeRecord{Result: good, Last: bad, Run: 5, CountedAt: noon.Add(c.counted)}
 		l.seen.Running[0].Records = records{model.Liveness: others}
 		l.Sync(l.now, l.seen)
+		before, after := int32(1), int32(2)
 		if c.taken {
-			l.want(model.Liveness, good, 2, name)
+			before, after = 5, 5
 		}
+		l.want(model.Liveness, good, before, name)
 		l.answer(asks[0], probe.Failure)
-		l.want(model.Liveness, good, 2, name+", and the answer")
+		l.want(model.Liveness, good, after, name+", and the answer")
 		if due := dueOf(l.Set, model.Liveness); c.taken && due.Before(noon.Add(c.counted)) {
 			t.Errorf("%s: due after %s", name, due.Sub(noon))
 		}
@@ -246,8 +249,9 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	}
 	l.seen.Deleting, l.fails[model.Readiness] = true, true
 	l.Sync(l.now, l.seen)
-	if l.ticks(3); l.last.Keep || !l.last.Look {
-		t.Errorf("of a pod that is being deleted: %+v", l.last)
+	l.ticks(3)
+	if unkept := l.Sync(l.now, l.seen); l.last.Keep || !l.last.Look || len(unkept) > 0 {
+		t.Errorf("of a pod that is being deleted: %+v, %+v", l.last, unkept)
 	}
 }
 

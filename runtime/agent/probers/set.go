@@ -227,10 +227,10 @@ func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
 
 // AskNow makes the readiness probe of a container due that a pass found not ready (kubelet:
 // UpdatePodStatus). It goes on with its period from then on. An answer that is under way is new
-// enough, and the initial delay stays.
+// enough: the next is asked a period after it. The initial delay stays.
 func (s *Set) AskNow(now time.Time, uid types.UID, name string) {
 	c := s.find(uid, name)
-	if c == nil || c.workers[model.Readiness] == nil || s.asking[key{c.id, model.Readiness}] {
+	if c == nil || c.workers[model.Readiness] == nil {
 		return
 	}
 	w := c.workers[model.Readiness]

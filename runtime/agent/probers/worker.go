@@ -104,7 +104,7 @@ func (w *worker) unkept() bool {
 		return false
 	}
 	ended := w.kept.Last != w.kept.Result && w.kept.Run > 0 && w.record.Last != w.kept.Last
-	return !w.known || w.record.Result != w.kept.Result || w.record.OnHold || w.kept.OnHold || ended
+	return !w.known || w.record.Result != w.kept.Result || w.record.OnHold || ended
 }
 
 // eventEvery is how often at most one probe becomes an event for what it says.
