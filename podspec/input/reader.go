@@ -7,18 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
-
-// urlTimeout bounds the download of a manifest.
-const urlTimeout = 30 * time.Second
 
 // Reader reads the texts of manifests.
 type Reader struct {
@@ -57,14 +52,15 @@ func IsManifest(arg string) bool {
 			return true
 		}
 	}
-	return arg == "." || arg == ".." || strings.HasSuffix(arg, "/") || isManifestFile(arg)
+	return arg == "." || arg == ".." || strings.HasSuffix(arg, "/") || IsManifestFile(arg)
 }
 
 func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-func isManifestFile(name string) bool {
+// IsManifestFile reports whether a file of this name can be a manifest.
+func IsManifestFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
@@ -155,93 +151,12 @@ func (r Reader) manifestsIn(dir string) (files []string, err error) {
 			return err
 		case entry.IsDir() && path != root && (hidden || !r.Recursive):
 			return fs.SkipDir
-		case !entry.IsDir() && !hidden && isManifestFile(entry.Name()):
+		case !entry.IsDir() && !hidden && IsManifestFile(entry.Name()):
 			files = append(files, path)
 		}
 		return nil
 	})
 	return files, err
-}
-
-// readURL fetches a manifest. Plain http is only taken from this machine: what
-// runs as root is not read from a connection anyone can change.
-func (r Reader) readURL(ctx context.Context, name string) ([]Source, error) {
-	u, err := url.Parse(name)
-	if whole := (*url.Error)(nil); errors.As(err, &whole) {
-		// The whole quotes the URL, with the password that may be in it.
-		return nil, fmt.Errorf("reading manifest: the URL cannot be read: %w", whole.Err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading manifest: %w", err)
-	}
-	if !isTrusted(u) {
-		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", u.Redacted())
-	}
-	limit := cmp.Or(r.Timeout, urlTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
-	defer cancel()
-	text, err := r.fetch(ctx, u)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading manifest %s: %w", u.Redacted(), err)
-	}
-	return []Source{{Name: u.Redacted(), Text: text}}, nil
-}
-
-func (r Reader) fetch(ctx context.Context, u *url.URL) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	client := http.Client{}
-	if r.HTTP != nil {
-		client = *r.HTTP
-	}
-	client.CheckRedirect = checkRedirect
-	reply, err := client.Do(req)
-	if whole := (*url.Error)(nil); errors.As(err, &whole) {
-		// The whole quotes the URL it came to, which may hold a server's password.
-		err = whole.Err
-	}
-	if err != nil && strings.Contains(err.Error(), "Location header") {
-		err = errors.New("the server redirects to something that is no URL")
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer reply.Body.Close() //nolint:errcheck // the body is read to its end or given up
-	if reply.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the server answered %s", reply.Status)
-	}
-	return ReadAtMost(reply.Body, cmp.Or(r.MaxBytes, DefaultMaxBytes))
-}
-
-// maxRedirects is how often a server may send podctl on to another place.
-const maxRedirects = 5
-
-// checkRedirect holds the places that a server names to what a user may name, and
-// does not go on from https to a connection that anyone can change. What a user may
-// have put into the first URL to prove who he is stays with its host.
-func checkRedirect(next *http.Request, before []*http.Request) error {
-	switch {
-	case len(before) > maxRedirects:
-		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
-	case !isTrusted(next.URL) || (next.URL.Scheme == "http" && before[len(before)-1].URL.Scheme != "http"):
-		return fmt.Errorf("the server redirects to %s, which is neither https nor on this machine", next.URL.Redacted())
-	}
-	return nil
-}
-
-// isTrusted reports whether nobody on the way can change what comes from a URL.
-func isTrusted(u *url.URL) bool {
-	return u.Scheme == "https" || (u.Scheme == "http" && isLoopback(u.Hostname()))
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // readAll reads beside the context: what is named may be a pipe.
