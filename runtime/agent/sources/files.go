@@ -1,0 +1,117 @@
+package sources
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Files is a directory of manifests, or one manifest.
+type Files struct {
+	path     string
+	settings Settings
+	// kept are the files as they were read last.
+	kept map[string]keptFile
+}
+
+// NewFiles makes the source of a path. A path that is not there is one of a manifest if it ends as
+// manifests do, and one of a directory if not.
+func NewFiles(path string, s Settings) (*Files, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Files{path: path, settings: s.completed(), kept: map[string]keptFile{}}, nil
+}
+
+// Name is the absolute path.
+func (f *Files) Name() string { return f.path }
+
+// Ended is of no use to files.
+func (f *Files) Ended(model.PodRef) {}
+
+// Run reads the files when they change, and all that changed each interval.
+func (f *Files) Run(ctx context.Context, reread <-chan struct{}, tell func(Update)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := newWatch(f.watched())
+	l := &looker{texts: NewTexts(f.path, f.settings.Loader), interval: f.settings.Interval, looksTwice: true}
+	l.events = settled(ctx, w.events, f.settings.Settle)
+	l.look = func(ctx context.Context) Reading {
+		warning := w.renew(ctx)
+		r := f.read(ctx, time.Now())
+		r.Warning = warning
+		return r
+	}
+	l.run(ctx, reread, tell)
+}
+
+// watched are the directory in which names change, and the one name that matters in it; empty for
+// all.
+func (f *Files) watched() (dir, only string) {
+	info, err := os.Stat(f.path)
+	if err == nil && info.IsDir() || err != nil && !input.IsManifestFile(f.path) {
+		return f.path, ""
+	}
+	return filepath.Dir(f.path), f.path
+}
+
+// read reads the files that are not as they were.
+func (f *Files) read(ctx context.Context, now time.Time) Reading {
+	files, err := f.settings.Loader.Each(ctx, f.path, f.known)
+	if err != nil {
+		return Reading{Err: err}
+	}
+	kept, r := map[string]keptFile{}, Reading{}
+	for _, one := range files {
+		r.Texts = append(r.Texts, Text{Name: one.Name, Text: one.Text, Err: one.Err})
+		if one.Err == nil {
+			kept[one.Name] = keptFile{text: one.Text, is: identityOf(one.Info), read: now}
+		}
+	}
+	f.kept = kept
+	return r
+}
+
+// keptFile is a file as it was read.
+type keptFile struct {
+	text []byte
+	is   identity
+	read time.Time
+}
+
+// identity changes whenever a file does, if only its times are fine enough.
+type identity struct {
+	device, inode  uint64
+	size           int64
+	written, inner syscall.Timespec
+}
+
+// identityOf is the identity of a file; the zero one if the system does not say.
+func identityOf(info fs.FileInfo) identity {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{}
+	}
+	return identity{device: stat.Dev, inode: stat.Ino, size: stat.Size, written: stat.Mtim, inner: stat.Ctim}
+}
+
+// coarse is more than the times of files may be apart from when they were changed.
+const coarse = time.Second
+
+// known gives the text of a file that is as it was read. One that was changed just before it was
+// read may have been changed again within the same tick.
+func (f *Files) known(name string, info fs.FileInfo) ([]byte, bool) {
+	k, ok := f.kept[name]
+	is := identityOf(info)
+	if !ok || is == (identity{}) || is != k.is || k.read.Sub(time.Unix(is.inner.Unix())) <= coarse {
+		return nil, false
+	}
+	return k.text, true
+}

@@ -1,0 +1,164 @@
+package sources
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// pods are the pods that a source wants, by namespace and name. What goes missing lingers: files
+// are renamed and directories are replaced.
+type pods map[types.NamespacedName]*pod
+
+// pod is one pod that is wanted.
+type pod struct {
+	// said is the pod as the texts say, and wanted as it is told.
+	said, wanted *podspec.Desired
+	// missing is since when no text has the pod; zero while one has.
+	missing time.Time
+	// lost are the ConfigMaps and Secrets that it took from texts and that no text has.
+	lost map[podspec.ObjectName]lost
+}
+
+// lost is an object that no text has.
+type lost struct {
+	object *podspec.Object
+	since  time.Time
+}
+
+func keyOf(d *podspec.Desired) types.NamespacedName {
+	return types.NamespacedName{Namespace: d.Pod.Namespace, Name: d.Pod.Name}
+}
+
+// take takes the pods that the texts have now. Those of damaged texts stay as they were.
+func (ps pods) take(now time.Time, found []*podspec.Desired, damaged map[string]bool) {
+	uids, here := map[types.UID]bool{}, map[types.NamespacedName]bool{}
+	for _, d := range found {
+		if damaged[d.Source] {
+			continue
+		}
+		key := keyOf(d)
+		if ps[key] == nil || ps[key].said.Pod.UID != d.Pod.UID {
+			ps[key] = &pod{}
+		}
+		ps[key].take(now, d)
+		uids[d.Pod.UID], here[key] = true, true
+	}
+	for key, p := range ps {
+		switch {
+		case here[key]:
+		case uids[p.said.Pod.UID]:
+			delete(ps, key)
+		case damaged[p.said.Source]:
+			p.missing = time.Time{}
+		default:
+			p.missing = first(p.missing, now)
+		}
+	}
+}
+
+// take takes the pod as the texts have it now.
+func (p *pod) take(now time.Time, d *podspec.Desired) {
+	own, missing := d.Own(), map[podspec.ObjectName]lost{}
+	for _, name := range podspec.ReferredObjects(d.Pod) {
+		if name.Kind == podspec.KindClaim || own.Has(name.Kind, name.Name) {
+			continue
+		}
+		if before, ok := p.lost[name]; ok {
+			missing[name] = before
+		} else if o := p.had(name); o != nil {
+			missing[name] = lost{o, now}
+		}
+	}
+	p.said, p.missing, p.lost = d, time.Time{}, missing
+}
+
+// had is an object that the texts had for the pod; nil if they had none.
+func (p *pod) had(name podspec.ObjectName) *podspec.Object {
+	if p.said == nil {
+		return nil
+	}
+	own := p.said.Own()
+	switch {
+	case !own.Has(name.Kind, name.Name):
+		return nil
+	case name.Kind == podspec.KindSecret:
+		return &podspec.Object{Secret: own.Secrets[name.Name]}
+	}
+	return &podspec.Object{ConfigMap: own.ConfigMaps[name.Name]}
+}
+
+// thaw lets what was missing when the source failed be so from now on.
+func (ps pods) thaw(failed, now time.Time) {
+	for _, p := range ps {
+		p.missing = thawed(p.missing, failed, now)
+		for name, l := range p.lost {
+			p.lost[name] = lost{l.object, thawed(l.since, failed, now)}
+		}
+	}
+}
+
+// expire drops what has been missing long enough. It returns when there will be more.
+func (ps pods) expire(now time.Time) (again time.Time) {
+	isOver := func(since time.Time) bool {
+		over := since.Add(lingers)
+		if over.After(now) {
+			again = first(again, over)
+		}
+		return !over.After(now)
+	}
+	for key, p := range ps {
+		if !p.missing.IsZero() && isOver(p.missing) {
+			delete(ps, key)
+			continue
+		}
+		maps.DeleteFunc(p.lost, func(_ podspec.ObjectName, l lost) bool { return isOver(l.since) })
+	}
+	return again
+}
+
+// all are the pods as they are told, by namespace and name.
+func (ps pods) all() []*podspec.Desired {
+	var all []*podspec.Desired
+	for _, p := range ps {
+		d := p.completed()
+		switch {
+		case p.wanted == nil || !isSame(p.wanted, d):
+			p.wanted = d
+		case d == p.said:
+			p.said = p.wanted
+		}
+		all = append(all, p.wanted)
+	}
+	slices.SortFunc(all, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
+	return all
+}
+
+// completed is the pod with the objects that it lost.
+func (p *pod) completed() *podspec.Desired {
+	if len(p.lost) == 0 {
+		return p.said
+	}
+	with := podspec.New(p.said.Pod, p.said.Source, p.said.WrittenUID)
+	with.Keeper = p.said.Keeper
+	with.Objects = podspec.Objects{ConfigMaps: maps.Clone(p.said.Objects.ConfigMaps), Secrets: maps.Clone(p.said.Objects.Secrets)}
+	for _, name := range p.said.Shared {
+		if _, ok := p.lost[name]; !ok {
+			with.Shared = append(with.Shared, name)
+		}
+	}
+	for _, l := range p.lost {
+		with.Objects.Put(l.object)
+	}
+	return with
+}
+
+// isSame reports whether nothing of a pod changed.
+func isSame(a, b *podspec.Desired) bool {
+	return a == b || a.Source == b.Source && a.WrittenUID == b.WrittenUID && slices.Equal(a.Shared, b.Shared) && a.SameAs(b)
+}

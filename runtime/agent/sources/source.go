@@ -1,0 +1,92 @@
+package sources
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Source is a place that says which pods shall be there.
+type Source interface {
+	// Name identifies the source in messages and records: an absolute path, or a URL without its
+	// password.
+	Name() string
+	// Run reads the source until the context ends, and tells of every change of what it wants and
+	// of its problems. Nothing is told twice. A value of reread asks for a look now.
+	Run(ctx context.Context, reread <-chan struct{}, tell func(Update))
+	// Ended tells the source that a pod that it brought is gone.
+	Ended(ref model.PodRef)
+}
+
+// Update is what a source wants now. Its slices are not changed any more.
+type Update struct {
+	// Source is the name of the source.
+	Source string
+	// Pods are all pods that the source wants, at most one of each name and of each uid, by
+	// namespace and name. A pod of which nothing changed is the same pointer as before.
+	Pods []*podspec.Desired
+	// Complete reports whether the source has been read completely at least once. Before that,
+	// nothing follows from a pod's absence.
+	Complete bool
+	// Problems say what is wrong with the source and its texts, by text.
+	Problems []Problem
+	// Unread are the names of texts that are there and cannot be used, and of which no valid
+	// version is known. Pods that came from them earlier must be left as they are.
+	Unread []string
+	// Notes say what has no effect in the texts that count.
+	Notes []string
+}
+
+// Problem is something that is wrong with a source.
+type Problem struct {
+	// File is the text, or the source, that it is about.
+	File string
+	Text string
+	// Since is when it was first found so.
+	Since time.Time
+}
+
+// compare orders problems by their text.
+func (p Problem) compare(other Problem) int {
+	return cmp.Or(cmp.Compare(p.File, other.File), cmp.Compare(p.Text, other.Text), p.Since.Compare(other.Since))
+}
+
+// sameAs reports whether two updates say the same.
+func (u Update) sameAs(other Update) bool {
+	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
+		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Notes, other.Notes)
+}
+
+// Settings say how sources are read.
+type Settings struct {
+	// Loader reads and parses the texts.
+	Loader load.Loader
+	// Interval is the time between two looks; zero means 20 seconds (kubelet: fileCheckFrequency).
+	Interval time.Duration
+	// Settle is how long a directory must have been quiet before it is read; zero means 30 ms.
+	Settle time.Duration
+}
+
+const (
+	interval = 20 * time.Second
+	settle   = 30 * time.Millisecond
+	// urlTimeout bounds the download of a text.
+	urlTimeout = 10 * time.Second
+	// lingers is how long a pod is still wanted that no text has any more.
+	lingers = 2 * time.Second
+	// patience is how long something must be wrong before it is a problem: a text may be half
+	// written.
+	patience = time.Second
+)
+
+// completed are the settings with what they leave out.
+func (s Settings) completed() Settings {
+	s.Interval, s.Settle = cmp.Or(s.Interval, interval), cmp.Or(s.Settle, settle)
+	s.Loader.Timeout = cmp.Or(s.Loader.Timeout, urlTimeout)
+	return s
+}

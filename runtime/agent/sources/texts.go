@@ -1,0 +1,307 @@
+package sources
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// Text is one text of a source as it was read, or why it could not be.
+type Text struct {
+	Name string
+	Text []byte
+	Err  error
+}
+
+// Reading is one look at a source.
+type Reading struct {
+	// Texts are all texts that are there, in any order. They are not changed any more.
+	Texts []Text
+	// Err says that the source could not be read: what it has is not known.
+	Err error
+	// Warning says what is wrong with the source although it could be read.
+	Warning error
+}
+
+// Texts makes of the readings of a source what it wants. It has no clock, no goroutine and no
+// disk.
+type Texts struct {
+	name   string
+	loader load.Loader
+	texts  map[string]*text
+	pods   pods
+
+	// failed says why the last reading changed nothing; complete is set once one did not fail.
+	failed   *Problem
+	complete bool
+	// stale is set while something that was read has not been made pods of, and over when it is
+	// too much together.
+	stale   bool
+	over    *Problem
+	warning error
+	// found is what is wrong with all texts together, damaged are the texts of which no pods
+	// could be made beside the others, and notes are those of all.
+	found   []Problem
+	damaged map[string]bool
+	notes   []string
+	// since is when what is found, and the warning, was found first.
+	since map[Problem]time.Time
+}
+
+// NewTexts makes the texts of a source that has not been read.
+func NewTexts(name string, loader load.Loader) *Texts {
+	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: pods{}}
+}
+
+// Take takes a reading. The times of all readings ascend.
+func (t *Texts) Take(now time.Time, r Reading) {
+	t.warning = r.Warning
+	failed := t.take(now, r)
+	if failed != nil {
+		one := Problem{File: failed.File, Text: failed.Text, Since: now}
+		if t.failed != nil {
+			one.Since = t.failed.Since
+		}
+		failed = &one
+	}
+	t.failed = failed
+	t.complete = t.complete || failed == nil
+	t.stamp(now)
+}
+
+// take returns why a reading changes nothing.
+func (t *Texts) take(now time.Time, r Reading) *Problem {
+	if r.Err != nil {
+		return &Problem{File: t.name, Text: r.Err.Error()}
+	}
+	if t.failed != nil {
+		t.thaw(now)
+	}
+	here := map[string]bool{}
+	for _, in := range r.Texts {
+		here[in.Name] = true
+		if err := t.takeText(now, in); err != nil {
+			return &Problem{File: t.name, Text: err.Error()}
+		}
+	}
+	for name, x := range t.texts {
+		if here[name] {
+			continue
+		}
+		t.stale = x.leave(now) || t.stale
+		x.blame(now, "")
+		if x.forgotten(now) {
+			delete(t.texts, name)
+		}
+	}
+	if t.stale {
+		if err := t.combine(now); err != nil {
+			return &Problem{File: t.name, Text: err.Error()}
+		}
+		t.stale = false
+	}
+	return t.over
+}
+
+// thaw lets what was missing be so from now on: nobody knows whether it was there in between.
+func (t *Texts) thaw(now time.Time) {
+	for _, x := range t.texts {
+		x.gone = thawed(x.gone, t.failed.Since, now)
+	}
+	t.pods.thaw(t.failed.Since, now)
+}
+
+// thawed is since when something is missing that was missing while a source could not be read.
+// What was over before that stays so.
+func thawed(missing, failed, now time.Time) time.Time {
+	if missing.IsZero() || !failed.Before(missing.Add(lingers)) {
+		return missing
+	}
+	return now
+}
+
+// takeText takes one text as it was read. The error says that it could not be parsed because of
+// something else than the text.
+func (t *Texts) takeText(now time.Time, in Text) error {
+	x := t.texts[in.Name]
+	if x == nil {
+		x = &text{}
+		t.texts[in.Name] = x
+	}
+	switch {
+	case in.Err != nil:
+		t.stale = x.arrive(now) || t.stale
+		x.blame(now, in.Err.Error())
+		x.seen = nil
+		return nil
+	case x.isAs(in.Text):
+		return nil
+	case document.IsEmpty(in.Text):
+		// It may be about to be written.
+		t.stale = x.leave(now) || t.stale
+		x.blame(now, "it holds no Kubernetes object")
+		x.seen = in.Text
+		return nil
+	}
+	m, err := t.loader.Parse(t.source(in.Name, in.Text))
+	if err != nil {
+		return err
+	}
+	t.stale = x.arrive(now) || t.stale
+	x.blame(now, refusal(m.Problems))
+	if x.seen = in.Text; x.fault == "" {
+		x.valid, x.known, t.stale = in.Text, true, true
+	}
+	return nil
+}
+
+func (t *Texts) source(name string, text []byte) input.Source {
+	return input.Source{Name: name, Text: text, Namespace: t.loader.Namespace}
+}
+
+// combine makes pods of all texts that count. The error says that it could not because of
+// something else than the texts.
+func (t *Texts) combine(now time.Time) error {
+	var all []input.Source
+	for _, name := range slices.Sorted(maps.Keys(t.texts)) {
+		if x := t.texts[name]; x.counts() {
+			all = append(all, t.source(name, x.valid))
+		}
+	}
+	m, err := t.loader.Parse(all...)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(m.Problems, func(p document.Problem) bool { return p.Limit })
+	if t.over = nil; i >= 0 {
+		t.over = &Problem{File: m.Problems[i].File, Text: m.Problems[i].String()}
+		return nil
+	}
+	t.sort(m.Problems)
+	t.notes = notesOf(m)
+	for _, d := range m.Pods {
+		d.Keeper = t.name
+	}
+	t.pods.take(now, m.Pods, t.damaged)
+	return nil
+}
+
+// sort takes what is wrong with the texts together: with single objects that are left out, and
+// with whole texts.
+func (t *Texts) sort(problems []document.Problem) {
+	wrong := map[string][]document.Problem{}
+	t.found, t.damaged = nil, map[string]bool{}
+	for _, p := range problems {
+		switch {
+		case p.Duplicate:
+			t.found = append(t.found, Problem{File: p.File, Text: p.String()})
+		case p.Class != document.ClassUnresolved:
+			wrong[p.File] = append(wrong[p.File], p)
+		}
+	}
+	for name, of := range wrong {
+		t.damaged[name] = true
+		t.found = append(t.found, Problem{File: name, Text: refusal(of)})
+	}
+}
+
+func notesOf(m *load.Manifest) []string {
+	var notes []string
+	for _, n := range m.Notes() {
+		notes = append(notes, n.String())
+	}
+	return notes
+}
+
+// refusal says why a text is refused: the first of its problems, and how many there are besides.
+// It is empty for a text that is valid.
+func refusal(problems []document.Problem) string {
+	text, n := "", 0
+	for _, p := range problems {
+		if p.Duplicate || p.Class == document.ClassUnresolved {
+			continue
+		}
+		if n++; n == 1 {
+			text = p.String()
+		}
+	}
+	if n > 1 {
+		text += "; " + document.AndMore(n-1)
+	}
+	return text
+}
+
+// Wanted is what the source wants at a time, and when to ask again: zero if only a reading can
+// change it.
+func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
+	u := Update{Source: t.name, Complete: t.complete, Notes: t.notes, Unread: t.unread()}
+	var again time.Time
+	u.Problems, again = t.told(now)
+	if t.failed == nil {
+		again = first(again, t.pods.expire(now))
+	}
+	u.Pods = t.pods.all()
+	return u, again
+}
+
+// unread are the texts that are there and of which nothing valid is known.
+func (t *Texts) unread() []string {
+	var names []string
+	for name, x := range t.texts {
+		if x.fault != "" && !x.known || t.damaged[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// stamp notes since when things have been wrong.
+func (t *Texts) stamp(now time.Time) {
+	before := t.since
+	t.since = map[Problem]time.Time{}
+	for _, p := range t.found {
+		t.since[p] = first(before[p], now)
+	}
+	if t.warning != nil {
+		p := Problem{File: t.name, Text: t.warning.Error()}
+		t.since[p] = first(before[p], now)
+	}
+}
+
+// told are the problems that have lasted, and when the next one will have.
+func (t *Texts) told(now time.Time) (told []Problem, again time.Time) {
+	add := func(p Problem) {
+		if ripe := p.Since.Add(patience); ripe.After(now) {
+			again = first(again, ripe)
+		} else {
+			told = append(told, p)
+		}
+	}
+	for p, since := range t.since {
+		p.Since = since
+		add(p)
+	}
+	if t.failed != nil {
+		add(*t.failed)
+	}
+	for name, x := range t.texts {
+		if x.fault != "" {
+			add(Problem{File: name, Text: x.fault, Since: x.since})
+		}
+	}
+	slices.SortFunc(told, Problem.compare)
+	return told, again
+}
+
+// first is the earlier of two times, of which zero is none.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

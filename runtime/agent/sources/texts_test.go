@@ -1,0 +1,439 @@
+package sources
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// manifest is a pod that tells its versions apart by image.
+func manifest(name, uid, version string) string {
+	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name + "\n"
+	if uid != "" {
+		text += "  uid: u-" + uid + "\n"
+	}
+	return text + "spec:\n  containers:\n  - name: app\n    image: registry.local/app:" + version + "\n"
+}
+
+const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: \"%s\"}\n"
+
+func withConfig(name string) string {
+	return manifest(name, "", "1") + "    envFrom: [{configMapRef: {name: c, optional: true}}]\n"
+}
+
+// book is a source that a test writes: its texts by name, and a clock.
+type book struct {
+	*Texts
+	t     *testing.T
+	now   time.Time
+	texts map[string]string
+	// unreadable are the names of texts that are there and cannot be read.
+	unreadable map[string]bool
+	last       Update
+	again      time.Time
+}
+
+func newBook(t *testing.T) *book {
+	t.Helper()
+	return &book{
+		Texts: NewTexts("/pods", load.Loader{}), t: t, now: time.Unix(1_000_000, 0),
+		texts: map[string]string{}, unreadable: map[string]bool{},
+	}
+}
+
+// read takes a reading of what the book has.
+func (b *book) read() Update {
+	r := Reading{}
+	for name, text := range b.texts {
+		one := Text{Name: name, Text: []byte(text)}
+		if b.unreadable[name] {
+			one = Text{Name: name, Err: errors.New("permission denied")}
+		}
+		r.Texts = append(r.Texts, one)
+	}
+	b.Take(b.now, r)
+	return b.ask()
+}
+
+// ask is what is wanted now.
+func (b *book) ask() Update {
+	b.last, b.again = b.Wanted(b.now)
+	return b.last
+}
+
+// fails takes a reading of a source that cannot be read.
+func (b *book) fails(text string) Update {
+	b.Take(b.now, Reading{Err: errors.New(text)})
+	return b.ask()
+}
+
+// write writes texts, given as name and text, and reads them.
+func (b *book) write(texts ...string) Update {
+	for i := 0; i < len(texts); i += 2 {
+		b.texts[texts[i]] = texts[i+1]
+	}
+	return b.read()
+}
+
+func (b *book) remove(names ...string) Update {
+	for _, name := range names {
+		delete(b.texts, name)
+	}
+	return b.read()
+}
+
+// later asks after a while, with no new reading.
+func (b *book) later(d time.Duration) Update {
+	b.now = b.now.Add(d)
+	return b.ask()
+}
+
+// shown are the pods of an update: name, version, and text if there are several.
+func shown(u Update) string {
+	var pods []string
+	for _, d := range u.Pods {
+		_, version, _ := strings.Cut(d.Pod.Spec.Containers[0].Image, ":")
+		one := d.Pod.Name + ":" + version
+		if c := d.Objects.ConfigMaps["c"]; c != nil {
+			one += "+" + c.Data["a"]
+		}
+		pods = append(pods, one)
+	}
+	return strings.Join(pods, " ")
+}
+
+func (b *book) wants(want string) {
+	b.t.Helper()
+	if got := shown(b.last); got != want {
+		b.t.Errorf("wanted are %q, want %q", got, want)
+	}
+}
+
+// blames checks which texts have problems, each by a word of it.
+func (b *book) blames(words ...string) {
+	b.t.Helper()
+	for i := range max(len(words), len(b.last.Problems)) {
+		if i >= len(words) || i >= len(b.last.Problems) || !strings.Contains(b.last.Problems[i].Text, words[i]) {
+			b.t.Fatalf("problems %v, want %q", b.last.Problems, words)
+		}
+	}
+}
+
+// TestWanted: pods have their keeper and their text, and stay the same value until they change.
+func TestWanted(t *testing.T) {
+	b := newBook(t)
+	u := b.write("b", manifest("two", "", "1"), "a", manifest("one", "", "1"))
+	b.wants("one:1 two:1")
+	if d := u.Pods[0]; d.Keeper != "/pods" || d.Source != "a" || !u.Complete || !b.again.IsZero() || u.Source != "/pods" {
+		t.Errorf("%+v %v", u, b.again)
+	}
+	again := b.write("a", manifest("one", "", "1")+"# remark\n", "b", manifest("two", "", "2"))
+	b.wants("one:1 two:2")
+	if again.Pods[0] != u.Pods[0] || again.Pods[1] == u.Pods[1] {
+		t.Error("a pod is the same value if and only if nothing of it changed")
+	}
+	if third := b.read(); !third.sameAs(again) {
+		t.Error("reading the same makes another update")
+	}
+}
+
+// TestUnchangedTextsAreNotParsed again, valid or not.
+func TestUnchangedTextsAreNotParsed(t *testing.T) {
+	b, parsed := newBook(t), 0
+	b.loader.Stored = func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) {
+		parsed++
+		return d, nil, nil
+	}
+	b.write("a", manifest("one", "", "1"), "bad", manifest("No", "", "1"), "empty", "")
+	before := parsed
+	for range 3 {
+		b.now = b.now.Add(time.Second)
+		b.read()
+	}
+	if parsed != before || before == 0 {
+		t.Errorf("%d pods parsed, then %d", before, parsed)
+	}
+	b.write("a", manifest("one", "", "2"))
+	// Once by itself, once together.
+	if parsed != before+2 {
+		t.Errorf("one change made %d pods", parsed-before)
+	}
+}
+
+// TestInvalidTexts: the last valid version counts, and the problem is told after a second.
+func TestInvalidTexts(t *testing.T) {
+	for name, damage := range map[string]func(*book){
+		"half":       func(b *book) { b.write("a", manifest("one", "", "2")[:50]) },
+		"refused":    func(b *book) { b.write("a", manifest("One", "", "2")) },
+		"unreadable": func(b *book) { b.unreadable["a"] = true; b.read() },
+	} {
+		b := newBook(t)
+		b.write("a", manifest("one", "", "1"), "b", manifest("two", "", "1"))
+		damage(b)
+		since := b.now
+		b.wants("one:1 two:1")
+		b.blames()
+		b.later(patience - 1)
+		b.blames()
+		b.later(1)
+		if b.wants("one:1 two:1"); len(b.last.Problems) != 1 || b.last.Problems[0].File != "a" || !b.last.Problems[0].Since.Equal(since) {
+			t.Fatalf("%s: problems %v", name, b.last.Problems)
+		}
+		// Other damage is the same problem.
+		b.unreadable = map[string]bool{}
+		b.write("a", "kind: [")
+		b.later(time.Hour)
+		if b.wants("one:1 two:1"); len(b.last.Problems) != 1 || !b.last.Problems[0].Since.Equal(since) || len(b.last.Unread) > 0 {
+			t.Fatalf("%s: problems %v, unread %v", name, b.last.Problems, b.last.Unread)
+		}
+		b.write("a", manifest("one", "", "3"))
+		b.wants("one:3 two:1")
+		b.blames()
+	}
+}
+
+// TestNothingKnown: a text that cannot be used and of which nothing valid is known is told at
+// once, so that its pods are left alone.
+func TestNothingKnown(t *testing.T) {
+	b := newBook(t)
+	b.unreadable["c"] = true
+	b.write("a", manifest("one", "", "1"), "bad", "kind: [", "c", "", "empty", "# nothing\n---\n")
+	b.wants("one:1")
+	if !b.last.Complete || !slices.Equal(b.last.Unread, []string{"bad", "c", "empty"}) {
+		t.Errorf("%+v", b.last)
+	}
+	b.blames()
+	b.later(time.Second)
+	b.blames("bad:", "permission denied", "holds no Kubernetes object")
+	b.write("bad", manifest("two", "", "1"), "empty", manifest("three", "", "1"))
+	b.remove("c")
+	b.wants("one:1 three:1 two:1")
+	if len(b.last.Unread)+len(b.last.Problems) > 0 {
+		t.Errorf("%+v", b.last)
+	}
+}
+
+// TestMissingForAMoment: what is there again within two seconds was never away.
+func TestMissingForAMoment(t *testing.T) {
+	one := manifest("one", "", "1")
+	for name, c := range map[string]struct{ away, back func(*book) }{
+		"removed":            {func(b *book) { b.remove("a") }, func(b *book) { b.write("a", one) }},
+		"renamed":            {func(b *book) { b.remove("a") }, func(b *book) { b.write("z", one) }},
+		"truncated":          {func(b *book) { b.write("a", "") }, func(b *book) { b.write("a", one) }},
+		"cleared":            {func(b *book) { b.write("a", "# later\n") }, func(b *book) { b.write("a", one) }},
+		"moved":              {func(b *book) { b.write("a", manifest("two", "", "1")) }, func(b *book) { b.write("z", one) }},
+		"half written again": {func(b *book) { b.remove("a") }, func(b *book) { b.write("a", one[:40]) }},
+		"truncated, half":    {func(b *book) { b.write("a", "") }, func(b *book) { b.write("a", one[:40]) }},
+	} {
+		b := newBook(t)
+		b.write("a", one)
+		c.away(b)
+		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(lingers)) && name != "truncated" && name != "cleared" && name != "truncated, half" {
+			t.Errorf("%s: %s, again %v", name, shown(b.last), b.again)
+		}
+		b.later(lingers - 1)
+		c.back(b)
+		b.later(time.Hour)
+		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.IsZero() {
+			t.Errorf("%s: back, but wanted are %q", name, shown(b.last))
+		}
+		b = newBook(t)
+		b.write("a", one, "b", manifest("other", "", "1"))
+		c.away(b)
+		b.later(lingers)
+		if strings.Contains(shown(b.last), "one:1") {
+			t.Errorf("%s: not back, but wanted are %q", name, shown(b.last))
+		}
+		if c.back(b); strings.Contains(shown(b.last), "one:1") == strings.Contains(name, "half") {
+			t.Errorf("%s: back too late, and wanted are %q", name, shown(b.last))
+		}
+	}
+}
+
+// TestAnotherTakesThePlace at once, of the name or of the uid.
+func TestAnotherTakesThePlace(t *testing.T) {
+	b := newBook(t)
+	b.write("a", manifest("one", "x", "1"))
+	b.remove("a")
+	b.write("b", manifest("one", "y", "2"))
+	b.wants("one:2")
+	b.remove("b")
+	b.write("c", manifest("two", "y", "3"))
+	b.wants("two:3")
+	b.later(time.Hour)
+	b.wants("two:3")
+}
+
+// TestDuplicates: the first by name wins, whatever came first, and only the second pod is left
+// out of its text.
+func TestDuplicates(t *testing.T) {
+	b := newBook(t)
+	b.write("b", manifest("one", "", "2")+"---\n"+manifest("two", "", "1"))
+	b.write("a", manifest("one", "", "1"))
+	b.wants("one:1 two:1")
+	b.blames()
+	b.later(time.Second)
+	b.blames("Pod default/one is given twice, first in a:4")
+	if p := b.last.Problems[0]; p.File != "b" || len(b.last.Unread) > 0 {
+		t.Errorf("%+v", b.last)
+	}
+	b.remove("a")
+	b.wants("one:2 two:1")
+	b.write("b", manifest("one", "u", "2"), "c", manifest("three", "u", "1"))
+	b.later(time.Second)
+	b.blames(`the uid "u-u" is given twice, first in b:4`)
+	b.write("b", manifest("one", "", "2")+"---\n"+manifest("one", "", "3"))
+	b.later(time.Hour)
+	b.wants("one:2 three:1")
+}
+
+// TestObjectsOfOtherTexts: a ConfigMap is taken from any text, and lingers as pods do.
+func TestObjectsOfOtherTexts(t *testing.T) {
+	b := newBook(t)
+	first := b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"))
+	b.wants("one:1+x")
+	b.remove("config")
+	b.later(lingers - 1)
+	b.wants("one:1+x")
+	if again := b.write("other", fmt.Sprintf(config, "x")); again.Pods[0] != first.Pods[0] {
+		t.Error("a ConfigMap that moved changed its pod")
+	}
+	b.write("other", fmt.Sprintf(config, "y"))
+	b.wants("one:1+y")
+	b.remove("other")
+	b.later(lingers)
+	b.wants("one:1")
+	b.write("other", fmt.Sprintf(config, "z"))
+	b.wants("one:1+z")
+	b.write("pod", manifest("one", "", "2"))
+	b.remove("other")
+	b.wants("one:2")
+	if b.later(time.Hour); !b.again.IsZero() {
+		t.Error("what nobody takes is waited for")
+	}
+}
+
+// TestDamageByOthers: what another text makes invalid stays as it was, and hides nothing else.
+func TestDamageByOthers(t *testing.T) {
+	b := newBook(t)
+	b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"), "two", manifest("two", "", "1"))
+	b.write("config", fmt.Sprintf(config, strings.Repeat("x", 200_000)), "two", manifest("two", "", "2"))
+	b.wants("one:1+x two:2")
+	b.later(time.Second)
+	b.blames("pod:")
+	if !slices.Equal(b.last.Unread, []string{"pod"}) {
+		t.Errorf("unread %v", b.last.Unread)
+	}
+	b.later(time.Hour)
+	b.wants("one:1+x two:2")
+	b.write("config", fmt.Sprintf(config, "y"))
+	b.wants("one:1+y two:2")
+	b.blames()
+}
+
+// TestWholeSource: what cannot be read as a whole changes nothing, and is not complete.
+func TestWholeSource(t *testing.T) {
+	b := newBook(t)
+	b.fails("gone")
+	b.blames()
+	if b.later(time.Second); b.last.Complete || len(b.last.Problems) != 1 || b.last.Problems[0].File != "/pods" {
+		t.Errorf("%+v", b.last)
+	}
+	b.write("a", manifest("one", "", "1"), "c", fmt.Sprintf(config, "x"), "p", withConfig("two"))
+	b.blames()
+	b.remove("a", "c")
+	b.later(time.Second)
+	// What was missing is not given up while nobody can look, nor right after.
+	b.fails("gone")
+	since := b.now
+	b.later(time.Hour)
+	b.fails("gone in another way")
+	b.wants("one:1 two:1+x")
+	if b.blames("gone in another way"); !b.last.Complete || !b.last.Problems[0].Since.Equal(since) {
+		t.Errorf("%+v", b.last)
+	}
+	b.read()
+	b.later(lingers - 1)
+	b.wants("one:1 two:1+x")
+	b.later(1)
+	b.wants("two:1")
+}
+
+// TestLimits: texts that are too many together change nothing, and do not make a source complete.
+func TestLimits(t *testing.T) {
+	var many strings.Builder
+	for i := range document.MaxDocuments {
+		fmt.Fprintf(&many, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n", i)
+	}
+	b := newBook(t)
+	b.write("a", manifest("one", "", "1"), "many", many.String())
+	if b.wants(""); b.last.Complete {
+		t.Error("the source counts as read")
+	}
+	b.remove("many")
+	if b.wants("one:1"); !b.last.Complete {
+		t.Error("the source does not count as read")
+	}
+	b.write("many", many.String(), "a", manifest("one", "", "2"))
+	b.read()
+	b.later(time.Second)
+	b.wants("one:1")
+	b.blames("more than 1000 documents")
+	b.remove("many")
+	b.wants("one:2")
+	b.blames()
+}
+
+// TestStoreFails: what is stored cannot be read, and is read once it can.
+func TestStoreFails(t *testing.T) {
+	b := newBook(t)
+	failed := errors.New("the disk is gone")
+	b.loader.Stored = func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) { return d, nil, failed }
+	b.write("a", manifest("one", "", "1"))
+	b.later(time.Second)
+	if b.blames("the disk is gone"); b.last.Complete || len(b.last.Pods) > 0 {
+		t.Errorf("%+v", b.last)
+	}
+	failed = nil
+	b.read()
+	b.wants("one:1")
+	failed = errors.New("the disk is gone")
+	b.write("a", manifest("one", "", "2"))
+	b.wants("one:1")
+	failed = nil
+	b.read()
+	b.wants("one:2")
+	// It fails only when all texts are put together.
+	calls := 0
+	b.loader.Stored = func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) {
+		if calls++; calls == 2 {
+			return nil, nil, errors.New("the disk is gone")
+		}
+		return d, nil, nil
+	}
+	b.write("a", manifest("one", "", "3"))
+	b.wants("one:2")
+	b.read()
+	b.wants("one:3")
+}
+
+// TestNotesAndWarnings are told beside the pods.
+func TestNotesAndWarnings(t *testing.T) {
+	b := newBook(t)
+	b.write("a", manifest("one", "", "1")+"  schedulerName: x\n")
+	if len(b.last.Notes) != 1 || !strings.Contains(b.last.Notes[0], "schedulerName") {
+		t.Errorf("notes %q", b.last.Notes)
+	}
+	b.Take(b.now, Reading{Warning: errors.New("no watch")})
+	b.later(time.Second)
+	b.blames("no watch")
+	b.read()
+	b.blames()
+}
