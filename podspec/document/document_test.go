@@ -140,3 +140,15 @@ func TestProblemsAreLines(t *testing.T) {
 		t.Errorf("%q and %q", one, three)
 	}
 }
+
+// TestIsEmpty: only what has no document at all is empty.
+func TestIsEmpty(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "\n \t\n": true, "# later\n---\n...\n": true, "\uFEFF": true, "\xff\xfe": true,
+		"a": false, "---\n{}\n": false, "\x00": false, "# a\nb: c\n": false,
+	} {
+		if got := IsEmpty([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/fields"
 	"github.com/podctl/podctl/podspec/input"
 )
 
@@ -39,6 +40,8 @@ type assembly struct {
 	// made counts what pods make of objects, in bytes.
 	made int64
 
+	// table classifies fields; nil until a pod needs it.
+	table *fields.Table
 	// beside is set while sources are added that only add to the manifests.
 	beside bool
 	// stored gives pods what is stored, and failed is why it could not.
@@ -208,7 +211,7 @@ func (a *assembly) allProblems() []document.Problem {
 // addPod completes and checks one pod.
 func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	a.notes = append(a.notes, dropInjectedToken(o)...)
-	written, notes := classifyWritten(o)
+	written, notes := classifyWritten(o, a.fieldTable())
 	o.report.add(written)
 	setDefaults(o.pod)
 	validate(o.report, o.pod)
@@ -227,6 +230,14 @@ func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	if !o.damaged {
 		m.Pods = append(m.Pods, desired)
 	}
+}
+
+// fieldTable is one table for all pods.
+func (a *assembly) fieldTable() *fields.Table {
+	if a.table == nil {
+		a.table = fields.NewTable()
+	}
+	return a.table
 }
 
 // notDamaged leaves out what a pod misses of objects that could not be decoded as a whole, or

@@ -18,12 +18,12 @@ import (
 
 // classifyWritten looks at every field that the user wrote. A refused field is a problem, and
 // one without effect a note, each once.
-func classifyWritten(o *object) ([]document.Problem, []document.Note) {
+func classifyWritten(o *object, table *fields.Table) ([]document.Problem, []document.Note) {
 	var written any
 	if err := json.Unmarshal(o.report.JSON, &written); err != nil {
 		return []document.Problem{o.report.At(document.ClassInvalid, "", err.Error())}, nil
 	}
-	c := &classifier{o: o, table: fields.NewTable(), seen: map[string]bool{}}
+	c := &classifier{o: o, table: table, seen: map[string]bool{}}
 	walkLeaves(written, "", c.visit)
 	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
 		c.problems = append(c.problems, o.report.At(document.ClassUnsupported, "spec.os.name", "Windows pods cannot run here"))

@@ -102,7 +102,7 @@ func (m Merged) stamp(now time.Time, before []Problem) {
 // read, and none wants it. The text that it came from may not be one that cannot be used.
 func (m Merged) Unwanted(applied *podspec.Desired) bool {
 	u, isSource := m.updates[applied.Keeper]
-	if !isSource || !m.Complete || u.maySpeakOf(applied) {
+	if applied.Keeper == "" || !isSource || !m.Complete || u.maySpeakOf(applied) {
 		return false
 	}
 	key := keyOf(applied)

@@ -93,14 +93,12 @@ func (p *pod) had(name podspec.ObjectName) *podspec.Object {
 	return &podspec.Object{ConfigMap: own.ConfigMaps[name.Name]}
 }
 
-// thaw lets what is missing be so from now on.
-func (ps pods) thaw(now time.Time) {
+// thaw lets what was missing when the source failed be so from now on.
+func (ps pods) thaw(failed, now time.Time) {
 	for _, p := range ps {
-		if !p.missing.IsZero() {
-			p.missing = now
-		}
+		p.missing = thawed(p.missing, failed, now)
 		for name, l := range p.lost {
-			p.lost[name] = lost{l.object, now}
+			p.lost[name] = lost{l.object, thawed(l.since, failed, now)}
 		}
 	}
 }

@@ -110,11 +110,18 @@ func (t *Texts) take(now time.Time, r Reading) *Problem {
 // thaw lets what was missing be so from now on: nobody knows whether it was there in between.
 func (t *Texts) thaw(now time.Time) {
 	for _, x := range t.texts {
-		if !x.gone.IsZero() {
-			x.gone = now
-		}
+		x.gone = thawed(x.gone, t.failed.Since, now)
 	}
-	t.pods.thaw(now)
+	t.pods.thaw(t.failed.Since, now)
+}
+
+// thawed is since when something is missing that was missing while a source could not be read.
+// What was over before that stays so.
+func thawed(missing, failed, now time.Time) time.Time {
+	if missing.IsZero() || !failed.Before(missing.Add(lingers)) {
+		return missing
+	}
+	return now
 }
 
 // takeText takes one text as it was read. The error says that it could not be parsed because of

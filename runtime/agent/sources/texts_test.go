@@ -410,6 +410,18 @@ func TestStoreFails(t *testing.T) {
 	failed = nil
 	b.read()
 	b.wants("one:2")
+	// It fails only when all texts are put together.
+	calls := 0
+	b.loader.Stored = func(d *podspec.Desired) (*podspec.Desired, []podspec.ObjectName, error) {
+		if calls++; calls == 2 {
+			return nil, nil, errors.New("the disk is gone")
+		}
+		return d, nil, nil
+	}
+	b.write("a", manifest("one", "", "3"))
+	b.wants("one:2")
+	b.read()
+	b.wants("one:3")
 }
 
 // TestNotesAndWarnings are told beside the pods.

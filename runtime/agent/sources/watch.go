@@ -67,8 +67,7 @@ func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 			if !w.matters(event.Name) {
 				continue
 			}
-		case <-watcher.Errors:
-			// Events may have been lost.
+		case <-watcher.Errors: //nolint:errcheck // events may have been lost: a look tells
 		}
 		select {
 		case w.events <- struct{}{}:

@@ -1,0 +1,344 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// patient is how long a test waits for what must come.
+const patient = 30 * time.Second
+
+// teller keeps what a source tells.
+type teller struct {
+	lock sync.Mutex
+	told []Update
+}
+
+func (l *teller) tell(u Update) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.told = append(l.told, u)
+}
+
+func (l *teller) all() []Update {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.told
+}
+
+// awaits waits for an update.
+func (l *teller) awaits(t *testing.T, what string, is func(Update) bool) Update {
+	t.Helper()
+	for end := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
+		if all := l.all(); len(all) > 0 && is(all[len(all)-1]) {
+			return all[len(all)-1]
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no update has %s; told were %+v", what, l.all())
+		}
+	}
+}
+
+func (l *teller) wants(t *testing.T, pods string) Update {
+	t.Helper()
+	return l.awaits(t, pods, func(u Update) bool { return u.Complete && shown(u) == pods })
+}
+
+// blames waits for one problem, of a file and with some words.
+func (l *teller) blames(t *testing.T, file, words string) Update {
+	t.Helper()
+	return l.awaits(t, words, func(u Update) bool {
+		return len(u.Problems) == 1 && u.Problems[0].File == file && strings.Contains(u.Problems[0].Text, words)
+	})
+}
+
+// never checks that no update was without any of some pods.
+func (l *teller) never(t *testing.T, without string) {
+	t.Helper()
+	for _, u := range l.all() {
+		if u.Complete && !strings.Contains(shown(u), without) {
+			t.Errorf("an update is without %s: %s", without, shown(u))
+		}
+	}
+}
+
+// starts runs a source until the test ends.
+func starts(t *testing.T, s Source) (*teller, chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l, reread, done := &teller{}, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx, reread, l.tell)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(patient):
+			t.Error("the source does not end")
+		}
+	})
+	return l, reread
+}
+
+// watched runs the source of a path that is hardly ever looked at unless something changes.
+func watched(t *testing.T, path string) *teller {
+	t.Helper()
+	s, err := NewFiles(path, Settings{Interval: time.Hour, Settle: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, _ := starts(t, s)
+	l.awaits(t, "a first look", func(u Update) bool { return u.Complete || len(u.Problems) > 0 })
+	return l
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must runs steps that may not fail.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDirectory: files come, change by being written and by being replaced, and go; nothing that
+// is no manifest counts.
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "one.yaml"), manifest("one", "", "1"))
+	for _, name := range []string{".one.yaml.swp", "one.yaml~", "#one.yaml#", ".hidden.yaml", "one.yaml.bak", "4913", "notes.txt"} {
+		put(t, filepath.Join(dir, name), "garbage")
+	}
+	must(t, os.Mkdir(filepath.Join(dir, "below.yaml"), 0o700))
+	l := watched(t, dir)
+	if u := l.wants(t, "one:1"); len(u.Problems)+len(u.Unread) > 0 || u.Source != dir || u.Pods[0].Keeper != dir || u.Pods[0].Source != filepath.Join(dir, "one.yaml") {
+		t.Errorf("%+v", u)
+	}
+	put(t, filepath.Join(dir, "two.yml"), manifest("two", "", "1"))
+	l.wants(t, "one:1 two:1")
+	put(t, filepath.Join(dir, "one.yaml"), manifest("one", "", "2"))
+	l.wants(t, "one:2 two:1")
+	put(t, filepath.Join(dir, ".new"), manifest("one", "", "3"))
+	must(t, os.Rename(filepath.Join(dir, ".new"), filepath.Join(dir, "one.yaml")))
+	l.wants(t, "one:3 two:1")
+	must(t, os.Rename(filepath.Join(dir, "two.yml"), filepath.Join(dir, "renamed.json")))
+	l.awaits(t, "the new name", func(u Update) bool {
+		return shown(u) == "one:3 two:1" && filepath.Base(u.Pods[1].Source) == "renamed.json"
+	})
+	l.never(t, "one:")
+	must(t, os.Remove(filepath.Join(dir, "renamed.json")), os.Chmod(filepath.Join(dir, "one.yaml"), 0o400))
+	l.wants(t, "one:3")
+	for i, u := range l.all()[1:] {
+		if u.sameAs(l.all()[i]) {
+			t.Errorf("told twice: %+v", u)
+		}
+	}
+}
+
+// TestHalfWritten: a file that is being written changes nothing until it is complete, and is a
+// problem when it stays so.
+func TestHalfWritten(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "one.yaml")
+	put(t, path, manifest("one", "", "1"))
+	l := watched(t, dir)
+	put(t, path, "")
+	time.Sleep(50 * time.Millisecond)
+	put(t, path, manifest("one", "", "2")[:60])
+	u := l.blames(t, path, "one.yaml:")
+	if shown(u) != "one:1" {
+		t.Errorf("wanted are %s", shown(u))
+	}
+	put(t, path, manifest("one", "", "2"))
+	if u = l.wants(t, "one:2"); len(u.Problems) > 0 {
+		t.Errorf("problems %v", u.Problems)
+	}
+	l.never(t, "one:")
+}
+
+// TestVolumeSwap: the directory of a Kubernetes volume is swapped by renaming a link.
+func TestVolumeSwap(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for i := range 2 {
+		must(t, os.Mkdir(at(fmt.Sprintf("..%d", i)), 0o700))
+		put(t, at(fmt.Sprintf("..%d/one.yaml", i)), manifest("one", "", fmt.Sprint(i)))
+	}
+	must(t, os.Symlink("..0", at("..data")), os.Symlink("..data/one.yaml", at("one.yaml")))
+	all, single := watched(t, dir), watched(t, at("one.yaml"))
+	all.wants(t, "one:0")
+	single.wants(t, "one:0")
+	must(t, os.Symlink("..1", at("..tmp")), os.Rename(at("..tmp"), at("..data")), os.RemoveAll(at("..0")))
+	all.wants(t, "one:1")
+	single.wants(t, "one:1")
+}
+
+// TestReplacedDirectory: a directory that is away for a moment keeps its pods, and is watched
+// again when it is back.
+func TestReplacedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pods")
+	path := filepath.Join(dir, "one.yaml")
+	must(t, os.Mkdir(dir, 0o700))
+	put(t, path, manifest("one", "", "1"))
+	l := watched(t, dir)
+	for i := range 3 {
+		must(t, os.Rename(dir, fmt.Sprint(dir, i)))
+		time.Sleep(20 * time.Millisecond)
+		must(t, os.Mkdir(dir, 0o700))
+		put(t, path, manifest("one", "", fmt.Sprint("a", i)))
+		l.wants(t, fmt.Sprint("one:a", i))
+		must(t, os.RemoveAll(dir))
+		time.Sleep(20 * time.Millisecond)
+		must(t, os.Mkdir(dir, 0o700))
+		put(t, path, manifest("one", "", fmt.Sprint("b", i)))
+		l.wants(t, fmt.Sprint("one:b", i))
+	}
+	must(t, os.RemoveAll(dir))
+	if u := l.blames(t, dir, "no such file or directory"); shown(u) != "one:b2" {
+		t.Errorf("wanted are %s", shown(u))
+	}
+	l.never(t, "one:")
+	must(t, os.Mkdir(dir, 0o700))
+	l.wants(t, "")
+}
+
+// TestMissingPaths: a directory that is missing says nothing; a file that is missing wants nothing,
+// unless its directory is missing, too.
+func TestMissingPaths(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "pods"), filepath.Join(dir, "pods", "one.yaml")} {
+		if u := watched(t, path).blames(t, path, "no such file or directory"); u.Complete {
+			t.Errorf("%s counts as read", path)
+		}
+	}
+	path := filepath.Join(dir, "one.yaml")
+	l := watched(t, path)
+	l.wants(t, "")
+	put(t, path, manifest("one", "", "1"))
+	l.wants(t, "one:1")
+	put(t, filepath.Join(dir, "other.yaml"), manifest("other", "", "1"))
+	put(t, path, manifest("one", "", "2"))
+	l.wants(t, "one:2")
+	must(t, os.Remove(path))
+	l.wants(t, "")
+	l = watched(t, filepath.Join(dir, "pods"))
+	must(t, os.Mkdir(filepath.Join(dir, "pods"), 0o700))
+	l.wants(t, "")
+	put(t, filepath.Join(dir, "pods", "one.yaml"), manifest("one", "", "1"))
+	l.wants(t, "one:1")
+}
+
+// TestUnreadableFiles hide no other.
+func TestUnreadableFiles(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	put(t, at("one.yaml"), manifest("one", "", "1"))
+	put(t, at("large.yaml"), strings.Repeat("#", 11<<20))
+	must(t, os.Symlink("nowhere", at("link.yaml")), os.Symlink("/", at("dir.yaml")), unix.Mkfifo(at("pipe.yaml"), 0o600))
+	l := watched(t, dir)
+	u := l.awaits(t, "four problems", func(u Update) bool { return len(u.Problems) == 4 })
+	if shown(u) != "one:1" || len(u.Unread) != 4 {
+		t.Errorf("%+v", u)
+	}
+	for i, words := range []string{"it is no regular file", "larger than", "no such file", "it is no regular file"} {
+		if !strings.Contains(u.Problems[i].Text, words) {
+			t.Errorf("%v, want %q", u.Problems[i], words)
+		}
+	}
+	must(t, os.Remove(at("link.yaml")), os.Remove(at("dir.yaml")), os.Remove(at("pipe.yaml")), os.Remove(at("large.yaml")))
+	l.awaits(t, "no problem", func(u Update) bool { return len(u.Problems)+len(u.Unread) == 0 && shown(u) == "one:1" })
+}
+
+// TestReread: what no event tells is found at a look, and a look comes when it is asked for.
+func TestReread(t *testing.T) {
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "text")
+	put(t, elsewhere, manifest("one", "", "1"))
+	must(t, os.Symlink(elsewhere, filepath.Join(dir, "one.yaml")))
+	s, err := NewFiles(dir, Settings{Interval: time.Hour})
+	must(t, err)
+	l, reread := starts(t, s)
+	l.wants(t, "one:1")
+	put(t, elsewhere, manifest("one", "", "2"))
+	reread <- struct{}{}
+	l.wants(t, "one:2")
+	s.Ended(model.PodRef{})
+}
+
+// TestListing: without any event, the listing finds what changed.
+func TestListing(t *testing.T) {
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "text")
+	put(t, elsewhere, manifest("one", "", "1"))
+	must(t, os.Symlink(elsewhere, filepath.Join(dir, "one.yaml")))
+	s, err := NewFiles(dir, Settings{Interval: 10 * time.Millisecond})
+	must(t, err)
+	l, _ := starts(t, s)
+	l.wants(t, "one:1")
+	put(t, elsewhere, manifest("one", "", "2"))
+	l.wants(t, "one:2")
+}
+
+// TestUnchangedFilesAreNotRead once they are older than the steps of a file's times.
+func TestUnchangedFilesAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "one.yaml")
+	put(t, path, manifest("one", "", "1"))
+	f, err := NewFiles(dir, Settings{})
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	now := identityOf(info)
+	changed := time.Unix(now.inner.Unix())
+	for _, c := range []struct {
+		after time.Duration
+		known bool
+	}{{0, false}, {coarse, false}, {coarse + 1, true}, {time.Hour, true}} {
+		f.read(t.Context(), changed.Add(c.after))
+		if _, known := f.known(path, info); known != c.known {
+			t.Errorf("read %s after the change, it is known: %t", c.after, known)
+		}
+	}
+	is := f.kept[path].is
+	for name, change := range map[string]func(*identity){
+		"size": func(i *identity) { i.size++ }, "inode": func(i *identity) { i.inode++ }, "device": func(i *identity) { i.device++ },
+		"mtime": func(i *identity) { i.written.Nsec++ }, "ctime": func(i *identity) { i.inner.Nsec-- },
+	} {
+		k := f.kept[path]
+		k.is = is
+		change(&k.is)
+		f.kept[path] = k
+		if _, known := f.known(path, info); known {
+			t.Errorf("a file of another %s counts as read", name)
+		}
+	}
+}
+
+// TestLate: what cannot be watched is told in words that help.
+func TestLate(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{
+		syscall.EMFILE: "fs.inotify.max_user_instances", syscall.ENOSPC: "fs.inotify.max_user_watches", syscall.EACCES: "permission denied",
+	} {
+		if err := late("/pods", fmt.Errorf("adding: %w", errno)); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "/pods") {
+			t.Errorf("%v: %v", errno, err)
+		}
+	}
+}

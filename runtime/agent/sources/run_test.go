@@ -1,0 +1,186 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// looked runs a looker in a bubble, with a source that the test changes between its sleeps.
+type looked struct {
+	lock    sync.Mutex
+	reading Reading
+	looks   int
+	reread  chan struct{}
+	events  chan struct{}
+	told    []Update
+}
+
+func startLooked(t *testing.T, twice bool) *looked {
+	t.Helper()
+	k := &looked{reread: make(chan struct{}), events: make(chan struct{})}
+	l := &looker{texts: NewTexts("/pods", load.Loader{}), interval: interval, events: k.events, looksTwice: twice}
+	l.look = func(context.Context) Reading {
+		k.lock.Lock()
+		defer k.lock.Unlock()
+		k.looks++
+		return k.reading
+	}
+	tell := func(u Update) {
+		k.lock.Lock()
+		defer k.lock.Unlock()
+		k.told = append(k.told, u)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.run(ctx, k.reread, tell)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+	return k
+}
+
+func (k *looked) has(texts ...string) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	k.reading = Reading{}
+	for i := 0; i < len(texts); i += 2 {
+		k.reading.Texts = append(k.reading.Texts, Text{Name: texts[i], Text: []byte(texts[i+1])})
+	}
+}
+
+// passes lets time pass, and everybody come to rest.
+func passes(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// wants checks how often the source was looked at, how often it told something, and what last.
+func (k *looked) wants(t *testing.T, looks, told int, pods string) {
+	t.Helper()
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	last := Update{}
+	if len(k.told) > 0 {
+		last = k.told[len(k.told)-1]
+	}
+	if k.looks != looks || len(k.told) != told || shown(last) != pods {
+		t.Fatalf("%d looks, told %d times, last %q; want %d, %d, %q", k.looks, len(k.told), shown(last), looks, told, pods)
+	}
+}
+
+// TestLooks: a source is looked at each interval, at an event and when it is asked for, and tells
+// only what is new.
+func TestLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := startLooked(t, false)
+		passes(0)
+		k.wants(t, 1, 1, "")
+		passes(10 * interval)
+		k.wants(t, 11, 1, "")
+		k.has("a", manifest("one", "", "1"))
+		passes(interval - 1)
+		k.wants(t, 11, 1, "")
+		passes(1)
+		k.wants(t, 12, 2, "one:1")
+		k.has("a", manifest("one", "", "2"))
+		k.events <- struct{}{}
+		passes(0)
+		k.wants(t, 13, 3, "one:2")
+		k.has("a", manifest("one", "", "3"))
+		k.reread <- struct{}{}
+		passes(0)
+		k.wants(t, 14, 4, "one:3")
+		close(k.reread)
+		passes(interval)
+		k.wants(t, 15, 4, "one:3")
+	})
+}
+
+// TestGivesUp: what is missing is given up after its time, and where files are read, not without
+// another look.
+func TestGivesUp(t *testing.T) {
+	for _, twice := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k := startLooked(t, twice)
+			k.has("a", manifest("one", "", "1"))
+			k.events <- struct{}{}
+			passes(0)
+			k.has()
+			k.events <- struct{}{}
+			passes(lingers - 1)
+			k.wants(t, 3, 2, "one:1")
+			k.has("b", manifest("one", "", "1"))
+			passes(1)
+			if twice {
+				// The pod has another file.
+				k.wants(t, 4, 3, "one:1")
+				return
+			}
+			k.wants(t, 3, 3, "")
+		})
+	}
+}
+
+// TestProblemsInTime: a problem is told when it has lasted, once.
+func TestProblemsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := startLooked(t, false)
+		k.lock.Lock()
+		k.reading.Err = errors.New("gone")
+		k.lock.Unlock()
+		k.events <- struct{}{}
+		passes(patience - 1)
+		k.wants(t, 2, 1, "")
+		passes(1)
+		k.wants(t, 2, 2, "")
+		passes(5 * interval)
+		k.wants(t, 7, 2, "")
+	})
+}
+
+// TestSettled: a row of events is one, and one that does not end is told in between.
+func TestSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		events := make(chan struct{})
+		out, got := settled(ctx, events, settle), 0
+		count := func() int {
+			synctest.Wait()
+			select {
+			case <-out:
+				got++
+			default:
+			}
+			return got
+		}
+		for range 5 {
+			events <- struct{}{}
+			passes(settle - 1)
+			if count() != 0 {
+				t.Fatal("told before it is quiet")
+			}
+		}
+		passes(1)
+		if count() != 1 {
+			t.Fatalf("told %d times", got)
+		}
+		passes(time.Hour)
+		for range 100 {
+			events <- struct{}{}
+			passes(settle / 2)
+			count()
+		}
+		if got < 4 || got > 7 {
+			t.Errorf("events without end are told %d times", got)
+		}
+	})
+}
