@@ -73,7 +73,10 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	log := newLog(sess)
 	engine, err := connect(ctx, sess, log)
-	if err != nil || engine == nil {
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	from, err := o.sources(sess, args)
@@ -117,8 +120,10 @@ func serve(ctx context.Context, a *agent.Agent, socket string, log *slog.Logger)
 	return a.Run(ctx)
 }
 
-// connect finds the runtime, and waits for one to appear. Without an engine and an error the agent
-// was stopped meanwhile.
+// errStopped says that the agent was stopped while it waited for a runtime.
+var errStopped = errors.New("stopped")
+
+// connect finds the runtime, and waits for one to appear.
 func connect(ctx context.Context, sess *session.Session, log *slog.Logger) (*runtime.Engine, error) {
 	for told := false; ; told = true {
 		engine, err := sess.Engine()
@@ -129,7 +134,7 @@ func connect(ctx context.Context, sess *session.Session, log *slog.Logger) (*run
 			log.Warn("waiting for a container runtime", "error", err.Error())
 		}
 		if cri.Sleep(ctx, time.Second) != nil {
-			return nil, nil //nolint:nilnil // as the comment says
+			return nil, errStopped
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 		a.start(ctx, p)
 	}
 	a.checkReady()
-	if probe := a.askProbes(a.ctx); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
+	if probe := a.askProbes(); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
 		return probe
 	}
 	return wake

@@ -38,7 +38,7 @@ func (a *Agent) syncProbes(p *passed) {
 	}
 	one := probed{seen: probers.Seen{Desired: p.pass.Pod, Running: running(p.outcome)}, redactor: p.redactor}
 	a.probed[uid] = one
-	a.keep(p.pass.Ref, a.probes.Sync(a.settings.Now(), one.seen), false)
+	a.keep(p.pass.Ref, a.probes.Sync(a.settings.Now(), one.seen), func() {})
 	for i := range one.seen.Running {
 		r := &one.seen.Running[i]
 		if r.Records[model.Readiness].Result != model.ProbeSuccess {
@@ -62,13 +62,13 @@ func (a *Agent) forgetProbes(uid types.UID) {
 }
 
 // askProbes asks the probes that are due, beside the loop, and returns when the next one is.
-func (a *Agent) askProbes(ctx context.Context) time.Time {
+func (a *Agent) askProbes() time.Time {
 	due, wake := a.probes.Next(a.settings.Now())
 	for i := range due {
 		ask, redactor := due[i], a.probed[due[i].Pod.UID].redactor
 		go func() {
-			result := a.prober.AskOne(ctx, ask.Probe, ask.Target, redactor)
-			a.post(ctx, func() { a.answered(ask, result) })
+			result := a.prober.AskOne(a.ctx, ask.Probe, ask.Target, redactor)
+			a.post(a.ctx, func() { a.answered(ask, result) })
 		}()
 	}
 	return wake
@@ -77,17 +77,20 @@ func (a *Agent) askProbes(ctx context.Context) time.Time {
 // answered takes the answer of a probe.
 func (a *Agent) answered(ask probers.Ask, result probe.Result) {
 	change := a.probes.Done(a.settings.Now(), ask, result)
-	switch {
-	case change.Keep:
-		a.keep(ask.Pod, []probe.Answer{change.Answer}, change.Look)
-	case change.Look:
-		a.workers.Wake(a.settings.Now(), ask.Pod.UID)
+	look := func() {}
+	if change.Look {
+		look = func() { a.workers.Wake(a.settings.Now(), ask.Pod.UID) }
 	}
+	if !change.Keep {
+		look()
+		return
+	}
+	a.keep(ask.Pod, []probe.Answer{change.Answer}, look)
 }
 
-// keep writes answers down, beside the loop. The pod is looked at after that, not before: the pass
-// reads what is written.
-func (a *Agent) keep(ref model.PodRef, answers []probe.Answer, look bool) {
+// keep writes answers down, beside the loop. What follows from them is done after that, not before:
+// a pass reads what is written.
+func (a *Agent) keep(ref model.PodRef, answers []probe.Answer, then func()) {
 	if len(answers) == 0 {
 		return
 	}
@@ -98,9 +101,7 @@ func (a *Agent) keep(ref model.PodRef, answers []probe.Answer, look bool) {
 			if err != nil {
 				a.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())
 			}
-			if look {
-				a.workers.Wake(a.settings.Now(), ref.UID)
-			}
+			then()
 		})
 	}()
 }

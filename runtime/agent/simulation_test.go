@@ -204,6 +204,7 @@ func (n named) Name() string                                             { retur
 func (named) Run(context.Context, <-chan struct{}, func(sources.Update)) {}
 func (named) Ended(model.PodRef)                                         {}
 func (l *life) note(format string, args ...any)                          { l.log = append(l.log, fmt.Sprintf(format, args...)) }
+
 func (l *life) manifest(source, name, uid string, image int) *podspec.Desired {
 	return pod(name, uid, fmt.Sprintf("i:%d", image), source)
 }

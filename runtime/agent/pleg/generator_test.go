@@ -33,7 +33,7 @@ type fakeRuntime struct {
 
 type fakeStream struct {
 	grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse]
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // it is the stream's
 	events chan *runtimeapi.ContainerEventResponse
 	broken chan error
 }

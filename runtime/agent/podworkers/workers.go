@@ -247,29 +247,21 @@ func (w *Workers) Knows(uid types.UID) bool { return w.workers[uid] != nil }
 func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.Time) {
 	free := w.freeSyncs()
 	for _, x := range w.byDue() {
-		if x.running != nil {
-			if x.stale && !x.cut {
-				x.cut = true
-				cut = append(cut, x.ref.UID)
-			}
-			continue
-		}
-		if !x.ending && w.occupant(x) != nil {
-			continue
-		}
-		if x.due.After(now) {
+		switch {
+		case x.running != nil && x.stale && !x.cut:
+			x.cut = true
+			cut = append(cut, x.ref.UID)
+		case x.running != nil, !x.ending && w.occupant(x) != nil:
+		case x.due.After(now):
 			if wake.IsZero() || x.due.Before(wake) {
 				wake = x.due
 			}
-			continue
-		}
-		if !x.ending {
-			if free == 0 {
-				continue
-			}
+		case x.ending:
+			begin = append(begin, x.begin())
+		case free != 0:
 			free--
+			begin = append(begin, x.begin())
 		}
-		begin = append(begin, x.begin())
 	}
 	return begin, cut, wake
 }

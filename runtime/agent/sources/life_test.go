@@ -22,7 +22,7 @@ type line struct {
 // page is what a life knows of one text.
 type page struct {
 	lines []line
-	// away is since when it is missing or empty.
+	// away is since when it is missing.
 	away time.Time
 	here bool
 }
@@ -70,7 +70,7 @@ func (l *life) step() {
 		l.arrives(name)
 		l.texts[name], l.unreadable[name] = []string{"kind: [", manifest("No", "", "1"), manifest("p1", "", "1")[:60]}[l.r.IntN(3)], false
 	case 3:
-		l.leaves(name)
+		l.arrives(name)
 		l.texts[name], l.unreadable[name] = "", false
 	case 4:
 		l.leaves(name)

@@ -141,9 +141,10 @@ func (t *Texts) takeText(now time.Time, in Text) error {
 	case x.isAs(in.Text):
 		return nil
 	case document.IsEmpty(in.Text):
-		// It may be about to be written.
-		t.stale = x.leave(now) || t.stale
-		x.blame(now, "it holds no Kubernetes object")
+		// It may be about to be written, or the disk was full when it was: a kubelet does not take it
+		// for a wish that its pods go either.
+		t.stale = x.arrive(now) || t.stale
+		x.blame(now, "it holds no Kubernetes object: remove the file to delete its pods")
 		x.seen = in.Text
 		return nil
 	}

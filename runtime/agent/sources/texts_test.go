@@ -226,16 +226,13 @@ func TestMissingForAMoment(t *testing.T) {
 	for name, c := range map[string]struct{ away, back func(*book) }{
 		"removed":            {func(b *book) { b.remove("a") }, func(b *book) { b.write("a", one) }},
 		"renamed":            {func(b *book) { b.remove("a") }, func(b *book) { b.write("z", one) }},
-		"truncated":          {func(b *book) { b.write("a", "") }, func(b *book) { b.write("a", one) }},
-		"cleared":            {func(b *book) { b.write("a", "# later\n") }, func(b *book) { b.write("a", one) }},
 		"moved":              {func(b *book) { b.write("a", manifest("two", "", "1")) }, func(b *book) { b.write("z", one) }},
 		"half written again": {func(b *book) { b.remove("a") }, func(b *book) { b.write("a", one[:40]) }},
-		"truncated, half":    {func(b *book) { b.write("a", "") }, func(b *book) { b.write("a", one[:40]) }},
 	} {
 		b := newBook(t)
 		b.write("a", one)
 		c.away(b)
-		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(lingers)) && name != "truncated" && name != "cleared" && name != "truncated, half" {
+		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(lingers)) {
 			t.Errorf("%s: %s, again %v", name, shown(b.last), b.again)
 		}
 		b.later(lingers - 1)
@@ -254,6 +251,22 @@ func TestMissingForAMoment(t *testing.T) {
 		if c.back(b); strings.Contains(shown(b.last), "one:1") == strings.Contains(name, "half") {
 			t.Errorf("%s: back too late, and wanted are %q", name, shown(b.last))
 		}
+	}
+}
+
+// TestAnEmptyTextChangesNothing: a full disk may have emptied it, or somebody has not finished to
+// write it. It is reported.
+func TestAnEmptyTextChangesNothing(t *testing.T) {
+	for _, text := range []string{"", "# later\n", "---\n"} {
+		b := newBook(t)
+		b.write("a", manifest("one", "", "1"))
+		b.write("a", text)
+		b.later(time.Hour)
+		if shown(b.last) != "one:1" || len(b.last.Problems) != 1 || !strings.Contains(b.last.Problems[0].Text, "remove the file") {
+			t.Errorf("%q: %s, %+v", text, shown(b.last), b.last.Problems)
+		}
+		b.write("a", manifest("one", "", "2"))
+		b.wants("one:2")
 	}
 }
 
