@@ -13,7 +13,7 @@ import (
 // and flags that they use. `make check-deb` asks systemd itself.
 func TestUnits(t *testing.T) {
 	units, err := filepath.Glob("../docs/packaging/podctl*.*")
-	if err != nil || len(units) != 3 {
+	if err != nil || len(units) != 4 {
 		t.Fatal(units, err)
 	}
 	for _, path := range units {
