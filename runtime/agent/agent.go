@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -30,6 +31,8 @@ type Settings struct {
 	// Now is the clock, Log where decisions are written.
 	Now func() time.Time
 	Log *slog.Logger
+	// Events are how often the runtime is asked; the zero value means the usual times.
+	Events pleg.Times
 	// Started is called once the agent has begun to keep pods; it may be nil.
 	Started func()
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
@@ -135,7 +138,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // watch starts what tells the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
 	tell := func(e pleg.Event) { a.post(ctx, func() { a.runtimeTells(&e) }) }
-	go pleg.New(a.client, pleg.Usual(), tell).Run(ctx)
+	go pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell).Run(ctx)
 	for _, s := range a.settings.Sources {
 		reread := make(chan struct{}, 1)
 		a.rereads = append(a.rereads, reread)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 // fakeRuntime lists containers and sends events, or does not.
 type fakeRuntime struct {
 	runtimeapi.RuntimeServiceClient
+	mu         sync.Mutex
 	containers []*runtimeapi.Container
 	// down lets every call fail.
 	down error
@@ -50,12 +52,36 @@ func (s *fakeStream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 }
 
 func (f *fakeRuntime) GetContainerEvents(ctx context.Context, _ *runtimeapi.GetEventsRequest, _ ...grpc.CallOption) (runtimeapi.RuntimeService_GetContainerEventsClient, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.opened++
 	f.stream = &fakeStream{ctx: ctx, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error, 1)}
 	if err := errors.Join(f.down, f.noEvents); err != nil {
 		f.stream.broken <- errFirst(f.down, f.noEvents)
 	}
 	return f.stream, nil
+}
+
+// change changes the runtime.
+func (f *fakeRuntime) change(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// counted are the lists that were made and the streams that were opened.
+func (f *fakeRuntime) counted() (lists, streams int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lists, f.opened
+}
+
+func (f *fakeRuntime) send(event *runtimeapi.ContainerEventResponse) { f.current().events <- event }
+
+func (f *fakeRuntime) current() *fakeStream {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stream
 }
 
 func errFirst(all ...error) error {
@@ -68,6 +94,8 @@ func errFirst(all ...error) error {
 }
 
 func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.lists++
 	return &runtimeapi.ListContainersResponse{Containers: f.containers}, f.down
 }
@@ -125,13 +153,15 @@ func TestWithoutEvents(t *testing.T) {
 		wantTold(t, told, "0.0 up [p]")
 		time.Sleep(10500 * time.Millisecond)
 		wantTold(t, told, "")
-		if f.lists != 11 || f.opened > 2 {
-			t.Errorf("%d lists and %d streams in ten seconds", f.lists, f.opened)
+		if lists, streams := f.counted(); lists != 11 || streams > 2 {
+			t.Errorf("%d lists and %d streams in ten seconds", lists, streams)
 		}
-		f.containers = []*runtimeapi.Container{container("x", "p", exited), container("y", "q", running)}
+		f.change(func() {
+			f.containers = []*runtimeapi.Container{container("x", "p", exited), container("y", "q", running)}
+		})
 		time.Sleep(time.Second)
 		wantTold(t, told, "11.0 [p q]")
-		f.containers = []*runtimeapi.Container{container("y", "q", running)}
+		f.change(func() { f.containers = []*runtimeapi.Container{container("y", "q", running)} })
 		time.Sleep(time.Second)
 		wantTold(t, told, "12.0 [p]")
 	})
@@ -144,15 +174,16 @@ func TestWithEvents(t *testing.T) {
 	watched(t, f, func(told func() string) {
 		time.Sleep(5 * time.Second)
 		wantTold(t, told, "0.0 up [p]")
-		before := f.lists
+		before, _ := f.counted()
 		time.Sleep(10 * time.Minute)
-		if made := f.lists - before; made < 9 || made > 11 {
+		lists, _ := f.counted()
+		if made := lists - before; made < 9 || made > 11 {
 			t.Errorf("%d lists in ten minutes", made)
 		}
-		f.stream.events <- event("x", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
-		f.containers[0].State = exited
+		f.send(event("x", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT))
+		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", exited)} })
 		wantTold(t, told, "605.0 [p]")
-		f.stream.events <- event("sandbox-p", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+		f.send(event("sandbox-p", "p", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT))
 		wantTold(t, told, "605.0 [p]")
 		time.Sleep(2 * time.Minute)
 		wantTold(t, told, "")
@@ -172,8 +203,8 @@ func TestEventsOfUnknownContainers(t *testing.T) {
 	watched(t, f, func(told func() string) {
 		time.Sleep(5 * time.Second)
 		wantTold(t, told, "0.0 up []")
-		f.containers = []*runtimeapi.Container{container("x", "p", running)}
-		f.stream.events <- &runtimeapi.ContainerEventResponse{ContainerId: "x"}
+		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", running)} })
+		f.send(&runtimeapi.ContainerEventResponse{ContainerId: "x"})
 		wantTold(t, told, "5.0 [p]")
 	})
 }
@@ -186,20 +217,21 @@ func TestARuntimeThatGoes(t *testing.T) {
 	watched(t, f, func(told func() string) {
 		time.Sleep(10 * time.Second)
 		wantTold(t, told, "0.0 up [p]")
-		f.down = status.Error(codes.Unavailable, "gone")
-		f.stream.broken <- io.ErrUnexpectedEOF
+		f.change(func() { f.down = status.Error(codes.Unavailable, "gone") })
+		f.current().broken <- io.ErrUnexpectedEOF
 		wantTold(t, told, "10.0 down []")
-		opened := f.opened
+		_, before := f.counted()
 		time.Sleep(30 * time.Second)
 		wantTold(t, told, "")
-		if again := f.opened - opened; again < 8 || again > 13 {
+		_, opened := f.counted()
+		if again := opened - before; again < 8 || again > 13 {
 			t.Errorf("the stream was opened %d times in half a minute", again)
 		}
-		f.down, f.containers[0].State = nil, exited
+		f.change(func() { f.down, f.containers = nil, []*runtimeapi.Container{container("x", "p", exited)} })
 		time.Sleep(time.Second)
 		wantTold(t, told, "41.0 up [p]")
 		time.Sleep(10 * time.Second)
-		f.stream.events <- event("x", "p", runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+		f.send(event("x", "p", runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT))
 		wantTold(t, told, "51.0 [p]")
 	})
 }

@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/pleg"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// lab is an agent before a runtime in memory, in real time.
+type lab struct {
+	t      *testing.T
+	server *runtimetest.Server
+	client *cri.Client
+	layout state.Layout
+	engine *runtime.Engine
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "cri.sock")
+	server, err := runtimetest.NewServer(t.Context(), socket, runtimetest.WallClock(), "i:1", "i:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + socket, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	l := &lab{t: t, server: server, client: client, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}}
+	l.engine = runtime.NewEngine(client, runtime.Settings{
+		Layout: l.layout, Now: time.Now, Cgroups: runtimetest.NewCgroups(server),
+		Sources: observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil }},
+	})
+	return l
+}
+
+// channel is a source that is told by the test.
+type channel struct {
+	updates chan []*podspec.Desired
+	ended   chan model.PodRef
+}
+
+func newChannel() *channel {
+	return &channel{updates: make(chan []*podspec.Desired), ended: make(chan model.PodRef, 10)}
+}
+
+func (*channel) Name() string { return "channel" }
+
+func (c *channel) Ended(ref model.PodRef) { c.ended <- ref }
+
+func (c *channel) Run(ctx context.Context, _ <-chan struct{}, tell func(sources.Update)) {
+	for {
+		select {
+		case pods := <-c.updates:
+			tell(sources.Update{Source: c.Name(), Pods: pods, Complete: true})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// run runs an agent until the function that it returns is called.
+func (l *lab) run(c *channel) (a *Agent, stop func()) {
+	l.t.Helper()
+	a = New(World{
+		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Renew: l.engine.Host.Renew,
+	}, Settings{
+		Sources: []sources.Source{c}, Applied: true, Parallel: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Events: pleg.Times{Relist: 10 * time.Millisecond, Resync: time.Minute, ReopenMin: time.Millisecond, ReopenMax: time.Second, Quiet: time.Second},
+	})
+	ctx, cancel := context.WithCancel(l.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	return a, func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+// manifest is a pod of the source with one container.
+func (l *lab) manifest(name, image string) *podspec.Desired {
+	l.t.Helper()
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {terminationGracePeriodSeconds: 1, containers: [
+		{name: a, image: "%s", readinessProbe: {exec: {command: [ok]}, periodSeconds: 1}}]}}`, name, image)
+	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
+	if err != nil || m.Err() != nil {
+		l.t.Fatal(err, m.Err())
+	}
+	m.Pods[0].Keeper = "channel"
+	return m.Pods[0]
+}
+
+// running maps pods to the ids of their containers that run.
+func (l *lab) running() map[string]string {
+	l.t.Helper()
+	reply, err := l.client.ListContainers(l.t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, c := range reply.GetContainers() {
+		all[c.GetLabels()[criconfig.LabelPodName]] = c.GetId()
+	}
+	return all
+}
+
+func (l *lab) until(what string, done func() bool) {
+	l.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// TestAgent: it makes, changes and deletes pods as a source says, starts again what ends, asks
+// probes, and is followed by another agent that restarts nothing.
+func TestAgent(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1"), l.manifest("two", "i:1")}
+	l.until("both run", func() bool { return len(l.running()) == 2 })
+	ready := func(name string) bool {
+		checkpoint, err := l.layout.Pod(podspec.UID("default", name)).Checkpoint().Read()
+		return err == nil && checkpoint.Probes[l.running()[name]][model.Readiness].Result == model.ProbeSuccess
+	}
+	l.until("both are ready", func() bool { return ready("one") && ready("two") })
+
+	before := l.running()
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:2"), l.manifest("two", "i:1")}
+	l.until("one is replaced", func() bool { now := l.running()["one"]; return now != "" && now != before["one"] })
+	if _, err := l.client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: before["two"]}); err != nil {
+		t.Fatal(err)
+	}
+	l.until("two runs again", func() bool { now := l.running()["two"]; return now != "" && now != before["two"] })
+	before = l.running()
+	stop()
+
+	a, stop = l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("two", "i:1")}
+	l.until("one is gone", func() bool { return l.running()["one"] == "" })
+	if ref := <-c.ended; ref.Name != "one" {
+		t.Errorf("the source hears of the end of %s", ref)
+	}
+	l.until("the agent is ready", func() bool { s, err := a.Status(t.Context()); return err == nil && s.Ready })
+	if now := l.running(); now["two"] != before["two"] {
+		t.Errorf("another agent has restarted two: %v, before %v", now, before)
+	}
+	stop()
+	if now := l.running(); now["two"] != before["two"] {
+		t.Error("the end of the agent has ended a pod")
+	}
+}
+
+// TestSocket: who may reach the agent's socket hears how it is.
+func TestSocket(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	defer stop()
+	ctx, end := context.WithCancel(t.Context())
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(ctx, socket, a) }()
+	client := api.Client{Socket: socket}
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
+	l.until("the pod is shown", func() bool {
+		s, err := client.Status(t.Context())
+		return err == nil && len(s.Pods) == 1 && s.Pods[0].Source == "channel" && s.Runtime.Answers && !s.Pods[0].LastPass.IsZero()
+	})
+	if err := client.Reload(t.Context()); err != nil {
+		t.Error(err)
+	}
+	end()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "podctl agent") {
+		t.Errorf("without an agent: %v", err)
+	}
+}
