@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,6 +24,8 @@ type Records interface {
 	All() (pods map[types.UID]Stored, unreadable []error, err error)
 	// Read reads that of one pod; nil if it has none.
 	Read(uid types.UID) (*Stored, error)
+	// ObjectsChangedAt is when a ConfigMap or Secret that pods share was changed last.
+	ObjectsChangedAt() time.Time
 	// Redactor knows the Secrets of a pod, those of earlier manifests too.
 	Redactor(d *podspec.Desired) *redaction.Redactor
 }
@@ -50,6 +53,9 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	stored := storedOf(checkpoint)
 	return &stored, nil
 }
+
+// ObjectsChangedAt is when a ConfigMap or Secret that was applied apart from pods was changed last.
+func (c Checkpoints) ObjectsChangedAt() time.Time { return c.Layout.Objects().ChangedAt() }
 
 // Redactor knows the Secrets of a pod.
 func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {

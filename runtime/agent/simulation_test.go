@@ -152,6 +152,9 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	return &Stored{Desired: &kept, Deleting: p.deleting}, nil
 }
 
+// ObjectsChangedAt is never: pods have none.
+func (w *world) ObjectsChangedAt() time.Time { return time.Time{} }
+
 // Redactor knows no Secrets.
 func (w *world) Redactor(*podspec.Desired) *redaction.Redactor { return nil }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -144,6 +145,24 @@ func filesIn(root *safefs.Dir, names ...string) ([]string, error) {
 		}
 	}
 	return found, errors.Join(err, dir.Close())
+}
+
+// ChangedAt is when an object was written or removed last; zero if there never was one. It looks at
+// directories only: an object that is written takes the place of a file.
+func (s Objects) ChangedAt() time.Time {
+	var last time.Time
+	for _, pattern := range []string{s.dir(), s.dir("*"), s.dir("*", "*")} {
+		dirs, err := filepath.Glob(pattern)
+		if err != nil {
+			continue // Only a malformed pattern is an error.
+		}
+		for _, dir := range dirs {
+			if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.ModTime().After(last) {
+				last = info.ModTime()
+			}
+		}
+	}
+	return last
 }
 
 // Write replaces the file of an object as a whole: after a crash the old one or the new one is

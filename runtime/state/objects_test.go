@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podctl/podctl/podspec"
 )
@@ -109,4 +110,35 @@ func TestObjectsThatAreLinks(t *testing.T) {
 		t.Error("a file that others can read is taken for a Secret")
 	}
 	unchanged()
+}
+
+// TestWhenObjectsChanged: each write and each removal is later than the one before.
+func TestWhenObjectsChanged(t *testing.T) {
+	l := Layout{Root: t.TempDir()}
+	if at := l.Objects().ChangedAt(); !at.IsZero() {
+		t.Errorf("without any: %v", at)
+	}
+	key := ObjectKey{Kind: podspec.KindConfigMap, Namespace: "default", Name: "a"}
+	if err := l.Objects().Write(key, []byte("{}")); err != nil || l.Objects().ChangedAt().IsZero() {
+		t.Fatal(err)
+	}
+	back := time.Now().Add(-time.Hour)
+	dir := l.Objects().dir("default", "configmaps")
+	for _, change := range []func() error{
+		func() error { return l.Objects().Write(key, []byte(`{"data":{}}`)) },
+		func() error { return l.Objects().Write(ObjectKey{Kind: podspec.KindConfigMap, Namespace: "default", Name: "b"}, []byte("{}")) },
+		func() error { return l.Objects().Remove(key) },
+	} {
+		for _, one := range []string{l.Objects().dir(), l.Objects().dir("default"), dir} {
+			if err := os.Chtimes(one, back, back); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if at := l.Objects().ChangedAt(); !at.After(back) {
+			t.Errorf("a change is not seen: %v", at)
+		}
+	}
 }
