@@ -132,6 +132,17 @@ func (m *machine) isReady(t *testing.T, name string) bool {
 	return false
 }
 
+// runsAnother reports whether a container runs that is not the one of this id, and that one does
+// not any more.
+func (m *machine) runsAnother(t *testing.T, pod, container, id string) bool {
+	t.Helper()
+	reply, err := m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.name": pod, "io.kubernetes.container.name": container},
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}})
+	return err == nil && len(reply.GetContainers()) == 1 && reply.GetContainers()[0].GetId() != id
+}
+
 func (m *machine) isGone(t *testing.T, name string) bool {
 	t.Helper()
 	reply, err := m.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
@@ -174,7 +185,7 @@ func testAgent(t *testing.T, m *machine) {
 	}
 
 	a.put(t, "hello.yaml", strings.Replace(string(text), "--every, 5s", "--every, 6s", 1))
-	until(t, "the worker is replaced", func() bool { now := m.ids(t, "hello"); return now["worker"] != "" && now["worker"] != ids["worker"] })
+	until(t, "the worker is replaced", func() bool { return m.runsAnother(t, "hello", "worker", ids["worker"]) })
 	if now := m.ids(t, "hello"); now["web"] != ids["web"] {
 		t.Error("an edit of worker restarted web")
 	}
@@ -205,7 +216,7 @@ func testAgentRestarts(t *testing.T, m *machine) {
 	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the worker runs again", func() bool { now := m.ids(t, "hello")["worker"]; return now != "" && now != id })
+	until(t, "the worker runs again", func() bool { return m.runsAnother(t, "hello", "worker", id) })
 }
 
 // testAgentBeside: users and the agent work on the same pods. What somebody applies by hand is kept
@@ -220,11 +231,11 @@ func testAgentBeside(t *testing.T, m *machine) {
 	if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: two["app"]}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "two runs again", func() bool { now := m.ids(t, "two")["app"]; return now != "" && now != two["app"] })
+	until(t, "two runs again", func() bool { return m.runsAnother(t, "two", "app", two["app"]) })
 
 	one := m.ids(t, "one")
 	m.must(t, "delete", "one", "two")
-	until(t, "one comes back", func() bool { now := m.ids(t, "one")["app"]; return now != "" && now != one["app"] })
+	until(t, "one comes back", func() bool { return m.runsAnother(t, "one", "app", one["app"]) })
 	until(t, "two is forgotten", func() bool { return len(a.status(t).Pods) == 1 })
 	if !m.isGone(t, "two") {
 		t.Error("a pod that was applied by hand came back after its deletion")
@@ -243,4 +254,41 @@ func testAgentBeside(t *testing.T, m *machine) {
 	}
 	a.stop(t)
 	m.must(t, "delete", "three")
+}
+
+const configured = `apiVersion: v1
+kind: Pod
+metadata: {name: configured}
+spec:
+  terminationGracePeriodSeconds: 1
+  initContainers:
+  - {name: first, image: "registry.local/podctl/demo:1", args: [exit, "0"]}
+  - {name: second, image: "registry.local/podctl/demo:1", args: [exit, "0"]}
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [serve, --http, ":8080"]
+    env: [{name: WORD, valueFrom: {configMapKeyRef: {name: shared, key: word}}}]
+`
+
+// testAgentObjects: a pod that lacks a ConfigMap starts when somebody applies it, and the containers
+// that take a value from it are replaced when it changes.
+func testAgentObjects(t *testing.T, m *machine) {
+	a := startAgent(t, m, t.TempDir())
+	a.put(t, "pod.yaml", configured)
+	until(t, "the pod is held", func() bool { return strings.Contains(m.must(t, "agent", "status").stdout, "shared") })
+	configMap := func(word string) string {
+		return write(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {word: "+word+"}\n")
+	}
+	m.must(t, "apply", configMap("one"))
+	until(t, "the pod runs", func() bool { return m.isReady(t, "configured") })
+	before := m.ids(t, "configured")
+	m.must(t, "apply", configMap("two"))
+	until(t, "the container is replaced", func() bool { return m.runsAnother(t, "configured", "app", before["app"]) })
+	if err := os.Remove(filepath.Join(a.dir, "pod.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the pod is gone", func() bool { return m.isGone(t, "configured") })
+	a.stop(t)
+	m.must(t, "delete", "configmap/shared")
 }

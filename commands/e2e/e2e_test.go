@@ -356,6 +356,8 @@ func TestE2E(t *testing.T) {
 		{"runtime restart at calls", testRuntimeRestartAtCalls},
 		{"agent", testAgent},
 		{"agent beside users", testAgentBeside},
+		{"agent objects", testAgentObjects},
+		{"agent unrest", testAgentUnrest},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) {

@@ -1,0 +1,200 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// unrest is a directory of manifests that does not rest.
+type unrest struct {
+	m     *machine
+	agent *agentProcess
+	rand  *rand.Rand
+	// files are the pods that they hold, and versions what these are to run.
+	files    map[string]string
+	versions map[string]int
+	// steady are the first containers of pods that nobody touched since.
+	steady map[string]string
+	names  int
+}
+
+// unrestTime is how long it lasts: PODCTL_AGENT_UNREST, 5m in the long target.
+func unrestTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("PODCTL_AGENT_UNREST")
+	if text == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// testAgentUnrest: files are edited, renamed, replaced and removed while the agent and containerd are
+// killed. In the end what runs is what the directory says, and the containers of pods that nobody
+// touched are those of the beginning.
+func testAgentUnrest(t *testing.T, m *machine) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	u := &unrest{
+		m: m, agent: startAgent(t, m, t.TempDir()), rand: rand.New(rand.NewPCG(seed, 0)),
+		files: map[string]string{}, versions: map[string]int{}, steady: map[string]string{},
+	}
+	for range 10 {
+		u.add(t)
+	}
+	until(t, "the first pods run", func() bool { return u.isAsWanted(t) })
+	u.steady = u.running(t)
+	for end := time.Now().Add(unrestTime(t)); time.Now().Before(end); time.Sleep(time.Duration(u.rand.IntN(500)) * time.Millisecond) {
+		u.step(t)
+	}
+	until(t, "what the directory says runs", func() bool { return u.isAsWanted(t) })
+	time.Sleep(patient(3 * time.Second))
+	now := u.running(t)
+	for pod, id := range u.steady {
+		if now[pod] != id {
+			t.Errorf("container of %s is %s, and was %s: nobody touched the pod", pod, now[pod], id)
+		}
+	}
+	if !u.isAsWanted(t) || len(u.steady) == 0 {
+		t.Errorf("in the end %v run, %v are wanted, and %d were never touched", now, u.versions, len(u.steady))
+	}
+	for file := range u.files {
+		u.remove(t, file)
+	}
+	until(t, "all pods are gone", func() bool { return len(u.running(t)) == 0 })
+	u.agent.stop(t)
+}
+
+// step is one thing that happens. Three pods are left alone.
+func (u *unrest) step(t *testing.T) {
+	t.Helper()
+	files := slices.Sorted(maps.Keys(u.files))
+	if len(files) > 3 {
+		files = files[3:]
+	}
+	file := files[u.rand.IntN(len(files))]
+	pod := u.files[file]
+	switch op := u.rand.IntN(20); {
+	case op < 4 && len(u.files) < 20:
+		u.add(t)
+	case op < 9:
+		u.touched(pod)
+		u.versions[pod]++
+		u.write(t, file)
+	case op < 11 && len(u.files) > 5:
+		u.remove(t, file)
+	case op < 14:
+		u.rename(t, file)
+	case op < 16:
+		// Somebody else ends a container.
+		if id := u.running(t)[pod]; id != "" {
+			u.touched(pod)
+			_, _ = u.m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}) // It may have ended meanwhile.
+		}
+	case op < 18:
+		u.agent.kill(t)
+		u.agent = startAgent(t, u.m, u.agent.dir)
+	case op == 18:
+		restartContainerd(t, u.m)
+	default:
+		u.agent.put(t, ".hidden.yaml", "nonsense")
+		u.agent.put(t, "broken.yaml", "kind: [")
+	}
+}
+
+func (u *unrest) touched(pod string) { delete(u.steady, pod) }
+
+func (u *unrest) add(t *testing.T) {
+	t.Helper()
+	u.names++
+	file, pod := fmt.Sprintf("f%02d.yaml", u.names), fmt.Sprintf("unrest-%d", u.names)
+	u.files[file], u.versions[pod] = pod, 1
+	u.write(t, file)
+}
+
+// write writes a file in place, or beside it and moves it there.
+func (u *unrest) write(t *testing.T, file string) {
+	t.Helper()
+	pod := u.files[file]
+	text := fmt.Sprintf(simplePod, pod, fmt.Sprintf("%ds", u.versions[pod]))
+	if u.rand.IntN(2) == 0 {
+		u.agent.put(t, file, text)
+		return
+	}
+	u.agent.put(t, file+".new", text)
+	if err := os.Rename(filepath.Join(u.agent.dir, file+".new"), filepath.Join(u.agent.dir, file)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (u *unrest) remove(t *testing.T, file string) {
+	t.Helper()
+	pod := u.files[file]
+	u.touched(pod)
+	delete(u.files, file)
+	delete(u.versions, pod)
+	if err := os.Remove(filepath.Join(u.agent.dir, file)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (u *unrest) rename(t *testing.T, file string) {
+	t.Helper()
+	to := fmt.Sprintf("r%d-%s", u.rand.IntN(1000), file)
+	if err := os.Rename(filepath.Join(u.agent.dir, file), filepath.Join(u.agent.dir, to)); err != nil {
+		t.Fatal(err)
+	}
+	u.files[to] = u.files[file]
+	delete(u.files, file)
+}
+
+// running maps the pods of the test to the ids of their containers that run.
+func (u *unrest) running(t *testing.T) map[string]string {
+	t.Helper()
+	reply, err := u.m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}})
+	ids := map[string]string{}
+	if err != nil {
+		return ids // containerd is just starting.
+	}
+	for _, c := range reply.GetContainers() {
+		if name := c.GetLabels()["io.kubernetes.pod.name"]; len(name) > 7 && name[:7] == "unrest-" {
+			ids[name] = c.GetId()
+		}
+	}
+	return ids
+}
+
+// isAsWanted reports whether every pod runs, in its version, and no other does.
+func (u *unrest) isAsWanted(t *testing.T) bool {
+	t.Helper()
+	now := u.running(t)
+	if len(now) != len(u.versions) {
+		return false
+	}
+	for pod, version := range u.versions {
+		if now[pod] == "" {
+			return false
+		}
+		r := u.m.run(t, "exec", pod, "--", "/demo", "read", "/proc/1/cmdline")
+		want := fmt.Sprintf("--every\x00%ds\x00", version)
+		if r.code != 0 || len(r.stdout) < len(want) || r.stdout[len(r.stdout)-len(want):] != want {
+			return false
+		}
+	}
+	return true
+}
