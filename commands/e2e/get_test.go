@@ -108,7 +108,7 @@ func testGetForeign(t *testing.T, m *machine) {
 		Labels: map[string]string{
 			"io.kubernetes.pod.name": "theirs", "io.kubernetes.pod.namespace": "kube-system", "io.kubernetes.pod.uid": "u-1", "tier": "node",
 		},
-		Linux: &runtimeapi.LinuxPodSandboxConfig{},
+		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: m.cgroupParent(t)},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -173,7 +173,7 @@ func testPruneKeeps(t *testing.T, m *machine) {
 	reply, err := m.cri.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "theirs", Namespace: "default", Uid: "their-uid"},
 		Labels:   map[string]string{"io.kubernetes.pod.name": "theirs", "io.kubernetes.pod.uid": "their-uid"},
-		Linux:    &runtimeapi.LinuxPodSandboxConfig{},
+		Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: m.cgroupParent(t)},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -210,7 +210,7 @@ func (m *machine) createStranger(t *testing.T, sandbox string) {
 		},
 		SandboxConfig: &runtimeapi.PodSandboxConfig{
 			Metadata: &runtimeapi.PodSandboxMetadata{Name: "drift", Namespace: v1.NamespaceDefault, Uid: "u"},
-			Linux:    &runtimeapi.LinuxPodSandboxConfig{},
+			Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: m.cgroupParent(t)},
 		},
 	})
 	if err != nil {

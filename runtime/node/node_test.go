@@ -399,3 +399,19 @@ func TestLockOutlivesTheNode(t *testing.T) {
 		t.Errorf("a second one holds the lock: %v", err)
 	}
 }
+
+// TestAProcessThatHasJustBegun shows no arguments yet, and is the one that was started all the same.
+func TestAProcessThatHasJustBegun(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{"containerd", "--config", "/n/config.toml"}, true},
+		{[]string{"containerd", "--config", "/other/config.toml"}, false},
+	} {
+		if got := mayHaveArgument(c.args, "/n/config.toml"); got != c.want {
+			t.Errorf("%q: %t", c.args, got)
+		}
+	}
+}

@@ -74,7 +74,13 @@ func (p *process) alive(l layout) bool {
 		return false
 	}
 	args, err := proc.CmdLine()
-	return err == nil && slices.Contains(args, l.config())
+	return err == nil && mayHaveArgument(args, l.config())
+}
+
+// mayHaveArgument reports whether a process that is no zombie was started with an argument. Until
+// its execution has begun, which may be after its parent knows that it will, it shows none.
+func mayHaveArgument(args []string, wanted string) bool {
+	return len(args) == 0 || slices.Contains(args, wanted)
 }
 
 // isOurs reports whether a process runs as the user that podctl runs as.
