@@ -183,7 +183,7 @@ func (l *crashLab) write(name, text string) {
 func (l *crashLab) args(args []string) []string {
 	all := []string{
 		"--state-dir", l.stateDir, "--log-root", l.logRoot, "--cgroup-root", l.cgroupRoot,
-		"-r", "unix://" + l.path("front.sock"), "--timeout", "30s",
+		"-r", "unix://" + l.path("front.sock"), "--timeout", patient(30 * time.Second).String(),
 	}
 	for _, arg := range args {
 		if arg == "MANIFEST" {

@@ -45,6 +45,7 @@ func copyOf(t *testing.T, m *machine, podName string, attempt uint32, annotation
 		},
 		SandboxConfig: &runtimeapi.PodSandboxConfig{
 			Metadata: &runtimeapi.PodSandboxMetadata{Name: podName, Namespace: "default", Uid: string(pod.UID)},
+			Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: m.cgroupParent(t)},
 		},
 	})
 	if err != nil {
