@@ -126,7 +126,9 @@ func TestWhenObjectsChanged(t *testing.T) {
 	dir := l.Objects().dir("default", "configmaps")
 	for _, change := range []func() error{
 		func() error { return l.Objects().Write(key, []byte(`{"data":{}}`)) },
-		func() error { return l.Objects().Write(ObjectKey{Kind: podspec.KindConfigMap, Namespace: "default", Name: "b"}, []byte("{}")) },
+		func() error {
+			return l.Objects().Write(ObjectKey{Kind: podspec.KindConfigMap, Namespace: "default", Name: "b"}, []byte("{}"))
+		},
 		func() error { return l.Objects().Remove(key) },
 	} {
 		for _, one := range []string{l.Objects().dir(), l.Objects().dir("default"), dir} {
