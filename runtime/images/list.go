@@ -3,7 +3,9 @@ package images
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -296,16 +298,30 @@ func (s *Store) Remove(ctx context.Context, img *Image) error {
 	if err = cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("removing image %s: %w", img.Name(), err)
 	}
-	return s.pulled.Remove(img.ID)
+	return s.pulled.Forget(state.PulledName(img.ID))
 }
 
-// Pulled tells which of the images that the runtime has podctl pulled, by id.
-func (s *Store) Pulled(present []*Image) (map[string]bool, error) {
-	ids := make([]string, 0, len(present))
+// Notes tell which images podctl pulled.
+type Notes map[string]bool
+
+// Has reports whether podctl pulled an image.
+func (n Notes) Has(id string) bool { return n[state.PulledName(id)] }
+
+// Notes reads which images podctl pulled.
+func (s *Store) Notes() (Notes, error) { return s.pulled.List() }
+
+// ForgetGone forgets the images that are gone: somebody else who pulls one of them again owns it.
+// What was noted since then stays.
+func (s *Store) ForgetGone(notes Notes, present []*Image) error {
+	gone := maps.Clone(notes)
 	for _, img := range present {
-		ids = append(ids, img.ID)
+		delete(gone, state.PulledName(img.ID))
 	}
-	return s.pulled.Among(ids)
+	var errs []error
+	for name := range gone {
+		errs = append(errs, s.pulled.Forget(name))
+	}
+	return errors.Join(errs...)
 }
 
 // FileSystem is a directory of the file system that the runtime keeps images on; empty if it does

@@ -19,8 +19,8 @@ func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
 
 func (s PulledImages) dir() string { return filepath.Join(s.layout.Root, "pulled") }
 
-// file is the name that stands for an image: ids are the runtime's, and no names of files.
-func (s PulledImages) file(id string) string {
+// PulledName is the name that stands for an image: ids are the runtime's, and no names of files.
+func PulledName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
@@ -29,7 +29,7 @@ func (s PulledImages) file(id string) string {
 func (s PulledImages) Add(id string) error {
 	err := s.layout.Prepare()
 	if err == nil {
-		err = s.touch(s.file(id))
+		err = s.touch(PulledName(id))
 	}
 	if err != nil {
 		return fmt.Errorf("noting that podctl pulled the image %s: %w", id, safefs.Cause(err))
@@ -45,46 +45,32 @@ func (s PulledImages) touch(name string) error {
 	return errors.Join(dir.Touch(name, 0o600), dir.Close())
 }
 
-// Remove forgets an image. One that was not remembered is no error.
-func (s PulledImages) Remove(id string) error {
+// Forget forgets an image by the name that stands for it. One that was not remembered is no error.
+func (s PulledImages) Forget(name string) error {
 	err := s.layout.check()
 	if err == nil {
-		err = safefs.IgnoreMissing(safefs.RemoveFile(filepath.Join(s.dir(), s.file(id))))
+		err = safefs.RemoveFile(filepath.Join(s.dir(), name))
 	}
 	if err != nil {
-		return fmt.Errorf("forgetting that podctl pulled the image %s: %w", id, safefs.Cause(err))
+		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
 	}
 	return nil
 }
 
-// Among returns which of the images that there are podctl pulled, and forgets those that are gone.
-func (s PulledImages) Among(ids []string) (map[string]bool, error) {
-	names := map[string]string{}
-	for _, id := range ids {
-		names[s.file(id)] = id
+// List reads the names that stand for the images that podctl pulled. Other names are not podctl's.
+func (s PulledImages) List() (map[string]bool, error) {
+	if err := s.layout.check(); err != nil {
+		return nil, err
 	}
-	pulled := map[string]bool{}
-	err := s.layout.check()
-	if err == nil {
-		err = s.sort(names, pulled)
-	}
+	entries, err := entriesOf(s.dir())
 	if err != nil {
 		return nil, fmt.Errorf("reading which images podctl pulled: %w", safefs.Cause(err))
 	}
-	return pulled, nil
-}
-
-// sort takes the files that stand for an image of those names, and removes the others.
-func (s PulledImages) sort(names map[string]string, pulled map[string]bool) error {
-	entries, err := entriesOf(s.dir())
+	names := map[string]bool{}
 	for _, entry := range entries {
-		id, there := names[entry.Name()]
-		switch {
-		case there:
-			pulled[id] = true
-		case len(entry.Name()) == hex.EncodedLen(sha256.Size):
-			err = errors.Join(err, safefs.RemoveFile(filepath.Join(s.dir(), entry.Name())))
+		if _, err := hex.DecodeString(entry.Name()); err == nil && len(entry.Name()) == len(PulledName("")) {
+			names[entry.Name()] = true
 		}
 	}
-	return err
+	return names, nil
 }
