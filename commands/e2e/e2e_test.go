@@ -356,6 +356,7 @@ func TestE2E(t *testing.T) {
 		{"runtime restart at calls", testRuntimeRestartAtCalls},
 		{"agent", testAgent},
 		{"agent beside users", testAgentBeside},
+		{"agent housekeeping", testHousekeeping},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) {
