@@ -247,7 +247,7 @@ func testAgentBeside(t *testing.T, m *machine) {
 
 // testHousekeeping: what pods leave behind goes while an agent keeps them, and nothing else does.
 func testHousekeeping(t *testing.T, m *machine) {
-	a := startAgent(t, m, t.TempDir(), "--container-log-max-size", "4Ki", "--container-log-max-files", "3")
+	a := startAgent(t, m, t.TempDir(), "--container-log-max-size", "4Ki", "--container-log-max-files", "3", "--image-gc-high-threshold", "100")
 	a.put(t, "talks.yaml", fmt.Sprintf(simplePod, "talks", "5ms"))
 	a.put(t, "two.yaml", two)
 	until(t, "the pods run", func() bool { return m.isReady(t, "talks") && m.isReady(t, "two") })

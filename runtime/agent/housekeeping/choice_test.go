@@ -20,7 +20,7 @@ type sight struct {
 // that has to stay.
 func imagesOf(text string) []image {
 	var all []image
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		id := strings.TrimRight(word, "*!")
 		all = append(all, image{ID: id, Size: 1024, Used: strings.Contains(word, "*"), Removable: !strings.Contains(word, "!")})
 	}
@@ -150,7 +150,7 @@ func TestRandomImages(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		r, now := imageRecords{}, at(0)
-		came, used := map[string]time.Time{}, map[string]time.Time{}
+		came := map[string]time.Time{}
 		for range 40 {
 			now = now.Add(time.Duration(random.IntN(150)) * time.Second)
 			var all []image
@@ -158,19 +158,15 @@ func TestRandomImages(t *testing.T) {
 				img := image{ID: strconv.Itoa(id), Size: int64(1 + random.IntN(100)), Used: random.IntN(4) == 0, Removable: random.IntN(4) > 0}
 				if random.IntN(8) == 0 {
 					delete(came, img.ID)
-					delete(used, img.ID)
 					continue
 				}
 				if _, known := came[img.ID]; !known {
 					came[img.ID] = now
 				}
-				if img.Used {
-					used[img.ID] = now
-				}
 				all = append(all, img)
 			}
 			r.see(now, all)
-			checkOrder(t, r.order(now, all), all, now, came, used)
+			checkOrder(t, r, all, now, came)
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
@@ -178,13 +174,14 @@ func TestRandomImages(t *testing.T) {
 	}
 }
 
-func checkOrder(t *testing.T, order, all []image, now time.Time, came, used map[string]time.Time) {
+func checkOrder(t *testing.T, r imageRecords, all []image, now time.Time, came map[string]time.Time) {
 	t.Helper()
+	order := r.order(now, all)
 	for i, img := range order {
 		if img.Used || !img.Removable || now.Sub(came[img.ID]) < 2*time.Minute {
 			t.Errorf("%+v goes", img)
 		}
-		if i > 0 && used[img.ID].Before(used[order[i-1].ID]) {
+		if i > 0 && r[img.ID].used.Before(r[order[i-1].ID].used) {
 			t.Errorf("%s goes before %s, which was used longer ago", order[i-1].ID, img.ID)
 		}
 	}

@@ -100,7 +100,7 @@ func (h *Housekeeper) tell(c chore, err error) {
 
 // parts are the errors that were joined to one.
 func parts(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only what was joined here
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		if err == nil {
 			return nil
@@ -115,13 +115,13 @@ func parts(err error) []error {
 }
 
 // remove removes a piece of garbage, unless somebody works on its pod or needs it again.
-func (h *Housekeeper) remove(ctx context.Context, g *gc.Garbage) (removed bool, err error) {
-	err = h.world.Garbage.RemoveIfFree(ctx, *g)
+func (h *Housekeeper) remove(ctx context.Context, g *gc.Garbage) error {
+	err := h.world.Garbage.RemoveIfFree(ctx, *g)
 	switch {
 	case errors.Is(err, gc.ErrNeeded), errors.As(err, new(*filelock.LockedError)):
-		return false, nil
+		return nil
 	case err != nil:
-		return false, fmt.Errorf("pod %s: %s: %w", podText(g), text(g), err)
+		return fmt.Errorf("pod %s: %s: %w", podText(g), text(g), err)
 	}
 	attrs := []any{"pod", podText(g), "what", text(g), "because", g.Reason}
 	if g.Kind == gc.GarbageFullLog {
@@ -129,7 +129,7 @@ func (h *Housekeeper) remove(ctx context.Context, g *gc.Garbage) (removed bool, 
 	} else {
 		h.settings.Log.Info("removed", attrs...)
 	}
-	return true, nil
+	return nil
 }
 
 // podText names the pod of a piece of garbage, by its uid when its name is not known any more.

@@ -22,8 +22,10 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	first := len(h.images) == 0
 	h.images.see(h.settings.Now(), h.seen(found, notes))
-	if err := h.world.Images.ForgetGone(notes, found); err != nil {
+	// At the first look all images are new, and none would go.
+	if err = h.world.Images.ForgetGone(notes, found); err != nil || first {
 		return err
 	}
 	full, err := h.usage(ctx)

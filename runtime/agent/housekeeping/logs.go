@@ -31,8 +31,7 @@ func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 		}
 		h.noteIdle(grown, ref, full)
 		for i := range full {
-			_, err := h.remove(ctx, &full[i])
-			errs = append(errs, err)
+			errs = append(errs, h.remove(ctx, &full[i]))
 		}
 	}
 	return errors.Join(errs...)

@@ -14,8 +14,7 @@ func (h *Housekeeper) removeRecords(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		_, err := h.remove(ctx, &garbage[i])
-		errs = append(errs, err)
+		errs = append(errs, h.remove(ctx, &garbage[i]))
 	}
 	return errors.Join(errs...)
 }
