@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
@@ -62,6 +63,8 @@ type Settings struct {
 	Waiting func(text string)
 	// Objects are those that were applied apart from pods; nil means those of the layout.
 	Objects *objects.Store
+	// Logs are the limits of the logs of containers.
+	Logs logfile.Limits
 }
 
 // NewEngine puts a connection and podctl's settings together.
@@ -76,7 +79,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Objects == nil {
 		s.Objects = objects.New(locker, s.Now)
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs}
 	e := &Engine{Client: client, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)

@@ -33,6 +33,7 @@ type agentOptions struct {
 	kubelet     bool
 	parallel    int
 	urlInterval time.Duration
+	keep        housekeepingOptions
 }
 
 // New is `podctl agent`.
@@ -57,11 +58,15 @@ func New(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
+	o.keep.addTo(f)
 	cmd.AddCommand(newStatus(sess), newReload(sess))
 	return cmd
 }
 
 func run(ctx context.Context, sess *session.Session, o *agentOptions, args []string) (err error) {
+	if sess.Logs, err = o.keep.check(); err != nil {
+		return err
+	}
 	layout := sess.Flags.Layout()
 	if err = layout.Prepare(); err != nil {
 		return err
@@ -85,6 +90,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	}
 	a := agent.New(agent.World{
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Renew: engine.Host.Renew,
+		Housekeeper: o.keep.housekeeper(sess, engine, log),
 	}, agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },

@@ -358,6 +358,7 @@ func TestE2E(t *testing.T) {
 		{"agent beside users", testAgentBeside},
 		{"agent objects", testAgentObjects},
 		{"agent unrest", testAgentUnrest},
+		{"agent housekeeping", testHousekeeping},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) {

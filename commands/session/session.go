@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/state"
@@ -26,6 +27,8 @@ import (
 type Session struct {
 	Flags *config.Flags
 	IO    *terminal.IO
+	// Logs are the limits of the logs of containers. They are set before the engine is asked for.
+	Logs logfile.Limits
 
 	client *cri.Client
 	engine *runtime.Engine
@@ -62,7 +65,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	s.client = client
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
-		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(),
+		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs,
 	})
 	return s.engine, nil
 }

@@ -11,11 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Settings are what an agent is told.
@@ -45,6 +47,8 @@ type World struct {
 	Records Records
 	Prober  Prober
 	Client  *cri.Client
+	// Housekeeper removes what pods leave behind; nil for nobody.
+	Housekeeper *housekeeping.Housekeeper
 	// Renew lets the facts of the machine and the runtime be asked for again.
 	Renew func()
 }
@@ -56,6 +60,7 @@ type Agent struct {
 	records  Records
 	prober   Prober
 	client   *cri.Client
+	keeping  *housekeeping.Housekeeper
 	renew    func()
 
 	log     *logger
@@ -101,7 +106,7 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, renew: w.Renew,
+		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, keeping: w.Housekeeper, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, busy: map[types.UID]int{}, ctx: context.Background(),
 	}
@@ -155,6 +160,9 @@ func (a *Agent) watch(ctx context.Context) {
 	})
 	go a.every(ctx, renewEach, a.renew)
 	go a.watchObjects(ctx)
+	if a.keeping != nil {
+		go a.keeping.Run(ctx, a.keptPods)
+	}
 }
 
 // watchObjects has every pod looked at when a ConfigMap or Secret was applied by hand.
@@ -165,6 +173,24 @@ func (a *Agent) watchObjects(ctx context.Context) {
 			seen = now
 			a.post(ctx, func() { a.workers.WakeAll(a.settings.Now()) })
 		}
+	}
+}
+
+// keptPods are the pods that are kept, for who works beside the loop; none once the agent ends.
+func (a *Agent) keptPods(ctx context.Context) []model.PodRef {
+	reply := make(chan []model.PodRef, 1)
+	a.post(ctx, func() {
+		refs := make([]model.PodRef, 0, len(a.keeper.kept))
+		for _, d := range a.keeper.kept {
+			refs = append(refs, model.RefOf(d.Pod))
+		}
+		reply <- refs
+	})
+	select {
+	case refs := <-reply:
+		return refs
+	case <-ctx.Done():
+		return nil
 	}
 }
 

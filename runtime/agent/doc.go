@@ -11,5 +11,5 @@
 //	status.go   what it shows
 //
 // Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
-// probe is asked), pleg (which pods something happened to). It may not import commands.
+// probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes). It may not import commands.
 package agent

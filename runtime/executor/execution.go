@@ -78,11 +78,15 @@ type Executor struct {
 	garbage *gc.Collector
 	rotator *gc.Rotator
 	puller  *images.Puller
+	pulled  state.PulledImages
 }
 
 // New makes an Executor.
 func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
-	return &Executor{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, rotator: gc.NewRotator(w), puller: &images.Puller{}}
+	return &Executor{
+		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, rotator: gc.NewRotator(w),
+		puller: &images.Puller{}, pulled: w.Layout.PulledImages(),
+	}
 }
 
 // Run carries out a plan that was made of an input and a snapshot. The caller holds the pod's
@@ -107,7 +111,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	x := &execution{
 		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
 		prepare: &preparer{
-			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, report: report, downloads: opts.Downloads,
+			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, pulled: e.pulled, report: report, downloads: opts.Downloads,
 			inputs: inputs, outputs: out, checkpoint: checkpoint,
 		},
 		start: &starter{

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -24,7 +25,9 @@ type preparer struct {
 	client  *cri.Client
 	cgroups cgroup.Groups
 	puller  *images.Puller
-	report  *reporter
+	// pulled remembers which images podctl pulled.
+	pulled state.PulledImages
+	report *reporter
 	// downloads reports how far pulls are.
 	downloads  bool
 	inputs     *inputs
@@ -80,8 +83,19 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	if err != nil {
 		return "", withReason(model.ImageInspectError, err)
 	}
+	x.notePulled(s.Image, info.ID)
 	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User, Digests: info.RepoDigests}).Observed())
 	return info.ID, nil
+}
+
+// notePulled remembers that podctl pulled an image which was not there before.
+func (x *preparer) notePulled(name, id string) {
+	if before, _ := x.snapshot.Image(name); before.ID == id {
+		return
+	}
+	if err := x.pulled.Add(id); err != nil {
+		x.report.warn("the image is not removed when the disk is full: " + err.Error())
+	}
 }
 
 // pullReason carries on the kubelet's name for the failure of a pull.

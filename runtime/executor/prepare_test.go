@@ -3,6 +3,8 @@ package executor
 import (
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -108,6 +110,33 @@ func TestImagesThatVanish(t *testing.T) {
 	_, err := p.execution(Options{}).prepare.pullImage(t.Context(), p.step(plan.PullImage, ""))
 	if got := reasonOf(err, ""); got != "ImageInspectError" {
 		t.Errorf("%s: %v", got, err)
+	}
+}
+
+// TestPulledImagesAreNoted, but for those that were there before: they may be another tool's. What
+// cannot be noted is pulled all the same.
+func TestPulledImagesAreNoted(t *testing.T) {
+	always := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', imagePullPolicy: Always", 1)
+	for name, c := range map[string]struct {
+		present []string
+		blocked bool
+		want    bool
+	}{
+		"new": {nil, false, true}, "there before": {[]string{"i:1"}, false, false}, "no room": {nil, true, false},
+	} {
+		l := newLab(t, c.present...)
+		p := l.plan(model.PodRef{}, always)
+		if c.blocked {
+			if err := os.WriteFile(filepath.Join(l.layout.Root, "pulled"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.execution(Options{}).prepare.pullImage(t.Context(), p.step(plan.PullImage, "")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if names, err := l.layout.PulledImages().List(); names[state.PulledName("sha256:i:1")] != c.want || (err != nil) != c.blocked {
+			t.Errorf("%s: noted are %v %v", name, names, err)
+		}
 	}
 }
 

@@ -41,6 +41,28 @@ func New(w observe.World, host *observe.Host, store *images.Store) *Collector {
 // List lists what podctl made and nobody needs any more, in the order in which
 // it is removed. Nothing of other tools is in it, and nothing that runs.
 func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
+	pods, err := x.allLeftovers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []Garbage
+	for _, l := range pods {
+		garbage, lookErr := x.garbageOf(ctx, l)
+		if lookErr != nil {
+			return nil, lookErr
+		}
+		found = append(found, garbage...)
+	}
+	logs, err := x.oldLogs(time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	events, err := x.oldEvents(time.Time{})
+	return slices.Concat(found, logs, events), err
+}
+
+// allLeftovers is what there is of each pod, by uid, without the pods that are others'.
+func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 	pods, err := x.leftoversByPod(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -49,38 +71,29 @@ func (x *Collector) List(ctx context.Context) ([]Garbage, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubelet := x.host.CheckKubelet() != nil
 	for _, uid := range gone {
 		if pods[uid] == nil {
 			pods[uid] = &leftovers{uid: uid}
 		}
 	}
-	var found []Garbage
+	kubelet := x.host.CheckKubelet() != nil
+	var all []*leftovers
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		l := pods[uid]
-		l.shared = kubelet
-		garbage, lookErr := x.garbageOf(ctx, l)
-		if lookErr != nil {
-			return nil, lookErr
+		if l.unmanaged() {
+			continue
 		}
-		found = append(found, garbage...)
+		l.shared = kubelet
+		if err := x.lookOnDisk(l); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
 	}
-	logs, err := x.oldLogs()
-	if err != nil {
-		return nil, err
-	}
-	events, err := x.oldEvents()
-	return slices.Concat(found, logs, events), err
+	return all, nil
 }
 
 // garbageOf lists what one pod has left, and its logs that are full.
 func (x *Collector) garbageOf(ctx context.Context, l *leftovers) ([]Garbage, error) {
-	if l.unmanaged() {
-		return nil, nil
-	}
-	if err := x.lookOnDisk(l); err != nil {
-		return nil, err
-	}
 	garbage := l.garbage()
 	x.addSizes(ctx, l, garbage)
 	full, err := x.fullLogs(ctx, l)
@@ -139,10 +152,14 @@ func (x *Collector) lookOnDisk(l *leftovers) (err error) {
 	return err
 }
 
-func (x *Collector) oldLogs() ([]Garbage, error) {
+// oldLogs are the logs of pods that were deleted before a time; zero means whenever.
+func (x *Collector) oldLogs(before time.Time) ([]Garbage, error) {
 	logs, err := x.layout.DeletedLogs().List()
 	var found []Garbage
 	for _, d := range logs {
+		if !before.IsZero() && !d.At.Before(before) {
+			continue
+		}
 		found = append(found, Garbage{
 			Kind: GarbageLogs, Pod: model.PodRef{Namespace: d.Namespace, Name: d.Name, UID: d.UID}, Path: d.Path,
 			Reason: "the pod was deleted", Size: state.Size(d.Path),
@@ -151,9 +168,10 @@ func (x *Collector) oldLogs() ([]Garbage, error) {
 	return found, err
 }
 
-// oldEvents are those of pods that have no checkpoint any more.
-func (x *Collector) oldEvents() ([]Garbage, error) {
-	histories, err := x.layout.Histories()
+// oldEvents are those of pods that have no checkpoint any more, and to which nothing happened since
+// a time; zero means whenever.
+func (x *Collector) oldEvents(before time.Time) ([]Garbage, error) {
+	histories, err := x.layout.HistoriesBefore(before)
 	var found []Garbage
 	for _, h := range histories {
 		pod := x.layout.Pod(h.Pod.UID)
@@ -227,18 +245,27 @@ var ErrNeeded = errors.New("it is needed again, and was kept")
 
 // Remove removes one piece of garbage, if it still is: the pod is locked
 // and looked at again.
-func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
+func (x *Collector) Remove(ctx context.Context, g Garbage) error {
 	if g.Kind == GarbageClaim {
 		return x.removeClaim(ctx, &g)
 	}
-	waiting, cancel := context.WithTimeout(ctx, pruneWait)
+	return x.removeWithin(ctx, &g, pruneWait)
+}
+
+// removeWithin removes a piece of garbage, and waits so long for the pod's lock.
+func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Duration) (err error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	pod := x.layout.Pod(g.Pod.UID)
-	lock, err := pod.Lock(waiting)
+	lock, err := x.layout.Pod(g.Pod.UID).Lock(waiting)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	return errors.Join(x.removeLocked(ctx, g), lock.Unlock())
+}
+
+// removeLocked removes a piece of garbage, if it still is. The caller holds the pod's lock.
+func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
+	pod := x.layout.Pod(g.Pod.UID)
 	if g.Kind == GarbageLogs {
 		return x.layout.DeletedLogs().Remove(state.DeletedLog{Path: g.Path})
 	}
@@ -246,16 +273,20 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) (err error) {
 		return removeEvents(pod)
 	}
 	if g.Kind == GarbageFullLog {
-		return x.rotateFull(ctx, &g)
+		return x.rotateFull(ctx, g)
 	}
 	l, err := x.leftoversOf(ctx, g.Pod.UID)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(l.garbage(), g.is) {
+	still := l.garbage()
+	if g.spare {
+		still = l.spares()
+	}
+	if !slices.ContainsFunc(still, g.is) {
 		return ErrNeeded
 	}
-	return x.removeGarbage(ctx, l, &g)
+	return x.removeGarbage(ctx, l, g)
 }
 
 // removeEvents removes the events of a pod, unless it has been applied again.

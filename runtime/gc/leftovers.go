@@ -51,6 +51,8 @@ type Garbage struct {
 	Reason  string `json:"reason"`
 	// Size is in bytes, as far as it is known.
 	Size int64 `json:"size"`
+	// spare is set for a record that is only removed where there are too many.
+	spare bool
 }
 
 // is reports whether two pieces of garbage are the same thing.

@@ -31,11 +31,12 @@ type Rotator struct {
 	client *cri.Client
 	layout state.Layout
 	now    func() time.Time
+	limits logfile.Limits
 }
 
 // NewRotator makes a Rotator.
 func NewRotator(w observe.World) *Rotator {
-	return &Rotator{client: w.Client, layout: w.Layout, now: w.Now}
+	return &Rotator{client: w.Client, layout: w.Layout, now: w.Now, limits: w.Logs}
 }
 
 // Rotate moves a log aside, makes the runtime write a new one, and removes the
@@ -75,7 +76,7 @@ func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, container
 		err = fmt.Errorf("rotating the log: %w", err)
 		return errors.Join(err, safefs.IgnoreMissing(dir.Rename(aside, dir, name)))
 	}
-	return logfile.DropOld(dir, name)
+	return x.limits.DropOld(dir, name)
 }
 
 // fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a
@@ -96,7 +97,7 @@ func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, erro
 		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !logfile.Full(g.Path) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !x.rotator.limits.Full(g.Path) {
 			continue
 		}
 		full, err := x.isFullLog(ctx, &g)
@@ -114,7 +115,7 @@ func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, erro
 func (x *Collector) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 	reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: g.ID})
 	status := reply.GetStatus()
-	return status.GetLogPath() == g.Path && observe.LogFull(status), cri.IgnoreNotFound(err)
+	return status.GetLogPath() == g.Path && observe.LogFull(status, x.rotator.limits), cri.IgnoreNotFound(err)
 }
 
 // rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.

@@ -3,7 +3,9 @@ package images
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,11 +25,13 @@ type Store struct {
 	client *cri.Client
 	layout state.Layout
 	puller *Puller
+	// pulled remembers which images podctl pulled.
+	pulled state.PulledImages
 }
 
 // NewStore makes a Store. What podctl's pods need is read below the layout.
 func NewStore(client *cri.Client, layout state.Layout) *Store {
-	return &Store{client: client, layout: layout, puller: &Puller{}}
+	return &Store{client: client, layout: layout, puller: &Puller{}, pulled: layout.PulledImages()}
 }
 
 // Image is one image of the runtime, and who needs it.
@@ -111,6 +115,19 @@ func (i *Image) Unused() bool {
 // them. Of a checkpoint that cannot be read nobody can say which images its pod
 // needs.
 func (s *Store) List(ctx context.Context) (images []*Image, unreadable []error, err error) {
+	return s.list(ctx, s.neededImages)
+}
+
+// Glance is List without a question for each container: of images that are mounted as volumes it
+// has no container, but the pods that name them.
+func (s *Store) Glance(ctx context.Context) (images []*Image, unreadable []error, err error) {
+	return s.list(ctx, func(_ context.Context, c *runtimeapi.Container) ([]string, error) { return ownImage(c), nil })
+}
+
+// needs names the images that a container needs, by name or id.
+type needs func(context.Context, *runtimeapi.Container) ([]string, error)
+
+func (s *Store) list(ctx context.Context, of needs) (images []*Image, unreadable []error, err error) {
 	applied, unreadable, err := state.Applied(s.layout)
 	if err != nil {
 		return nil, nil, err
@@ -119,7 +136,7 @@ func (s *Store) List(ctx context.Context) (images []*Image, unreadable []error, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.addUsers(ctx, found); err != nil {
+	if err := s.addUsers(ctx, found, of); err != nil {
 		return nil, nil, err
 	}
 	index := indexImages(found)
@@ -195,17 +212,17 @@ func (s *Store) sandboxImage(ctx context.Context) (string, error) {
 
 // addUsers notes at each image the containers that need it. Those of others count
 // as podctl's own do.
-func (s *Store) addUsers(ctx context.Context, images []*Image) error {
+func (s *Store) addUsers(ctx context.Context, images []*Image, of needs) error {
 	list, err := s.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
 		return fmt.Errorf("listing containers: %w", err)
 	}
-	needs := make([][]string, len(list.GetContainers()))
+	needed := make([][]string, len(list.GetContainers()))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(cri.MaxCalls)
 	for i, c := range list.GetContainers() {
 		group.Go(func() (err error) {
-			needs[i], err = s.neededImages(groupCtx, c)
+			needed[i], err = of(groupCtx, c)
 			return err
 		})
 	}
@@ -214,7 +231,7 @@ func (s *Store) addUsers(ctx context.Context, images []*Image) error {
 	}
 	index := indexImages(images)
 	for i, c := range list.GetContainers() {
-		for _, img := range index.find(needs[i]...) {
+		for _, img := range index.find(needed[i]...) {
 			img.UsedBy = append(img.UsedBy, userOf(c))
 		}
 	}
@@ -227,15 +244,20 @@ func (s *Store) addUsers(ctx context.Context, images []*Image) error {
 // neededImages are the names or ids of the images of one container: its own, and
 // those that are mounted as volumes.
 func (s *Store) neededImages(ctx context.Context, c *runtimeapi.Container) ([]string, error) {
-	needs := []string{c.GetImageId(), c.GetImageRef(), c.GetImage().GetImage()}
+	needed := ownImage(c)
 	reply, err := s.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 	if err != nil {
-		return needs, cri.IgnoreNotFound(err)
+		return needed, cri.IgnoreNotFound(err)
 	}
 	for _, m := range reply.GetStatus().GetMounts() {
-		needs = append(needs, m.GetImage().GetImage())
+		needed = append(needed, m.GetImage().GetImage())
 	}
-	return needs, nil
+	return needed, nil
+}
+
+// ownImage are the names and ids of the image of a container.
+func ownImage(c *runtimeapi.Container) []string {
+	return []string{c.GetImageId(), c.GetImageRef(), c.GetImage().GetImage()}
 }
 
 func userOf(c *runtimeapi.Container) User {
@@ -276,5 +298,41 @@ func (s *Store) Remove(ctx context.Context, img *Image) error {
 	if err = cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("removing image %s: %w", img.Name(), err)
 	}
-	return nil
+	return s.pulled.Forget(state.PulledName(img.ID))
+}
+
+// Notes tell which images podctl pulled.
+type Notes map[string]bool
+
+// Has reports whether podctl pulled an image.
+func (n Notes) Has(id string) bool { return n[state.PulledName(id)] }
+
+// Notes reads which images podctl pulled.
+func (s *Store) Notes() (Notes, error) { return s.pulled.List() }
+
+// ForgetGone forgets the images that are gone: somebody else who pulls one of them again owns it.
+// What was noted since then stays.
+func (s *Store) ForgetGone(notes Notes, present []*Image) error {
+	gone := maps.Clone(notes)
+	for _, img := range present {
+		delete(gone, state.PulledName(img.ID))
+	}
+	var errs []error
+	for name := range gone {
+		errs = append(errs, s.pulled.Forget(name))
+	}
+	return errors.Join(errs...)
+}
+
+// FileSystem is a directory of the file system that the runtime keeps images on; empty if it does
+// not say.
+func (s *Store) FileSystem(ctx context.Context) (string, error) {
+	reply, err := s.client.Images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err != nil {
+		return "", fmt.Errorf("asking the runtime where it keeps images: %w", err)
+	}
+	if all := reply.GetImageFilesystems(); len(all) > 0 {
+		return all[0].GetFsId().GetMountpoint(), nil
+	}
+	return "", nil
 }

@@ -39,13 +39,21 @@ const pullTick = 200 * time.Millisecond
 // Pull pulls an image anew, and tells what the runtime has then. Report is called with how far
 // it is, from another goroutine.
 func (s *Store) Pull(ctx context.Context, r Request, report func(PullProgress)) (Info, error) {
+	before, _, err := Status(ctx, s.client.Images, r.Image)
+	if err != nil {
+		return Info{}, err
+	}
 	stop := WatchPull(ctx, s.client, report)
-	_, err := s.puller.Pull(ctx, s.client.Images, r)
+	_, err = s.puller.Pull(ctx, s.client.Images, r)
 	stop()
 	if err != nil {
 		return Info{}, err
 	}
-	return Pulled(ctx, s.client.Images, r.Image)
+	info, err := Pulled(ctx, s.client.Images, r.Image)
+	if err != nil || info.ID == before.ID {
+		return info, err
+	}
+	return info, s.pulled.Add(info.ID)
 }
 
 // WatchPull reports how far the pulls are that begin now, from another goroutine and until it is

@@ -74,7 +74,7 @@ func TestLogsFollowNoLinks(t *testing.T) {
 			if err := (Log{path}).End(t.Context(), 5, 1<<20, &end); strings.Contains(fmt.Sprint(end.String(), err), "secret") {
 				t.Errorf("the end of it: %q %v", end.String(), err)
 			}
-			if Full(path) {
+			if (Limits{}).Full(path) {
 				t.Error("it is to be rotated")
 			}
 		})
@@ -117,7 +117,7 @@ func TestOldLogsAreDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = errors.Join(DropOld(dir, filepath.Base(path)), dir.Close()); err != nil {
+	if err = errors.Join(Limits{}.DropOld(dir, filepath.Base(path)), dir.Close()); err != nil {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(path + ".*")

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
@@ -32,6 +33,8 @@ type World struct {
 	Now     func() time.Time
 	// Objects are the ConfigMaps and Secrets that were applied apart from pods; nil for none.
 	Objects *objects.Store
+	// Logs are the limits of the logs of containers.
+	Logs logfile.Limits
 }
 
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
@@ -46,11 +49,12 @@ type Observer struct {
 	adopts bool
 	// objects has what pods take from elsewhere than their manifests.
 	objects *objects.Store
+	logs    logfile.Limits
 }
 
 // New makes an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
-	return &Observer{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects}
+	return &Observer{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs}
 }
 
 // Observe reads everything a decision about one pod needs. What does not depend

@@ -186,14 +186,14 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.observer.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
-	c.TerminationMessage, c.LogFull = terminationMessage(ctx, c.Status), LogFull(c.Status)
+	c.TerminationMessage, c.LogFull = terminationMessage(ctx, c.Status), LogFull(c.Status, r.observer.logs)
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 
 // LogFull reports whether the log of a container that runs is due to be rotated.
-func LogFull(status *runtimeapi.ContainerStatus) bool {
+func LogFull(status *runtimeapi.ContainerStatus, limits logfile.Limits) bool {
 	path := status.GetLogPath()
-	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && logfile.Full(path)
+	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING && path != "" && limits.Full(path)
 }
 
 // ListContainers lists the containers of a pod, in whatever state.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -211,7 +212,7 @@ func TestFullLogs(t *testing.T) {
 		"it has none": {running, "", false}, "large": {running, largeLog(t), true}, "large, and it has ended": {ended, largeLog(t), false},
 		"moved aside": {running, largeLog(t) + ".other", true},
 	} {
-		if got := LogFull(&runtimeapi.ContainerStatus{State: c.state, LogPath: c.path}); got != c.want {
+		if got := LogFull(&runtimeapi.ContainerStatus{State: c.state, LogPath: c.path}, logfile.Limits{}); got != c.want {
 			t.Errorf("%s: due %t", name, got)
 		}
 	}

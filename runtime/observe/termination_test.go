@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/logfile"
 )
 
 // TestLastWordsOfFilesThatHurt: a log that would fill memory is named and not read, and a
@@ -65,7 +66,7 @@ func TestLastWordsFollowNoLinks(t *testing.T) {
 		if err := os.Truncate(outside, 20<<20); err != nil {
 			t.Fatal(err)
 		}
-		if LogFull(running) {
+		if LogFull(running, logfile.Limits{}) {
 			t.Errorf("%s is a link, and the size of what it leads to was counted", link)
 		}
 	}

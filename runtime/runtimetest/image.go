@@ -25,6 +25,13 @@ func (s *imageService) ListImages(context.Context, *runtimeapi.ListImagesRequest
 	return reply, nil
 }
 
+// ImageFsInfo says that images lie on the file system of the root directory.
+func (s *imageService) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{
+		{Timestamp: s.now(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"}},
+	}}, nil
+}
+
 // PullImage pulls any image but those of the registry "absent.local".
 func (s *imageService) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	name := r.GetImage().GetImage()

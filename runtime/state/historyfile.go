@@ -17,12 +17,12 @@ type HistoryStore struct{ pod Pod }
 
 // Path is the file of the history.
 func (s HistoryStore) Path() string {
-	return filepath.Join(s.pod.layout.histories(), string(s.pod.uid)+".json")
+	return filepath.Join(s.pod.layout.historyDir(), string(s.pod.uid)+".json")
 }
 
 // unfinished is a history that is being written.
 func (s HistoryStore) unfinished() string {
-	return filepath.Join(s.pod.layout.histories(), "."+string(s.pod.uid))
+	return filepath.Join(s.pod.layout.historyDir(), "."+string(s.pod.uid))
 }
 
 // Read reads what happened to the pod. One that is missing, damaged or of a
@@ -81,7 +81,7 @@ func (s HistoryStore) Write(h *History) (err error) {
 
 // replace puts a new history in the place of the one before.
 func (s HistoryStore) replace(text []byte) error {
-	dir, err := makeAll(s.pod.layout.histories(), podDirMode, podDirMode)
+	dir, err := makeAll(s.pod.layout.historyDir(), podDirMode, podDirMode)
 	if err != nil {
 		return err
 	}

@@ -451,7 +451,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	}
 	victim := victimTree(t)
 	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
-		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.histories(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.locks().dir(), l.DeletedLogs().dir()} {
+		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.historyDir(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.locks().dir(), l.DeletedLogs().dir()} {
 			if err = os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/agent/housekeeping"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/node"
+)
+
+// housekeepingOptions are the limits of what pods leave behind, with the kubelet's names and values.
+type housekeepingOptions struct {
+	logSize string
+	logs    logfile.Limits
+	records int
+	images  housekeeping.Thresholds
+}
+
+func (o *housekeepingOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.logSize, "container-log-max-size", "10Mi", "Size at which the log of a container is rotated (-1: never)")
+	f.IntVar(&o.logs.Files, "container-log-max-files", 5, "Number of log files per container, at least 2")
+	f.IntVar(&o.records, "max-dead-containers", -1, "Number of exited containers that are kept, at least one of each that does not run (-1: no limit)")
+	f.IntVar(&o.images.High, "image-gc-high-threshold", 85, "Disk usage in percent at which unused images are removed (100: never)")
+	f.IntVar(&o.images.Low, "image-gc-low-threshold", 80, "Disk usage in percent down to which unused images are removed")
+}
+
+// check reads the limits of logs, and says what is wrong with the flags.
+func (o *housekeepingOptions) check() (logfile.Limits, error) {
+	size, err := resource.ParseQuantity(o.logSize)
+	switch {
+	case err != nil:
+		return o.logs, fmt.Errorf("--container-log-max-size %q: %w", o.logSize, err)
+	case size.IsZero():
+		return o.logs, errors.New("--container-log-max-size must not be 0: no log could be written")
+	case o.logs.Files < 2:
+		return o.logs, fmt.Errorf("--container-log-max-files is %d: there are at least 2, the one that is written and the one before", o.logs.Files)
+	}
+	o.logs.Size = size.Value()
+	return o.logs, o.images.Check()
+}
+
+// housekeeper does the chores of the agent.
+func (o *housekeepingOptions) housekeeper(sess *session.Session, engine *runtime.Engine, log *slog.Logger) *housekeeping.Housekeeper {
+	return housekeeping.New(housekeeping.World{Garbage: engine.Garbage, Images: engine.Images, Disk: diskOf}, housekeeping.Settings{
+		MaxRecords: o.records, Images: o.images,
+		OwnRuntime: engine.Client.ImageEndpoint.Socket() == node.Socket(sess.Flags.Layout().NodeDir()), Now: sess.IO.Now, Log: log,
+	})
+}
+
+// diskOf tells how full the file system of a directory is.
+func diskOf(path string) (capacity, available int64, err error) {
+	if path == "" {
+		return 0, 0, errors.New("the runtime does not say where it keeps images")
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	block := uint64(st.Bsize)                                                                 //nolint:gosec,unconvert,nolintlint // another type on other machines
+	bytes := func(blocks uint64) int64 { return int64(min(blocks*block, math.MaxInt64/100)) } //nolint:gosec // bounded
+	return bytes(st.Blocks), bytes(st.Bavail), nil
+}

@@ -1,0 +1,365 @@
+package housekeeping
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// lab is a Housekeeper before a runtime in memory.
+type lab struct {
+	*Housekeeper
+	t      *testing.T
+	server *runtimetest.Server
+	proxy  *runtimetest.Proxy
+	clock  *runtimetest.Clock
+	client *cri.Client
+	layout state.Layout
+	kept   []model.PodRef
+	log    bytes.Buffer
+	disk   usage
+}
+
+func newLab(t *testing.T, s Settings) *lab {
+	t.Helper()
+	server, clock, endpoint := runtimetest.Start(t, "i:1")
+	socket := t.TempDir() + "/proxy.sock"
+	proxy, err := runtimetest.StartProxy(t.Context(), socket, strings.TrimPrefix(endpoint, "unix://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + socket, Origin: "test"}, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	l := &lab{
+		t: t, server: server, proxy: proxy, clock: clock, client: client, disk: usage{1000, 500},
+		layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()},
+	}
+	w := observe.World{
+		Client: client, Layout: l.layout, Cgroups: runtimetest.NewCgroups(server), Now: clock.Now, Logs: logfile.Limits{Size: 1000, Files: 3},
+	}
+	host := observe.NewHost(client, w.Layout, observe.Sources{
+		Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil },
+	})
+	store := images.NewStore(client, w.Layout)
+	s.Now, s.Log = clock.Now, slog.New(slog.NewTextHandler(&l.log, nil))
+	s.Images = Thresholds{High: 85, Low: 80}
+	l.Housekeeper = New(World{
+		Garbage: gc.New(w, host, store), Images: store,
+		Disk: func(string) (int64, int64, error) { return l.disk.Capacity, l.disk.Available, nil },
+	}, s)
+	l.pods = func(context.Context) []model.PodRef { return l.kept }
+	return l
+}
+
+// pod is a pod that is kept, with a sandbox.
+func (l *lab) pod(name, image string) (ref model.PodRef, sandbox string) {
+	l.t.Helper()
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: a, image: '" + image + "'}]\n"
+	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
+	if err = errors.Join(err, m.Err()); err != nil {
+		l.t.Fatal(err)
+	}
+	ref = model.RefOf(m.Pods[0].Pod)
+	logs := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name)
+	dir, err := logs.Dir()
+	if err = errors.Join(err, logs.Make("a"), l.layout.Pod(ref.UID).Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: m.Pods[0]}})); err != nil {
+		l.t.Fatal(err)
+	}
+	reply, err := l.client.RunPodSandbox(l.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: ref.Name, Namespace: ref.Namespace, Uid: string(ref.UID)},
+		Labels:   labelsOf(ref), Annotations: ours(), LogDirectory: dir,
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.kept = append(l.kept, ref)
+	return ref, reply.GetPodSandboxId()
+}
+
+func ours() map[string]string { return map[string]string{criconfig.AnnotationSandboxSpecHash: "v1:x"} }
+
+func labelsOf(ref model.PodRef) map[string]string {
+	return map[string]string{criconfig.LabelPodName: ref.Name, criconfig.LabelPodNamespace: ref.Namespace, criconfig.LabelPodUID: string(ref.UID)}
+}
+
+// run starts a container of a pod, and returns its id and its log.
+func (l *lab) run(ref model.PodRef, sandbox, image string, attempt uint32) (id, log string) {
+	l.t.Helper()
+	log, err := l.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", attempt)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	reply, err := l.client.CreateContainer(l.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "a", Attempt: attempt}, Image: &runtimeapi.ImageSpec{Image: image},
+		Labels: labelsOf(ref), Annotations: ours(), LogPath: "a/" + log[strings.LastIndex(log, "/")+1:],
+	}})
+	if err == nil {
+		_, err = l.client.StartContainer(l.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: reply.GetContainerId()})
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return reply.GetContainerId(), log
+}
+
+// calls does a chore, and returns the calls to the runtime that it made and the lines that it wrote.
+func (l *lab) calls(c chore) (calls []string, lines string) {
+	l.t.Helper()
+	before := len(l.proxy.Calls())
+	l.log.Reset()
+	l.do(l.t.Context(), c)
+	return l.proxy.Calls()[before:], l.log.String()
+}
+
+func (l *lab) grow(log string, size int64) {
+	l.t.Helper()
+	if err := os.Truncate(log, size); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestLogsAreRotated: a log that reaches its size is rotated, at most so many files stay, and small
+// logs and those of which it is known that nobody writes to them cost no call.
+func TestLogsAreRotated(t *testing.T) {
+	l := newLab(t, Settings{})
+	ref, sandbox := l.pod("web", "i:1")
+	_, ended := l.run(ref, sandbox, "i:1", 0)
+	l.server.Exit("a", 1)
+	_, log := l.run(ref, sandbox, "i:1", 1)
+	l.grow(log, 999)
+	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
+		t.Errorf("small logs: %v\n%s", calls, lines)
+	}
+	for range 4 {
+		l.grow(log, 1000)
+		if _, lines := l.calls(logChore); strings.Count(lines, "msg=rotated") != 1 || strings.Count(lines, "\n") != 1 {
+			t.Errorf("a full log: %s", lines)
+		}
+		l.clock.Advance(10 * time.Second)
+	}
+	files, err := os.ReadDir(log[:strings.LastIndex(log, "/")])
+	if err != nil || len(files) != 4 { // One of the other attempt, and three of this one.
+		t.Errorf("files %v %v", files, err)
+	}
+	l.grow(ended, 5000)
+	if calls, lines := l.calls(logChore); len(calls) == 0 || lines != "" {
+		t.Errorf("the log of a container that ended: %v\n%s", calls, lines)
+	}
+	if calls, _ := l.calls(logChore); len(calls) > 0 {
+		t.Errorf("it is asked for again: %v", calls)
+	}
+	l.grow(log, 2000)
+	if _, lines := l.calls(logChore); strings.Count(lines, "msg=rotated") != 1 {
+		t.Errorf("a full log beside one that nobody writes to: %s", lines)
+	}
+}
+
+// TestLogsOfPodsThatAreNotKept are left alone.
+func TestLogsOfPodsThatAreNotKept(t *testing.T) {
+	l := newLab(t, Settings{})
+	ref, sandbox := l.pod("web", "i:1")
+	_, log := l.run(ref, sandbox, "i:1", 0)
+	l.grow(log, 5000)
+	l.kept = nil
+	if calls, lines := l.calls(logChore); len(calls) > 0 || lines != "" {
+		t.Errorf("%v\n%s", calls, lines)
+	}
+}
+
+// TestLockedPodsAreLeft: a pod that somebody works on is left for the next time, without a word.
+func TestLockedPodsAreLeft(t *testing.T) {
+	l := newLab(t, Settings{MaxRecords: -1})
+	ref, sandbox := l.pod("web", "i:1")
+	for attempt := range uint32(2) {
+		l.run(ref, sandbox, "i:1", attempt)
+		l.server.Exit("a", 1)
+	}
+	_, log := l.run(ref, sandbox, "i:1", 2)
+	l.grow(log, 1000)
+	lock, err := l.layout.Pod(ref.UID).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []chore{logChore, recordChore} {
+		if _, lines := l.calls(c); lines != "" {
+			t.Errorf("chore %d: %s", c, lines)
+		}
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []chore{logChore, recordChore} {
+		if _, lines := l.calls(c); strings.Count(lines, "\n") != 1 {
+			t.Errorf("chore %d once the lock is free: %s", c, lines)
+		}
+	}
+}
+
+// TestRecordsGo: of each container one record stays. When nothing is to be removed there is one list,
+// and nothing is written.
+func TestRecordsGo(t *testing.T) {
+	l := newLab(t, Settings{MaxRecords: -1})
+	ref, sandbox := l.pod("web", "i:1")
+	for attempt := range uint32(3) {
+		l.run(ref, sandbox, "i:1", attempt)
+		l.server.Exit("a", 1)
+	}
+	if _, lines := l.calls(recordChore); strings.Count(lines, "msg=removed") != 2 {
+		t.Errorf("%s", lines)
+	}
+	calls, lines := l.calls(recordChore)
+	if want := []string{"ListPodSandbox", "ListContainers"}; lines != "" || !slices.Equal(shortNames(calls), want) {
+		t.Errorf("with nothing to do: %v\n%s", calls, lines)
+	}
+}
+
+func shortNames(calls []string) []string {
+	all := make([]string, 0, len(calls))
+	for _, c := range calls {
+		name, _, _ := strings.Cut(c[strings.LastIndex(c, "/")+1:], " ")
+		all = append(all, name)
+	}
+	return all
+}
+
+// TestFailuresAreToldOnce, and again after they were gone.
+func TestFailuresAreToldOnce(t *testing.T) {
+	l := newLab(t, Settings{MaxRecords: -1})
+	fail := func(times int) {
+		l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: times, Err: errors.New("no")})
+	}
+	fail(3)
+	for i, want := range []int{1, 0, 0, 0, 1, 0} {
+		if i == 4 {
+			fail(2)
+		}
+		if _, lines := l.calls(recordChore); strings.Count(lines, "\n") != want {
+			t.Errorf("run %d: %q", i, lines)
+		}
+	}
+}
+
+func (l *lab) pull(name string) {
+	l.t.Helper()
+	if _, err := l.world.Images.Pull(l.t.Context(), images.Request{Image: name}, func(images.PullProgress) {}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) present() string {
+	l.t.Helper()
+	found, _, err := l.world.Images.List(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var names []string
+	for _, img := range found {
+		names = append(names, img.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// TestImagesGo: when the disk is full, those go that podctl pulled and nobody needs, and no others;
+// when it is not, containers are not asked for their images one by one.
+func TestImagesGo(t *testing.T) {
+	l := newLab(t, Settings{})
+	ref, sandbox := l.pod("web", "named.local/n:1")
+	for _, name := range []string{"a.local/a:1", "named.local/n:1", "used.local/u:1"} {
+		l.pull(name)
+	}
+	l.run(ref, sandbox, "used.local/u:1", 0)
+	l.pull("i:1") // It was there before.
+	calls, lines := l.calls(imageChore)
+	if names := shortNames(calls); lines != "" || slices.Contains(names, "ContainerStatus") || len(names) != 3 { // At the first look the disk does not matter.
+		t.Errorf("with room on the disk: %v\n%s", calls, lines)
+	}
+	l.clock.Advance(5 * time.Minute)
+	l.pull("new.local/n:1")
+	l.disk.Available = 10
+	if _, lines := l.calls(imageChore); !strings.Contains(lines, "a.local/a:1") || !strings.Contains(lines, "99% of the disk of images is used") {
+		t.Errorf("on a full disk:\n%s", lines)
+	}
+	if got, want := l.present(), "i:1 named.local/n:1 new.local/n:1 used.local/u:1"; got != want {
+		t.Errorf("left are %s, want %s", got, want)
+	}
+	if notes, err := l.world.Images.Notes(); err != nil || notes.Has("sha256:a.local/a:1") || notes.Has("sha256:i:1") || !notes.Has("sha256:used.local/u:1") {
+		t.Errorf("noted are %v %v", notes, err)
+	}
+}
+
+// TestImagesThatOthersPulled again are theirs.
+func TestImagesThatOthersPulled(t *testing.T) {
+	l := newLab(t, Settings{})
+	l.pull("a.local/a:1")
+	spec := &runtimeapi.ImageSpec{Image: "a.local/a:1"}
+	if _, err := l.client.Images.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: spec}); err != nil {
+		t.Fatal(err)
+	}
+	l.calls(imageChore)
+	if _, err := l.client.Images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: spec}); err != nil {
+		t.Fatal(err)
+	}
+	l.calls(imageChore)
+	l.clock.Advance(5 * time.Minute)
+	l.disk.Available = 10
+	if _, lines := l.calls(imageChore); !strings.Contains(lines, "not enough") || l.present() != "a.local/a:1 i:1" {
+		t.Errorf("left are %s\n%s", l.present(), lines)
+	}
+}
+
+// TestImagesStayWhileItIsNotKnownWhoNeedsThem: a checkpoint that cannot be read may name any.
+func TestImagesStayWhileItIsNotKnownWhoNeedsThem(t *testing.T) {
+	l := newLab(t, Settings{})
+	ref, _ := l.pod("web", "i:1")
+	l.pull("a.local/a:1")
+	l.calls(imageChore)
+	l.clock.Advance(5 * time.Minute)
+	l.disk.Available = 10
+	if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, lines := l.calls(imageChore); !strings.Contains(lines, "no image is removed") || l.present() != "a.local/a:1 i:1" {
+		t.Errorf("left are %s\n%s", l.present(), lines)
+	}
+}
+
+// TestRunEndsWithItsContext, and does nothing before the first chore is due.
+func TestRunEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		h := New(World{}, Settings{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		go func() {
+			defer close(done)
+			h.Run(ctx, nil)
+		}()
+		time.Sleep(logsEach - time.Second)
+		cancel()
+		<-done
+	})
+}

@@ -1,0 +1,94 @@
+package housekeeping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/podctl/podctl/runtime/images"
+)
+
+// removeImages takes note of the images that there are, and removes some when their disk is full.
+func (h *Housekeeper) removeImages(ctx context.Context) error {
+	if h.settings.Images.High == never {
+		return nil
+	}
+	notes, err := h.world.Images.Notes()
+	if err != nil {
+		return err
+	}
+	found, _, err := h.world.Images.Glance(ctx)
+	if err != nil {
+		return err
+	}
+	first := len(h.images) == 0
+	h.images.see(h.settings.Now(), h.seen(found, notes))
+	// At the first look all images are new, and none would go.
+	if err = h.world.Images.ForgetGone(notes, found); err != nil || first {
+		return err
+	}
+	full, err := h.usage(ctx)
+	if err != nil {
+		return err
+	}
+	excess, err := h.settings.Images.excess(full)
+	if err != nil || excess == 0 {
+		return err
+	}
+	freed, err := h.free(ctx, notes, excess)
+	if err == nil && freed < excess {
+		err = fmt.Errorf("%d%% of the disk of images is used, and the images that can be removed are not enough: "+
+			"look for what else is on it, images that are needed, logs or volumes", full.percent())
+	}
+	return err
+}
+
+// usage is how full the disk of images is.
+func (h *Housekeeper) usage(ctx context.Context) (u usage, err error) {
+	path, err := h.world.Images.FileSystem(ctx)
+	if err != nil {
+		return u, err
+	}
+	if u.Capacity, u.Available, err = h.world.Disk(path); err != nil {
+		return u, fmt.Errorf("looking at the disk of images: %w", err)
+	}
+	return u, nil
+}
+
+// free removes images until so many bytes are free. Who needs which is looked at anew, and closely: of
+// a checkpoint that cannot be read nobody can say which images its pod needs.
+func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64) (int64, error) {
+	found, unreadable, err := h.world.Images.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(unreadable) > 0 {
+		return 0, fmt.Errorf("no image is removed, because it is not known which are needed: %w", errors.Join(unreadable...))
+	}
+	now, all := h.settings.Now(), h.seen(found, notes)
+	h.images.see(now, all)
+	return free(h.images.order(now, all), excess, func(img image) error {
+		i := slices.IndexFunc(found, func(one *images.Image) bool { return one.ID == img.ID })
+		if err := h.world.Images.Remove(ctx, found[i]); err != nil {
+			return err
+		}
+		h.settings.Log.Info("removed", "image", found[i].Name(), "bytes", img.Size, "because", "the disk of images is full")
+		return nil
+	})
+}
+
+// seen is what is to be known of images. Where the runtime is not podctl's own, only those can go
+// that podctl pulled; otherwise also those that others pulled, but none from an archive, which could
+// not be pulled again and has no digest.
+func (h *Housekeeper) seen(found []*images.Image, notes images.Notes) []image {
+	all := make([]image, 0, len(found))
+	for _, img := range found {
+		all = append(all, image{
+			ID: img.ID, Size: int64(img.Size), //nolint:gosec // images are smaller
+			Used:      len(img.UsedBy)+len(img.NamedBy) > 0,
+			Removable: !img.Pinned && (notes.Has(img.ID) || (h.settings.OwnRuntime && len(img.Digests) > 0)),
+		})
+	}
+	return all
+}

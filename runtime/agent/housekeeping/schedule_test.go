@@ -1,0 +1,36 @@
+package housekeeping
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func at(d time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(d) }
+
+// TestSchedule: each chore has its own period, counted from the end of the last run, and chores that
+// are due at the same time come one after the other.
+func TestSchedule(t *testing.T) {
+	s := newSchedule(at(0))
+	var got []string
+	for now, end := time.Duration(0), 100*time.Second; ; {
+		c, due := s.next()
+		now = max(now, due.Sub(at(0)))
+		if now > end {
+			break
+		}
+		got = append(got, fmt.Sprintf("%s@%s", []string{"logs", "records", "images"}[c], now))
+		if c == recordChore {
+			now += 25 * time.Second // It takes long: nothing is made up for.
+		}
+		s.done(c, at(now))
+	}
+	const want = "logs@10s images@10s logs@20s logs@30s logs@40s logs@50s logs@1m0s records@1m0s logs@1m25s logs@1m35s"
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	if images := s.due[imageChore]; images != 310*time.Second {
+		t.Errorf("images are due again at %s", images)
+	}
+}

@@ -1,0 +1,76 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// PulledImages remembers which images of the runtime podctl pulled: an empty file for each, with a
+// name made of its id. Nothing but the removal of unused images depends on it.
+type PulledImages struct{ layout Layout }
+
+// PulledImages is the place of the images that podctl pulled.
+func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
+
+func (s PulledImages) dir() string { return filepath.Join(s.layout.Root, "pulled") }
+
+// PulledName is the name that stands for an image: ids are the runtime's, and no names of files.
+func PulledName(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
+// Add remembers that podctl pulled an image.
+func (s PulledImages) Add(id string) error {
+	err := s.layout.Prepare()
+	if err == nil {
+		err = s.touch(PulledName(id))
+	}
+	if err != nil {
+		return fmt.Errorf("noting that podctl pulled the image %s: %w", id, safefs.Cause(err))
+	}
+	return nil
+}
+
+func (s PulledImages) touch(name string) error {
+	dir, err := makeAll(s.dir(), 0o700, 0o700)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Touch(name, 0o600), dir.Close())
+}
+
+// Forget forgets an image by the name that stands for it. One that was not remembered is no error.
+func (s PulledImages) Forget(name string) error {
+	err := s.layout.check()
+	if err == nil {
+		err = safefs.RemoveFile(filepath.Join(s.dir(), name))
+	}
+	if err != nil {
+		return fmt.Errorf("forgetting an image that podctl pulled: %w", safefs.Cause(err))
+	}
+	return nil
+}
+
+// List reads the names that stand for the images that podctl pulled. Other names are not podctl's.
+func (s PulledImages) List() (map[string]bool, error) {
+	if err := s.layout.check(); err != nil {
+		return nil, err
+	}
+	entries, err := entriesOf(s.dir())
+	if err != nil {
+		return nil, fmt.Errorf("reading which images podctl pulled: %w", safefs.Cause(err))
+	}
+	names := map[string]bool{}
+	for _, entry := range entries {
+		if _, err := hex.DecodeString(entry.Name()); err == nil && len(entry.Name()) == len(PulledName("")) {
+			names[entry.Name()] = true
+		}
+	}
+	return names, nil
+}
