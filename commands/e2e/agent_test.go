@@ -223,7 +223,14 @@ func testAgentBeside(t *testing.T, m *machine) {
 	until(t, "two runs again", func() bool { now := m.ids(t, "two")["app"]; return now != "" && now != two["app"] })
 
 	one := m.ids(t, "one")
-	m.must(t, "delete", "one", "two")
+	file := filepath.Join(a.dir, "one.yaml")
+	if r := m.must(t, "plan", write(t, fmt.Sprintf(simplePod, "one", "6s"))); !strings.Contains(r.stderr, "the agent keeps this pod as "+file+" says") {
+		t.Errorf("a plan of another manifest says nothing of the agent's:\n%s", r.stderr)
+	}
+	r := m.must(t, "delete", "one", "two")
+	if strings.Count(r.stderr, "note:") != 1 || !strings.Contains(r.stderr, "pod default/one comes back: its manifest is in "+file) {
+		t.Errorf("the deletion of a pod that comes back says:\n%s", r.stderr)
+	}
 	until(t, "one comes back", func() bool { now := m.ids(t, "one")["app"]; return now != "" && now != one["app"] })
 	until(t, "two is forgotten", func() bool { return len(a.status(t).Pods) == 1 })
 	if !m.isGone(t, "two") {
