@@ -162,6 +162,9 @@ func testAgent(t *testing.T, m *machine) {
 	a.put(t, "hello.yaml", string(text))
 	until(t, "hello is ready", func() bool { return m.isReady(t, "hello") })
 	ids := m.ids(t, "hello")
+	if r := m.run(t, "probe", "--no-record", "hello"); !strings.Contains(r.stdout, "Success for ") {
+		t.Errorf("probe has no verdicts of the agent:\n%s", r.stdout)
+	}
 
 	if r := m.run(t, "agent", a.dir); r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
 		t.Errorf("a second agent: exit code %d, %s", r.code, r.stderr)

@@ -1,41 +1,15 @@
 package lifecycle_test
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/model"
 )
-
-// standIn answers for an agent that keeps some pods.
-type standIn struct{ pods []api.Pod }
-
-func (s *standIn) Status(context.Context) (*api.Status, error) { return &api.Status{Pods: s.pods}, nil }
-func (s *standIn) Reload(context.Context) error                { return nil }
-
-// serveAgent answers on the socket of the lab's agent until the test ends.
-func (l *lab) serveAgent(pods ...api.Pod) {
-	l.T().Helper()
-	ctx, stop := context.WithCancel(l.T().Context())
-	ended := make(chan error)
-	socket := l.Path("state/agent.sock")
-	go func() { ended <- api.Serve(ctx, socket, &standIn{pods}) }()
-	l.T().Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			l.T().Error(err)
-		}
-	})
-	for (api.Client{Socket: socket}).Reload(ctx) != nil {
-		time.Sleep(soon)
-	}
-}
 
 // keptPod is a pod that an agent keeps. No source means that it was applied by hand.
 func (l *lab) keptPod(name, source string) api.Pod {
@@ -51,7 +25,7 @@ func TestDeletedPodsThatComeBack(t *testing.T) {
 	if _, stderr := l.Must("delete", "other"); strings.Contains(stderr, "note:") {
 		t.Errorf("without an agent:\n%s", stderr)
 	}
-	l.serveAgent(l.keptPod("kept", "/pods"), l.keptPod("hand", ""))
+	l.ServeAgent(l.keptPod("kept", "/pods"), l.keptPod("hand", ""))
 	const want = "note: pod default/kept comes back: its manifest is in /pods/file.yaml; remove it from there to delete the pod\n"
 	if _, stderr := l.Must("delete", "kept", "hand"); strings.Count(stderr, "note:") != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("want one note\n%sgot\n%s", want, stderr)
@@ -71,7 +45,7 @@ func TestManifestsThatTheAgentTakesBack(t *testing.T) {
 	if err := os.Symlink(l.Path("hand.yaml"), same.File); err != nil {
 		t.Fatal(err)
 	}
-	l.serveAgent(kept, same)
+	l.ServeAgent(kept, same)
 	const want = "the agent keeps this pod as /pods/file.yaml says: its next pass takes other changes back; change them there\n"
 	for _, args := range [][]string{{"apply", path}, {"plan", path}, {"apply", "--dry-run", path, l.Path("hand.yaml")}} {
 		if _, stderr := l.Must(args...); strings.Count(stderr, "the agent") != 1 || !strings.Contains(stderr, want) {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -37,10 +39,25 @@ func (a *Agent) status() *api.Status {
 		s.Sources = append(s.Sources, api.Source{Name: name, Read: u.Complete, Pods: len(u.Pods), Problems: problemsOf(u.Problems)})
 	}
 	s.Problems = problemsOf(between)
+	probes := a.probeStatuses()
 	for _, w := range a.workers.States() {
-		s.Pods = append(s.Pods, a.podStatus(&w))
+		p := a.podStatus(&w)
+		p.Probes = probes[p.UID]
+		s.Pods = append(s.Pods, p)
 	}
 	return s
+}
+
+// probeStatuses are the verdicts of all probes by pod.
+func (a *Agent) probeStatuses() map[types.UID][]api.Probe {
+	all := map[types.UID][]api.Probe{}
+	for _, v := range a.probes.Verdicts() {
+		all[v.Pod.UID] = append(all[v.Pod.UID], api.Probe{
+			Container: v.Container, ContainerID: v.ContainerID, Type: v.Type,
+			Result: v.Record.Result, Since: v.Since, AskedAt: v.AskedAt, Message: v.Record.Message,
+		})
+	}
+	return all
 }
 
 func (a *Agent) podStatus(w *podworkers.State) api.Pod {
