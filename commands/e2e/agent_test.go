@@ -119,17 +119,33 @@ func until(t *testing.T, what string, done func() bool) {
 // isReady reports whether a pod is there and ready.
 func (m *machine) isReady(t *testing.T, name string) bool {
 	t.Helper()
+	return m.ready(t, name).Status == v1.ConditionTrue
+}
+
+// readySince waits until the agent has seen that a pod is ready, and returns since when it is.
+func (m *machine) readySince(t *testing.T, name string) (since time.Time) {
+	t.Helper()
+	until(t, name+" is seen to be ready", func() bool {
+		since = m.ready(t, name).LastTransitionTime.Time
+		return !since.IsZero()
+	})
+	return since
+}
+
+// ready is the condition Ready of a pod; none if the pod is not there.
+func (m *machine) ready(t *testing.T, name string) v1.PodCondition {
+	t.Helper()
 	r := m.run(t, "get", "-o", "json", name)
 	var pod v1.Pod
 	if r.code != 0 || json.Unmarshal([]byte(r.stdout), &pod) != nil {
-		return false
+		return v1.PodCondition{}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == v1.PodReady {
-			return c.Status == v1.ConditionTrue
+			return c
 		}
 	}
-	return false
+	return v1.PodCondition{}
 }
 
 func (m *machine) isGone(t *testing.T, name string) bool {
@@ -162,6 +178,10 @@ func testAgent(t *testing.T, m *machine) {
 	a.put(t, "hello.yaml", string(text))
 	until(t, "hello is ready", func() bool { return m.isReady(t, "hello") })
 	ids := m.ids(t, "hello")
+	ready := m.readySince(t, "hello")
+	if age := time.Since(ready); age < 0 || age > patient(time.Minute) {
+		t.Errorf("hello is ready since %s", ready)
+	}
 	if r := m.run(t, "probe", "--no-record", "hello"); !strings.Contains(r.stdout, "Success for ") {
 		t.Errorf("probe has no verdicts of the agent:\n%s", r.stdout)
 	}
@@ -174,6 +194,9 @@ func testAgent(t *testing.T, m *machine) {
 	until(t, "the agent is ready again", func() bool { return a.status(t).Ready })
 	if after := m.ids(t, "hello"); !sameMap(ids, after) {
 		t.Errorf("after a kill of the agent there are %v, before it %v", after, ids)
+	}
+	if after := m.readySince(t, "hello"); !after.Equal(ready) {
+		t.Errorf("after a kill of the agent hello is ready since %s, before it since %s", after, ready)
 	}
 
 	a.put(t, "hello.yaml", strings.Replace(string(text), "--every, 5s", "--every, 6s", 1))

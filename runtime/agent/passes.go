@@ -33,7 +33,7 @@ type passed struct {
 // makePass makes one pass.
 func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
 	opts := executor.Options{
-		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Report: a.log.step,
+		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Report: a.log.step, Watched: true,
 	}
 	done := passed{pass: p}
 	if p.Kind == podworkers.Terminate {
