@@ -2,7 +2,10 @@ package commandstest
 
 import (
 	"context"
+	"net/http"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent/api"
 )
@@ -12,6 +15,12 @@ type standIn struct{ pods []api.Pod }
 
 // Status has the pods.
 func (s *standIn) Status(context.Context) (*api.Status, error) { return &api.Status{Pods: s.pods}, nil }
+
+// Pods has none.
+func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
+
+// Metrics has none.
+func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
 
 // Reload does nothing.
 func (s *standIn) Reload(context.Context) error { return nil }

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,10 +177,16 @@ func testAgent(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := startAgent(t, m, t.TempDir())
+	port := freePort(t)
+	a := startAgent(t, m, t.TempDir(), "--listen", port)
 	a.put(t, "hello.yaml", string(text))
 	until(t, "hello is ready", func() bool { return m.isReady(t, "hello") })
 	ids := m.ids(t, "hello")
+	for _, line := range []string{`kubelet_desired_pods{static="true"} 1`, "kubelet_running_pods 1", "kubelet_started_pods_total 1", "kubelet_pod_start_duration_seconds_count 1"} {
+		if page := read(t, "http://"+port+"/metrics"); !strings.Contains(page, line+"\n") {
+			t.Errorf("the metrics have no %s:\n%s", line, page)
+		}
+	}
 	ready := m.readySince(t, "hello")
 	if age := time.Since(ready); age < 0 || age > patient(time.Minute) {
 		t.Errorf("hello is ready since %s", ready)
@@ -223,6 +232,36 @@ func testAgent(t *testing.T, m *machine) {
 	}
 	until(t, "hello is gone", func() bool { return m.isGone(t, "hello") })
 	a.stop(t)
+}
+
+// freePort is an address of this machine that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it only held the port
+	return l.Addr().String()
+}
+
+// read is what an address answers.
+func read(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close() //nolint:errcheck // it is read to its end
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // testAgentRestarts: a container that ends is started again, and the restart is counted.

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/probers"
@@ -42,6 +44,7 @@ type World struct {
 	Records Records
 	Prober  Prober
 	Client  *cri.Client
+	Lister  Lister
 	// Renew lets the facts of the machine and the runtime be asked for again.
 	Renew func()
 }
@@ -53,7 +56,9 @@ type Agent struct {
 	records  Records
 	prober   Prober
 	client   *cri.Client
+	lister   Lister
 	renew    func()
+	metrics  *metrics.Metrics
 
 	log     *logger
 	workers *podworkers.Workers
@@ -68,6 +73,8 @@ type Agent struct {
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
+	// starting are the pods that were seen and do not run yet, and since when.
+	starting map[types.UID]time.Time
 	// rereads let each source look now.
 	rereads []chan struct{}
 	runtime runtimeState
@@ -77,7 +84,9 @@ type Agent struct {
 
 // lastPass is what the last pass of a pod came to.
 type lastPass struct {
-	at      time.Time
+	at time.Time
+	// pod is what it brought about.
+	pod     *podspec.Desired
 	failure string
 	waiting []string
 }
@@ -96,12 +105,14 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, renew: w.Renew,
+		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, renew: w.Renew, lister: w.Lister, starting: map[types.UID]time.Time{},
 		log: newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, ctx: context.Background(),
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
+	a.metrics = metrics.New(a.countRunning)
+	w.Client.Called = a.metrics.Called
 	return a
 }
 
@@ -135,7 +146,9 @@ func (a *Agent) Run(ctx context.Context) error {
 // watch starts what tells the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
 	tell := func(e pleg.Event) { a.post(ctx, func() { a.runtimeTells(&e) }) }
-	go pleg.New(a.client, pleg.Usual(), tell).Run(ctx)
+	generator := pleg.New(a.client, pleg.Usual(), tell)
+	generator.Relisted = a.metrics.Relisted
+	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		reread := make(chan struct{}, 1)
 		a.rereads = append(a.rereads, reread)
@@ -193,6 +206,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	for _, p := range due {
 		a.start(ctx, p)
 	}
+	a.measureWanted()
 	a.checkReady()
 	if probe := a.askProbes(); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
 		return probe
@@ -210,7 +224,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.running[p.Ref.UID] = cancel
 	go func() {
-		done := a.makePass(ctx, p)
+		done := a.measured(ctx, p)
 		cancel()
 		a.inbox <- func() { a.passed(&done) }
 	}()
@@ -228,7 +242,8 @@ func (a *Agent) passed(p *passed) {
 	uid, now := p.pass.Ref.UID, a.settings.Now()
 	delete(a.running, uid)
 	a.log.failed(p)
-	a.last[uid] = lastPass{at: now, failure: textOf(p.failure()), waiting: p.waiting()}
+	a.measurePass(p)
+	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting()}
 	switch {
 	case p.superseded():
 		a.workers.Forget(uid)
@@ -250,6 +265,7 @@ func (a *Agent) passed(p *passed) {
 func (a *Agent) ended(p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
+	delete(a.starting, uid)
 	a.forgetProbes(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
