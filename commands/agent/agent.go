@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	goruntime "runtime"
@@ -16,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/runtime"
@@ -34,6 +37,7 @@ type agentOptions struct {
 	parallel    int
 	urlInterval time.Duration
 	keep        housekeepingOptions
+	listen      string
 }
 
 // New is `podctl agent`.
@@ -59,6 +63,7 @@ func New(sess *session.Session) *cobra.Command {
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
 	o.keep.addTo(f)
+	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
 	cmd.AddCommand(newStatus(sess), newReload(sess))
 	return cmd
 }
@@ -76,6 +81,10 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	public, err := o.listener(ctx)
+	if err != nil {
+		return err
+	}
 	log := newLog(sess)
 	engine, err := connect(ctx, sess, log)
 	if errors.Is(err, errStopped) {
@@ -89,19 +98,19 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Renew: engine.Host.Renew,
-		Housekeeper: o.keep.housekeeper(sess, engine, log),
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
+		Renew: engine.Host.Renew, Housekeeper: o.keep.housekeeper(sess, engine, log),
 	}, agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready:   func() { log.Info("ready") },
 	})
 	stopping(ctx)
-	return serve(ctx, a, layout.AgentSocket(), log)
+	return serve(ctx, a, layout.AgentSocket(), public, log)
 }
 
 // serve runs the agent with its socket, and lets it read its sources again on SIGHUP.
-func serve(ctx context.Context, a *agent.Agent, socket string, log *slog.Logger) error {
+func serve(ctx context.Context, a *agent.Agent, socket string, public net.Listener, log *slog.Logger) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -112,6 +121,14 @@ func serve(ctx context.Context, a *agent.Agent, socket string, log *slog.Logger)
 			log.Error("the socket of the agent cannot be served", "error", err.Error())
 		}
 	}()
+	if public != nil {
+		log.Info("serving metrics", "address", public.Addr().String())
+		go func() {
+			if err := api.ServePublic(serving, public, a); err != nil {
+				log.Error("the metrics cannot be served", "error", err.Error())
+			}
+		}()
+	}
 	go func() {
 		for {
 			select {
@@ -174,6 +191,22 @@ func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, e
 		return sources.NewURL(arg, s)
 	}
 	return sources.NewFiles(arg, s)
+}
+
+// listener is the port that serves metrics; nil for none. Without a host only this machine reaches it.
+func (o *agentOptions) listener(ctx context.Context) (net.Listener, error) {
+	if o.listen == "" {
+		return nil, nil //nolint:nilnil // none was asked for
+	}
+	host, port, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return nil, exit.Usagef("--listen %s: it has to be ADDRESS:PORT or :PORT: %v", o.listen, err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	return l, nil
 }
 
 // passes is how many passes may change something at the same time.

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,17 +122,33 @@ func until(t *testing.T, what string, done func() bool) {
 // isReady reports whether a pod is there and ready.
 func (m *machine) isReady(t *testing.T, name string) bool {
 	t.Helper()
+	return m.ready(t, name).Status == v1.ConditionTrue
+}
+
+// readySince waits until the agent has seen that a pod is ready, and returns since when it is.
+func (m *machine) readySince(t *testing.T, name string) (since time.Time) {
+	t.Helper()
+	until(t, name+" is seen to be ready", func() bool {
+		since = m.ready(t, name).LastTransitionTime.Time
+		return !since.IsZero()
+	})
+	return since
+}
+
+// ready is the condition Ready of a pod; none if the pod is not there.
+func (m *machine) ready(t *testing.T, name string) v1.PodCondition {
+	t.Helper()
 	r := m.run(t, "get", "-o", "json", name)
 	var pod v1.Pod
 	if r.code != 0 || json.Unmarshal([]byte(r.stdout), &pod) != nil {
-		return false
+		return v1.PodCondition{}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == v1.PodReady {
-			return c.Status == v1.ConditionTrue
+			return c
 		}
 	}
-	return false
+	return v1.PodCondition{}
 }
 
 // runsAnother reports whether a container runs that is not the one of this id, and that one does
@@ -169,10 +188,23 @@ func testAgent(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := startAgent(t, m, t.TempDir())
+	port := freePort(t)
+	a := startAgent(t, m, t.TempDir(), "--listen", port)
 	a.put(t, "hello.yaml", string(text))
 	until(t, "hello is ready", func() bool { return m.isReady(t, "hello") })
 	ids := m.ids(t, "hello")
+	for _, line := range []string{`kubelet_desired_pods{static="true"} 1`, "kubelet_running_pods 1", "kubelet_started_pods_total 1", "kubelet_pod_start_duration_seconds_count 1"} {
+		if page := read(t, "http://"+port+"/metrics"); !strings.Contains(page, line+"\n") {
+			t.Errorf("the metrics have no %s:\n%s", line, page)
+		}
+	}
+	ready := m.readySince(t, "hello")
+	if age := time.Since(ready); age < 0 || age > patient(time.Minute) {
+		t.Errorf("hello is ready since %s", ready)
+	}
+	if r := m.run(t, "probe", "--no-record", "hello"); !strings.Contains(r.stdout, "Success for ") {
+		t.Errorf("probe has no verdicts of the agent:\n%s", r.stdout)
+	}
 
 	if r := m.run(t, "agent", a.dir); r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
 		t.Errorf("a second agent: exit code %d, %s", r.code, r.stderr)
@@ -182,6 +214,9 @@ func testAgent(t *testing.T, m *machine) {
 	until(t, "the agent is ready again", func() bool { return a.status(t).Ready })
 	if after := m.ids(t, "hello"); !sameMap(ids, after) {
 		t.Errorf("after a kill of the agent there are %v, before it %v", after, ids)
+	}
+	if after := m.readySince(t, "hello"); !after.Equal(ready) {
+		t.Errorf("after a kill of the agent hello is ready since %s, before it since %s", after, ready)
 	}
 
 	a.put(t, "hello.yaml", strings.Replace(string(text), "--every, 5s", "--every, 6s", 1))
@@ -210,6 +245,36 @@ func testAgent(t *testing.T, m *machine) {
 	a.stop(t)
 }
 
+// freePort is an address of this machine that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it only held the port
+	return l.Addr().String()
+}
+
+// read is what an address answers.
+func read(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close() //nolint:errcheck // it is read to its end
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // testAgentRestarts: a container that ends is started again, and the restart is counted.
 func testAgentRestarts(t *testing.T, m *machine) {
 	id := m.ids(t, "hello")["worker"]
@@ -234,7 +299,14 @@ func testAgentBeside(t *testing.T, m *machine) {
 	until(t, "two runs again", func() bool { return m.runsAnother(t, "two", "app", two["app"]) })
 
 	one := m.ids(t, "one")
-	m.must(t, "delete", "one", "two")
+	file := filepath.Join(a.dir, "one.yaml")
+	if r := m.must(t, "plan", write(t, fmt.Sprintf(simplePod, "one", "6s"))); !strings.Contains(r.stderr, "the agent keeps this pod as "+file+" says") {
+		t.Errorf("a plan of another manifest says nothing of the agent's:\n%s", r.stderr)
+	}
+	r := m.must(t, "delete", "one", "two")
+	if strings.Count(r.stderr, "note:") != 1 || !strings.Contains(r.stderr, "pod default/one comes back: its manifest is in "+file) {
+		t.Errorf("the deletion of a pod that comes back says:\n%s", r.stderr)
+	}
 	until(t, "one comes back", func() bool { return m.runsAnother(t, "one", "app", one["app"]) })
 	until(t, "two is forgotten", func() bool { return len(a.status(t).Pods) == 1 })
 	if !m.isGone(t, "two") {

@@ -38,7 +38,8 @@ func NewProbe(sess *session.Session) *cobra.Command {
 		Use:   "probe [flags] [MANIFEST|POD...]",
 		Short: "Run every probe once",
 		Long: "Run every probe of the pods once, from this node, and show the results. The results are recorded: plan and apply act\n" +
-			"on them as a kubelet does, once a threshold is reached." +
+			"on them as a kubelet does, once a threshold is reached.\n" +
+			"If an agent keeps the pod, AGENT is its verdict of the probe, and how long it has been that." +
 			flags.ExitCodes("0 all passed", "1 error", "3 a probe was not decided", "4 a probe failed", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl probe web\n  podctl probe --wait --timeout 1m web\n  podctl probe --type readiness -c app web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
@@ -98,16 +99,21 @@ func knownContainer(d *podspec.Desired, name string) error {
 	return nil
 }
 
-// showProbes prints reports. Where they are of several pods, each line names its pod.
-func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report) error {
+// showProbes prints reports, with what an agent knows of the same probes. Where they are of several
+// pods, each line names its pod.
+func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report, known agentVerdicts) error {
 	if terminal.IsDocument(o.output) {
-		return terminal.WriteDocument(out.Out, o.output, probeDocument(reports))
+		return terminal.WriteDocument(out.Out, o.output, probeDocument(reports, known))
 	}
 	if len(reports) == 0 {
 		out.Note("No probes: the manifest has none.")
 		return nil
 	}
-	header := []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER", "MESSAGE"}
+	header := []string{"CONTAINER", "PROBE", "VERDICT", "COUNT", "LATENCY", "HANDLER"}
+	if len(known) > 0 {
+		header = append(header, "AGENT")
+	}
+	header = append(header, "MESSAGE")
 	several := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Pod != reports[0].Pod })
 	if several {
 		header = append([]string{"POD"}, header...)
@@ -115,7 +121,11 @@ func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report) error
 	rows := make([][]string, 0, len(reports))
 	for i := range reports {
 		r := &reports[i]
-		row := []string{r.Container, string(r.Type), verdictText(r), countText(r), latencyText(r), r.Result.Handler, messageText(r)}
+		row := []string{r.Container, string(r.Type), verdictText(r), countText(r), latencyText(r), r.Result.Handler}
+		if len(known) > 0 {
+			row = append(row, known.text(r, out.Now()))
+		}
+		row = append(row, messageText(r))
 		if several {
 			row = append([]string{r.Pod.String()}, row...)
 		}
@@ -202,16 +212,18 @@ type probeEntry struct {
 	Result    model.ProbeResult `json:"result"`
 	Run       int32             `json:"run"`
 	Threshold int32             `json:"threshold"`
+	// Agent is what the agent that keeps the pod knows of the probe; missing if none does.
+	Agent *agentVerdict `json:"agent,omitempty"`
 }
 
-func probeDocument(reports []probe.Report) any {
+func probeDocument(reports []probe.Report, known agentVerdicts) any {
 	entries := []probeEntry{}
 	for i := range reports {
 		r := &reports[i]
 		e := probeEntry{
 			Pod: r.Pod, Container: r.Container, ContainerID: r.ContainerID, Type: r.Type, Handler: r.Result.Handler,
 			Verdict: "Undecided", Message: messageText(r), LatencyMicroseconds: r.Result.Latency.Microseconds(),
-			Counted: r.Counted, Result: r.Record.Result, Run: r.Record.Run, Threshold: r.Threshold,
+			Counted: r.Counted, Result: r.Record.Result, Run: r.Record.Run, Threshold: r.Threshold, Agent: known.of(r),
 		}
 		if r.Asked {
 			e.Verdict = string(r.Result.Verdict)

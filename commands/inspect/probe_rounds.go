@@ -54,7 +54,7 @@ func (p *prober) once(ctx context.Context) error {
 	if err != nil && len(reports)+len(p.unknown) == 0 || !cri.IsAnswer(err) && len(reports) == 0 {
 		return err
 	}
-	if showErr := showProbes(p.sess.IO, p.o, slices.Concat(reports, p.unknown)); showErr != nil || err != nil {
+	if showErr := p.show(ctx, slices.Concat(reports, p.unknown)); showErr != nil || err != nil {
 		return errors.Join(showErr, err)
 	}
 	return exit.With(probeCode(reports))
@@ -89,7 +89,7 @@ func (p *prober) decide(ctx context.Context) error {
 	if ctx.Err() != nil {
 		unknown = nil // It is the end of the time, which the code tells.
 	}
-	if err := showProbes(p.sess.IO, p.o, last); err != nil || unknown != nil {
+	if err := p.show(ctx, last); err != nil || unknown != nil {
 		return errors.Join(err, unknown)
 	}
 	return exit.With(decidedCode(last))
@@ -127,7 +127,7 @@ func (p *prober) watch(ctx context.Context) error {
 		}
 		asked := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Asked })
 		if last = merged(last, reports); asked || len(last) == 0 {
-			if err := p.redraw(last); err != nil {
+			if err := p.redraw(ctx, last); err != nil {
 				return err
 			}
 		}
@@ -136,11 +136,16 @@ func (p *prober) watch(ctx context.Context) error {
 	return session.WatchEnded(ctx)
 }
 
-func (p *prober) redraw(reports []probe.Report) error {
+func (p *prober) redraw(ctx context.Context, reports []probe.Report) error {
 	if p.sess.IO.OutTTY && !terminal.IsDocument(p.o.output) {
 		fmt.Fprint(p.sess.IO.Out, terminal.ClearScreen) //nolint:errcheck // a closed pipe ends the process
 	}
-	return showProbes(p.sess.IO, p.o, reports)
+	return p.show(ctx, reports)
+}
+
+// show prints reports, also after the end of the time.
+func (p *prober) show(ctx context.Context, reports []probe.Report) error {
+	return showProbes(p.sess.IO, p.o, reports, verdictsOf(p.sess.AgentPods(context.WithoutCancel(ctx))))
 }
 
 // round runs the probes of every pod. One that cannot be observed stops no other; with its

@@ -151,6 +151,7 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 	if o.All {
 		a.changed = sourceChanges(ctx, pods)
 	}
+	a.takenBack = o.takenBack(ctx, sess, pods)
 	if o.plan != "" {
 		if a.saved, err = readSaved(ctx, sess, o.plan); err != nil {
 			return err
@@ -174,6 +175,8 @@ type applier struct {
 	saved    savedPlans
 	// changed says of pods how their source files differ from what is applied.
 	changed map[model.PodRef]string
+	// takenBack says of pods whose manifests the agent does not leave in force why.
+	takenBack map[model.PodRef]string
 	// done are the outcomes of the pods whose last pass was made.
 	mu   sync.Mutex
 	done map[model.PodRef]*executor.Outcome
@@ -207,6 +210,9 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	opts := a.options()
 	if text := a.changed[model.RefOf(d.Pod)]; text != "" {
 		a.warn(model.RefOf(d.Pod), text)
+	}
+	if text := a.takenBack[model.RefOf(d.Pod)]; text != "" {
+		a.warn(model.RefOf(d.Pod), "note: "+text)
 	}
 	if a.saved != nil {
 		saved, err := a.saved.of(d)

@@ -147,20 +147,28 @@ func DeletePods(ctx context.Context, sess *session.Session, engine *runtime.Engi
 
 // deleter deletes several pods concurrently: most of it is waiting for their containers to end.
 type deleter struct {
-	io     *terminal.IO
+	sess   *session.Session
 	engine *runtime.Engine
 	opts   executor.Options
 }
 
 func newDeleter(sess *session.Session, engine *runtime.Engine, opts plan.Options) *deleter {
-	return &deleter{io: sess.IO, engine: engine, opts: executor.Options{Options: opts}}
+	return &deleter{sess: sess, engine: engine, opts: executor.Options{Options: opts}}
 }
 
 func (d *deleter) delete(ctx context.Context, pods []model.PodRef, limit int) error {
-	progress := view.NewProgress(d.io, len(pods))
+	progress := view.NewProgress(d.sess.IO, len(pods))
 	defer progress.Stop()
 	d.opts.Report = progress.Report
-	return exit.Join(ctx, selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })...)
+	outcomes := selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })
+	var deleted []model.PodRef
+	for i, err := range outcomes {
+		if err == nil {
+			deleted = append(deleted, pods[i])
+		}
+	}
+	noteReturns(ctx, d.sess, deleted)
+	return exit.Join(ctx, outcomes...)
 }
 
 func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
@@ -172,9 +180,9 @@ func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
 		return err
 	}
 	if len(outcome.Plan.Steps) == 0 {
-		d.io.Print("pod %s not found", ref)
+		d.sess.IO.Print("pod %s not found", ref)
 		return nil
 	}
-	d.io.Print("pod %s deleted", ref)
+	d.sess.IO.Print("pod %s deleted", ref)
 	return nil
 }

@@ -107,9 +107,9 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 			return err
 		}
 	}
-	var edited map[model.PodRef]string
+	var edited, takenBack map[model.PodRef]string
 	if observed.Engine != nil {
-		edited = sourceEdits(ctx, observed.Pods)
+		edited, takenBack = sourceEdits(ctx, observed.Pods), o.takenBack(ctx, sess, observed.Pods)
 	}
 	plans, outcomes := selection.Look(observed.Pods, func(d *podspec.Desired) (*plan.Plan, error) {
 		p, err := observed.Observer.Plan(ctx, d, o.planning())
@@ -124,6 +124,11 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
 			return err
+		}
+	}
+	for _, p := range plans {
+		if text := takenBack[p.Pod]; text != "" {
+			sess.IO.Note("note: pod %s: %s", p.Pod, text)
 		}
 	}
 	if err := showPlans(sess, o, plans); err != nil || !o.exitCode {

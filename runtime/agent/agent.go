@@ -11,7 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
+	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/probers"
@@ -49,6 +51,7 @@ type World struct {
 	Client  *cri.Client
 	// Housekeeper removes what pods leave behind; nil for nobody.
 	Housekeeper *housekeeping.Housekeeper
+	Lister      Lister
 	// Renew lets the facts of the machine and the runtime be asked for again.
 	Renew func()
 }
@@ -61,7 +64,9 @@ type Agent struct {
 	prober   Prober
 	client   *cri.Client
 	keeping  *housekeeping.Housekeeper
+	lister   Lister
 	renew    func()
+	metrics  *metrics.Metrics
 
 	log     *logger
 	workers *podworkers.Workers
@@ -78,6 +83,8 @@ type Agent struct {
 	last    map[types.UID]lastPass
 	// busy counts the passes of each pod that did something, one after the other.
 	busy map[types.UID]int
+	// starting are the pods that were seen and do not run yet, and since when.
+	starting map[types.UID]time.Time
 	// rereads let each source look now.
 	rereads []chan struct{}
 	runtime runtimeState
@@ -87,7 +94,9 @@ type Agent struct {
 
 // lastPass is what the last pass of a pod came to.
 type lastPass struct {
-	at      time.Time
+	at time.Time
+	// pod is what it brought about.
+	pod     *podspec.Desired
 	failure string
 	waiting []string
 }
@@ -106,12 +115,15 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, keeping: w.Housekeeper, renew: w.Renew,
-		log: newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, lister: w.Lister, keeping: w.Housekeeper, renew: w.Renew,
+		starting: map[types.UID]time.Time{},
+		log:      newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, busy: map[types.UID]int{}, ctx: context.Background(),
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
+	a.metrics = metrics.New(a.countRunning)
+	w.Client.Called = a.metrics.Called
 	return a
 }
 
@@ -147,7 +159,9 @@ func (a *Agent) Run(ctx context.Context) error {
 // watch starts what tells the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
 	tell := func(e pleg.Event) { a.post(ctx, func() { a.runtimeTells(&e) }) }
-	go pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell).Run(ctx)
+	generator := pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
+	generator.Relisted = a.metrics.Relisted
+	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		reread := make(chan struct{}, 1)
 		a.rereads = append(a.rereads, reread)
@@ -238,6 +252,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	for _, p := range due {
 		a.start(ctx, p)
 	}
+	a.measureWanted()
 	a.checkReady()
 	if probe := a.askProbes(); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
 		return probe
@@ -255,7 +270,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.running[p.Ref.UID] = cancel
 	go func() {
-		done := a.makePass(ctx, p)
+		done := a.measured(ctx, p)
 		cancel()
 		a.inbox <- func() { a.passed(&done) }
 	}()
@@ -273,7 +288,8 @@ func (a *Agent) passed(p *passed) {
 	uid, now := p.pass.Ref.UID, a.settings.Now()
 	delete(a.running, uid)
 	a.log.failed(p)
-	a.last[uid] = lastPass{at: now, failure: textOf(p.failure()), waiting: p.waiting()}
+	a.measurePass(p)
+	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting()}
 	switch {
 	case p.superseded():
 		a.workers.Forget(uid)
@@ -317,6 +333,7 @@ func (a *Agent) ended(p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
 	delete(a.busy, uid)
+	delete(a.starting, uid)
 	a.forgetProbes(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)

@@ -9,7 +9,9 @@
 //	passes.go   one pass, and what follows from it
 //	records.go  the pods that have a checkpoint
 //	status.go   what it shows
+//	measures.go what it counts
 //
 // Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
-// probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes). It may not import commands.
+// probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes), api
+// (the socket), metrics. It may not import commands.
 package agent

@@ -179,3 +179,16 @@ func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.kept, uid)
 	k.resolve(now)
 }
+
+// shown are the pods that are kept, as they were applied last, or else as they are wanted.
+func (k *keeper) shown() []*podspec.Desired {
+	shown := make([]*podspec.Desired, 0, len(k.kept))
+	for uid, d := range k.kept {
+		if s, known := k.stored[uid]; known {
+			d = s.Desired
+		}
+		shown = append(shown, d)
+	}
+	slices.SortFunc(shown, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
+	return shown
+}

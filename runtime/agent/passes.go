@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
@@ -28,12 +29,14 @@ type passed struct {
 	err     error
 	// redactor knows the Secrets of a pod with probes.
 	redactor *redaction.Redactor
+	// took is how long it was.
+	took time.Duration
 }
 
 // makePass makes one pass.
 func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
 	opts := executor.Options{
-		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Report: a.log.step,
+		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Report: a.reported, Watched: true,
 	}
 	done := passed{pass: p}
 	if p.Kind == podworkers.Terminate {

@@ -57,6 +57,9 @@ func (a *Agent) endProbes(uid types.UID) {
 
 // forgetProbes drops the probes of a pod that is gone.
 func (a *Agent) forgetProbes(uid types.UID) {
+	if one, known := a.probed[uid]; known {
+		a.metrics.Forget(model.RefOf(one.seen.Desired.Pod))
+	}
 	delete(a.probed, uid)
 	a.probes.Forget(uid)
 }
@@ -67,7 +70,9 @@ func (a *Agent) askProbes() time.Time {
 	for i := range due {
 		ask, redactor := due[i], a.probed[due[i].Pod.UID].redactor
 		go func() {
+			began := a.settings.Now()
 			result := a.prober.AskOne(a.ctx, ask.Probe, ask.Target, redactor)
+			a.metrics.Probed(ask.Pod, ask.Target.Container.Name, ask.Type, result.Judged(), a.settings.Now().Sub(began))
 			a.post(a.ctx, func() { a.answered(ask, result) })
 		}()
 	}

@@ -5,11 +5,43 @@ import (
 	"os"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/model"
 )
+
+// Lister gives pods their status.
+type Lister interface {
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// Pods lists the pods that the agent keeps, with their status, as they were applied. One that cannot
+// be observed is Unknown and says why.
+func (a *Agent) Pods(ctx context.Context) (*v1.PodList, error) {
+	reply := make(chan []*podspec.Desired, 1)
+	a.post(ctx, func() { reply <- a.keeper.shown() })
+	var shown []*podspec.Desired
+	select {
+	case shown = <-reply:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	pods, err := a.lister.List(ctx, shown)
+	if pods == nil && err != nil {
+		return nil, err
+	}
+	list := &v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]v1.Pod, 0, len(pods))}
+	for _, p := range pods {
+		list.Items = append(list.Items, *p)
+	}
+	return list, nil
+}
 
 // Status says what the agent does and waits for.
 func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
@@ -37,10 +69,25 @@ func (a *Agent) status() *api.Status {
 		s.Sources = append(s.Sources, api.Source{Name: name, Read: u.Complete, Pods: len(u.Pods), Problems: problemsOf(u.Problems)})
 	}
 	s.Problems = problemsOf(between)
+	probes := a.probeStatuses()
 	for _, w := range a.workers.States() {
-		s.Pods = append(s.Pods, a.podStatus(&w))
+		p := a.podStatus(&w)
+		p.Probes = probes[p.UID]
+		s.Pods = append(s.Pods, p)
 	}
 	return s
+}
+
+// probeStatuses are the verdicts of all probes by pod.
+func (a *Agent) probeStatuses() map[types.UID][]api.Probe {
+	all := map[types.UID][]api.Probe{}
+	for _, v := range a.probes.Verdicts() {
+		all[v.Pod.UID] = append(all[v.Pod.UID], api.Probe{
+			Container: v.Container, ContainerID: v.ContainerID, Type: v.Type,
+			Result: v.Record.Result, Since: v.Since, AskedAt: v.AskedAt, Message: v.Record.Message,
+		})
+	}
+	return all
 }
 
 func (a *Agent) podStatus(w *podworkers.State) api.Pod {

@@ -50,6 +50,9 @@ type Client struct {
 	// Log is told of every call, and never of what is in it; nil tells nobody. It is
 	// set before the first call.
 	Log *slog.Logger
+	// Called is told of every call by its method, and how long it took; nil tells nobody. It is set
+	// before the first call.
+	Called func(method string, took time.Duration, err error)
 	// Starting is told that podctl waits for a runtime that is just starting. Until that has
 	// answered for the first time it is asked again, for some seconds; nil: it is not asked again.
 	Starting func(text string)
@@ -209,6 +212,9 @@ func givenUp(cause error, endpoint Endpoint) error {
 // logCall notes a call. Requests and replies are left out: they hold the values of
 // Secrets.
 func (c *Client) logCall(ctx context.Context, method string, took time.Duration, err error) {
+	if c.Called != nil {
+		c.Called(path.Base(method), took, err)
+	}
 	if c.Log != nil {
 		c.Log.LogAttrs(ctx, slog.LevelDebug, "CRI call",
 			slog.String("method", path.Base(method)), slog.Duration("duration", took), slog.String("code", status.Code(err).String()))

@@ -33,6 +33,8 @@ type checkpointer struct {
 	endpoint string
 	// pullBackoff keeps until when an image that could not be pulled is not tried again.
 	pullBackoff bool
+	// watched keeps when conditions change.
+	watched bool
 
 	mu         sync.Mutex
 	checkpoint *state.Checkpoint
@@ -136,7 +138,8 @@ func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		return x.forget(r)
 	}
-	if held := x.noteHolds(); len(x.plan.Steps) == 0 && !held && !x.completes() {
+	held, turned := x.noteHolds(), x.noteConditions()
+	if len(x.plan.Steps) == 0 && !held && !turned && !x.completes() {
 		return nil
 	}
 	x.noteCompletion()
@@ -287,13 +290,29 @@ func (x *checkpointer) noteHolds() bool {
 	return news
 }
 
+// noteConditions keeps since when the conditions of the pod are as this pass has seen them. It reports
+// whether one of them has changed.
+func (x *checkpointer) noteConditions() (changed bool) {
+	if !x.watched {
+		return false
+	}
+	status := x.status()
+	x.checkpoint.Conditions, changed = podstatus.Transitions(x.checkpoint.Conditions, &status, x.now().UTC())
+	return changed
+}
+
+// status is that of the pod as this pass has seen it.
+func (x *checkpointer) status() v1.PodStatus {
+	return podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
+}
+
 // completes reports whether the pod has finished and nobody has written it down.
 func (x *checkpointer) completes() bool {
 	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
 }
 
 func (x *checkpointer) terminalPhase() v1.PodPhase {
-	status := podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
+	status := x.status()
 	if model.IsOver(&status) {
 		return status.Phase
 	}

@@ -101,7 +101,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	out := newOutputs(p, &in.Observed)
 	report := &reporter{pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: redactor, notify: opts.Report}
 	schedule := newScheduler(p, report)
-	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff}
+	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff, watched: opts.Watched}
 	inputs := &inputs{subject: sub, outputs: out}
 	hooks := &hooks{subject: sub, client: e.client, observed: &in.Observed, outputs: out}
 	stop := &stopper{

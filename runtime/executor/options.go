@@ -22,6 +22,9 @@ type Options struct {
 	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
 	// pod that it does not know, uses the same runtime.
 	AllowKubelet bool
+	// Watched writes down when conditions of the pod change, for somebody who looks at it whenever
+	// something happens to it. Nobody else knows when it was.
+	Watched bool
 	// Only lets a deletion take away this manifest's pod and no other: one that was changed
 	// or deleted meanwhile ends it with a *SupersededError. Nil means whatever there is.
 	Only *podspec.Desired

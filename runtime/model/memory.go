@@ -43,6 +43,15 @@ type Memory struct {
 	Adopted map[string]string `json:"adopted,omitempty"`
 	// Actuated is what was applied last of cpu and memory; nil when unknown.
 	Actuated *Actuated `json:"actuated,omitempty"`
+	// Conditions are those of the pod as somebody who watches it has seen them change; empty if
+	// nobody has.
+	Conditions map[v1.PodConditionType]Transition `json:"conditions,omitempty"`
+}
+
+// Transition is from when on a condition has its status.
+type Transition struct {
+	Status v1.ConditionStatus `json:"status"`
+	At     time.Time          `json:"at"`
 }
 
 // Deletion is a deletion that has begun: since when, and how many seconds containers have

@@ -12,7 +12,7 @@ import (
 )
 
 // conditions are the pod's conditions, in the order in which the kubelet
-// reports them. Their transition times are left out: nobody watched.
+// reports them.
 func conditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
 	sandbox := trueCondition(v1.PodReadyToStartContainers)
 	if p.SandboxFault() != nil {

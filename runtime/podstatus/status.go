@@ -34,6 +34,7 @@ func Of(p *Pod) v1.PodStatus {
 	truncateMessages(&s, len(podspec.Containers(p.Manifest)))
 	r.addPodResources(&s)
 	s.Conditions = conditions(p, &s)
+	addTransitions(p, &s)
 	return s
 }
 

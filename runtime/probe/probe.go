@@ -69,8 +69,8 @@ type Result struct {
 	Attempts int
 }
 
-// judged is the answer in the planner's words.
-func (r *Result) judged() model.ProbeResult {
+// Judged is the answer in the planner's words.
+func (r *Result) Judged() model.ProbeResult {
 	switch r.Verdict {
 	case Success, Warning:
 		return model.ProbeSuccess
@@ -83,7 +83,7 @@ func (r *Result) judged() model.ProbeResult {
 
 // Fold counts the answer of a run that began at a moment.
 func (r *Result) Fold(record model.ProbeRecord, t model.ProbeType, p *v1.Probe, at time.Time) model.ProbeRecord {
-	folded := record.Fold(t, p, r.judged(), at)
+	folded := record.Fold(t, p, r.Judged(), at)
 	folded.Message = r.messageOn(record)
 	return folded
 }

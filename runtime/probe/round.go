@@ -44,7 +44,7 @@ func (r *Report) Verdict() model.ProbeResult {
 	if !r.Asked {
 		return model.ProbeUnknown
 	}
-	return r.Result.judged()
+	return r.Result.Judged()
 }
 
 // answer is what is written down of a probe that was asked.

@@ -67,4 +67,20 @@ type Pod struct {
 	// Error is why its last pass failed, Waiting what holds it or its containers.
 	Error   string   `json:"error,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
+	// Probes are the verdicts of the probes of containers that run.
+	Probes []Probe `json:"probes,omitempty"`
+}
+
+// Probe is what an agent knows of one probe of a container that runs.
+type Probe struct {
+	Container   string          `json:"container"`
+	ContainerID string          `json:"containerID"`
+	Type        model.ProbeType `json:"type"`
+	// Result is the verdict, Since from when on it is what it is.
+	Result model.ProbeResult `json:"result"`
+	Since  time.Time         `json:"since,omitzero"`
+	// AskedAt is when the probe was asked last; missing if it was not.
+	AskedAt time.Time `json:"askedAt,omitzero"`
+	// Message is what the last answer said.
+	Message string `json:"message,omitempty"`
 }

@@ -48,6 +48,8 @@ type Generator struct {
 	client runtimeapi.RuntimeServiceClient
 	times  Times
 	tell   func(Event)
+	// Relisted is told how long each list took; nil tells nobody. It is set before Run.
+	Relisted func(at time.Time, took time.Duration)
 
 	records records
 	// streams tells Run what becomes of the stream of events.
@@ -118,6 +120,9 @@ func (g *Generator) streamed(s streamed) (relist bool) {
 func (g *Generator) relist(ctx context.Context) {
 	began := time.Now()
 	reply, err := g.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if g.Relisted != nil && ctx.Err() == nil {
+		g.Relisted(began, time.Since(began))
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:

@@ -1,0 +1,44 @@
+package commandstest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+)
+
+// standIn answers for an agent that keeps some pods.
+type standIn struct{ pods []api.Pod }
+
+// Status has the pods.
+func (s *standIn) Status(context.Context) (*api.Status, error) { return &api.Status{Pods: s.pods}, nil }
+
+// Pods has none.
+func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
+
+// Metrics has none.
+func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
+
+// Reload does nothing.
+func (s *standIn) Reload(context.Context) error { return nil }
+
+// ServeAgent answers on the socket of the lab's agent as if it kept some pods, until the test ends.
+func (l *Lab) ServeAgent(pods ...api.Pod) {
+	l.t.Helper()
+	ctx, stop := context.WithCancel(l.t.Context())
+	ended := make(chan error)
+	socket := l.Path("state/agent.sock")
+	go func() { ended <- api.Serve(ctx, socket, &standIn{pods}) }()
+	l.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			l.t.Error(err)
+		}
+	})
+	for (api.Client{Socket: socket}).Reload(ctx) != nil {
+		time.Sleep(time.Millisecond)
+	}
+}

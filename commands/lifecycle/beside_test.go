@@ -1,0 +1,60 @@
+package lifecycle_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// keptPod is a pod that an agent keeps. No source means that it was applied by hand.
+func (l *lab) keptPod(name, source string) api.Pod {
+	out, _ := l.Must("get", name, "-o", "jsonpath={.metadata.uid}")
+	return api.Pod{PodRef: model.PodRef{Namespace: "default", Name: name, UID: types.UID(out)}, Source: source, File: source + "/file.yaml"}
+}
+
+// TestDeletedPodsThatComeBack: who deletes a pod whose manifest a source of the agent has is told
+// where it is.
+func TestDeletedPodsThatComeBack(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("kept", quickly), l.Write("hand", quickly), l.Write("other", quickly))
+	if _, stderr := l.Must("delete", "other"); strings.Contains(stderr, "note:") {
+		t.Errorf("without an agent:\n%s", stderr)
+	}
+	l.ServeAgent(l.keptPod("kept", "/pods"), l.keptPod("hand", ""))
+	const want = "note: pod default/kept comes back: its manifest is in /pods/file.yaml; remove it from there to delete the pod\n"
+	if _, stderr := l.Must("delete", "kept", "hand"); strings.Count(stderr, "note:") != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("want one note\n%sgot\n%s", want, stderr)
+	}
+}
+
+// TestManifestsThatTheAgentTakesBack: who applies another manifest of a pod that a source of the
+// agent has is told which one rules. The same file, a pod that was applied by hand, and podctl's own
+// copy are nothing to tell.
+func TestManifestsThatTheAgentTakesBack(t *testing.T) {
+	l := newLab(t)
+	path := l.Write("kept", quickly)
+	l.Must("apply", path, l.Write("hand", quickly))
+	kept := l.keptPod("kept", "/pods")
+	same := l.keptPod("hand", "/pods")
+	same.File = l.Path("link.yaml")
+	if err := os.Symlink(l.Path("hand.yaml"), same.File); err != nil {
+		t.Fatal(err)
+	}
+	l.ServeAgent(kept, same)
+	const want = "the agent keeps this pod as /pods/file.yaml says: its next pass takes other changes back; change them there\n"
+	for _, args := range [][]string{{"apply", path}, {"plan", path}, {"apply", "--dry-run", path, l.Path("hand.yaml")}} {
+		if _, stderr := l.Must(args...); strings.Count(stderr, "the agent") != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: want one note\n%sgot\n%s", args, want, stderr)
+		}
+	}
+	for _, args := range [][]string{{"apply", "--all"}, {"plan"}, {"apply", l.Path("hand.yaml")}} {
+		if _, stderr := l.Must(args...); strings.Contains(stderr, "the agent") {
+			t.Errorf("%v:\n%s", args, stderr)
+		}
+	}
+}

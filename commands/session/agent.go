@@ -1,0 +1,34 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+)
+
+// agentPatience is how long a command waits for the agent, which it needs only for what it says
+// beside its result.
+const agentPatience = 2 * time.Second
+
+// AgentPods are the pods that the agent of the state directory keeps; none if no agent runs. One
+// that does not answer ends no command: a note says so.
+func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
+	ctx, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	status, err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.Status(ctx)
+	if err != nil {
+		if gone := (*api.NotRunningError)(nil); !errors.As(err, &gone) {
+			s.IO.NoteOnce("note: %s", s.ErrorText(err))
+		}
+		return nil
+	}
+	pods := make(map[types.UID]*api.Pod, len(status.Pods))
+	for i := range status.Pods {
+		pods[status.Pods[i].UID] = &status.Pods[i]
+	}
+	return pods
+}

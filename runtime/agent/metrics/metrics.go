@@ -1,0 +1,183 @@
+package metrics
+
+import (
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are those of one agent. All methods may be called at any time.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	desired        *prometheus.GaugeVec
+	problems       prometheus.Gauge
+	podStart       prometheus.Histogram
+	podWorker      *prometheus.HistogramVec
+	relist         prometheus.Histogram
+	lastSeen       prometheus.Gauge
+	operations     *prometheus.CounterVec
+	operationFails *prometheus.CounterVec
+	operationTimes *prometheus.HistogramVec
+	pods           prometheus.Counter
+	podFails       prometheus.Counter
+	containers     *prometheus.CounterVec
+	containerFails *prometheus.CounterVec
+	imagePull      *prometheus.HistogramVec
+	probes         *prometheus.CounterVec
+	probeTimes     *prometheus.HistogramVec
+}
+
+// kubelet is the prefix of most names.
+const kubelet = "kubelet"
+
+// The buckets are the kubelet's.
+var (
+	podStartBuckets  = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600} //nolint:gochecknoglobals // a list
+	imagePullBuckets = []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}                         //nolint:gochecknoglobals // a list
+)
+
+// New makes the metrics of an agent. Look says what runs, each time that they are read.
+func New(look Look) *Metrics {
+	m := &Metrics{
+		registry:       prometheus.NewRegistry(),
+		desired:        gauges("desired_pods", "The number of pods the agent is being instructed to run. static is true: none is from an API server.", "static"),
+		problems:       prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "podctl", Subsystem: "agent", Name: "source_problems", Help: "Number of problems of sources and between them."}),
+		podStart:       histogram("pod_start_duration_seconds", "Duration in seconds from the agent seeing a pod for the first time to the pod starting to run", podStartBuckets),
+		podWorker:      histograms("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync or kill", prometheus.DefBuckets, "operation_type"),
+		relist:         histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.", prometheus.DefBuckets),
+		lastSeen:       prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: kubelet, Name: "pleg_last_seen_seconds", Help: "Timestamp in seconds when PLEG was last seen active."}),
+		operations:     counters("runtime_operations_total", "Cumulative number of runtime operations by operation type.", "operation_type"),
+		operationFails: counters("runtime_operations_errors_total", "Cumulative number of runtime operation errors by operation type.", "operation_type"),
+		operationTimes: histograms("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type.", prometheus.ExponentialBuckets(.005, 2.5, 14), "operation_type"),
+		pods:           counter("started_pods_total", "Cumulative number of pods started"),
+		podFails:       counter("started_pods_errors_total", "Cumulative number of errors when starting pods"),
+		containers:     counters("started_containers_total", "Cumulative number of containers started", "container_type"),
+		containerFails: counters("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code"),
+		imagePull:      histograms("image_pull_duration_seconds", "Duration in seconds to pull an image.", imagePullBuckets, "image_size_in_bytes"),
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Subsystem: "prober", Name: "probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
+		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
+		probeTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Subsystem: "prober", Name: "probe_duration_seconds", Help: "Duration in seconds for a probe response.",
+		}, []string{"probe_type", "container", "pod", "namespace"}),
+	}
+	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
+		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.probes, m.probeTimes, newRunning(look),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: kubelet, Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: kubelet, Name: name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: kubelet, Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets})
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Handler shows the metrics. What cannot be found out is left out.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
+}
+
+// Desired is how many pods are wanted, and how many problems their sources have.
+func (m *Metrics) Desired(pods, problems int) {
+	m.desired.WithLabelValues("true").Set(float64(pods))
+	m.problems.Set(float64(problems))
+}
+
+// Pass takes a pass over a pod: create, update, sync or kill.
+func (m *Metrics) Pass(operation string, took time.Duration) {
+	m.podWorker.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// PodRuns takes how long a pod took to run after it was seen first.
+func (m *Metrics) PodRuns(took time.Duration) { m.podStart.Observe(took.Seconds()) }
+
+// Relisted takes a list of all containers.
+func (m *Metrics) Relisted(at time.Time, took time.Duration) {
+	m.relist.Observe(took.Seconds())
+	m.lastSeen.Set(float64(at.Unix()))
+}
+
+// Called takes a call to the runtime.
+func (m *Metrics) Called(method string, took time.Duration, err error) {
+	operation := operationOf(method)
+	m.operations.WithLabelValues(operation).Inc()
+	m.operationTimes.WithLabelValues(operation).Observe(took.Seconds())
+	if err != nil {
+		m.operationFails.WithLabelValues(operation).Inc()
+	}
+}
+
+// operationOf is the kubelet's word for a method of the CRI (instrumented_services.go).
+func operationOf(method string) string {
+	if method == "UpdateContainerResources" {
+		return "update_container"
+	}
+	var b strings.Builder
+	for i, r := range strings.ReplaceAll(method, "PodSandbox", "Podsandbox") {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// PodStarted takes a sandbox that was made, or could not be.
+func (m *Metrics) PodStarted(failed bool) {
+	m.pods.Inc()
+	if failed {
+		m.podFails.Inc()
+	}
+}
+
+// ContainerStarted takes a container that was started, or could not be for a reason: container,
+// init_container or ephemeral_container.
+func (m *Metrics) ContainerStarted(kind, failure string) {
+	m.containers.WithLabelValues(kind).Inc()
+	if failure != "" {
+		m.containerFails.WithLabelValues(kind, failure).Inc()
+	}
+}
+
+// Pulled takes an image that was pulled.
+func (m *Metrics) Pulled(size uint64, took time.Duration) {
+	m.imagePull.WithLabelValues(sizeOf(size)).Observe(took.Seconds())
+}
+
+// sizeOf is the kubelet's label for the size of an image (metrics.GetImageSizeBucket).
+func sizeOf(size uint64) string {
+	const mb, gb = 1 << 20, 1 << 30
+	for _, b := range []struct {
+		below uint64
+		label string
+	}{
+		{10 * mb, "0-10MB"}, {100 * mb, "10MB-100MB"}, {500 * mb, "100MB-500MB"}, {gb, "500MB-1GB"}, {5 * gb, "1GB-5GB"},
+		{10 * gb, "5GB-10GB"}, {20 * gb, "10GB-20GB"}, {30 * gb, "20GB-30GB"}, {40 * gb, "30GB-40GB"}, {60 * gb, "40GB-60GB"}, {100 * gb, "60GB-100GB"},
+	} {
+		if size < b.below {
+			return b.label
+		}
+	}
+	return "GT100GB"
+}

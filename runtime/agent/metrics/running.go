@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Look counts the pods that have a running sandbox, and containers by their state: created, running,
+// exited or unknown.
+type Look func(context.Context) (pods int, containers map[string]int, err error)
+
+// lookTimeout bounds a look.
+const lookTimeout = 5 * time.Second
+
+// running asks the runtime whenever the metrics are read: what is remembered could be wrong.
+type running struct {
+	look             Look
+	pods, containers *prometheus.Desc
+}
+
+func newRunning(look Look) *running {
+	return &running{
+		look:       look,
+		pods:       prometheus.NewDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox", nil, nil),
+		containers: prometheus.NewDesc("kubelet_running_containers", "Number of containers currently running", []string{"container_state"}, nil),
+	}
+}
+
+// Describe names the metrics.
+func (r *running) Describe(to chan<- *prometheus.Desc) { to <- r.pods; to <- r.containers }
+
+// Collect gives their values. Without an answer of the runtime there are none.
+func (r *running) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	pods, containers, err := r.look(ctx)
+	if err != nil {
+		return
+	}
+	to <- prometheus.MustNewConstMetric(r.pods, prometheus.GaugeValue, float64(pods))
+	for state, n := range containers {
+		to <- prometheus.MustNewConstMetric(r.containers, prometheus.GaugeValue, float64(n), state)
+	}
+}

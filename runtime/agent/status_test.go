@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/probers"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// TestStatusHasVerdicts: the status of a pod has what its probes came to, and since when.
+func TestStatusHasVerdicts(t *testing.T) {
+	l := newLife(t, 0)
+	d := l.manifest("one", "a", "a1", 1)
+	d.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 1}
+	l.wants["one"]["a"] = d
+	l.tell("one")
+	counted := l.now.Add(-time.Minute)
+	record := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: counted, Message: "it is ready"}
+	l.agent.probes.Sync(l.now, probers.Seen{Desired: d, Running: []probers.Running{{
+		Name: d.Pod.Spec.Containers[0].Name, ID: "id", StartedAt: counted, Records: map[model.ProbeType]model.ProbeRecord{model.Readiness: record},
+	}}})
+	pods := l.agent.status().Pods
+	if len(pods) != 1 || len(pods[0].Probes) != 1 {
+		t.Fatalf("pods: %+v", pods)
+	}
+	p := pods[0].Probes[0]
+	if p.ContainerID != "id" || p.Type != model.Readiness || p.Result != model.ProbeSuccess || !p.Since.Equal(counted) || !p.AskedAt.Equal(counted) || p.Message != record.Message {
+		t.Errorf("the verdict is %+v", p)
+	}
+}
+
+// asApplied gives pods a status, and cannot observe one.
+type asApplied struct{}
+
+func (asApplied) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Pod, err error) {
+	for _, d := range pods {
+		list = append(list, d.Pod)
+	}
+	return list, errors.New("one cannot be observed")
+}
+
+// TestPods: the list has the pods that are kept, as they were applied last, also if one of them
+// cannot be observed.
+func TestPods(t *testing.T) {
+	l := newLife(t, 0)
+	l.agent.lister = asApplied{}
+	l.bring(l.manifest("one", "a", "a1", 1))
+	l.wants["one"]["a"], l.wants["one"]["b"] = l.manifest("one", "a", "a1", 2), l.manifest("one", "b", "b1", 1)
+	if err := l.agent.readRecords(); err != nil {
+		t.Fatal(err)
+	}
+	l.tell("one")
+	go func() { (<-l.agent.inbox)() }()
+	list, err := l.agent.Pods(t.Context())
+	if err != nil || list.Kind != "PodList" || len(list.Items) != 2 || list.Items[0].Spec.Containers[0].Image != "i:1" || list.Items[1].Name != "b" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestOperationsOfPasses: a pass is counted by what it was for, and a pod is timed that the agent has
+// seen before it ran, once.
+func TestOperationsOfPasses(t *testing.T) {
+	l := newLife(t, 0)
+	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)
+	l.wants["one"]["a"] = d
+	l.tell("one")
+	l.agent.measureWanted()
+	runs := &executor.Outcome{Observed: &model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}
+	for _, p := range []passed{
+		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: &executor.Outcome{Observed: &model.Observed{}}},
+		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: runs},
+		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: edited}, outcome: runs},
+		{pass: podworkers.Pass{Kind: podworkers.Terminate}},
+	} {
+		p.pass.Ref = model.RefOf(d.Pod)
+		l.agent.measurePass(&p)
+		l.agent.last[p.pass.Ref.UID] = lastPass{at: l.now, pod: p.pass.Pod}
+	}
+	l.agent.client.RuntimeServiceClient = silent{}
+	w := httptest.NewRecorder()
+	l.agent.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, line := range []string{
+		`kubelet_pod_worker_duration_seconds_count{operation_type="create"} 1`, `kubelet_pod_worker_duration_seconds_count{operation_type="sync"} 1`,
+		`kubelet_pod_worker_duration_seconds_count{operation_type="update"} 1`, `kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1`,
+		`kubelet_pod_start_duration_seconds_count 1`, `kubelet_desired_pods{static="true"} 1`,
+	} {
+		if !strings.Contains(w.Body.String(), line+"\n") {
+			t.Errorf("there is no %s in\n%s", line, w.Body)
+		}
+	}
+}
+
+// silent is a runtime that does not answer.
+type silent struct {
+	runtimeapi.RuntimeServiceClient
+}
+
+func (silent) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	return nil, errFault
+}

@@ -1,0 +1,53 @@
+package podstatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// addTransitions gives conditions the times at which somebody who watches the pod saw them change
+// (kubelet: updateLastTransitionTime). Where nobody has, there is none. A pod cannot have been ready
+// for longer than its containers run: one that was started again while nobody watched says so.
+func addTransitions(p *Pod, s *v1.PodStatus) {
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		seen, ok := p.Observed.Memory.Conditions[c.Type]
+		if !ok || seen.Status != c.Status {
+			continue
+		}
+		at := seen.At
+		if c.Status == v1.ConditionTrue && (c.Type == v1.PodReady || c.Type == v1.ContainersReady) {
+			at = latestStart(s, at)
+		}
+		c.LastTransitionTime = metav1.Time{Time: at.Truncate(time.Second)}
+	}
+}
+
+// latestStart is the start of the regular container that began last, if it is later than a time.
+func latestStart(s *v1.PodStatus, at time.Time) time.Time {
+	for i := range s.ContainerStatuses {
+		if r := s.ContainerStatuses[i].State.Running; r != nil && r.StartedAt.After(at) {
+			at = r.StartedAt.Time
+		}
+	}
+	return at
+}
+
+// Transitions are the conditions of a status with the times since when they are as they are: those
+// that are remembered, and now for what has changed. Changed is false if all are remembered.
+func Transitions(before map[v1.PodConditionType]model.Transition, s *v1.PodStatus, now time.Time) (after map[v1.PodConditionType]model.Transition, changed bool) {
+	after = make(map[v1.PodConditionType]model.Transition, len(s.Conditions))
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		seen, ok := before[c.Type]
+		if !ok || seen.Status != c.Status {
+			seen, changed = model.Transition{Status: c.Status, At: now}, true
+		}
+		after[c.Type] = seen
+	}
+	return after, changed || len(after) != len(before)
+}
