@@ -335,6 +335,11 @@ func (l *crashLab) files(dir string) []string {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		if path == filepath.Join(l.stateDir, "pulled") {
+			// Which images podctl pulled. A kill between a pull and its note leaves an image that the
+			// agent does not remove, as it does with those of others.
+			return fs.SkipDir
+		}
 		if path == filepath.Join(l.stateDir, "node") || (path != dir && path == l.logRoot) {
 			return fs.SkipDir
 		}

@@ -85,16 +85,13 @@ func (a *Agent) reported(e executor.Event) {
 	if e.Step == nil || !failed && e.Kind != executor.StepDone {
 		return
 	}
-	switch e.Step.Kind {
-	case plan.RunSandbox:
-		a.metrics.PodStarted(failed)
-	case plan.StartContainer:
+	switch kind := e.Step.Kind; {
+	case kind == plan.RunSandbox:
+		a.metrics.PodStarted(e.Err)
+	case kind == plan.StartContainer:
 		a.metrics.ContainerStarted(kindOf(e.Step.ContainerType), failureOf(e.Err))
-	case plan.PullImage:
-		if !failed {
-			go a.measurePull(e)
-		}
-	default:
+	case kind == plan.PullImage && !failed:
+		go a.measurePull(e)
 	}
 }
 

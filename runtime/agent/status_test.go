@@ -91,7 +91,7 @@ func TestOperationsOfPasses(t *testing.T) {
 	}
 	l.agent.client.RuntimeServiceClient = silent{}
 	w := httptest.NewRecorder()
-	l.agent.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	l.agent.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	for _, line := range []string{
 		`kubelet_pod_worker_duration_seconds_count{operation_type="create"} 1`, `kubelet_pod_worker_duration_seconds_count{operation_type="sync"} 1`,
 		`kubelet_pod_worker_duration_seconds_count{operation_type="update"} 1`, `kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1`,

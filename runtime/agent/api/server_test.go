@@ -22,6 +22,7 @@ func (backend) Reload(context.Context) error { return errors.New("reloaded") }
 func (backend) Pods(context.Context) (*v1.PodList, error) {
 	return &v1.PodList{Items: make([]v1.Pod, 1)}, nil
 }
+
 func (backend) Metrics() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "counted 1\n") }) //nolint:errcheck // a recorder
 }
@@ -43,8 +44,8 @@ func TestWhoMayAskWhat(t *testing.T) {
 		{"POST", "/metrics", 405, 405, ""},
 	} {
 		w, own := httptest.NewRecorder(), httptest.NewRecorder()
-		public(backend{}).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
-		handler(backend{}).ServeHTTP(own, httptest.NewRequest(c.method, c.path, nil))
+		public(backend{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, http.NoBody))
+		handler(backend{}).ServeHTTP(own, httptest.NewRequestWithContext(t.Context(), c.method, c.path, http.NoBody))
 		if own.Code != c.own || w.Code != c.port {
 			t.Errorf("%s %s: the socket answers %d, the port %d; want %d and %d", c.method, c.path, own.Code, w.Code, c.own, c.port)
 		}

@@ -143,10 +143,10 @@ func operationOf(method string) string {
 	return b.String()
 }
 
-// PodStarted takes a sandbox that was made, or could not be.
-func (m *Metrics) PodStarted(failed bool) {
+// PodStarted takes a sandbox that was made, or why it could not be.
+func (m *Metrics) PodStarted(err error) {
 	m.pods.Inc()
-	if failed {
+	if err != nil {
 		m.podFails.Inc()
 	}
 }
@@ -172,8 +172,17 @@ func sizeOf(size uint64) string {
 		below uint64
 		label string
 	}{
-		{10 * mb, "0-10MB"}, {100 * mb, "10MB-100MB"}, {500 * mb, "100MB-500MB"}, {gb, "500MB-1GB"}, {5 * gb, "1GB-5GB"},
-		{10 * gb, "5GB-10GB"}, {20 * gb, "10GB-20GB"}, {30 * gb, "20GB-30GB"}, {40 * gb, "30GB-40GB"}, {60 * gb, "40GB-60GB"}, {100 * gb, "60GB-100GB"},
+		{10 * mb, "0-10MB"},
+		{100 * mb, "10MB-100MB"},
+		{500 * mb, "100MB-500MB"},
+		{gb, "500MB-1GB"},
+		{5 * gb, "1GB-5GB"},
+		{10 * gb, "5GB-10GB"},
+		{20 * gb, "10GB-20GB"},
+		{30 * gb, "20GB-30GB"},
+		{40 * gb, "30GB-40GB"},
+		{60 * gb, "40GB-60GB"},
+		{100 * gb, "60GB-100GB"},
 	} {
 		if size < b.below {
 			return b.label

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // page is what a reader of the metrics gets.
 func page(m *Metrics) string {
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/metrics", http.NoBody))
 	return w.Body.String()
 }
 
@@ -30,7 +31,7 @@ func full(look Look) *Metrics {
 	m.PodRuns(time.Second)
 	m.Relisted(time.Unix(1000, 0), time.Millisecond)
 	m.Called("RunPodSandbox", time.Second, errors.New("no"))
-	m.PodStarted(true)
+	m.PodStarted(errors.New("no"))
 	m.ContainerStarted("init_container", "RunContainerError")
 	m.Pulled(20<<20, time.Second)
 	m.Probed(web, "a", model.Readiness, model.ProbeSuccess, time.Second)
