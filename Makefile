@@ -179,10 +179,10 @@ demo-down: build ## Take down what demo started
 ##@ Testing
 
 .PHONY: test
-test: setup verify lint unit race e2e smoke bench-smoke check-dist ## Everything CI runs
+test: setup verify lint unit race e2e smoke bench-smoke check-dist vm-smoke ## Everything CI runs
 
 .PHONY: test-all
-test-all: setup verify lint unit race e2e e2e-2 test-kubernetes bench ## Everything, on both versions of containerd in full
+test-all: setup verify lint unit race e2e e2e-2 test-kubernetes test-vm bench ## Everything, on both versions of containerd in full
 
 .PHONY: unit
 unit: ## Unit tests
@@ -253,6 +253,7 @@ vm-deb:
 VM_RUN ?= TestE2E
 
 .PHONY: vm-smoke
+vm-smoke: VM_SECONDS = 1200
 vm-smoke: setup-vm build images ## The shortest of it: boot, node up, limits, delete
 	sh hack/vm/stage.sh $(VM)/share $(BIN)
 	$(call run-vm,smoke.sh)
