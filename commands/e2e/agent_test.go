@@ -188,6 +188,7 @@ func testAgent(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.run(t, "delete", "hello") // Another test may have left it.
 	port := freePort(t)
 	a := startAgent(t, m, t.TempDir(), "--listen", port)
 	a.put(t, "hello.yaml", string(text))
