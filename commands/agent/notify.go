@@ -16,7 +16,7 @@ import (
 // happens.
 func notify(state string) { _, _ = daemon.SdNotify(false, state) }
 
-// notifyReloading tells systemd that a reload begins, and that it is done (Type=notify-reload).
+// notifyReloading tells systemd that a reload begins, and that it is done.
 func notifyReloading(reload func()) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err == nil {
