@@ -81,8 +81,6 @@ type Agent struct {
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
-	// busy counts the passes of each pod that did something, one after the other.
-	busy map[types.UID]int
 	// starting are the pods that were seen and do not run yet, and since when.
 	starting map[types.UID]time.Time
 	// rereads let each source look now.
@@ -118,7 +116,7 @@ func New(w World, s Settings) *Agent {
 		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, lister: w.Lister, keeping: w.Housekeeper, renew: w.Renew,
 		starting: map[types.UID]time.Time{},
 		log:      newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
-		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, busy: map[types.UID]int{}, ctx: context.Background(),
+		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, ctx: context.Background(),
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
@@ -303,36 +301,14 @@ func (a *Agent) passed(p *passed) {
 	default:
 		a.keeper.applied(p.pass.Pod)
 		a.syncProbes(p)
-		a.workers.Done(now, uid, a.resultOf(p))
+		a.workers.Done(now, uid, p.result())
 	}
-}
-
-// busyMax is how many passes of a pod that did something follow each other at once. More of them are
-// a second apart: a pod that never comes to rest shall not keep the machine busy.
-const busyMax = 5
-
-// resultOf is what a pass means for the pod's worker. One that did something is followed by another,
-// which sees what came of it.
-func (a *Agent) resultOf(p *passed) podworkers.Result {
-	r, uid := p.result(), p.pass.Ref.UID
-	if p.outcome == nil || len(p.outcome.Plan.Steps) == 0 {
-		delete(a.busy, uid)
-		return r
-	}
-	a.busy[uid]++
-	if a.busy[uid] <= busyMax {
-		r.Pending = true
-	} else if soon := a.settings.Now().Add(time.Second); r.Until.IsZero() || r.Until.After(soon) {
-		r.Until = soon
-	}
-	return r
 }
 
 // ended takes note of a pod that is gone.
 func (a *Agent) ended(p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
-	delete(a.busy, uid)
 	delete(a.starting, uid)
 	a.forgetProbes(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {

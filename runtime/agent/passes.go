@@ -80,7 +80,7 @@ func (p *passed) result() podworkers.Result {
 	if p.outcome == nil || p.outcome.Plan == nil {
 		return r
 	}
-	r.Until = p.outcome.Plan.ChangesAt
+	r.Pending, r.Until = p.outcome.Plan.Pending(), p.outcome.Plan.ChangesAt
 	return r
 }
 

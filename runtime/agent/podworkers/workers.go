@@ -37,7 +37,7 @@ type Pass struct {
 type Result struct {
 	// Failed reports that the pass, or a step of it, failed.
 	Failed bool
-	// Pending reports that another pass has something to do at once.
+	// Pending reports that the pass did something: another sees what came of it, and does the rest.
 	Pending bool
 	// Until is the first moment at which something changes by itself: the end of a restart
 	// delay, a deadline, a hold. Zero means none is known.
@@ -60,6 +60,13 @@ type Settings struct {
 const (
 	resync     = time.Minute
 	retryAfter = 10 * time.Second
+)
+
+// As many passes of a pod that did something follow each other at once. After that they are a pause
+// apart: a pod that never comes to rest shall not keep the machine busy.
+const (
+	busyMax   = 5
+	busyPause = time.Second
 )
 
 // Workers has one worker for each pod. Its methods are called one at a time.
@@ -93,6 +100,8 @@ type worker struct {
 	// longer wanted, cut that it has been told so.
 	running    *Pass
 	stale, cut bool
+	// busy counts the passes that did something, one after the other.
+	busy int
 	// due is when the next pass begins.
 	due time.Time
 }
@@ -174,7 +183,7 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	case stale:
 		x.due = earlier(x.due, now)
 	default:
-		x.due = earlier(x.due, w.nextLook(now, result))
+		x.due = earlier(x.due, w.nextLook(now, x, result))
 	}
 }
 
@@ -187,22 +196,33 @@ func (w *Workers) ended(x *worker) {
 }
 
 // nextLook is when a pod is looked at again if nothing wakes it.
-func (w *Workers) nextLook(now time.Time, result Result) time.Time {
-	if result.Pending && !result.Failed {
+func (w *Workers) nextLook(now time.Time, x *worker, result Result) time.Time {
+	var next time.Time
+	switch {
+	case result.Failed:
+		x.busy = 0
+		next = w.jittered(now, w.settings.RetryAfter)
+	case !result.Pending:
+		x.busy = 0
+		next = w.jittered(now, w.settings.Resync)
+	case x.busy < busyMax:
+		x.busy++
 		return now
-	}
-	after := w.settings.Resync
-	if result.Failed {
-		after = w.settings.RetryAfter
-	}
-	next := now.Add(after)
-	if w.settings.Jitter != nil {
-		next = next.Add(time.Duration(w.settings.Jitter() * float64(after) / 2))
+	default:
+		next = now.Add(busyPause)
 	}
 	if !result.Until.IsZero() {
 		next = earlier(next, result.Until)
 	}
 	return next
+}
+
+// jittered is a time from now, made longer by up to a half.
+func (w *Workers) jittered(now time.Time, after time.Duration) time.Time {
+	if w.settings.Jitter == nil {
+		return now.Add(after)
+	}
+	return now.Add(after + time.Duration(w.settings.Jitter()*float64(after)/2))
 }
 
 // State is where a pod is.

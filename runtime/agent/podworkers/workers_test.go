@@ -84,6 +84,29 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 	wants(t, w, 23, "sync a i:1; ")
 }
 
+// TestPodsThatNeverRest get five passes in a row, and then one each second; one whose passes fail
+// waits as long as ever, whatever they did.
+func TestPodsThatNeverRest(t *testing.T) {
+	w := New(Settings{})
+	w.Update(at(0), pod("web", "a", "i:1"))
+	for range busyMax {
+		wants(t, w, 0, "sync a i:1; ")
+		w.Done(at(0), "a", Result{Pending: true})
+	}
+	wants(t, w, 0, "sync a i:1; ")
+	w.Done(at(0), "a", Result{Pending: true})
+	wants(t, w, 0, "wake 1.0; ")
+	wants(t, w, 1, "sync a i:1; ")
+	for i := range 2 * busyMax {
+		now := float64(1 + 10*i)
+		w.Done(at(now), "a", Result{Failed: true, Pending: true})
+		wants(t, w, now, fmt.Sprintf("wake %.1f; ", now+10))
+		wants(t, w, now+10, "sync a i:1; ")
+	}
+	w.Done(at(200), "a", Result{Pending: true})
+	wants(t, w, 200, "sync a i:1; ")
+}
+
 // TestTheLastUpdateWins: what came in between is never seen, and a pass for it is cut short once.
 func TestTheLastUpdateWins(t *testing.T) {
 	w := New(Settings{})
