@@ -13,7 +13,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
-	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/probers"
@@ -61,28 +60,20 @@ type Agent struct {
 	settings Settings
 	passes   Passes
 	records  Records
-	prober   Prober
 	client   *cri.Client
 	keeping  *housekeeping.Housekeeper
 	lister   Lister
 	renew    func()
-	metrics  *metrics.Metrics
 
 	log     *logger
+	inbox   inbox
 	workers *podworkers.Workers
 	keeper  *keeper
-	probes  *probers.Set
-	// probed are the pods whose probes are asked.
-	probed map[types.UID]probed
-	// ctx is that of everything beside the loop but the passes.
-	ctx context.Context //nolint:containedctx // it is as long as the agent
-	// inbox is what the goroutines beside the loop tell it.
-	inbox chan func()
+	probes  *probing
+	metrics *measuring
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
-	// starting are the pods that were seen and do not run yet, and since when.
-	starting map[types.UID]time.Time
 	// rereads let each source look now.
 	rereads []chan struct{}
 	runtime runtimeState
@@ -113,15 +104,17 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, prober: w.Prober, client: w.Client, lister: w.Lister, keeping: w.Housekeeper, renew: w.Renew,
-		starting: map[types.UID]time.Time{},
-		log:      newLogger(s.Log), inbox: make(chan func()), running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
-		probes: probers.New(s.Now(), rand.Float64), probed: map[types.UID]probed{}, ctx: context.Background(),
+		settings: s, passes: w.Passes, records: w.Records, client: w.Client, lister: w.Lister, keeping: w.Housekeeper, renew: w.Renew,
+		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
+		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
-	a.metrics = metrics.New(a.countRunning)
-	w.Client.Called = a.metrics.Called
+	a.probes = &probing{
+		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
+		wake: func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
+		set:  probers.New(s.Now(), rand.Float64), pods: map[types.UID]probed{},
+	}
 	return a
 }
 
@@ -141,29 +134,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.readRecords(); err != nil {
 		return err
 	}
-	beside, stop := context.WithCancel(ctx)
-	defer stop()
-	a.ctx = beside
-	a.watch(beside)
+	a.watch(ctx)
 	if a.settings.Started != nil {
 		a.settings.Started()
 	}
 	a.loop(ctx)
-	stop()
 	a.drain()
 	return nil
 }
 
 // watch starts what tells the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
-	tell := func(e pleg.Event) { a.post(ctx, func() { a.runtimeTells(&e) }) }
+	tell := func(e pleg.Event) { a.inbox.post(ctx, func() { a.runtimeTells(&e) }) }
 	generator := pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
 	generator.Relisted = a.metrics.Relisted
 	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		reread := make(chan struct{}, 1)
 		a.rereads = append(a.rereads, reread)
-		go s.Run(ctx, reread, func(u sources.Update) { a.post(ctx, func() { a.sourceTells(u) }) })
+		go s.Run(ctx, reread, func(u sources.Update) { a.inbox.post(ctx, func() { a.sourceTells(u) }) })
 	}
 	go a.every(ctx, recordsEach, func() {
 		if err := a.readRecords(); err != nil {
@@ -183,41 +172,27 @@ func (a *Agent) watchObjects(ctx context.Context) {
 	for cri.Sleep(ctx, objectsEach) == nil {
 		if now := a.records.ObjectsChangedAt(); !now.Equal(seen) {
 			seen = now
-			a.post(ctx, func() { a.workers.WakeAll(a.settings.Now()) })
+			a.inbox.post(ctx, func() { a.workers.WakeAll(a.settings.Now()) })
 		}
 	}
 }
 
 // keptPods are the pods that are kept, for who works beside the loop; none once the agent ends.
 func (a *Agent) keptPods(ctx context.Context) []model.PodRef {
-	reply := make(chan []model.PodRef, 1)
-	a.post(ctx, func() {
+	refs, _ := ask(ctx, a.inbox, func() []model.PodRef {
 		refs := make([]model.PodRef, 0, len(a.keeper.kept))
 		for _, d := range a.keeper.kept {
 			refs = append(refs, model.RefOf(d.Pod))
 		}
-		reply <- refs
-	})
-	select {
-	case refs := <-reply:
 		return refs
-	case <-ctx.Done():
-		return nil
-	}
+	})
+	return refs
 }
 
 // every posts something to do, again and again.
 func (a *Agent) every(ctx context.Context, period time.Duration, do func()) {
 	for cri.Sleep(ctx, period) == nil {
-		a.post(ctx, do)
-	}
-}
-
-// post lets the loop do something.
-func (a *Agent) post(ctx context.Context, do func()) {
-	select {
-	case a.inbox <- do:
-	case <-ctx.Done():
+		a.inbox.post(ctx, do)
 	}
 }
 
@@ -250,9 +225,9 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	for _, p := range due {
 		a.start(ctx, p)
 	}
-	a.measureWanted()
+	a.metrics.wanted(a.keeper, a.last)
 	a.checkReady()
-	if probe := a.askProbes(); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
+	if probe := a.probes.ask(ctx); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
 		return probe
 	}
 	return wake
@@ -261,16 +236,17 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 // start makes a pass beside the loop. The end of the agent does not cut off a deletion: it lasts no
 // longer than its grace period.
 func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
+	own := ctx
 	if p.Kind == podworkers.Terminate {
-		ctx = context.WithoutCancel(ctx)
-		a.endProbes(p.Ref.UID)
+		own = context.WithoutCancel(ctx)
+		a.probes.end(p.Ref.UID)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
 	go func() {
-		done := a.measured(ctx, p)
+		done := a.makePass(own, p)
 		cancel()
-		a.inbox <- func() { a.passed(&done) }
+		a.inbox <- func() { a.passed(ctx, &done) }
 	}()
 }
 
@@ -282,16 +258,16 @@ func (a *Agent) drain() {
 }
 
 // passed takes what a pass came to.
-func (a *Agent) passed(p *passed) {
+func (a *Agent) passed(ctx context.Context, p *passed) {
 	uid, now := p.pass.Ref.UID, a.settings.Now()
 	delete(a.running, uid)
 	a.log.failed(p)
-	a.measurePass(p)
+	a.metrics.passed(p, a.last)
 	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting()}
 	switch {
 	case p.superseded():
 		a.workers.Forget(uid)
-		a.forgetProbes(uid)
+		a.probes.forget(uid)
 		a.readRecord(uid)
 	case p.pass.Kind == podworkers.Terminate:
 		a.workers.Done(now, uid, p.result())
@@ -300,7 +276,7 @@ func (a *Agent) passed(p *passed) {
 		}
 	default:
 		a.keeper.applied(p.pass.Pod)
-		a.syncProbes(p)
+		a.probes.sync(ctx, p)
 		a.workers.Done(now, uid, p.result())
 	}
 }
@@ -309,8 +285,8 @@ func (a *Agent) passed(p *passed) {
 func (a *Agent) ended(p *passed) {
 	uid := p.pass.Ref.UID
 	delete(a.last, uid)
-	delete(a.starting, uid)
-	a.forgetProbes(uid)
+	delete(a.metrics.starting, uid)
+	a.probes.forget(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}
@@ -327,10 +303,6 @@ func textOf(err error) string {
 // sourceTells takes what a source wants.
 func (a *Agent) sourceTells(u sources.Update) {
 	a.keeper.sourceSays(a.settings.Now(), u)
-	a.tellProblems()
-}
-
-func (a *Agent) tellProblems() {
 	a.log.tellProblems(a.keeper.problems)
 }
 
@@ -396,7 +368,7 @@ func (a *Agent) checkReady() {
 
 // Reload lets every source look now, and the facts of the machine be asked for again.
 func (a *Agent) Reload(ctx context.Context) error {
-	a.post(ctx, func() {
+	a.inbox.post(ctx, func() {
 		a.renew()
 		for _, reread := range a.rereads {
 			select {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,16 +24,9 @@ func at(seconds float64) time.Time {
 func pod(name, uid, image, source string) *podspec.Desired {
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: image}}}}
 	p.Namespace, p.Name, p.UID = "default", name, types.UID(uid)
-	d := podspec.New(p, "/"+cmpOr(source, "hand")+"/"+name+".yaml", p.UID)
+	d := podspec.New(p, "/"+cmp.Or(source, "hand")+"/"+name+".yaml", p.UID)
 	d.Keeper = source
 	return d
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 func stored(pods ...*podspec.Desired) map[types.UID]Stored {

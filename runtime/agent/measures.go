@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -13,39 +12,46 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// Metrics shows what the agent counts.
-func (a *Agent) Metrics() http.Handler { return a.metrics.Handler() }
+// measuring counts what the agent does.
+type measuring struct {
+	*metrics.Metrics
+	client *cri.Client
+	now    func() time.Time
+	// starting are the pods that were seen and do not run yet, and since when.
+	starting map[types.UID]time.Time
+}
 
-// measureWanted counts what is wanted, and notes when pods are seen for the first time.
-func (a *Agent) measureWanted() {
-	a.metrics.Desired(len(a.keeper.kept), len(a.keeper.problems))
-	maps.DeleteFunc(a.starting, func(uid types.UID, _ time.Time) bool { return a.keeper.kept[uid] == nil })
-	for uid := range a.keeper.kept {
-		if _, had := a.last[uid]; !had && a.starting[uid].IsZero() {
-			a.starting[uid] = a.settings.Now()
+func newMeasuring(client *cri.Client, now func() time.Time) *measuring {
+	m := &measuring{client: client, now: now, starting: map[types.UID]time.Time{}}
+	m.Metrics = metrics.New(m.countRunning)
+	client.Called = m.Called
+	return m
+}
+
+// wanted counts what is wanted, and notes when pods are seen for the first time.
+func (m *measuring) wanted(k *keeper, last map[types.UID]lastPass) {
+	m.Desired(len(k.kept), len(k.problems))
+	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return k.kept[uid] == nil })
+	for uid := range k.kept {
+		if _, had := last[uid]; !had && m.starting[uid].IsZero() {
+			m.starting[uid] = m.now()
 		}
 	}
 }
 
-// measured makes a pass and takes its time.
-func (a *Agent) measured(ctx context.Context, p podworkers.Pass) passed {
-	began := a.settings.Now()
-	done := a.makePass(ctx, p)
-	done.took = a.settings.Now().Sub(began)
-	return done
-}
-
-// measurePass counts a pass that has ended, in the kubelet's words (SyncPodType). A pod runs once a
+// passed counts a pass that has ended, in the kubelet's words (SyncPodType). A pod runs once a
 // pass sees that all its regular containers have started; one that the first pass sees so was not
 // started by this agent.
-func (a *Agent) measurePass(p *passed) {
-	before, had := a.last[p.pass.Ref.UID]
+func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
+	before, had := last[p.pass.Ref.UID]
 	operation := "sync"
 	switch {
 	case p.pass.Kind == podworkers.Terminate:
@@ -56,11 +62,11 @@ func (a *Agent) measurePass(p *passed) {
 	case before.pod == nil || !before.pod.SameManifest(p.pass.Pod):
 		operation = "update"
 	}
-	a.metrics.Pass(operation, p.took)
-	if since, waits := a.starting[p.pass.Ref.UID]; waits && operation != "kill" && hasStarted(p) {
-		delete(a.starting, p.pass.Ref.UID)
+	m.Pass(operation, p.took)
+	if since, waits := m.starting[p.pass.Ref.UID]; waits && operation != "kill" && hasStarted(p) {
+		delete(m.starting, p.pass.Ref.UID)
 		if had {
-			a.metrics.PodRuns(a.settings.Now().Sub(since))
+			m.PodRuns(m.now().Sub(since))
 		}
 	}
 }
@@ -78,28 +84,27 @@ func hasStarted(p *passed) bool {
 	return true
 }
 
-// reported takes what a pass does.
-func (a *Agent) reported(e executor.Event) {
-	a.log.step(e)
+// step counts what a pass does. Pulls are looked up beside it.
+func (m *measuring) step(ctx context.Context, e executor.Event) {
 	failed := e.Kind == executor.StepFailed
 	if e.Step == nil || !failed && e.Kind != executor.StepDone {
 		return
 	}
 	switch kind := e.Step.Kind; {
 	case kind == plan.RunSandbox:
-		a.metrics.PodStarted(e.Err)
+		m.PodStarted(e.Err)
 	case kind == plan.StartContainer:
-		a.metrics.ContainerStarted(kindOf(e.Step.ContainerType), failureOf(e.Err))
+		m.ContainerStarted(kindOf(e.Step.ContainerType), failureOf(e.Err))
 	case kind == plan.PullImage && !failed:
-		go a.measurePull(e)
+		go m.pull(context.WithoutCancel(ctx), e)
 	}
 }
 
-// measurePull takes a pull, which is counted by the size of its image.
-func (a *Agent) measurePull(e executor.Event) {
-	reply, err := a.client.Images.ImageStatus(a.ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: e.Step.Image}})
+// pull takes a pull, which is counted by the size of its image.
+func (m *measuring) pull(ctx context.Context, e executor.Event) {
+	reply, err := m.client.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: e.Step.Image}})
 	if err == nil && reply.GetImage() != nil {
-		a.metrics.Pulled(reply.GetImage().GetSize(), e.Took)
+		m.Pulled(reply.GetImage().GetSize(), e.Took)
 	}
 }
 
@@ -127,13 +132,13 @@ func failureOf(err error) string {
 }
 
 // countRunning counts what runs (metrics.Look). All that the runtime has counts, as in a kubelet.
-func (a *Agent) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
+func (m *measuring) countRunning(ctx context.Context) (pods int, states map[string]int, err error) {
 	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
-	sandboxes, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: ready})
+	sandboxes, err := m.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: ready})
 	if err != nil {
 		return 0, nil, err
 	}
-	containers, err := a.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	containers, err := m.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
 )
@@ -36,19 +37,24 @@ type passed struct {
 // makePass makes one pass.
 func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
 	opts := executor.Options{
-		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Report: a.reported, Watched: true,
+		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Watched: true,
+		Report: func(e executor.Event) {
+			a.log.step(e)
+			a.metrics.step(ctx, e)
+		},
 	}
-	done := passed{pass: p}
+	began, done := a.settings.Now(), passed{pass: p}
 	if p.Kind == podworkers.Terminate {
 		opts.GracePeriod = p.Grace
 		opts.Precondition = a.stillOurs(p.Ref)
 		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
 	} else {
 		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
-		if hasProbes(p.Pod) {
+		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = a.records.Redactor(p.Pod)
 		}
 	}
+	done.took = a.settings.Now().Sub(began)
 	return done
 }
 

@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/executor"
@@ -24,87 +24,101 @@ type Prober interface {
 	Keep(ctx context.Context, now time.Time, ref model.PodRef, answers []probe.Answer) error
 }
 
+// probing asks the probes of the pods that run. Only the loop touches it.
+type probing struct {
+	prober  Prober
+	now     func() time.Time
+	log     *logger
+	metrics *metrics.Metrics
+	inbox   inbox
+	// wake has a pod looked at.
+	wake func(types.UID)
+
+	set  *probers.Set
+	pods map[types.UID]probed
+}
+
 // probed is what the agent knows of a pod whose probes are asked.
 type probed struct {
 	seen     probers.Seen
 	redactor *redaction.Redactor
 }
 
-// syncProbes lets the probes follow what a pass has seen and done.
-func (a *Agent) syncProbes(p *passed) {
+// sync lets the probes follow what a pass has seen and done.
+func (b *probing) sync(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
-	if p.pass.Kind == podworkers.Terminate || p.outcome == nil || p.outcome.Observed == nil || !hasProbes(p.pass.Pod) {
+	if p.pass.Kind == podworkers.Terminate || p.outcome == nil || p.outcome.Observed == nil || !probe.HasAny(p.pass.Pod.Pod) {
 		return
 	}
 	one := probed{seen: probers.Seen{Desired: p.pass.Pod, Running: running(p.outcome)}, redactor: p.redactor}
-	a.probed[uid] = one
-	a.keep(p.pass.Ref, a.probes.Sync(a.settings.Now(), one.seen), func() {})
+	b.pods[uid] = one
+	b.keep(ctx, p.pass.Ref, b.set.Sync(b.now(), one.seen), func() {})
 	for i := range one.seen.Running {
 		r := &one.seen.Running[i]
 		if r.Records[model.Readiness].Result != model.ProbeSuccess {
-			a.probes.AskNow(a.settings.Now(), uid, r.Name)
+			b.set.AskNow(b.now(), uid, r.Name)
 		}
 	}
 }
 
-// endProbes lets a pod that is being deleted have its readiness asked only.
-func (a *Agent) endProbes(uid types.UID) {
-	if one, known := a.probed[uid]; known {
+// end lets a pod that is being deleted have its readiness asked only.
+func (b *probing) end(uid types.UID) {
+	if one, known := b.pods[uid]; known {
 		one.seen.Deleting = true
-		a.probes.Sync(a.settings.Now(), one.seen)
+		b.set.Sync(b.now(), one.seen)
 	}
 }
 
-// forgetProbes drops the probes of a pod that is gone.
-func (a *Agent) forgetProbes(uid types.UID) {
-	if one, known := a.probed[uid]; known {
-		a.metrics.Forget(model.RefOf(one.seen.Desired.Pod))
+// forget drops the probes of a pod that is gone.
+func (b *probing) forget(uid types.UID) {
+	if one, known := b.pods[uid]; known {
+		b.metrics.Forget(model.RefOf(one.seen.Desired.Pod))
 	}
-	delete(a.probed, uid)
-	a.probes.Forget(uid)
+	delete(b.pods, uid)
+	b.set.Forget(uid)
 }
 
-// askProbes asks the probes that are due, beside the loop, and returns when the next one is.
-func (a *Agent) askProbes() time.Time {
-	due, wake := a.probes.Next(a.settings.Now())
+// ask asks the probes that are due, beside the loop, and returns when the next one is.
+func (b *probing) ask(ctx context.Context) time.Time {
+	due, wake := b.set.Next(b.now())
 	for i := range due {
-		ask, redactor := due[i], a.probed[due[i].Pod.UID].redactor
+		ask, redactor := due[i], b.pods[due[i].Pod.UID].redactor
 		go func() {
-			began := a.settings.Now()
-			result := a.prober.AskOne(a.ctx, ask.Probe, ask.Target, redactor)
-			a.metrics.Probed(ask.Pod, ask.Target.Container.Name, ask.Type, result.Judged(), a.settings.Now().Sub(began))
-			a.post(a.ctx, func() { a.answered(ask, result) })
+			began := b.now()
+			result := b.prober.AskOne(ctx, ask.Probe, ask.Target, redactor)
+			b.metrics.Probed(ask.Pod, ask.Target.Container.Name, ask.Type, result.Judged(), b.now().Sub(began))
+			b.inbox.post(ctx, func() { b.answered(ctx, ask, result) })
 		}()
 	}
 	return wake
 }
 
 // answered takes the answer of a probe.
-func (a *Agent) answered(ask probers.Ask, result probe.Result) {
-	change := a.probes.Done(a.settings.Now(), ask, result)
+func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Result) {
+	change := b.set.Done(b.now(), ask, result)
 	look := func() {}
 	if change.Look {
-		look = func() { a.workers.Wake(a.settings.Now(), ask.Pod.UID) }
+		look = func() { b.wake(ask.Pod.UID) }
 	}
 	if !change.Keep {
 		look()
 		return
 	}
-	a.keep(ask.Pod, []probe.Answer{change.Answer}, look)
+	b.keep(ctx, ask.Pod, []probe.Answer{change.Answer}, look)
 }
 
 // keep writes answers down, beside the loop. What follows from them is done after that, not before:
 // a pass reads what is written.
-func (a *Agent) keep(ref model.PodRef, answers []probe.Answer, then func()) {
+func (b *probing) keep(ctx context.Context, ref model.PodRef, answers []probe.Answer, then func()) {
 	if len(answers) == 0 {
 		return
 	}
-	now := a.settings.Now()
+	now := b.now()
 	go func() {
-		err := a.prober.Keep(a.ctx, now, ref, answers)
-		a.post(a.ctx, func() {
+		err := b.prober.Keep(ctx, now, ref, answers)
+		b.inbox.post(ctx, func() {
 			if err != nil {
-				a.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())
+				b.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())
 			}
 			then()
 		})
@@ -133,15 +147,4 @@ func running(o *executor.Outcome) []probers.Running {
 		})
 	}
 	return list
-}
-
-func hasProbes(d *podspec.Desired) bool {
-	for _, ref := range podspec.Containers(d.Pod) {
-		for _, t := range model.ProbeTypes() {
-			if model.ProbeOf(ref.Container, t) != nil {
-				return true
-			}
-		}
-	}
-	return false
 }

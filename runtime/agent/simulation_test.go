@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,7 +250,7 @@ func (l *life) finish(uid types.UID) {
 	delete(l.begun, uid)
 	delete(l.cut, uid)
 	l.note("end %s %s: %v", done.pass.Kind, uid, done.failure())
-	l.agent.passed(&done)
+	l.agent.passed(l.t.Context(), &done)
 }
 
 // tell lets a source tell what it wants.
@@ -392,15 +393,7 @@ func TestRandomLives(t *testing.T) {
 		stops := len(l.stops)
 		l.settle()
 		if !maps.Equal(wants, has) || len(l.stops) != stops || t.Failed() {
-			t.Fatalf("life %d: in the end there is %v, want %v; %d stops afterwards\n%s", seed, has, wants, len(l.stops)-stops, joinLines(l.log))
+			t.Fatalf("life %d: in the end there is %v, want %v; %d stops afterwards\n%s", seed, has, wants, len(l.stops)-stops, strings.Join(l.log, "\n"))
 		}
 	}
-}
-
-func joinLines(lines []string) string {
-	text := ""
-	for _, line := range lines {
-		text += line + "\n"
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"slices"
 
@@ -24,13 +25,9 @@ type Lister interface {
 // Pods lists the pods that the agent keeps, with their status, as they were applied. One that cannot
 // be observed is Unknown and says why.
 func (a *Agent) Pods(ctx context.Context) (*v1.PodList, error) {
-	reply := make(chan []*podspec.Desired, 1)
-	a.post(ctx, func() { reply <- a.keeper.shown() })
-	var shown []*podspec.Desired
-	select {
-	case shown = <-reply:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	shown, err := ask(ctx, a.inbox, a.keeper.shown)
+	if err != nil {
+		return nil, err
 	}
 	pods, err := a.lister.List(ctx, shown)
 	if pods == nil && err != nil {
@@ -45,15 +42,11 @@ func (a *Agent) Pods(ctx context.Context) (*v1.PodList, error) {
 
 // Status says what the agent does and waits for.
 func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
-	reply := make(chan *api.Status, 1)
-	a.post(ctx, func() { reply <- a.status() })
-	select {
-	case s := <-reply:
-		return s, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return ask(ctx, a.inbox, a.status)
 }
+
+// Metrics shows what the agent counts.
+func (a *Agent) Metrics() http.Handler { return a.metrics.Handler() }
 
 func (a *Agent) status() *api.Status {
 	s := &api.Status{
@@ -69,7 +62,7 @@ func (a *Agent) status() *api.Status {
 		s.Sources = append(s.Sources, api.Source{Name: name, Read: u.Complete, Pods: len(u.Pods), Problems: problemsOf(u.Problems)})
 	}
 	s.Problems = problemsOf(between)
-	probes := a.probeStatuses()
+	probes := a.probes.statuses()
 	for _, w := range a.workers.States() {
 		p := a.podStatus(&w)
 		p.Probes = probes[p.UID]
@@ -78,10 +71,10 @@ func (a *Agent) status() *api.Status {
 	return s
 }
 
-// probeStatuses are the verdicts of all probes by pod.
-func (a *Agent) probeStatuses() map[types.UID][]api.Probe {
+// statuses are the verdicts of all probes by pod.
+func (b *probing) statuses() map[types.UID][]api.Probe {
 	all := map[types.UID][]api.Probe{}
-	for _, v := range a.probes.Verdicts() {
+	for _, v := range b.set.Verdicts() {
 		all[v.Pod.UID] = append(all[v.Pod.UID], api.Probe{
 			Container: v.Container, ContainerID: v.ContainerID, Type: v.Type,
 			Result: v.Record.Result, Since: v.Since, AskedAt: v.AskedAt, Message: v.Record.Message,

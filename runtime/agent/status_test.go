@@ -29,7 +29,7 @@ func TestStatusHasVerdicts(t *testing.T) {
 	l.tell("one")
 	counted := l.now.Add(-time.Minute)
 	record := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: counted, Message: "it is ready"}
-	l.agent.probes.Sync(l.now, probers.Seen{Desired: d, Running: []probers.Running{{
+	l.agent.probes.set.Sync(l.now, probers.Seen{Desired: d, Running: []probers.Running{{
 		Name: d.Pod.Spec.Containers[0].Name, ID: "id", StartedAt: counted, Records: map[model.ProbeType]model.ProbeRecord{model.Readiness: record},
 	}}})
 	pods := l.agent.status().Pods
@@ -77,7 +77,7 @@ func TestOperationsOfPasses(t *testing.T) {
 	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)
 	l.wants["one"]["a"] = d
 	l.tell("one")
-	l.agent.measureWanted()
+	l.agent.metrics.wanted(l.agent.keeper, l.agent.last)
 	runs := &executor.Outcome{Observed: &model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}
 	for _, p := range []passed{
 		{pass: podworkers.Pass{Kind: podworkers.Sync, Pod: d}, outcome: &executor.Outcome{Observed: &model.Observed{}}},
@@ -86,7 +86,7 @@ func TestOperationsOfPasses(t *testing.T) {
 		{pass: podworkers.Pass{Kind: podworkers.Terminate}},
 	} {
 		p.pass.Ref = model.RefOf(d.Pod)
-		l.agent.measurePass(&p)
+		l.agent.metrics.passed(&p, l.agent.last)
 		l.agent.last[p.pass.Ref.UID] = lastPass{at: l.now, pod: p.pass.Pod}
 	}
 	l.agent.client.RuntimeServiceClient = silent{}

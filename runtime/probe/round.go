@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,6 +127,13 @@ func (p *Prober) Probe(ctx context.Context, desired *podspec.Desired, opts Optio
 	// What another process counted meanwhile is in them now.
 	opts.Memory.keepAll(reports)
 	return reports, nil
+}
+
+// HasAny reports whether a container of a pod has a probe.
+func HasAny(pod *v1.Pod) bool {
+	return slices.ContainsFunc(podspec.Containers(pod), func(ref podspec.ContainerRef) bool {
+		return ref.LivenessProbe != nil || ref.ReadinessProbe != nil || ref.StartupProbe != nil
+	})
 }
 
 // Unobserved are the probes of a pod that could not be observed: none is asked, with the reason.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
@@ -63,7 +61,7 @@ func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, 
 		if done || err != nil {
 			return outcome, w.translate(ctx, err)
 		}
-		probes := outcome.Plan.Pending() && hasProbes(desired.Pod)
+		probes := outcome.Plan.Pending() && probe.HasAny(desired.Pod)
 		if (w.pending || probes) && (len(outcome.Failed) == 0 || w.over) {
 			// There is more to do, or what was started can be asked at once.
 			continue
@@ -177,7 +175,7 @@ func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
 
 // probe asks what has to be known for the goal, and only what is due.
 func (w *waiter) probe(ctx context.Context) error {
-	if !hasProbes(w.desired.Pod) {
+	if !probe.HasAny(w.desired.Pod) {
 		return nil
 	}
 	reports, err := w.on.prober.Probe(ctx, w.desired, probe.Options{Due: true})
@@ -191,12 +189,6 @@ func (w *waiter) probe(ctx context.Context) error {
 
 func passedStartup(r probe.Report) bool {
 	return r.Type == model.Startup && r.Asked && r.Record.Result == model.ProbeSuccess
-}
-
-func hasProbes(pod *v1.Pod) bool {
-	return slices.ContainsFunc(podspec.Containers(pod), func(ref podspec.ContainerRef) bool {
-		return ref.LivenessProbe != nil || ref.ReadinessProbe != nil || ref.StartupProbe != nil
-	})
 }
 
 // failed ends the wait for a failure that trying again cannot mend, and makes

@@ -1,8 +1,8 @@
 package pleg
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -56,8 +56,8 @@ func (f *fakeRuntime) GetContainerEvents(ctx context.Context, _ *runtimeapi.GetE
 	defer f.mu.Unlock()
 	f.opened++
 	f.stream = &fakeStream{ctx: ctx, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error, 1)}
-	if err := errors.Join(f.down, f.noEvents); err != nil {
-		f.stream.broken <- errFirst(f.down, f.noEvents)
+	if err := cmp.Or(f.down, f.noEvents); err != nil {
+		f.stream.broken <- err
 	}
 	return f.stream, nil
 }
@@ -82,15 +82,6 @@ func (f *fakeRuntime) current() *fakeStream {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stream
-}
-
-func errFirst(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
