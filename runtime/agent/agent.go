@@ -250,11 +250,12 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	}()
 }
 
-// drain waits for the passes that run.
+// drain waits for the passes that run, and for what the end of the agent has cut short.
 func (a *Agent) drain() {
 	for len(a.running) > 0 {
 		(<-a.inbox)()
 	}
+	a.probes.beside.Wait()
 }
 
 // passed takes what a pass came to.

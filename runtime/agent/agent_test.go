@@ -30,6 +30,7 @@ import (
 type lab struct {
 	t      *testing.T
 	server *runtimetest.Server
+	socket string
 	client *cri.Client
 	layout state.Layout
 	engine *runtime.Engine
@@ -43,17 +44,22 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + socket, Origin: "test"}, "", time.Minute)
+	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}}
+}
+
+// connect begins as a new process does: with a connection of its own.
+func (l *lab) connect() {
+	l.t.Helper()
+	client, err := cri.Connect(cri.Endpoint{Address: "unix://" + l.socket, Origin: "test"}, "", time.Minute)
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
-	l := &lab{t: t, server: server, client: client, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}}
+	l.t.Cleanup(func() { _ = client.Close() })
+	l.client = client
 	l.engine = runtime.NewEngine(client, runtime.Settings{
-		Layout: l.layout, Now: time.Now, Cgroups: runtimetest.NewCgroups(server),
+		Layout: l.layout, Now: time.Now, Cgroups: runtimetest.NewCgroups(l.server),
 		Sources: observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil }},
 	})
-	return l
 }
 
 // channel is a source that is told by the test.
@@ -84,6 +90,7 @@ func (c *channel) Run(ctx context.Context, _ <-chan struct{}, tell func(sources.
 // run runs an agent until the function that it returns is called.
 func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	l.t.Helper()
+	l.connect()
 	a = New(World{
 		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Renew: l.engine.Host.Renew,
 	}, Settings{

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"maps"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,6 +37,8 @@ type probing struct {
 
 	set  *probers.Set
 	pods map[types.UID]probed
+	// beside are the goroutines that ask, and that write answers down.
+	beside sync.WaitGroup
 }
 
 // probed is what the agent knows of a pod whose probes are asked.
@@ -83,12 +86,12 @@ func (b *probing) ask(ctx context.Context) time.Time {
 	due, wake := b.set.Next(b.now())
 	for i := range due {
 		ask, redactor := due[i], b.pods[due[i].Pod.UID].redactor
-		go func() {
+		b.beside.Go(func() {
 			began := b.now()
 			result := b.prober.AskOne(ctx, ask.Probe, ask.Target, redactor)
 			b.metrics.Probed(ask.Pod, ask.Target.Container.Name, ask.Type, result.Judged(), b.now().Sub(began))
 			b.inbox.post(ctx, func() { b.answered(ctx, ask, result) })
-		}()
+		})
 	}
 	return wake
 }
@@ -114,7 +117,7 @@ func (b *probing) keep(ctx context.Context, ref model.PodRef, answers []probe.An
 		return
 	}
 	now := b.now()
-	go func() {
+	b.beside.Go(func() {
 		err := b.prober.Keep(ctx, now, ref, answers)
 		b.inbox.post(ctx, func() {
 			if err != nil {
@@ -122,7 +125,7 @@ func (b *probing) keep(ctx context.Context, ref model.PodRef, answers []probe.An
 			}
 			then()
 		})
-	}()
+	})
 }
 
 // running are the containers of a pod that run after a pass, without those that it has started: the
