@@ -134,7 +134,10 @@ func (r *reloading) run(ctx context.Context) error {
 	_ = cri.Sleep(ctx, answerWait)
 	cancel(agent.ErrHandover)
 	select {
-	case <-ended:
+	case err := <-ended:
+		if err != nil {
+			r.log.Warn("the agent ended with an error before it starts again", "error", err.Error())
+		}
 	case <-time.After(restartWait):
 	}
 	return errRestart

@@ -95,7 +95,7 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		"nothing":            {"namespace:\n", `config.yaml:1: namespace takes one value`, nil},
 		"no map":             {"- a\n", `config.yaml:1: a configuration is a map`, nil},
 		"no YAML":            {"a: b\n\tc: d\n", `config.yaml:2: found a tab`, nil},
-		"an agent's key":     {"agent:\n  paralel: 3\n", `config.yaml:2: unknown key "agent.paralel"; there are `, nil},
+		"an agent's key":     {"agent:\n  parallels: 3\n", `config.yaml:2: unknown key "agent.parallels"; there are `, nil},
 		"an agent's value":   {"agent:\n  parallel: many\n", `config.yaml:2: agent.parallel: `, nil},
 		"a list of numbers":  {"agent:\n  parallel: [1]\n", `config.yaml:2: agent.parallel takes one value`, nil},
 		"another section":    {"plan:\n  parallel: 1\n", `config.yaml:1: plan takes one value`, nil},

@@ -48,7 +48,10 @@ func testAgentReload(t *testing.T, m *machine) {
 	if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the second source has gone", func() bool { return m.run(t, "agent", "status").code == 0 && len(a.status(t).Sources) == 1 })
+	until(t, "the second source has gone", func() bool {
+		r := m.run(t, "agent", "status", "-o", "json")
+		return r.code == 0 && !strings.Contains(r.stdout, "\""+second+"\"")
+	})
 	if !m.isReady(t, "two") {
 		t.Error("a pod was deleted because its source is not read any more")
 	}

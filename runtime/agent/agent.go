@@ -86,7 +86,7 @@ type Agent struct {
 	ending *ending
 }
 
-// ErrHandover, as the cause of the end of the context of Run, says that another agent follows at once:
+// ErrHandover says, as the cause of the end of the context of Run, that another agent follows at once:
 // pods run on in any case.
 var ErrHandover = errors.New("another agent follows")
 

@@ -92,22 +92,28 @@ func (g *Guard) guard(ctx context.Context) (err error) {
 			if !open {
 				return errors.New("the connection to systemd-logind has ended")
 			}
-			if lock, err = g.shutdown(ctx, m, lock, begins); err != nil {
+			if begins {
+				err = g.shutdown(ctx, lock)
+			} else {
+				lock, err = g.resume(ctx, m, lock)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// shutdown stops the pods when a shutdown begins, and then lets it go on. When it is called off the
-// pods start again, and the next shutdown waits as this one did.
-func (g *Guard) shutdown(ctx context.Context, m Manager, lock io.Closer, begins bool) (io.Closer, error) {
-	if begins {
-		if err := g.Stop(ctx); err != nil {
-			g.Log.Error("stopping pods", "error", err.Error())
-		}
-		return lock, lock.Close()
+// shutdown stops the pods, and then lets the shutdown go on.
+func (g *Guard) shutdown(ctx context.Context, lock io.Closer) error {
+	if err := g.Stop(ctx); err != nil {
+		g.Log.Error("stopping pods", "error", err.Error())
 	}
+	return lock.Close()
+}
+
+// resume starts the pods again. The next shutdown waits as the one that was called off did.
+func (g *Guard) resume(ctx context.Context, m Manager, lock io.Closer) (io.Closer, error) {
 	g.Resume(ctx)
 	_ = lock.Close() // It is closed as a rule.
 	return m.Inhibit(ctx)

@@ -344,7 +344,7 @@ func (l *life) check(p Pass) {
 	if l.running[uid] != nil {
 		l.t.Errorf("two passes of %s at once", uid)
 	}
-	switch p.Kind {
+	switch p.Kind { //nolint:exhaustive // TestStop has the other
 	case Sync:
 		if l.removed[uid] {
 			l.t.Errorf("%s is made while it is to be deleted", uid)

@@ -64,11 +64,15 @@ func (s *Shutdown) Next(now time.Time, runs func(types.UID) bool) (stop []Stop, 
 	}
 }
 
-// The values of the priority classes that every cluster has.
-var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-
 // Priority is the priority of a pod: its number, or that of its class if it is one that every
 // cluster has; else 0 (kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption).
 func Priority(pod *v1.Pod) int32 {
-	return ptr.Deref(pod.Spec.Priority, systemPriorities[pod.Spec.PriorityClassName])
+	class := int32(0)
+	switch pod.Spec.PriorityClassName {
+	case "system-cluster-critical":
+		class = 2_000_000_000
+	case "system-node-critical":
+		class = 2_000_001_000
+	}
+	return ptr.Deref(pod.Spec.Priority, class)
 }

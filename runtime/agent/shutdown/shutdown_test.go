@@ -73,7 +73,8 @@ func TestOrder(t *testing.T) {
 			"0: a 10s, 10: b 10s, 20: c 10s, 30: done",
 		},
 		{
-			"less time than priorities", time.Second, []*v1.Pod{pod("a", "", 0, 60), pod("b", "", 1, 60)},
+			"less time than priorities", time.Second,
+			[]*v1.Pod{pod("a", "", 0, 60), pod("b", "", 1, 60)},
 			map[types.UID]time.Duration{"a": time.Hour, "b": time.Hour},
 			"0: a 1s, 1: b 1s, 2: done",
 		},
