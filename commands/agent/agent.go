@@ -26,6 +26,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // defaultSource is where the package has the manifests of the machine.
@@ -106,21 +107,22 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		Ready:   func() { log.Info("ready") },
 	})
 	stopping(ctx)
-	return serve(ctx, a, layout.AgentSocket(), public, log)
+	return serve(ctx, a, layout, public, log)
 }
 
-// serve runs the agent with its socket, and lets it read its sources again on SIGHUP.
-func serve(ctx context.Context, a *agent.Agent, socket string, public net.Listener, log *slog.Logger) error {
+// serve runs the agent with its sockets, and lets it read its sources again on SIGHUP.
+func serve(ctx context.Context, a *agent.Agent, layout state.Layout, public net.Listener, log *slog.Logger) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() {
-		if err := api.Serve(serving, socket, a); err != nil {
+		if err := api.Serve(serving, layout.AgentSocket(), a); err != nil {
 			log.Error("the socket of the agent cannot be served", "error", err.Error())
 		}
 	}()
+	go servePods(serving, a, layout.PodsSocket(), log)
 	if public != nil {
 		log.Info("serving metrics", "address", public.Addr().String())
 		go func() {
@@ -141,6 +143,17 @@ func serve(ctx context.Context, a *agent.Agent, socket string, public net.Listen
 	}()
 	go watchdog(serving, a)
 	return a.Run(ctx)
+}
+
+// servePods serves the kubelet's local Pods API.
+func servePods(ctx context.Context, a *agent.Agent, socket string, log *slog.Logger) {
+	l, err := api.Listen(ctx, socket)
+	if err == nil {
+		err = a.ServePods(ctx, l)
+	}
+	if err != nil {
+		log.Error("the socket of the Pods API cannot be served", "error", err.Error())
+	}
 }
 
 // errStopped says that the agent was stopped while it waited for a runtime.

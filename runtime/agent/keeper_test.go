@@ -193,3 +193,38 @@ func TestDeletionsGoOn(t *testing.T) {
 	end(k, 1, all["b"].Desired, podworkers.Terminate)
 	want(t, k, 1, "sync b i:1")
 }
+
+// TestShownWhileDeleted: a pod is shown until it is gone, also if it was to be deleted before its
+// first pass had ended; one that never began is not.
+func TestShownWhileDeleted(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
+	shows := func(when string, wants ...string) {
+		t.Helper()
+		var uids []string
+		for _, d := range k.shown() {
+			uids = append(uids, string(d.Pod.UID))
+		}
+		if slices.Sort(uids); !slices.Equal(uids, wants) {
+			t.Errorf("%s: %v are shown, want %v", when, uids, wants)
+		}
+	}
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	shows("it is kept", "a")
+	k.sourceSays(at(1), update("dir", b))
+	shows("another takes its name", "a", "b")
+	k.sourceSays(at(2), update("dir"))
+	shows("neither is wanted", "a")
+	end(k, 3, a, podworkers.Sync)
+	want(t, k, 3, "terminate a")
+	shows("it is being deleted", "a")
+	k.sourceSays(at(4), update("dir", a))
+	shows("it is wanted again", "a")
+	k.sourceSays(at(5), update("dir"))
+	end(k, 6, a, podworkers.Terminate)
+	shows("it is gone")
+	if len(k.leaving) > 1 {
+		t.Errorf("%d pods are remembered", len(k.leaving))
+	}
+}

@@ -262,6 +262,9 @@ func (w *Workers) States() []State {
 // Knows reports whether a pod has a worker.
 func (w *Workers) Knows(uid types.UID) bool { return w.workers[uid] != nil }
 
+// Ending reports whether a pod is being deleted.
+func (w *Workers) Ending(uid types.UID) bool { return w.workers[uid] != nil && w.workers[uid].ending }
+
 // Next begins the passes that are due. It returns them, the pods whose passes are to be cut short,
 // each once, and when there is something to do again if nothing is told until then; zero for never.
 func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.Time) {
