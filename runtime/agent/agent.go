@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -36,6 +37,8 @@ type Settings struct {
 	Log *slog.Logger
 	// Events are how often the runtime is asked; the zero value means the usual times.
 	Events pleg.Times
+	// StopPods stops all pods within this time when the agent ends; zero lets them run on.
+	StopPods time.Duration
 	// Started is called once the agent has begun to keep pods; it may be nil.
 	Started func()
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
@@ -79,7 +82,13 @@ type Agent struct {
 	runtime runtimeState
 	started time.Time
 	ready   bool
+	// ending is under way while the pods are stopped; nil as a rule.
+	ending *ending
 }
+
+// ErrHandover, as the cause of the end of the context of Run, says that another agent follows at once:
+// pods run on in any case.
+var ErrHandover = errors.New("another agent follows")
 
 // lastPass is what the last pass of a pod came to.
 type lastPass struct {
@@ -129,7 +138,7 @@ const (
 )
 
 // Run keeps pods until the context ends. Then no pass begins any more, and those that run come to
-// their end. Pods run on.
+// their end. Pods run on, unless the settings say that they are to stop.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = a.settings.Now()
 	if err := a.readRecords(); err != nil {
@@ -140,6 +149,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.settings.Started()
 	}
 	a.loop(ctx)
+	if a.settings.StopPods > 0 && !errors.Is(context.Cause(ctx), ErrHandover) {
+		a.loopUntilStopped(ctx)
+	}
 	a.drain()
 	return nil
 }
@@ -219,6 +231,7 @@ func (a *Agent) loop(ctx context.Context) {
 
 // begin begins the passes that are due, and returns when the next one is.
 func (a *Agent) begin(ctx context.Context) time.Time {
+	ends := a.stopDue()
 	due, cut, wake := a.workers.Next(a.settings.Now())
 	for _, uid := range cut {
 		a.running[uid]()
@@ -228,19 +241,28 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	}
 	a.metrics.wanted(a.keeper, a.last)
 	a.checkReady()
-	if probe := a.probes.ask(ctx); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
-		return probe
-	}
-	return wake
+	return first(first(wake, ends), a.probes.ask(ctx))
 }
 
-// start makes a pass beside the loop. The end of the agent does not cut off a deletion: it lasts no
-// longer than its grace period.
+// first is the earlier of two times; zero means never.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// start makes a pass beside the loop. The end of the agent does not cut off a deletion or a stop: it
+// lasts no longer than its grace period.
 func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own := ctx
-	if p.Kind == podworkers.Terminate {
+	if p.Kind != podworkers.Sync {
 		own = context.WithoutCancel(ctx)
 		a.probes.end(p.Ref.UID)
+	}
+	if p.Kind == podworkers.Stop {
+		// What is stopped is what was applied; the manifest may say something else by now.
+		p.Pod = a.keeper.asApplied(p.Pod)
 	}
 	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
@@ -277,6 +299,8 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		if p.failure() == nil {
 			a.ended(p)
 		}
+	case p.pass.Kind == podworkers.Stop:
+		a.workers.Done(now, uid, p.result())
 	default:
 		a.keeper.applied(p.pass.Pod)
 		a.probes.sync(ctx, p)
@@ -368,18 +392,4 @@ func (a *Agent) checkReady() {
 	if a.settings.Ready != nil {
 		a.settings.Ready()
 	}
-}
-
-// Reload lets every source look now, and the facts of the machine be asked for again.
-func (a *Agent) Reload(ctx context.Context) error {
-	a.inbox.post(ctx, func() {
-		a.renew()
-		for _, reread := range a.rereads {
-			select {
-			case reread <- struct{}{}:
-			default:
-			}
-		}
-	})
-	return context.Cause(ctx)
 }

@@ -199,11 +199,16 @@ func (k *keeper) shown() []*podspec.Desired {
 		if k.kept[uid] == nil && !k.workers.Ending(uid) {
 			continue
 		}
-		if s, known := k.stored[uid]; known {
-			d = s.Desired
-		}
-		shown = append(shown, d)
+		shown = append(shown, k.asApplied(d))
 	}
 	slices.SortFunc(shown, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
 	return shown
+}
+
+// asApplied is a pod as it was applied last, or else as it is wanted.
+func (k *keeper) asApplied(d *podspec.Desired) *podspec.Desired {
+	if s, known := k.stored[d.Pod.UID]; known {
+		return s.Desired
+	}
+	return d
 }

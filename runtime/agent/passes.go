@@ -45,11 +45,14 @@ func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
 		},
 	}
 	began, done := a.settings.Now(), passed{pass: p}
-	if p.Kind == podworkers.Terminate {
-		opts.GracePeriod = p.Grace
+	opts.GracePeriod, opts.Stop = p.Grace, p.Kind == podworkers.Stop
+	switch p.Kind {
+	case podworkers.Terminate:
 		opts.Precondition = a.stillOurs(p.Ref)
 		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
-	} else {
+	case podworkers.Stop:
+		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
+	case podworkers.Sync:
 		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = a.records.Redactor(p.Pod)
