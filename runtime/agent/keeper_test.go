@@ -228,3 +228,18 @@ func TestShownWhileDeleted(t *testing.T) {
 		t.Errorf("%d pods are remembered", len(k.leaving))
 	}
 }
+
+// TestTwoPodsOfAName: of two pods that there are with one name, as another process or an agent before
+// may have left them, the one that no source wants is deleted.
+func TestTwoPodsOfAName(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
+	k.recordsSay(at(0), stored(a, b))
+	want(t, k, 0, "sync a i:1")
+	k.sourceSays(at(1), update("dir", a))
+	k.recordsSay(at(2), stored(a, b))
+	want(t, k, 2, "terminate b")
+	end(k, 3, b, podworkers.Terminate)
+	end(k, 3, a, podworkers.Sync)
+	want(t, k, 3, "")
+}

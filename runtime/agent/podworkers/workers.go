@@ -142,7 +142,9 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 	x := w.workers[ref.UID]
 	if x == nil {
+		// It is there, although it was not made here: it waits for no name.
 		x = w.add(ref)
+		x.began = true
 	}
 	x.again = nil
 	if !x.ending && !x.began && w.occupant(x) != nil {
