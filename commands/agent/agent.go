@@ -29,6 +29,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // defaultSource is where the package has the manifests of the machine.
@@ -140,11 +141,11 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	}, s)
 	stopping(ctx, s.StopPods)
 	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1)}
-	return serve(ctx, r, layout.AgentSocket(), public, o.guard(a, log))
+	return serve(ctx, r, layout, public, o.guard(a, log))
 }
 
-// serve runs the agent with its socket, and lets it read its configuration again on SIGHUP.
-func serve(ctx context.Context, r *reloading, socket string, public net.Listener, guard *logind.Guard) error {
+// serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
+func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Listener, guard *logind.Guard) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -157,7 +158,8 @@ func serve(ctx context.Context, r *reloading, socket string, public net.Listener
 			}
 		}()
 	}
-	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, socket, r) })
+	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, layout.AgentSocket(), r) })
+	beside("the socket of the Pods API cannot be served", func() error { return servePods(serving, r.Agent, layout.PodsSocket()) })
 	if public != nil {
 		r.log.Info("serving metrics", "address", public.Addr().String())
 		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, r) })
@@ -176,6 +178,15 @@ func (o *agentOptions) guard(a *agent.Agent, log *slog.Logger) *logind.Guard {
 		Within: o.shutdownGrace, Connect: logind.Connect, Resume: a.ResumePods, Log: log, Pause: time.Second,
 		Stop: func(ctx context.Context) error { return a.StopPods(ctx, o.shutdownGrace) },
 	}
+}
+
+// servePods serves the kubelet's local Pods API.
+func servePods(ctx context.Context, a *agent.Agent, socket string) error {
+	l, err := api.Listen(ctx, socket)
+	if err != nil {
+		return err
+	}
+	return a.ServePods(ctx, l)
 }
 
 // errStopped says that the agent was stopped while it waited for a runtime.

@@ -65,8 +65,8 @@ type Agent struct {
 	records  Records
 	client   *cri.Client
 	keeping  *housekeeping.Housekeeper
-	lister   Lister
 	renew    func()
+	*shownPods
 
 	log     *logger
 	inbox   inbox
@@ -113,12 +113,13 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, client: w.Client, lister: w.Lister, keeping: w.Housekeeper, renew: w.Renew,
+		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
+	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
 	a.probes = &probing{
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
 		wake: func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
@@ -287,6 +288,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.log.failed(p)
 	a.metrics.passed(p, a.last)
 	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting()}
+	a.pods.Changed(uid)
 	switch {
 	case p.superseded():
 		a.workers.Forget(uid)
@@ -312,6 +314,7 @@ func (a *Agent) ended(p *passed) {
 	delete(a.last, uid)
 	delete(a.metrics.starting, uid)
 	a.probes.forget(uid)
+	a.pods.Ended(uid)
 	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}

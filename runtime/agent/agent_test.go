@@ -94,7 +94,7 @@ func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	l.t.Helper()
 	l.connect()
 	a = New(World{
-		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Renew: l.engine.Host.Renew,
+		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Lister: l.engine.Lister, Renew: l.engine.Host.Renew,
 	}, Settings{
 		Sources: []sources.Source{c}, Applied: true, StopPods: l.stopPods, Parallel: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Events: pleg.Times{Relist: 10 * time.Millisecond, Resync: time.Minute, ReopenMin: time.Millisecond, ReopenMax: time.Second, Quiet: time.Second},

@@ -9,9 +9,10 @@
 //	passes.go   one pass, and what follows from it
 //	records.go  the pods that have a checkpoint
 //	status.go   what it shows
+//	pods.go     the pods that it shows
 //	measures.go what it counts
 //
 // Its rooms: podworkers (when each pod gets a pass), sources (what is wanted), probers (when each
 // probe is asked), pleg (which pods something happened to), housekeeping (what pods left goes), api
-// (the socket), metrics. It may not import commands.
+// (the socket), podsapi (the kubelet's local Pods API), metrics. It may not import commands.
 package agent

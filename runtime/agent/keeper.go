@@ -26,16 +26,21 @@ type keeper struct {
 	// byHand is set where pods that were applied by hand are kept too.
 	byHand bool
 
-	// kept are the pods that are wanted, problems what is wrong with what sources want.
+	// kept are the pods that are wanted, leaving those that were given to the workers for deletion,
+	// problems what is wrong with what sources want.
 	kept     map[types.UID]*podspec.Desired
+	leaving  map[types.UID]*podspec.Desired
 	merged   sources.Merged
 	problems []sources.Problem
+	// resolved is called when these may be others than before.
+	resolved func()
 }
 
 func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper {
 	return &keeper{
 		workers: workers, order: order, byHand: byHand,
 		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, kept: map[types.UID]*podspec.Desired{},
+		leaving: map[types.UID]*podspec.Desired{}, resolved: func() {},
 	}
 }
 
@@ -82,6 +87,7 @@ func (k *keeper) resolve(now time.Time) {
 	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
 		k.workers.Update(now, wanted[uid])
 	}
+	k.resolved()
 }
 
 // wantedBySources are the pods that sources want, without those whose name a pod has that was
@@ -153,8 +159,10 @@ func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 	switch {
 	case known && s.Deleting, k.isOwn(d.Keeper) && (!known || k.isOwn(s.Desired.Keeper)):
 		k.workers.Remove(now, model.RefOf(d.Pod), nil)
+		k.leaving[uid] = d
 	default:
 		k.workers.Forget(uid)
+		delete(k.leaving, uid)
 	}
 }
 
@@ -177,13 +185,20 @@ func (k *keeper) keeperOf(uid types.UID) string {
 func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.stored, uid)
 	delete(k.kept, uid)
+	delete(k.leaving, uid)
 	k.resolve(now)
 }
 
-// shown are the pods that are kept, as they were applied last, or else as they are wanted.
+// shown are the pods that are kept, as they were applied last, or else as they are wanted, and those
+// that are being deleted.
 func (k *keeper) shown() []*podspec.Desired {
-	shown := make([]*podspec.Desired, 0, len(k.kept))
-	for _, d := range k.kept {
+	all := maps.Clone(k.kept)
+	maps.Copy(all, k.leaving)
+	shown := make([]*podspec.Desired, 0, len(all))
+	for uid, d := range all {
+		if k.kept[uid] == nil && !k.workers.Ending(uid) {
+			continue
+		}
 		shown = append(shown, k.asApplied(d))
 	}
 	slices.SortFunc(shown, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })

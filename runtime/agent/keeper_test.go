@@ -79,7 +79,9 @@ func newTestKeeper(byHand bool, order ...string) *keeper {
 	return newKeeper(podworkers.New(podworkers.Settings{}), order, byHand)
 }
 
-// TestPodsOfSources are made, changed and deleted as the sources say.
+// TestPodsOfSources are made, changed and deleted as the sources say (kubelet:
+// TestKubelet_HandlePodCleanups, "pod is added to worker by sync method", "missing pod is requested
+// for termination", "started pod that is not in config"; pods that only the runtime has are left alone).
 func TestPodsOfSources(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
@@ -178,8 +180,10 @@ func TestANameThatAPodHasByHand(t *testing.T) {
 	}
 }
 
-// TestDeletionsGoOn: a deletion that was cut off is finished, whoever began it, unless a source
-// wants the pod.
+// TestDeletionsGoOn: a deletion that was cut off is finished, whoever began it; if a source wants the
+// pod it is made anew afterwards (kubelet: TestKubelet_HandlePodCleanups, "pod that is terminating is
+// recreated by config with the same UID", "terminated pod is restarted in the same invocation"; e2e_node:
+// unknown_pods, restart).
 func TestDeletionsGoOn(t *testing.T) {
 	k := newTestKeeper(false, "dir")
 	all := stored(pod("web", "a", "i:1", ""), pod("db", "b", "i:1", "dir"))
@@ -192,4 +196,78 @@ func TestDeletionsGoOn(t *testing.T) {
 	want(t, k, 0, "terminate a; terminate b")
 	end(k, 1, all["b"].Desired, podworkers.Terminate)
 	want(t, k, 1, "sync b i:1")
+}
+
+// TestShownWhileDeleted: a pod is shown until it is gone, also if it was to be deleted before its
+// first pass had ended; one that never began is not.
+func TestShownWhileDeleted(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
+	shows := func(when string, wants ...string) {
+		t.Helper()
+		var uids []string
+		for _, d := range k.shown() {
+			uids = append(uids, string(d.Pod.UID))
+		}
+		if slices.Sort(uids); !slices.Equal(uids, wants) {
+			t.Errorf("%s: %v are shown, want %v", when, uids, wants)
+		}
+	}
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	shows("it is kept", "a")
+	k.sourceSays(at(1), update("dir", b))
+	shows("another takes its name", "a", "b")
+	k.sourceSays(at(2), update("dir"))
+	shows("neither is wanted", "a")
+	end(k, 3, a, podworkers.Sync)
+	want(t, k, 3, "terminate a")
+	shows("it is being deleted", "a")
+	k.sourceSays(at(4), update("dir", a))
+	shows("it is wanted again", "a")
+	k.sourceSays(at(5), update("dir"))
+	end(k, 6, a, podworkers.Terminate)
+	shows("it is gone")
+	if len(k.leaving) > 1 {
+		t.Errorf("%d pods are remembered", len(k.leaving))
+	}
+}
+
+// TestTwoPodsOfAName: of two pods that there are with one name, as another process or an agent before
+// may have left them, the one that no source wants is deleted.
+func TestTwoPodsOfAName(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
+	k.recordsSay(at(0), stored(a, b))
+	want(t, k, 0, "sync a i:1")
+	k.sourceSays(at(1), update("dir", a))
+	k.recordsSay(at(2), stored(a, b))
+	want(t, k, 2, "terminate b")
+	end(k, 3, b, podworkers.Terminate)
+	end(k, 3, a, podworkers.Sync)
+	want(t, k, 3, "")
+}
+
+// TestCleanups: pods that no source wants any more are deleted, whatever became of their passes, and
+// deletions that fail are tried again (kubelet: TestKubelet_HandlePodCleanups, "pod that could not
+// start and is not in config", "terminating pod that errored and is not in config", "terminating pod
+// that is known to the config gets no update").
+func TestCleanups(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	k.workers.Done(at(1), "a", podworkers.Result{Failed: true})
+	k.sourceSays(at(2), update("dir"))
+	want(t, k, 2, "terminate a")
+	k.workers.Done(at(3), "a", podworkers.Result{Failed: true})
+	want(t, k, 12, "")
+	want(t, k, 13, "terminate a")
+	k.sourceSays(at(14), update("dir", a))
+	k.recordsSay(at(14), stored(a))
+	want(t, k, 14, "")
+	k.workers.Done(at(15), "a", podworkers.Result{Failed: true})
+	want(t, k, 25, "terminate a")
+	end(k, 26, a, podworkers.Terminate)
+	want(t, k, 26, "sync a i:1")
 }

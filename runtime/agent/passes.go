@@ -41,6 +41,7 @@ func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
 		Report: func(e executor.Event) {
 			a.log.step(e)
 			a.metrics.step(ctx, e)
+			a.pods.Changed(p.Ref.UID)
 		},
 	}
 	began, done := a.settings.Now(), passed{pass: p}

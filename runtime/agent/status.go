@@ -6,39 +6,13 @@ import (
 	"os"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/model"
 )
-
-// Lister gives pods their status.
-type Lister interface {
-	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
-}
-
-// Pods lists the pods that the agent keeps, with their status, as they were applied. One that cannot
-// be observed is Unknown and says why.
-func (a *Agent) Pods(ctx context.Context) (*v1.PodList, error) {
-	shown, err := ask(ctx, a.inbox, a.keeper.shown)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := a.lister.List(ctx, shown)
-	if pods == nil && err != nil {
-		return nil, err
-	}
-	list := &v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]v1.Pod, 0, len(pods))}
-	for _, p := range pods {
-		list.Items = append(list.Items, *p)
-	}
-	return list, nil
-}
 
 // Status says what the agent does and waits for.
 func (a *Agent) Status(ctx context.Context) (*api.Status, error) {

@@ -56,7 +56,7 @@ func (asApplied) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Po
 // cannot be observed.
 func TestPods(t *testing.T) {
 	l := newLife(t, 0)
-	l.agent.lister = asApplied{}
+	l.agent.Lister = asApplied{}
 	l.bring(l.manifest("one", "a", "a1", 1))
 	l.wants["one"]["a"], l.wants["one"]["b"] = l.manifest("one", "a", "a1", 2), l.manifest("one", "b", "b1", 1)
 	if err := l.agent.readRecords(); err != nil {

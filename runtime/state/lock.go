@@ -58,6 +58,9 @@ func (l Layout) LockAgent(ctx context.Context) (*filelock.Lock, error) {
 // AgentSocket is where the agent of the state directory answers.
 func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
 
+// PodsSocket is where the agent serves the kubelet's local Pods API.
+func (l Layout) PodsSocket() string { return filepath.Join(l.Root, "pods.sock") }
+
 // locks is the directory with the files of all locks.
 type locks struct{ layout Layout }
 

@@ -29,7 +29,7 @@ type Backend interface {
 // Serve answers on a unix socket until the context ends. What lies there from an agent that was
 // killed is removed: who calls it holds the agent's lock.
 func Serve(ctx context.Context, socket string, b Backend) error {
-	l, err := listen(ctx, socket)
+	l, err := Listen(ctx, socket)
 	if err != nil {
 		return fmt.Errorf("the agent's socket: %w", err)
 	}
@@ -54,9 +54,9 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-// listen makes the socket for its owner alone. Nobody else reaches it before its mode is set, as
+// Listen makes a socket for its owner alone. Nobody else reaches it before its mode is set, as
 // nobody else may enter the state directory.
-func listen(ctx context.Context, socket string) (net.Listener, error) {
+func Listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type Metrics struct {
 	imagePull      *prometheus.HistogramVec
 	probes         *prometheus.CounterVec
 	probeTimes     *prometheus.HistogramVec
+	watchDrops     prometheus.Counter
 }
 
 // kubelet is the prefix of most names.
@@ -66,9 +67,10 @@ func New(look Look) *Metrics {
 		probeTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Subsystem: "prober", Name: "probe_duration_seconds", Help: "Duration in seconds for a probe response.",
 		}, []string{"probe_type", "container", "pod", "namespace"}),
+		watchDrops: counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped."),
 	}
 	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
-		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.probes, m.probeTimes, newRunning(look),
+		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -111,6 +113,9 @@ func (m *Metrics) Pass(operation string, took time.Duration) {
 
 // PodRuns takes how long a pod took to run after it was seen first.
 func (m *Metrics) PodRuns(took time.Duration) { m.podStart.Observe(took.Seconds()) }
+
+// WatchDropped takes a watch of pods that was ended because it read too slowly.
+func (m *Metrics) WatchDropped() { m.watchDrops.Inc() }
 
 // Relisted takes a list of all containers.
 func (m *Metrics) Relisted(at time.Time, took time.Duration) {

@@ -56,6 +56,7 @@ func TestNames(t *testing.T) {
 		"kubelet_pleg_last_seen_seconds gauge",
 		"kubelet_pleg_relist_duration_seconds histogram",
 		"kubelet_pod_start_duration_seconds histogram",
+		"kubelet_pod_watch_events_dropped_total counter",
 		"kubelet_pod_worker_duration_seconds histogram",
 		"kubelet_running_containers gauge",
 		"kubelet_running_pods gauge",

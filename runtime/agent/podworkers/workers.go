@@ -142,7 +142,9 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 	x := w.workers[ref.UID]
 	if x == nil {
+		// It is there, although it was not made here: it waits for no name.
 		x = w.add(ref)
+		x.began = true
 	}
 	x.again = nil
 	if !x.ending && !x.began && w.occupant(x) != nil {
@@ -275,6 +277,9 @@ func (w *Workers) States() []State {
 
 // Knows reports whether a pod has a worker.
 func (w *Workers) Knows(uid types.UID) bool { return w.workers[uid] != nil }
+
+// Ending reports whether a pod is being deleted.
+func (w *Workers) Ending(uid types.UID) bool { return w.workers[uid] != nil && w.workers[uid].ending }
 
 // Next begins the passes that are due. It returns them, the pods whose passes are to be cut short,
 // each once, and when there is something to do again if nothing is told until then; zero for never.

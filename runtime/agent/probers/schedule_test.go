@@ -211,6 +211,50 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
+// TestVerdictsBesideOthers: a verdict is as old as it is, also when another process confirms it, and
+// failures that both have seen within one period count once.
+func TestVerdictsBesideOthers(t *testing.T) {
+	l := one(t, model.Liveness, every(10))
+	hear := func(seconds int, result, last model.ProbeResult, run int32) {
+		l.now = noon.Add(time.Duration(seconds) * time.Second)
+		l.seen.Running[0].Records = records{model.Liveness: {Result: result, Last: last, Run: run, CountedAt: l.now}}
+		l.Sync(l.now, l.seen)
+	}
+	since := func(seconds int, when string) {
+		t.Helper()
+		if v := l.Verdicts()[0]; v.Since.Sub(noon) != time.Duration(seconds)*time.Second {
+			t.Errorf("%s: %s since %s", when, v.Record.Result, v.Since.Sub(noon))
+		}
+	}
+	l.ticks(1)
+	since(0, "passed")
+	hear(4, good, good, 2)
+	since(0, "confirmed by another")
+	if v := l.Verdicts()[0]; !v.AskedAt.Equal(l.now) {
+		t.Errorf("asked at %s", v.AskedAt.Sub(noon))
+	}
+	l.fails[model.Liveness] = true
+	l.advance()
+	l.ticks(2) // At 14 and 24.
+	l.want(model.Liveness, good, 2, "two failures")
+	hear(26, good, bad, 2)
+	l.want(model.Liveness, good, 2, "another has counted two in the same periods")
+	since(0, "not decided yet")
+	l.advance()
+	if l.tick(); l.now.Sub(noon) != 36*time.Second {
+		t.Errorf("asked again at %s", l.now.Sub(noon))
+	}
+	l.want(model.Liveness, bad, 0, "three periods")
+	since(36, "failed")
+
+	l = one(t, model.Readiness, every(10))
+	l.ticks(1)
+	l.now = noon.Add(50 * time.Second)
+	l.seen.Running[0].Records = records{model.Readiness: {Result: bad, Last: bad, Run: 3, CountedAt: l.now}}
+	l.Sync(l.now, l.seen)
+	since(50, "another has decided")
+}
+
 // TestOldRunsAreNotContinued: of a run of answers that another agent has begun long ago nobody
 // knows what came after it.
 func TestOldRunsAreNotContinued(t *testing.T) {

@@ -59,7 +59,7 @@ func (w *worker) learn(now time.Time, records map[model.ProbeType]model.ProbeRec
 	if !others || !first && !newer {
 		return false
 	}
-	if record.Last == record.Result || record.OnHold {
+	if (first || record.Result != w.record.Result) && (record.Last == record.Result || record.OnHold) {
 		w.since = record.CountedAt
 	}
 	w.record, w.overtaken = record, true

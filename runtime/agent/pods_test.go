@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	v1 "k8s.io/api/core/v1"
+	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// watchPods watches the pods of an agent over a socket; the function that it returns waits for an
+// event.
+func watchPods(t *testing.T, a *Agent) (next func() (string, *v1.Pod), all *[]byte) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	socket, served := filepath.Join(t.TempDir(), "pods.sock"), make(chan error, 1)
+	l, err := api.Listen(ctx, socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { served <- a.ServePods(ctx, l) }()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		stop()
+		if failure := <-served; failure != nil {
+			t.Error(failure)
+		}
+	})
+	stream, err := podsv1alpha1.NewPodsClient(conn).WatchPods(ctx, &podsv1alpha1.WatchPodsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = new([]byte)
+	return func() (string, *v1.Pod) {
+		t.Helper()
+		e, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*all = append(*all, e.GetPod()...)
+		p := &v1.Pod{}
+		if err := p.Unmarshal(e.GetPod()); err != nil {
+			t.Fatal(err)
+		}
+		return e.GetType().String(), p
+	}, all
+}
+
+// TestWatchOfPods: who watches hears how a pod comes, runs, is ready and is gone,
+// also if somebody deletes it by hand; no value of a Secret is told.
+func TestWatchOfPods(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	defer stop()
+	next, all := watchPods(t, a)
+	if kind, _ := next(); kind != "INITIAL_SYNC_COMPLETE" {
+		t.Fatalf("the first event is %s", kind)
+	}
+	hear := func(what, kind string, is func(*v1.Pod) bool) {
+		t.Helper()
+		for {
+			got, p := next()
+			if got == kind && is(p) {
+				return
+			}
+			if got != "MODIFIED" {
+				t.Fatalf("%s of %s comes before %s (%s)", got, p.Name, kind, what)
+			}
+		}
+	}
+	text := `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {word: hidden-from-all}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: a, image: "i:1",
+  env: [{name: W, valueFrom: {secretKeyRef: {name: s, key: word}}}], readinessProbe: {exec: {command: [ok]}, periodSeconds: 1}}]}}`
+	m, err := load.Load(t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	m.Pods[0].Keeper = c.Name()
+	c.updates <- m.Pods
+	hear("the pod comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "one" })
+	hear("it is ready", "MODIFIED", func(p *v1.Pod) bool {
+		return p.Status.Phase == v1.PodRunning && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready
+	})
+	c.updates <- []*podspec.Desired{l.manifest("two", "i:1")}
+	seen := map[string]bool{}
+	for !seen["DELETED one"] || !seen["ADDED two"] {
+		kind, p := next()
+		seen[kind+" "+p.Name] = true
+	}
+	two := l.manifest("two", "i:1")
+	c.updates <- nil
+	hear("it is gone", "DELETED", func(p *v1.Pod) bool { return p.UID == two.Pod.UID })
+
+	hand := l.manifest("hand", "i:1")
+	hand.Keeper = ""
+	if _, err := l.engine.Pods.Apply(t.Context(), hand, executor.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	hear("a pod applied by hand comes", "ADDED", func(p *v1.Pod) bool { return p.Name == "hand" })
+	if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(hand.Pod), executor.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	hear("it is deleted by hand", "DELETED", func(p *v1.Pod) bool { return p.Name == "hand" })
+	if strings.Contains(string(*all), "hidden") {
+		t.Error("the value of a Secret is told")
+	}
+}

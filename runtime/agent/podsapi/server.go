@@ -1,0 +1,136 @@
+package podsapi
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Agent has the pods.
+type Agent interface {
+	// Shown are the pods that the agent keeps, and those that it is deleting.
+	Shown(ctx context.Context) ([]*podspec.Desired, error)
+	// List gives pods their status, in their order. One that cannot be observed says so; without
+	// pods there is an error.
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// The kubelet's limits of calls that are no watches (pkg/kubelet/apis/pods: DefaultQPS,
+// DefaultBurstTokens).
+const (
+	callsPerSecond = 100
+	burst          = 10
+)
+
+// Server answers for an agent.
+type Server struct {
+	podsv1alpha1.UnimplementedPodsServer
+	agent   Agent
+	watches watches
+}
+
+// New makes a server. Dropped is called for each watch that is ended because it reads too slowly.
+func New(agent Agent, dropped func()) *Server {
+	return &Server{agent: agent, watches: watches{agent: agent, dropped: dropped, news: make(chan struct{}, 1)}}
+}
+
+// Serve answers on a socket until the context ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	limit := rate.NewLimiter(callsPerSecond, burst)
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
+		if !limit.Allow() {
+			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
+		}
+		return answer(ctx, request)
+	}))
+	podsv1alpha1.RegisterPodsServer(server, s)
+	go s.watches.run(ctx)
+	defer context.AfterFunc(ctx, server.Stop)()
+	if err := server.Serve(l); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// ListPods lists all pods by uid.
+func (s *Server) ListPods(ctx context.Context, _ *podsv1alpha1.ListPodsRequest) (*podsv1alpha1.ListPodsResponse, error) {
+	shown, err := s.agent.Shown(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	slices.SortFunc(shown, byUID)
+	pods, err := encode(ctx, s.agent, shown)
+	return &podsv1alpha1.ListPodsResponse{Pods: pods}, err
+}
+
+// GetPod finds one pod by its uid.
+func (s *Server) GetPod(ctx context.Context, request *podsv1alpha1.GetPodRequest) (*podsv1alpha1.GetPodResponse, error) {
+	shown, err := s.agent.Shown(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	i := slices.IndexFunc(shown, func(d *podspec.Desired) bool { return string(d.Pod.UID) == request.GetPodUID() })
+	if i < 0 {
+		return nil, status.Errorf(codes.NotFound, "pod with UID %s not found", request.GetPodUID())
+	}
+	pods, err := encode(ctx, s.agent, shown[i:i+1])
+	if err != nil {
+		return nil, err
+	}
+	return &podsv1alpha1.GetPodResponse{Pod: pods[0]}, nil
+}
+
+// WatchPods tells of all pods, that these were all, and then of each change.
+func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.Pods_WatchPodsServer) error {
+	w := s.watches.join()
+	defer s.watches.leave(w)
+	for {
+		select {
+		case <-stream.Context().Done():
+			return status.FromContextError(stream.Context().Err()).Err()
+		case events, open := <-w.queue:
+			if !open {
+				return w.end
+			}
+			for _, e := range events {
+				if err := stream.Send(e); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func byUID(a, b *podspec.Desired) int { return cmp.Compare(a.Pod.UID, b.Pod.UID) }
+
+// encode gives pods their status, in the form of the API.
+func encode(ctx context.Context, agent Agent, shown []*podspec.Desired) ([][]byte, error) {
+	if len(shown) == 0 {
+		return nil, nil
+	}
+	pods, err := agent.List(ctx, shown)
+	if pods == nil && err != nil {
+		return nil, unavailable(err)
+	}
+	encoded := make([][]byte, 0, len(pods))
+	for _, p := range pods {
+		data, err := p.Marshal()
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "pod %s/%s: %v", p.Namespace, p.Name, err)
+		}
+		encoded = append(encoded, data)
+	}
+	return encoded, nil
+}
+
+func unavailable(err error) error { return status.Error(codes.Unavailable, err.Error()) }
