@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/agent"
+	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/image"
@@ -101,7 +102,7 @@ func (p *program) begin(cmd *cobra.Command, args []string) error {
 	f := p.sess.Flags
 	f.Command = append(strings.Fields(cmd.CommandPath()), args...)
 	f.NamespaceGiven = cmd.Flags().Changed("namespace")
-	if err := f.Load(cmd.Root().PersistentFlags(), &p.sess.IO.Env); err != nil {
+	if err := f.Load(config.SettingsOf(cmd.Root().PersistentFlags(), cmd.Flags()), &p.sess.IO.Env); err != nil {
 		return err
 	}
 	p.sess.IO.Color = f.Color

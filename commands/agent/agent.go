@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
@@ -37,6 +38,7 @@ type agentOptions struct {
 	parallel    int
 	urlInterval time.Duration
 	keep        housekeepingOptions
+	admission   config.Admission
 	listen      string
 }
 
@@ -63,6 +65,7 @@ func New(sess *session.Session) *cobra.Command {
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
 	o.keep.addTo(f)
+	o.admission.Register(f, true)
 	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
 	cmd.AddCommand(newStatus(sess), newReload(sess))
 	return cmd
@@ -101,7 +104,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
 		Renew: engine.Host.Renew, Housekeeper: o.keep.housekeeper(sess, engine, log),
 	}, agent.Settings{
-		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
+		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready:   func() { log.Info("ready") },
 	})

@@ -34,15 +34,16 @@ func (f *Flags) Load(set *pflag.FlagSet, env *terminal.Env) error {
 	f.Settings = map[string]Setting{}
 	var errs []error
 	set.VisitAll(func(flag *pflag.Flag) {
-		found, ok := files[flag.Name]
-		if value := env.Getenv(variable(flag.Name)); value != "" {
-			found, ok = Setting{Value: value, Origin: variable(flag.Name)}, true
+		key := keyOf(flag)
+		found, ok := files[key]
+		if value := env.Getenv(variable(key)); value != "" {
+			found, ok = Setting{Value: value, Origin: variable(key)}, true
 		}
 		if !ok || flag.Changed || !isSetting(flag) {
 			return
 		}
 		if err := flag.Value.Set(found.Value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s: %w", found.Origin, flag.Name, err))
+			errs = append(errs, fmt.Errorf("%s: %s: %w", found.Origin, key, err))
 		}
 		f.Settings[flag.Name] = found
 	})
@@ -52,9 +53,32 @@ func (f *Flags) Load(set *pflag.FlagSet, env *terminal.Env) error {
 	return f.absolute()
 }
 
-// variable is the environment variable of a flag.
-func variable(flag string) string {
-	return "PODCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+// SettingsOf are the flags of a command that can be set elsewhere: the global ones, and those that
+// some commands have. Where a command has none of the latter, others take their place.
+func SettingsOf(global, own *pflag.FlagSet) *pflag.FlagSet {
+	all, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&Admission{}).Register(shared, false)
+	shared.VisitAll(func(flag *pflag.Flag) {
+		if mine := own.Lookup(flag.Name); mine != nil {
+			flag = mine
+		}
+		all.AddFlag(flag)
+	})
+	all.AddFlagSet(global)
+	return all
+}
+
+// keyOf is the key of a flag in configuration files: its name, if it has no other.
+func keyOf(flag *pflag.Flag) string {
+	if key := flag.Annotations[keyAnnotation]; len(key) > 0 {
+		return key[0]
+	}
+	return flag.Name
+}
+
+// variable is the environment variable of a key.
+func variable(key string) string {
+	return "PODCTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
 // readFiles reads the configuration files; a later one wins.
@@ -116,7 +140,7 @@ func checkKeys(settings map[string]Setting, set *pflag.FlagSet) error {
 	var known []string
 	set.VisitAll(func(flag *pflag.Flag) {
 		if isSetting(flag) {
-			known = append(known, flag.Name)
+			known = append(known, keyOf(flag))
 		}
 	})
 	var errs []error

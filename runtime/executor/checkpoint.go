@@ -45,6 +45,9 @@ type checkpointer struct {
 // properly.
 func (x *checkpointer) begin() error {
 	j := x.checkpoint
+	if x.plan.Unapplied() {
+		return nil
+	}
 	if x.desired == nil {
 		if len(x.plan.Steps) == 0 || j.Applied == nil {
 			return nil
@@ -65,13 +68,13 @@ func (x *checkpointer) begin() error {
 		x.noteInFlight(before)
 		x.notePendingRestarts()
 	}
-	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
-	j.Adopted = x.plan.Adopted
+	adopted, judged := !maps.Equal(j.Adopted, x.plan.Adopted), j.Rejection != x.plan.Rejection
+	j.Adopted, j.Rejection = x.plan.Adopted, x.plan.Rejection
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
 		// The file that was applied last is the one that plan and --all compare with, also if it says
 		// the same as another one before.
 		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper
-		if starts || adopted || elsewhere || x.moves() {
+		if starts || adopted || judged || elsewhere || x.moves() {
 			j.Endpoint, j.Source, j.Applied.Keeper = x.endpoint, x.desired.Source, x.desired.Keeper
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
@@ -137,6 +140,9 @@ func (x *checkpointer) write() error {
 func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		return x.forget(r)
+	}
+	if x.plan.Unapplied() {
+		return nil
 	}
 	held, turned := x.noteHolds(), x.noteConditions()
 	if len(x.plan.Steps) == 0 && !held && !turned && !x.completes() {
@@ -311,9 +317,10 @@ func (x *checkpointer) completes() bool {
 	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
 }
 
+// terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun.
 func (x *checkpointer) terminalPhase() v1.PodPhase {
 	status := x.status()
-	if model.IsOver(&status) {
+	if model.IsOver(&status) && x.checkpoint.Rejection == nil {
 		return status.Phase
 	}
 	return ""
