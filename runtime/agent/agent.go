@@ -39,6 +39,8 @@ type Settings struct {
 	Log *slog.Logger
 	// Events are how often the runtime is asked; the zero value means the usual times.
 	Events pleg.Times
+	// StopPods stops all pods within this time when the agent ends; zero lets them run on.
+	StopPods time.Duration
 	// Started is called once the agent has begun to keep pods; it may be nil.
 	Started func()
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
@@ -83,6 +85,8 @@ type Agent struct {
 	runtime runtimeState
 	started time.Time
 	ready   bool
+	// ending is under way while the pods are stopped; nil as a rule.
+	ending *ending
 }
 
 // lastPass is what the last pass of a pod came to.
@@ -135,7 +139,7 @@ const (
 )
 
 // Run keeps pods until the context ends. Then no pass begins any more, and those that run come to
-// their end. Pods run on.
+// their end. Pods run on, unless the settings say that they are to stop.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = a.settings.Now()
 	if err := a.readRecords(); err != nil {
@@ -146,6 +150,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.settings.Started()
 	}
 	a.loop(ctx)
+	if a.settings.StopPods > 0 {
+		a.loopUntilStopped(ctx)
+	}
 	a.drain()
 	return nil
 }
@@ -225,6 +232,7 @@ func (a *Agent) loop(ctx context.Context) {
 
 // begin begins the passes that are due, and returns when the next one is.
 func (a *Agent) begin(ctx context.Context) time.Time {
+	ends := a.stopDue()
 	due, cut, wake := a.workers.Next(a.settings.Now())
 	for _, uid := range cut {
 		a.running[uid]()
@@ -234,19 +242,28 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	}
 	a.metrics.wanted(a.keeper, a.last)
 	a.checkReady()
-	if probe := a.probes.ask(ctx); wake.IsZero() || (!probe.IsZero() && probe.Before(wake)) {
-		return probe
-	}
-	return wake
+	return first(first(wake, ends), a.probes.ask(ctx))
 }
 
-// start makes a pass beside the loop. The end of the agent does not cut off a deletion: it lasts no
-// longer than its grace period.
+// first is the earlier of two times; zero means never.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// start makes a pass beside the loop. The end of the agent does not cut off a deletion or a stop: it
+// lasts no longer than its grace period.
 func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own := ctx
-	if p.Kind == podworkers.Terminate {
+	if p.Kind != podworkers.Sync {
 		own = context.WithoutCancel(ctx)
 		a.probes.end(p.Ref.UID)
+	}
+	if p.Kind == podworkers.Stop {
+		// What is stopped is what was applied; the manifest may say something else by now.
+		p.Pod = a.keeper.asApplied(p.Pod)
 	}
 	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
@@ -284,8 +301,12 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		if p.failure() == nil {
 			a.ended(p)
 		}
+	case p.pass.Kind == podworkers.Stop:
+		a.workers.Done(now, uid, p.result())
 	default:
-		a.keeper.applied(p.pass.Pod)
+		if !p.refused() {
+			a.keeper.applied(p.pass.Pod)
+		}
 		a.probes.sync(ctx, p)
 		a.workers.Done(now, uid, p.result())
 	}
@@ -376,20 +397,4 @@ func (a *Agent) checkReady() {
 	if a.settings.Ready != nil {
 		a.settings.Ready()
 	}
-}
-
-// Reload lets every source look now, and the facts of the machine be asked for again. Pods that were
-// rejected are asked to be admitted once more.
-func (a *Agent) Reload(ctx context.Context) error {
-	a.inbox.post(ctx, func() {
-		a.renew()
-		a.admits.askAgain(a.settings.Now())
-		for _, reread := range a.rereads {
-			select {
-			case reread <- struct{}{}:
-			default:
-			}
-		}
-	})
-	return context.Cause(ctx)
 }

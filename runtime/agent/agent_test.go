@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -34,6 +35,12 @@ type lab struct {
 	client *cri.Client
 	layout state.Layout
 	engine *runtime.Engine
+	// stopPods is the time in which the agent stops its pods at its end; zero lets them run.
+	stopPods time.Duration
+	// admission is how pods are admitted on the node; nil admits all. log is where the agent writes.
+	admission *admission.Settings
+	node      criconfig.Node
+	log       slog.Handler
 }
 
 func newLab(t *testing.T) *lab {
@@ -44,7 +51,7 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}}
+	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, node: criconfig.Node{Name: "node"}, log: slog.DiscardHandler}
 }
 
 // connect begins as a new process does: with a connection of its own.
@@ -58,7 +65,7 @@ func (l *lab) connect() {
 	l.client = client
 	l.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: l.layout, Now: time.Now, Cgroups: runtimetest.NewCgroups(l.server),
-		Sources: observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil }},
+		Sources: observe.Sources{Machine: func() criconfig.Node { return l.node }, Kubelet: func() error { return nil }},
 	})
 }
 
@@ -94,7 +101,7 @@ func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	a = New(World{
 		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Renew: l.engine.Host.Renew,
 	}, Settings{
-		Sources: []sources.Source{c}, Applied: true, Parallel: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Sources: []sources.Source{c}, Applied: true, StopPods: l.stopPods, Parallel: 4, Admission: l.admission, Now: time.Now, Log: slog.New(l.log),
 		Events: pleg.Times{Relist: 10 * time.Millisecond, Resync: time.Minute, ReopenMin: time.Millisecond, ReopenMax: time.Second, Quiet: time.Second},
 	})
 	ctx, cancel := context.WithCancel(l.t.Context())
@@ -212,4 +219,36 @@ func TestSocket(t *testing.T) {
 	if _, err := client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "podctl agent") {
 		t.Errorf("without an agent: %v", err)
 	}
+}
+
+// TestStopPods: pods stop when they are told to, and start again when the shutdown is called off, or
+// with the next agent.
+func TestStopPods(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1"), l.manifest("two", "i:1")}
+	l.until("both run", func() bool { return len(l.running()) == 2 })
+	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if now := l.running(); len(now) > 0 {
+		t.Errorf("stopped pods run: %v", now)
+	}
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:2"), l.manifest("two", "i:1")}
+	a.ResumePods(t.Context())
+	l.until("both run again", func() bool { return len(l.running()) == 2 })
+	stop()
+
+	l.stopPods = 30 * time.Second
+	_, stop = l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:2"), l.manifest("two", "i:1")}
+	stop()
+	if now := l.running(); len(now) > 0 {
+		t.Errorf("the agent has ended, and its pods run: %v", now)
+	}
+	_, stop = l.run(c)
+	l.until("both run with the next agent", func() bool { return len(l.running()) == 2 })
+	l.stopPods = 0
+	stop()
 }

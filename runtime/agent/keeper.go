@@ -183,12 +183,17 @@ func (k *keeper) ended(now time.Time, uid types.UID) {
 // shown are the pods that are kept, as they were applied last, or else as they are wanted.
 func (k *keeper) shown() []*podspec.Desired {
 	shown := make([]*podspec.Desired, 0, len(k.kept))
-	for uid, d := range k.kept {
-		if s, known := k.stored[uid]; known {
-			d = s.Desired
-		}
-		shown = append(shown, d)
+	for _, d := range k.kept {
+		shown = append(shown, k.asApplied(d))
 	}
 	slices.SortFunc(shown, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
 	return shown
+}
+
+// asApplied is a pod as it was applied last, or else as it is wanted.
+func (k *keeper) asApplied(d *podspec.Desired) *podspec.Desired {
+	if s, known := k.stored[d.Pod.UID]; known {
+		return s.Desired
+	}
+	return d
 }

@@ -54,7 +54,7 @@ func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
 	before, had := last[p.pass.Ref.UID]
 	operation := "sync"
 	switch {
-	case p.pass.Kind == podworkers.Terminate:
+	case p.pass.Kind != podworkers.Sync:
 		operation = "kill"
 	case !had:
 		operation = "create"

@@ -44,11 +44,14 @@ func (a *Agent) makePass(ctx context.Context, p podworkers.Pass, admission *plan
 		},
 	}
 	began, done := a.settings.Now(), passed{pass: p}
-	if p.Kind == podworkers.Terminate {
-		opts.GracePeriod = p.Grace
+	opts.GracePeriod, opts.Stop = p.Grace, p.Kind == podworkers.Stop
+	switch p.Kind {
+	case podworkers.Terminate:
 		opts.Precondition = a.stillOurs(p.Ref)
 		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
-	} else {
+	case podworkers.Stop:
+		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
+	case podworkers.Sync:
 		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = a.records.Redactor(p.Pod)
@@ -96,6 +99,11 @@ func (p *passed) result() podworkers.Result {
 	}
 	r.Pending, r.Until = p.outcome.Plan.Pending(), p.outcome.Plan.ChangesAt
 	return r
+}
+
+// refused reports whether the manifest is not applied, because what it adds is not admitted.
+func (p *passed) refused() bool {
+	return p.outcome != nil && p.outcome.Plan != nil && p.outcome.Plan.Refused()
 }
 
 // rejection is why the pod is not admitted; nil for one that is.

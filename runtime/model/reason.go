@@ -58,7 +58,9 @@ const (
 	Completed        Reason = "Completed"
 	DeadlineExceeded Reason = "DeadlineExceeded"
 	Deleted          Reason = "Deleted"
-	LogFull          Reason = "LogFull"
+	// Terminated: the agent, or the machine, shuts down (kubelet: nodeShutdownReason).
+	Terminated Reason = "Terminated"
+	LogFull    Reason = "LogFull"
 
 	RunningAsWanted Reason = "Running"
 	InitDone        Reason = "InitDone"

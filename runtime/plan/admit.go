@@ -36,7 +36,7 @@ type verdict struct {
 // Refused is why an edit of a pod is not admitted, which goes on as it is applied; nil if it is, and
 // for a pod that is rejected as a whole.
 func (in *Input) Refused() *Hold {
-	if in.Desired == nil || in.Options.Admission == nil {
+	if !in.Admits() {
 		return nil
 	}
 	_, v := in.admit()
@@ -50,7 +50,7 @@ func (in *Input) Refused() *Hold {
 // Admits reports whether it depends on other pods what becomes of the pod.
 func (in *Input) Admits() bool {
 	how, memory := in.Options.Admission, &in.Observed.Memory
-	if in.Desired == nil || how == nil {
+	if in.Desired == nil || how == nil || in.Options.Stop {
 		return false
 	}
 	same := memory.Applied != nil && memory.Applied.SameManifest(in.Desired)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
@@ -17,12 +19,15 @@ func Make(in *Input) *Plan {
 		Pod:        in.Pod,
 		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
 		ObservedAt: in.Now,
+		Rejection:  in.Observed.Memory.Rejection,
 	}
 	switch {
 	case in.Desired == nil:
 		p.Steps = layOutDeletion(in)
 	case in.Desired.Stored && in.Observed.Memory.Deletion != nil:
 		p.Holds = []Hold{deletionHold(in.Pod)}
+	case in.Options.Stop:
+		p.halt(in.State(), &in.Options)
 	default:
 		p.decideOn(in)
 	}
@@ -69,6 +74,16 @@ func (p *Plan) fill(pod *podstatus.Pod, opts *Options, d *decision) {
 	p.ChangesAt = changesAt(pod, p.Holds)
 	p.Adopted, p.Found = adoptions(pod, p.Steps), foundResources(pod)
 	p.Adopts = (pod.Observed.Unrecorded && len(p.Keeps) > 0) || (appliedOf(pod) != nil && p.adopts(&pod.Observed.Memory))
+}
+
+// halt stops a pod for a while. One that runs once has no later pass that starts it again.
+func (p *Plan) halt(pod *podstatus.Pod, opts *Options) {
+	d := &decision{choice: choice{cause: cause{reason: model.Terminated, message: "the pod is stopped until its next pass"}}}
+	l := &layout{Pod: pod, opts: opts, decision: d}
+	stopper{l}.stopPod(&proof{})
+	p.Steps = l.steps
+	p.KillPod = len(l.steps) > 0
+	p.Resumes = pod.Manifest.Spec.RestartPolicy != v1.RestartPolicyNever
 }
 
 // changesAt is when time alone changes what there is to do.

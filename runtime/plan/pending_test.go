@@ -53,6 +53,26 @@ func TestPendingRestart(t *testing.T) {
 	}
 }
 
+// TestStopForAWhile: what a stop ends runs again in a later pass, but for pods that run once.
+func TestStopForAWhile(t *testing.T) {
+	for policy, want := range map[v1.RestartPolicy]map[string]string{
+		v1.RestartPolicyOnFailure: {"app": "app-0-of-s0", "log": "log-0-of-s0"},
+		v1.RestartPolicyNever:     {},
+	} {
+		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
+		w.Desired.Pod.Spec.RestartPolicy = policy
+		in := inputOf(w)
+		in.Options.Stop = true
+		p := Make(in)
+		if diff := cmp.Diff(want, p.PendingRestarts()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", policy, diff)
+		}
+		if starts := steps(p.Steps).of(RunSandbox); len(starts) > 0 || !p.KillPod {
+			t.Errorf("%s: the plan is %s", policy, strings.Join(lines(p), "\n"))
+		}
+	}
+}
+
 // TestPendingRestarts are the containers that a plan stops and starts, and with a new sandbox all
 // regular ones; not what left the manifest, nor what it stops for good.
 func TestPendingRestarts(t *testing.T) {

@@ -49,6 +49,9 @@ type Options struct {
 	// Refused is why an edit was not admitted: what is desired is then the pod as it was before. Nil
 	// for none.
 	Refused *Hold
+	// Stop stops the pod until another pass starts it again: containers and sandboxes end, their
+	// records stay, and nothing starts.
+	Stop bool
 	// RemoveVolumes removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
@@ -121,6 +124,8 @@ type Plan struct {
 	// ChangesAt is when another plan would be due although nothing happens: the first end of a
 	// hold, or the pod's deadline. Zero means never.
 	ChangesAt time.Time `json:"-"`
+	// Resumes reports whether what the plan stops runs again in a later pass.
+	Resumes bool `json:"-"`
 	// Basis is what the plan was made of; only a saved plan has it.
 	Basis *Basis `json:"basis,omitempty"`
 }
@@ -217,12 +222,12 @@ func (p *Plan) Pending() bool { return len(p.Steps) > 0 }
 func (p *Plan) Records() bool { return len(p.Record) > 0 || p.Adopts }
 
 // PendingRestarts lists by name the containers that the plan stops so that they run again,
-// with the ids of what it stops: those that it starts anew, and with a new sandbox all
-// regular ones, which may have to wait for init containers. Their end is podctl's doing and
+// with the ids of what it stops: those that it starts anew, and with a new sandbox, or when the pod
+// stops for a while, all regular ones, which may have to wait for init containers. Their end is podctl's doing and
 // says nothing of whether they have done their work.
 func (p *Plan) PendingRestarts() map[string]string {
 	all, stopped := steps(p.Steps), map[string]string{}
-	sandbox := len(all.of(RunSandbox)) > 0
+	sandbox := p.Resumes || len(all.of(RunSandbox)) > 0
 	for i := range all {
 		s := &all[i]
 		again := len(all.named(StartContainer, s.Container)) > 0 || (sandbox && s.ContainerType == podspec.Regular)

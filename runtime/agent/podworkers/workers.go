@@ -20,6 +20,8 @@ const (
 	Sync Kind = "sync"
 	// Terminate stops a pod and removes it.
 	Terminate Kind = "terminate"
+	// Stop stops a pod that is to run again later.
+	Stop Kind = "stop"
 )
 
 // Pass is one pass over one pod.
@@ -28,8 +30,8 @@ type Pass struct {
 	Ref  model.PodRef
 	// Pod is what a Sync pass brings about.
 	Pod *podspec.Desired
-	// Grace is how many seconds containers have to stop in a Terminate pass; nil means as the
-	// pod says.
+	// Grace is how many seconds containers have to stop in a Terminate or Stop pass; nil means as
+	// the pod says.
 	Grace *int64
 }
 
@@ -75,6 +77,8 @@ type Workers struct {
 	workers  map[types.UID]*worker
 	// arrivals counts the pods that came, so that the first is served first.
 	arrivals int
+	// held reports that no Sync pass begins.
+	held bool
 }
 
 // New makes a set without pods.
@@ -100,6 +104,9 @@ type worker struct {
 	// longer wanted, cut that it has been told so.
 	running    *Pass
 	stale, cut bool
+	// stop is how many seconds the pod has to stop; nil if it is not to. stopped reports that it has.
+	stop    *int64
+	stopped bool
 	// busy counts the passes that did something, one after the other.
 	busy int
 	// due is when the next pass begins.
@@ -120,6 +127,8 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	case x.wanted == pod:
 	case x.wanted != nil && x.wanted.SameAs(pod):
 		// It may come from elsewhere now.
+		x.wanted = pod
+	case w.held:
 		x.wanted = pod
 	default:
 		x.wanted = pod
@@ -180,8 +189,13 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	switch {
 	case pass.Kind == Terminate && !result.Failed:
 		w.ended(x)
+	case pass.Kind == Stop && !result.Failed && !stale:
+		x.stopped = true
 	case stale:
 		x.due = earlier(x.due, now)
+	case pass.Kind == Stop:
+		// There is little time for another try.
+		x.due = earlier(x.due, now.Add(busyPause))
 	default:
 		x.due = earlier(x.due, w.nextLook(now, x, result))
 	}
@@ -271,12 +285,12 @@ func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.
 		case x.running != nil && x.stale && !x.cut:
 			x.cut = true
 			cut = append(cut, x.ref.UID)
-		case x.running != nil, !x.ending && w.occupant(x) != nil:
+		case x.running != nil, !x.ending && (w.waits(x) || w.occupant(x) != nil):
 		case x.due.After(now):
 			if wake.IsZero() || x.due.Before(wake) {
 				wake = x.due
 			}
-		case x.ending:
+		case x.ending, x.stop != nil:
 			begin = append(begin, x.begin())
 		case free != 0:
 			free--
@@ -343,8 +357,11 @@ func (w *Workers) dropWaiting(ref model.PodRef) {
 // begin makes the pass of what is wanted now.
 func (x *worker) begin() Pass {
 	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted}
-	if x.ending {
+	switch {
+	case x.ending:
 		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}
+	case x.stop != nil:
+		p.Kind, p.Grace = Stop, x.stop
 	}
 	x.running, x.began, x.due = &p, true, never()
 	return p

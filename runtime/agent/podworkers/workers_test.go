@@ -393,3 +393,48 @@ func (l *life) converged(seed uint64) {
 		l.t.Errorf("seed %d: %d workers for %d pods", seed, len(l.w.workers), len(l.wanted))
 	}
 }
+
+// TestStop: while the workers are held nothing begins but what stops pods, and deletions; an update
+// takes effect after Resume.
+func TestStop(t *testing.T) {
+	w := New(Settings{Parallel: 2})
+	w.Update(at(0), pod("a", "1", "i:1"))
+	w.Update(at(0), pod("b", "2", "i:1"))
+	w.Update(at(0), pod("c", "3", "i:1"))
+	wants(t, w, 0, "sync 1 i:1; sync 2 i:1; ")
+	w.Done(at(0), "1", Result{})
+	w.Hold()
+	wants(t, w, 0, "cut 2; ")
+	w.Stop(at(1), "1", 5)
+	w.Update(at(1), pod("a", "1", "i:2"))
+	wants(t, w, 1, "stop 1 i:2 5s; ")
+	w.Update(at(2), pod("a", "1", "i:3"))
+	w.Done(at(2), "2", Result{Failed: true})
+	wants(t, w, 2, "")
+	w.Done(at(3), "1", Result{Pending: true})
+	if !w.Stopped("1") || w.Stopped("2") || !w.Stopped("gone") {
+		t.Error("the first has stopped, the second has not, and one that is gone has")
+	}
+	w.Wake(at(3), "1")
+	w.Remove(at(3), model.RefOf(pod("c", "3", "i:1").Pod), nil)
+	wants(t, w, 3, "terminate 3; ")
+	w.Stop(at(3), "3", 4)
+	wants(t, w, 3, "cut 3; ")
+	w.Done(at(3), "3", Result{Failed: true})
+	wants(t, w, 3, "terminate 3 4s; ")
+	w.Stop(at(4), "2", 1)
+	wants(t, w, 4, "stop 2 i:1 1s; ")
+	w.Done(at(4), "2", Result{Failed: true})
+	wants(t, w, 4, "wake 5.0; ")
+	w.Done(at(4), "3", Result{})
+	w.Resume(at(5))
+	wants(t, w, 5, "sync 1 i:3; sync 2 i:1; ")
+}
+
+// TestStopUnheld: nothing is stopped while passes may begin.
+func TestStopUnheld(t *testing.T) {
+	w := New(Settings{})
+	w.Update(at(0), pod("a", "1", "i:1"))
+	w.Stop(at(0), "1", 5)
+	wants(t, w, 0, "sync 1 i:1; ")
+}

@@ -124,7 +124,7 @@ func TestGivesUp(t *testing.T) {
 				k.wants(t, 4, 4, "one:1")
 				return
 			}
-			k.wants(t, 3, 3, "")
+			k.wants(t, 3, 4, "")
 		})
 	}
 }

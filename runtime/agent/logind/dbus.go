@@ -1,0 +1,131 @@
+package logind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// The names of logind and systemd on the bus (org.freedesktop.login1(5), org.freedesktop.systemd1(5)).
+const (
+	service = "org.freedesktop.login1"
+	object  = dbus.ObjectPath("/org/freedesktop/login1")
+	manager = service + ".Manager"
+
+	systemd       = "org.freedesktop.systemd1"
+	systemdObject = dbus.ObjectPath("/org/freedesktop/systemd1")
+)
+
+// dropIn is a configuration of logind that lasts until the next boot.
+const dropIn = "/run/systemd/logind.conf.d/90-podctl.conf"
+
+// bus is logind on the system bus.
+type bus struct{ conn *dbus.Conn }
+
+// Connect reaches logind on the system bus.
+func Connect(ctx context.Context) (Manager, error) {
+	conn, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, ErrNoLogind
+	case err != nil:
+		return nil, fmt.Errorf("the system bus: %w", err)
+	}
+	b := bus{conn}
+	if _, err = b.MaxDelay(ctx); err != nil {
+		_ = conn.Close() // The first failure tells.
+		if isUnknown(err) {
+			return nil, ErrNoLogind
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
+// isUnknown reports whether an error says that the bus knows no such service.
+func isUnknown(err error) bool {
+	told := dbus.Error{}
+	return errors.As(err, &told) && (told.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || told.Name == "org.freedesktop.DBus.Error.NameHasNoOwner")
+}
+
+func (b bus) Close() error { return b.conn.Close() }
+
+func (b bus) MaxDelay(context.Context) (time.Duration, error) {
+	value, err := b.conn.Object(service, object).GetProperty(manager + ".InhibitDelayMaxUSec")
+	if err != nil {
+		return 0, fmt.Errorf("asking systemd-logind for InhibitDelayMaxUSec: %w", err)
+	}
+	micros, ok := value.Value().(uint64)
+	if !ok {
+		return 0, fmt.Errorf("InhibitDelayMaxUSec of systemd-logind is %s, not a number", value)
+	}
+	return time.Duration(micros) * time.Microsecond, nil
+}
+
+func (b bus) RaiseMaxDelay(ctx context.Context, to time.Duration) error {
+	if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil { //nolint:gosec // logind's own are so
+		return err
+	}
+	text := fmt.Sprintf("# Written by podctl agent: pods have this long to stop before a shutdown.\n[Login]\nInhibitDelayMaxSec=%.0f\n", to.Seconds())
+	if err := os.WriteFile(dropIn, []byte(text), 0o644); err != nil { //nolint:gosec // logind's own are so
+		return err
+	}
+	call := b.conn.Object(systemd, systemdObject).CallWithContext(ctx, systemd+".Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1))
+	if call.Err != nil {
+		return fmt.Errorf("letting systemd-logind read its configuration: %w", call.Err)
+	}
+	return nil
+}
+
+func (b bus) Inhibit(ctx context.Context) (io.Closer, error) {
+	var fd dbus.UnixFD
+	err := b.conn.Object(service, object).
+		CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "podctl agent", "Pods stop before the machine does", "delay").Store(&fd)
+	if err != nil {
+		return nil, fmt.Errorf("asking systemd-logind for an inhibitor lock: %w", err)
+	}
+	return &lock{File: os.NewFile(uintptr(fd), "inhibitor lock")}, nil
+}
+
+// lock is an inhibitor lock. It may be closed more than once.
+type lock struct{ *os.File }
+
+func (l *lock) Close() error {
+	if err := l.File.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (b bus) Shutdowns(ctx context.Context) (<-chan bool, error) {
+	err := b.conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(object))
+	if err != nil {
+		return nil, fmt.Errorf("listening to systemd-logind: %w", err)
+	}
+	signals, told := make(chan *dbus.Signal, 8), make(chan bool, 8)
+	b.conn.Signal(signals)
+	go func() {
+		defer close(told)
+		for s := range signals {
+			if begins, ok := begins(s); ok {
+				told <- begins
+			}
+		}
+	}()
+	return told, nil
+}
+
+// begins reads a signal: a shutdown begins, or it was called off.
+func begins(s *dbus.Signal) (begins, ok bool) {
+	if s == nil || s.Name != manager+".PrepareForShutdown" || len(s.Body) != 1 {
+		return false, false
+	}
+	begins, ok = s.Body[0].(bool)
+	return begins, ok
+}

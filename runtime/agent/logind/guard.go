@@ -1,0 +1,135 @@
+package logind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// Manager is what systemd-logind offers.
+type Manager interface {
+	io.Closer
+	// MaxDelay is how long a lock can delay a shutdown.
+	MaxDelay(ctx context.Context) (time.Duration, error)
+	// RaiseMaxDelay makes MaxDelay at least that long, until the machine boots again.
+	RaiseMaxDelay(ctx context.Context, to time.Duration) error
+	// Inhibit takes a lock; closing it lets a shutdown go on.
+	Inhibit(ctx context.Context) (io.Closer, error)
+	// Shutdowns tells that a shutdown begins (true), or was called off (false). It is closed when the
+	// connection ends.
+	Shutdowns(ctx context.Context) (<-chan bool, error)
+}
+
+// ErrNoLogind says that the machine has no systemd-logind.
+var ErrNoLogind = errors.New("systemd-logind is not there")
+
+// Guard stops pods before the machine shuts down.
+type Guard struct {
+	// Within is how long the pods may take to stop.
+	Within time.Duration
+	// Stop stops the pods, and returns when they have stopped or their time is over. Resume starts
+	// them again.
+	Stop   func(ctx context.Context) error
+	Resume func(ctx context.Context)
+	// Connect reaches logind; ErrNoLogind ends the guard.
+	Connect func(ctx context.Context) (Manager, error)
+	Log     *slog.Logger
+	// Pause is the time between two attempts to reach logind.
+	Pause time.Duration
+}
+
+// slack is how much longer than the pods logind waits: the agent has to hear of the shutdown, and to
+// give its lock back.
+const slack = 5 * time.Second
+
+// Run guards until the context ends. Without logind it returns at once. A connection that breaks is
+// made again.
+func (g *Guard) Run(ctx context.Context) {
+	told := ""
+	for ctx.Err() == nil {
+		err := g.guard(ctx)
+		if errors.Is(err, ErrNoLogind) {
+			return
+		}
+		if err != nil && ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			g.Log.Warn("a shutdown of the machine cannot wait for pods", "error", told)
+		}
+		_ = cri.Sleep(ctx, g.Pause)
+	}
+}
+
+// guard guards for as long as one connection lasts.
+func (g *Guard) guard(ctx context.Context) (err error) {
+	m, err := g.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if err = raise(ctx, m, g.Within+slack); err != nil {
+		return err
+	}
+	shutdowns, err := m.Shutdowns(ctx)
+	if err != nil {
+		return err
+	}
+	lock, err := m.Inhibit(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // Closing it twice does nothing.
+	g.Log.Info("a shutdown of the machine waits for pods", "within", g.Within.String())
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case begins, open := <-shutdowns:
+			if !open {
+				return errors.New("the connection to systemd-logind has ended")
+			}
+			if lock, err = g.shutdown(ctx, m, lock, begins); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// shutdown stops the pods when a shutdown begins, and then lets it go on. When it is called off the
+// pods start again, and the next shutdown waits as this one did.
+func (g *Guard) shutdown(ctx context.Context, m Manager, lock io.Closer, begins bool) (io.Closer, error) {
+	if begins {
+		if err := g.Stop(ctx); err != nil {
+			g.Log.Error("stopping pods", "error", err.Error())
+		}
+		return lock, lock.Close()
+	}
+	g.Resume(ctx)
+	_ = lock.Close() // It is closed as a rule.
+	return m.Inhibit(ctx)
+}
+
+// raise makes sure that logind waits as long as the pods may take.
+func raise(ctx context.Context, m Manager, need time.Duration) error {
+	has, err := m.MaxDelay(ctx)
+	if err != nil || has >= need {
+		return err
+	}
+	if err = m.RaiseMaxDelay(ctx, need); err != nil {
+		return err
+	}
+	// logind reads its configuration in its own time.
+	for range 50 {
+		if has, err = m.MaxDelay(ctx); err != nil || has >= need {
+			return err
+		}
+		if err = cri.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("systemd-logind waits for %s at most, and pods may take %s: set InhibitDelayMaxSec in logind.conf", has, need)
+}

@@ -1,0 +1,152 @@
+package logind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+)
+
+// machine is a logind that the test plays, and what happened in what order.
+type machine struct {
+	mu     sync.Mutex
+	told   []string
+	delay  time.Duration
+	raises bool
+	tells  chan bool
+}
+
+func (m *machine) tell(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = append(m.told, fmt.Sprintf(format, args...))
+}
+
+func (m *machine) heard() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.told)
+}
+
+func (m *machine) Close() error {
+	m.tell("closed")
+	return nil
+}
+
+func (m *machine) MaxDelay(context.Context) (time.Duration, error) { return m.delay, nil }
+
+func (m *machine) RaiseMaxDelay(_ context.Context, to time.Duration) error {
+	m.tell("delay %s", to)
+	if m.raises {
+		m.delay = to
+	}
+	return nil
+}
+
+func (m *machine) Inhibit(context.Context) (io.Closer, error) {
+	m.tell("lock")
+	return held{m}, nil
+}
+
+func (m *machine) Shutdowns(context.Context) (<-chan bool, error) { return m.tells, nil }
+
+type held struct{ m *machine }
+
+func (h held) Close() error {
+	h.m.tell("unlock")
+	return nil
+}
+
+// guard is one whose pods are only told of.
+func (m *machine) guard() *Guard {
+	return &Guard{
+		Within: 30 * time.Second, Log: slog.New(slog.DiscardHandler), Pause: time.Millisecond,
+		Stop:   func(context.Context) error { m.tell("stop"); return nil },
+		Resume: func(context.Context) { m.tell("resume") },
+	}
+}
+
+// TestShutdown: logind waits long enough, the pods stop before the lock is given back, and after a
+// shutdown that was called off there is a lock again.
+func TestShutdown(t *testing.T) {
+	m := &machine{delay: 5 * time.Second, raises: true, tells: make(chan bool)}
+	g := m.guard()
+	connections := 0
+	g.Connect = func(context.Context) (Manager, error) {
+		if connections++; connections > 1 {
+			return nil, ErrNoLogind
+		}
+		return m, nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		g.Run(t.Context())
+		close(ended)
+	}()
+	m.tells <- true
+	m.tells <- false
+	m.tells <- true
+	close(m.tells)
+	<-ended
+	want := []string{"delay 35s", "lock", "stop", "unlock", "resume", "unlock", "lock", "stop", "unlock", "unlock", "closed"}
+	if diff := cmp.Diff(want, m.heard()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestWithoutLogind: the guard ends where there is none, and comes back to one that fails for a while.
+func TestWithoutLogind(t *testing.T) {
+	m := &machine{}
+	g := m.guard()
+	tries := 0
+	g.Connect = func(context.Context) (Manager, error) {
+		if tries++; tries < 3 {
+			return nil, errors.New("busy")
+		}
+		return nil, ErrNoLogind
+	}
+	g.Run(t.Context())
+	if tries != 3 || len(m.heard()) > 0 {
+		t.Errorf("%d tries, %v", tries, m.heard())
+	}
+}
+
+// TestDelayThatStays: without the time that the pods need there is no lock, and an error says so.
+func TestDelayThatStays(t *testing.T) {
+	m := &machine{delay: time.Second}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := raise(ctx, m, time.Minute); err == nil {
+		t.Error("no error")
+	}
+	if diff := cmp.Diff([]string{"delay 1m0s"}, m.heard()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSignals: only PrepareForShutdown with a truth value counts.
+func TestSignals(t *testing.T) {
+	for _, c := range []struct {
+		signal     *dbus.Signal
+		begins, ok bool
+	}{
+		{nil, false, false},
+		{&dbus.Signal{Name: manager + ".PrepareForSleep", Body: []any{true}}, false, false},
+		{&dbus.Signal{Name: manager + ".PrepareForShutdown"}, false, false},
+		{&dbus.Signal{Name: manager + ".PrepareForShutdown", Body: []any{"yes"}}, false, false},
+		{&dbus.Signal{Name: manager + ".PrepareForShutdown", Body: []any{true}}, true, true},
+		{&dbus.Signal{Name: manager + ".PrepareForShutdown", Body: []any{false}}, false, true},
+	} {
+		if begins, ok := begins(c.signal); begins != c.begins || ok != c.ok {
+			t.Errorf("%v: %t, %t", c.signal, begins, ok)
+		}
+	}
+}

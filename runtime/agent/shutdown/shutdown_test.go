@@ -1,0 +1,104 @@
+package shutdown
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pod is one with a uid, a class or a number as its priority, and a grace period.
+func pod(uid, class string, priority, grace int64) *v1.Pod {
+	p := &v1.Pod{}
+	p.UID, p.Spec.PriorityClassName, p.Spec.TerminationGracePeriodSeconds = types.UID(uid), class, &grace
+	if class == "" {
+		p.Spec.Priority = new(int32(priority))
+	}
+	return p
+}
+
+// life runs a shutdown in which each pod ends so many seconds after it is told to, and says what
+// happens when.
+func life(within time.Duration, pods []*v1.Pod, takes map[types.UID]time.Duration) string {
+	now := time.Unix(1_700_000_000, 0)
+	began := now
+	s := New(now, within, pods)
+	ends := map[types.UID]time.Time{}
+	runs := func(uid types.UID) bool { return ends[uid].IsZero() || now.Before(ends[uid]) }
+	var told []string
+	for {
+		stop, wake, done := s.Next(now, runs)
+		for _, one := range stop {
+			ends[one.UID] = now.Add(takes[one.UID])
+			told = append(told, fmt.Sprintf("%.0f: %s %ds", now.Sub(began).Seconds(), one.UID, one.Grace))
+		}
+		if done {
+			return strings.Join(append(told, fmt.Sprintf("%.0f: done", now.Sub(began).Seconds())), ", ")
+		}
+		for _, end := range ends {
+			if end.After(now) && end.Before(wake) {
+				wake = end
+			}
+		}
+		now = wake
+	}
+}
+
+// TestOrder (kubelet: TestManager, Test_groupByPriority of nodeshutdown): lower priorities end first,
+// each with its share of the time, and what one leaves is for the others.
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		within time.Duration
+		pods   []*v1.Pod
+		takes  map[types.UID]time.Duration
+		want   string
+	}{
+		{"no pods", 30 * time.Second, nil, nil, "0: done"},
+		{"one", 30 * time.Second, []*v1.Pod{pod("a", "", 0, 10)}, map[types.UID]time.Duration{"a": 3 * time.Second}, "0: a 10s, 3: done"},
+		{"its own time is longer", 20 * time.Second, []*v1.Pod{pod("a", "", 0, 300)}, map[types.UID]time.Duration{"a": 25 * time.Second}, "0: a 20s, 20: done"},
+		{
+			"two of one priority and a critical one", 30 * time.Second,
+			[]*v1.Pod{pod("node", "system-node-critical", 0, 60), pod("a", "", 5, 60), pod("b", "", 5, 2)},
+			map[types.UID]time.Duration{"a": 5 * time.Second, "b": time.Second, "node": time.Second},
+			"0: a 15s, 0: b 2s, 5: node 25s, 6: done",
+		},
+		{
+			"one that does not end takes no more than its share", 30 * time.Second,
+			[]*v1.Pod{pod("c", "system-cluster-critical", 0, 60), pod("a", "", -10, 60), pod("b", "", 0, 60)},
+			map[types.UID]time.Duration{"a": time.Hour, "b": time.Hour, "c": time.Hour},
+			"0: a 10s, 10: b 10s, 20: c 10s, 30: done",
+		},
+		{
+			"less time than priorities", time.Second, []*v1.Pod{pod("a", "", 0, 60), pod("b", "", 1, 60)},
+			map[types.UID]time.Duration{"a": time.Hour, "b": time.Hour},
+			"0: a 1s, 1: b 1s, 2: done",
+		},
+	} {
+		if got := life(c.within, c.pods, c.takes); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPriority: a number stands before a class, and a class that only a cluster knows counts as 0.
+func TestPriority(t *testing.T) {
+	numbered := pod("a", "system-node-critical", 0, 1)
+	numbered.Spec.Priority = new(int32(7))
+	for _, c := range []struct {
+		pod  *v1.Pod
+		want int32
+	}{
+		{numbered, 7},
+		{pod("a", "system-node-critical", 0, 1), 2_000_001_000},
+		{pod("a", "system-cluster-critical", 0, 1), 2_000_000_000},
+		{pod("a", "gold", 0, 1), 0},
+	} {
+		if got := Priority(c.pod); got != c.want {
+			t.Errorf("%s: %d, want %d", c.pod.Spec.PriorityClassName, got, c.want)
+		}
+	}
+}
