@@ -357,6 +357,7 @@ func TestE2E(t *testing.T) {
 		{"agent", testAgent},
 		{"agent beside users", testAgentBeside},
 		{"agent objects", testAgentObjects},
+		{"agent admission", testAgentAdmission},
 		{"agent unrest", testAgentUnrest},
 		{"agent housekeeping", testHousekeeping},
 		{"node restart", testNodeRestart},
