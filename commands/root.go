@@ -24,6 +24,8 @@ type program struct {
 	sess    *session.Session
 	profile profile.Profile
 	cancel  context.CancelFunc
+	// agent is the command that has a section of its own in configuration files.
+	agent *cobra.Command
 }
 
 func newProgram(env *Env) *program { return &program{sess: session.New(env)} }
@@ -73,12 +75,13 @@ func (p *program) root() *cobra.Command {
 	)
 	p.sess.Flags.Register(root.PersistentFlags())
 	p.profile.Register(root.PersistentFlags())
-	addCommands(root, p.sess)
+	p.agent = agent.New(p.sess)
+	addCommands(root, p.sess, p.agent)
 	root.SetHelpCommandGroupID(groupUpkeep)
 	return root
 }
 
-func addCommands(root *cobra.Command, sess *session.Session) {
+func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Command) {
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, cmd := range cmds {
 			cmd.GroupID = group
@@ -90,7 +93,7 @@ func addCommands(root *cobra.Command, sess *session.Session) {
 	add(groupLook, inspect.NewGet(sess), inspect.NewDescribe(sess), inspect.NewEvents(sess), inspect.NewTop(sess), inspect.NewLogs(sess),
 		lifecycle.NewWait(sess), newValidate(sess), newRender(sess), newSnapshot(sess), newExport(sess))
 	add(groupInside, interact.NewExec(sess), interact.NewAttach(sess), interact.NewPortForward(sess), interact.NewCopy(sess), interact.NewDebug(sess))
-	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), agent.New(sess), node.New(sess), newCompletion(), newVersion(sess))
+	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), agent, node.New(sess), newCompletion(), newVersion(sess))
 }
 
 // begin takes the configuration in, and bounds a command by --timeout.
@@ -102,7 +105,8 @@ func (p *program) begin(cmd *cobra.Command, args []string) error {
 	f := p.sess.Flags
 	f.Command = append(strings.Fields(cmd.CommandPath()), args...)
 	f.NamespaceGiven = cmd.Flags().Changed("namespace")
-	if err := f.Load(config.SettingsOf(cmd.Root().PersistentFlags(), cmd.Flags()), &p.sess.IO.Env); err != nil {
+	set := config.SettingsOf(cmd.Root().PersistentFlags(), cmd.Flags())
+	if err := f.Load(set, config.Sections{"agent": p.agent.LocalFlags()}, &p.sess.IO.Env); err != nil {
 		return err
 	}
 	p.sess.IO.Color = f.Color

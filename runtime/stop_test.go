@@ -33,16 +33,19 @@ func (f *faultLab) run(text string) {
 }
 
 // TestStoppedPodResumes: a pod that is stopped for a while ends with all its containers, and the next
-// pass starts it again at once. One that runs once stays as it is.
+// pass starts it again at once, also containers that ended
+// with success. One that runs once stays as it is.
 func TestStoppedPodResumes(t *testing.T) {
 	for policy, want := range map[string][]string{
-		"Always":    {"Running", "i Completed 1", "a Running 1 after 143 Error", "b Running 1 after 143 Error"},
-		"OnFailure": {"Running", "i Completed 1", "a Running 1 after 143 Error", "b Running 1 after 143 Error"},
-		"Never":     {"Failed", "i Completed 0", "a Error 0", "b Error 0"},
+		"Always":    {"Running", "i Completed 1", "a Running 1 after 0 Completed", "b Running 1 after 0 Completed"},
+		"OnFailure": {"Running", "i Completed 1", "a Running 1 after 0 Completed", "b Running 1 after 0 Completed"},
+		"Never":     {"Succeeded", "i Completed 0", "a Completed 0", "b Completed 0"},
 	} {
 		t.Run(policy, func(t *testing.T) {
 			text := twoThatStop(policy)
-			f := newFaultLab(t, faultShape{behave: map[string][]runtimetest.Behaviour{"i": {{After: time.Second}, {After: time.Second}}}})
+			f := newFaultLab(t, faultShape{behave: map[string][]runtimetest.Behaviour{
+				"i": {{After: time.Second}, {After: time.Second}}, "a": {{Graceful: true}}, "b": {{Graceful: true}},
+			}})
 			f.run(text)
 			stop := executor.Options{Options: plan.Options{Stop: true}}
 			outcome, err := f.engine.Pods.Apply(t.Context(), f.load(text), stop)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,9 +21,12 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
 )
@@ -40,6 +42,13 @@ type agentOptions struct {
 	keep        housekeepingOptions
 	admission   config.Admission
 	listen      string
+	// from are the sources of the configuration, if the command line names none.
+	from []string
+	// stopPods stops the pods with the agent, in the time that they have before a shutdown too.
+	stopPods      bool
+	shutdownGrace time.Duration
+	// show prints the configuration instead of running an agent.
+	show bool
 }
 
 // New is `podctl agent`.
@@ -53,11 +62,21 @@ func New(sess *session.Session) *cobra.Command {
 			defaultSource + ". Pods that were applied by hand are kept too. A pod whose manifest is removed is deleted.\n" +
 			"\n" +
 			"The other commands work beside the agent. It may be stopped or killed at any time: pods run on, and the next agent\n" +
-			"goes on where the last one ended." +
+			"goes on where the last one ended. On a machine with systemd a shutdown waits until the pods have stopped." +
 			flags.ExitCodes("0 stopped by a signal", "1 error, for example another agent runs"),
 		Example:           "  podctl agent\n  podctl agent --applied=false ./pods https://example.com/pods.yaml\n  podctl agent status",
 		ValidArgsFunction: completion.Manifests,
-		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), sess, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now := settingsOf(cmd, args)
+			if o.show {
+				return terminal.WriteDocument(sess.IO.Out, "json", now)
+			}
+			err := run(cmd.Context(), sess, o, args, now)
+			if errors.Is(err, errRestart) {
+				return restart()
+			}
+			return err
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.applied, "applied", true, "Also keep the pods that were applied by hand")
@@ -67,15 +86,24 @@ func New(sess *session.Session) *cobra.Command {
 	o.keep.addTo(f)
 	o.admission.Register(f, true)
 	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
+	f.BoolVar(&o.stopPods, "stop-pods", false, "Stop all pods when the agent ends")
+	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 30*time.Second,
+		"Time that pods have to stop before the machine shuts down, and with --stop-pods (0: a shutdown does not wait)")
+	f.StringArrayVar(&o.from, "sources", nil, "Directories, files and URLs")
+	f.BoolVar(&o.show, showFlag, false, "Print the configuration")
+	cobra.CheckErr(errors.Join(config.FileOnly(f, "sources"), f.MarkHidden(showFlag)))
 	cmd.AddCommand(newStatus(sess), newReload(sess))
 	return cmd
 }
 
-func run(ctx context.Context, sess *session.Session, o *agentOptions, args []string) (err error) {
+func run(ctx context.Context, sess *session.Session, o *agentOptions, args []string, now settings) (err error) {
 	if sess.Logs, err = o.keep.check(); err != nil {
 		return err
 	}
 	layout := sess.Flags.Layout()
+	if o.stopPods && o.shutdownGrace <= 0 {
+		return exit.Usagef("--stop-pods needs a --shutdown-grace")
+	}
 	if err = layout.Prepare(); err != nil {
 		return err
 	}
@@ -100,50 +128,56 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
-	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Renew: engine.Host.Renew, Housekeeper: o.keep.housekeeper(sess, engine, log),
-	}, agent.Settings{
+	s := agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready:   func() { log.Info("ready") },
-	})
-	stopping(ctx)
-	return serve(ctx, a, layout.AgentSocket(), public, log)
+	}
+	if o.stopPods {
+		s.StopPods = o.shutdownGrace
+	}
+	a := agent.New(agent.World{
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
+		Renew: engine.Host.Renew, Housekeeper: o.keep.housekeeper(sess, engine, log),
+	}, s)
+	stopping(ctx, s.StopPods)
+	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1)}
+	return serve(ctx, r, layout.AgentSocket(), public, o.guard(a, log))
 }
 
-// serve runs the agent with its socket, and lets it read its sources again on SIGHUP.
-func serve(ctx context.Context, a *agent.Agent, socket string, public net.Listener, log *slog.Logger) error {
+// serve runs the agent with its socket, and lets it read its configuration again on SIGHUP.
+func serve(ctx context.Context, r *reloading, socket string, public net.Listener, guard *logind.Guard) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go func() {
-		if err := api.Serve(serving, socket, a); err != nil {
-			log.Error("the socket of the agent cannot be served", "error", err.Error())
-		}
-	}()
-	if public != nil {
-		log.Info("serving metrics", "address", public.Addr().String())
+	beside := func(what string, do func() error) {
 		go func() {
-			if err := api.ServePublic(serving, public, a); err != nil {
-				log.Error("the metrics cannot be served", "error", err.Error())
+			if err := do(); err != nil {
+				r.log.Error(what, "error", err.Error())
 			}
 		}()
 	}
-	go func() {
-		for {
-			select {
-			case <-hangups:
-				notifyReloading(func() { _ = a.Reload(serving) })
-			case <-serving.Done():
-				return
-			}
-		}
-	}()
-	go watchdog(serving, a)
-	return a.Run(ctx)
+	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, socket, r) })
+	if public != nil {
+		r.log.Info("serving metrics", "address", public.Addr().String())
+		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, r) })
+	}
+	go r.hear(serving, hangups)
+	go watchdog(serving, r.Agent)
+	if guard.Within > 0 {
+		go guard.Run(serving)
+	}
+	return r.run(ctx)
+}
+
+// guard lets a shutdown of the machine wait for the pods.
+func (o *agentOptions) guard(a *agent.Agent, log *slog.Logger) *logind.Guard {
+	return &logind.Guard{
+		Within: o.shutdownGrace, Connect: logind.Connect, Resume: a.ResumePods, Log: log, Pause: time.Second,
+		Stop: func(ctx context.Context) error { return a.StopPods(ctx, o.shutdownGrace) },
+	}
 }
 
 // errStopped says that the agent was stopped while it waited for a runtime.
@@ -167,7 +201,11 @@ func connect(ctx context.Context, sess *session.Session, log *slog.Logger) (*run
 
 // sources are the places that the user named.
 func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.Source, error) {
-	if len(args) == 0 {
+	switch {
+	case len(args) > 0:
+	case len(o.from) > 0:
+		args = o.from
+	default:
 		args = []string{defaultSource}
 	}
 	var all []sources.Source
@@ -189,7 +227,7 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 
 // source is one place that the user named.
 func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, error) {
-	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
+	if input.IsURL(arg) {
 		s.Interval = o.urlInterval
 		return sources.NewURL(arg, s)
 	}

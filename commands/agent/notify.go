@@ -42,9 +42,10 @@ func watchdog(ctx context.Context, a *agent.Agent) {
 	}
 }
 
-// stopping tells systemd that the agent ends, and how long that may take.
-func stopping(ctx context.Context) {
+// stopping tells systemd that the agent ends, and how long that may take: a deletion that is under
+// way comes to its end, and pods may have some time to stop.
+func stopping(ctx context.Context, pods time.Duration) {
 	context.AfterFunc(ctx, func() {
-		notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, time.Minute.Microseconds()))
+		notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, (time.Minute + pods).Microseconds()))
 	})
 }

@@ -41,9 +41,11 @@ func newStatus(sess *session.Session) *cobra.Command {
 
 func newReload(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use:     "reload",
-		Short:   "Let the agent read its sources again",
-		Long:    "Let the agent read every source now, as the signal SIGHUP does." + flags.ExitCodes("0 success", "1 error, for example no agent runs"),
+		Use:   "reload",
+		Short: "Let the agent read its configuration and sources again",
+		Long: "Let the agent read its configuration again, as the signal SIGHUP does. If that has changed the agent starts again,\n" +
+			"which no pod notices; else it reads every source now. A wrong configuration changes nothing." +
+			flags.ExitCodes("0 success", "1 error, for example no agent runs or the configuration is wrong"),
 		Example: "  podctl agent reload",
 		Args:    flags.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return client(sess).Reload(cmd.Context()) },
@@ -103,6 +105,8 @@ func doing(p *api.Pod) string {
 	switch {
 	case p.Doing == "terminate":
 		return "deleting"
+	case p.Doing == "stop":
+		return "stopping"
 	case p.Doing != "":
 		return "pass"
 	case p.Deleting:

@@ -41,8 +41,8 @@ func (a *Admission) Enforced() *admission.Settings {
 	return &a.Settings
 }
 
-// pairs reads a list such as a=1,b=2.
-func pairs(text string, take func(key, value string) error) error {
+// eachPair reads a list such as a=1,b=2.
+func eachPair(text string, take func(key, value string) error) error {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
 			continue
@@ -77,7 +77,7 @@ func (r *reserved) String() string {
 
 func (r *reserved) Set(text string) error {
 	list := v1.ResourceList{}
-	err := pairs(text, func(name, value string) error {
+	err := eachPair(text, func(name, value string) error {
 		quantity, err := resource.ParseQuantity(value)
 		if err == nil && quantity.Sign() < 0 {
 			err = errors.New("it must not be negative")
@@ -128,7 +128,7 @@ func (l *labels) String() string {
 
 func (l *labels) Set(text string) error {
 	all := map[string]string{}
-	err := pairs(text, func(key, value string) error {
+	err := eachPair(text, func(key, value string) error {
 		all[key] = value
 		return nil
 	})

@@ -21,32 +21,52 @@ type Setting struct {
 	// configuration file and the line.
 	Origin   string
 	FromFile bool
+	// list are the values, where a file has a list of them.
+	list []string
 }
+
+// Sections are the flags of commands that a configuration file may set in a map of their own, by the
+// command's name.
+type Sections map[string]*pflag.FlagSet
+
+// FileOnly marks a flag that a configuration file sets and the command line does not know. Help does
+// not have it.
+func FileOnly(set *pflag.FlagSet, name string) error {
+	if err := set.SetAnnotation(name, fileOnly, nil); err != nil {
+		return err
+	}
+	return set.MarkHidden(name)
+}
+
+const fileOnly = "podctl_file_only"
 
 // Load gives every flag that the command line did not set the value that the environment has
 // for it, or else a configuration file. A value from there does not count as given on the
-// command line.
-func (f *Flags) Load(set *pflag.FlagSet, env *terminal.Env) error {
-	files, err := f.readFiles(set, env)
+// command line. The flags of sections have no variables.
+func (f *Flags) Load(set *pflag.FlagSet, sections Sections, env *terminal.Env) error {
+	found, err := f.readFiles(set, sections, env)
 	if err != nil {
 		return err
 	}
 	f.Settings = map[string]Setting{}
 	var errs []error
-	set.VisitAll(func(flag *pflag.Flag) {
-		key := keyOf(flag)
-		found, ok := files[key]
-		if value := env.Getenv(variable(key)); value != "" {
-			found, ok = Setting{Value: value, Origin: variable(key)}, true
+	visit := func(prefix string, flag *pflag.Flag) {
+		own := keyOf(flag)
+		key := prefix + own
+		setting, ok := found[key]
+		if value := env.Getenv(variable(own)); value != "" && prefix == "" {
+			setting, ok = Setting{Value: value, Origin: variable(own)}, true
 		}
 		if !ok || flag.Changed || !isSetting(flag) {
 			return
 		}
-		if err := flag.Value.Set(found.Value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s: %w", found.Origin, key, err))
-		}
-		f.Settings[flag.Name] = found
-	})
+		errs = append(errs, setting.give(key, flag))
+		f.Settings[key] = setting
+	}
+	set.VisitAll(func(flag *pflag.Flag) { visit("", flag) })
+	for name, section := range sections {
+		section.VisitAll(func(flag *pflag.Flag) { visit(name+".", flag) })
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -76,13 +96,28 @@ func keyOf(flag *pflag.Flag) string {
 	return flag.Name
 }
 
+// give gives a flag its value.
+func (s *Setting) give(key string, flag *pflag.Flag) error {
+	slice, takesList := flag.Value.(pflag.SliceValue)
+	switch {
+	case s.list != nil && takesList:
+		return slice.Replace(s.list)
+	case s.list != nil:
+		return fmt.Errorf("%s: %s takes one value: a text, a number, true or false", s.Origin, key)
+	}
+	if err := flag.Value.Set(s.Value); err != nil {
+		return fmt.Errorf("%s: %s: %w", s.Origin, key, err)
+	}
+	return nil
+}
+
 // variable is the environment variable of a key.
 func variable(key string) string {
 	return "PODCTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
 // readFiles reads the configuration files; a later one wins.
-func (f *Flags) readFiles(set *pflag.FlagSet, env *terminal.Env) (map[string]Setting, error) {
+func (f *Flags) readFiles(set *pflag.FlagSet, sections Sections, env *terminal.Env) (map[string]Setting, error) {
 	all := map[string]Setting{}
 	files, named := f.files(env)
 	open := safefs.OpenTrusted
@@ -97,9 +132,9 @@ func (f *Flags) readFiles(set *pflag.FlagSet, env *terminal.Env) (map[string]Set
 		if err != nil {
 			return nil, fmt.Errorf("reading the configuration: %w; --config names another", err)
 		}
-		settings, err := parse(file, text)
+		settings, err := parse(file, text, sections)
 		if err == nil {
-			err = checkKeys(settings, set)
+			err = checkKeys(settings, set, sections)
 		}
 		if err != nil {
 			return nil, err
@@ -132,17 +167,18 @@ func (f *Flags) files(env *terminal.Env) (files []string, named bool) {
 }
 
 // isSetting reports whether a flag can be set elsewhere than on the command line: not the
-// place of the settings itself, and nothing that is hidden.
-func isSetting(flag *pflag.Flag) bool { return flag.Name != fileFlag && !flag.Hidden }
+// place of the settings itself, and nothing that is hidden from everybody.
+func isSetting(flag *pflag.Flag) bool {
+	_, inFiles := flag.Annotations[fileOnly]
+	return flag.Name != fileFlag && flag.Name != "help" && (!flag.Hidden || inFiles)
+}
 
 // checkKeys refuses what is no setting, in the order of the file's lines.
-func checkKeys(settings map[string]Setting, set *pflag.FlagSet) error {
-	var known []string
-	set.VisitAll(func(flag *pflag.Flag) {
-		if isSetting(flag) {
-			known = append(known, keyOf(flag))
-		}
-	})
+func checkKeys(settings map[string]Setting, set *pflag.FlagSet, sections Sections) error {
+	known := keysOf(set, "")
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		known = append(known, keysOf(sections[name], name+".")...)
+	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if !slices.Contains(known, key) {
@@ -150,4 +186,13 @@ func checkKeys(settings map[string]Setting, set *pflag.FlagSet) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func keysOf(set *pflag.FlagSet, prefix string) (keys []string) {
+	set.VisitAll(func(flag *pflag.Flag) {
+		if isSetting(flag) {
+			keys = append(keys, prefix+keyOf(flag))
+		}
+	})
+	return keys
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,15 @@ func loaded(t *testing.T, env *terminal.Env, args []string) (*Flags, error) {
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return f, f.Load(set, env)
+	agent := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+	agent.Int("parallel", 4, "")
+	sources := agent.StringArray("sources", nil, "")
+	if err := FileOnly(agent, "sources"); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Load(set, Sections{"agent": agent}, env)
+	f.Command = *sources
+	return f, err
 }
 
 func TestTheLaterSettingWins(t *testing.T) {
@@ -86,6 +95,12 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		"nothing":            {"namespace:\n", `config.yaml:1: namespace takes one value`, nil},
 		"no map":             {"- a\n", `config.yaml:1: a configuration is a map`, nil},
 		"no YAML":            {"a: b\n\tc: d\n", `config.yaml:2: found a tab`, nil},
+		"an agent's key":     {"agent:\n  paralel: 3\n", `config.yaml:2: unknown key "agent.paralel"; there are `, nil},
+		"an agent's value":   {"agent:\n  parallel: many\n", `config.yaml:2: agent.parallel: `, nil},
+		"a list of numbers":  {"agent:\n  parallel: [1]\n", `config.yaml:2: agent.parallel takes one value`, nil},
+		"another section":    {"plan:\n  parallel: 1\n", `config.yaml:1: plan takes one value`, nil},
+		"a section as text":  {"agent: on\n", `config.yaml:1: unknown key "agent"`, nil},
+		"a map in a section": {"agent:\n  sources: {a: b}\n", `config.yaml:2: agent.sources takes one value`, nil},
 		"the environment":    {"", `PODCTL_COLOR: color: must be one of`, map[string]string{"PODCTL_COLOR": "blue"}},
 		"a missing file":     {"", `reading the configuration: open /absent.yaml`, map[string]string{"PODCTL_CONFIG": "/absent.yaml"}},
 	} {
@@ -94,6 +109,18 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.says)
 			}
 		})
+	}
+}
+
+// TestSection: the agent's flags are in a map of their own, where a list may be; a later file wins.
+func TestSection(t *testing.T) {
+	const system, user = "agent:\n  parallel: 2\n  sources: [/a]\n", "namespace: b\nagent:\n  sources:\n  - /b\n  - https://c\n"
+	g, err := configured(t, system, user, map[string]string{"PODCTL_PARALLEL": "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Settings["agent.parallel"].Value != "2" || g.Namespace != "b" || !slices.Equal(g.Command, []string{"/b", "https://c"}) {
+		t.Errorf("settings %v, sources %v", g.Settings, g.Command)
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 
@@ -37,8 +38,9 @@ func readFile(file string, open func(string) (*os.File, error)) ([]byte, error) 
 	return text, nil
 }
 
-// parse reads a configuration file: a map of flag names and their values.
-func parse(file string, text []byte) (map[string]Setting, error) {
+// parse reads a configuration file: a map of flag names and their values. The keys of a section are
+// its name, a dot and the name of the flag.
+func parse(file string, text []byte, sections Sections) (map[string]Setting, error) {
 	var doc yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &doc); err != nil {
 		return nil, yamlError(file, err)
@@ -51,18 +53,61 @@ func parse(file string, text []byte) (map[string]Setting, error) {
 	if root.Kind != yamlv3.MappingNode {
 		return nil, fmt.Errorf("%s:%d: a configuration is a map of flags and their values, for example `namespace: web`", file, root.Line)
 	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], root.Content[i+1]
-		origin := fmt.Sprintf("%s:%d", file, key.Line)
-		if before, twice := settings[key.Value]; twice {
-			return nil, fmt.Errorf("%s: %s is set already at %s", origin, key.Value, before.Origin)
+	for key, value := range pairs(root) {
+		var err error
+		if _, is := sections[key.Value]; is && value.Kind == yamlv3.MappingNode {
+			err = parseSection(file, settings, key.Value+".", value)
+		} else {
+			err = take(file, settings, "", key, value)
 		}
-		if value.Kind != yamlv3.ScalarNode || value.Tag == "!!null" {
-			return nil, fmt.Errorf("%s: %s takes one value: a text, a number, true or false", origin, key.Value)
+		if err != nil {
+			return nil, err
 		}
-		settings[key.Value] = Setting{Value: value.Value, Origin: origin, FromFile: true}
 	}
 	return settings, nil
+}
+
+func parseSection(file string, settings map[string]Setting, prefix string, section *yamlv3.Node) error {
+	for key, value := range pairs(section) {
+		if err := take(file, settings, prefix, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take notes the value of one key.
+func take(file string, settings map[string]Setting, prefix string, key, value *yamlv3.Node) error {
+	name := prefix + key.Value
+	s := Setting{Origin: fmt.Sprintf("%s:%d", file, key.Line), FromFile: true}
+	if before, twice := settings[name]; twice {
+		return fmt.Errorf("%s: %s is set already at %s", s.Origin, name, before.Origin)
+	}
+	values := []*yamlv3.Node{value}
+	if value.Kind == yamlv3.SequenceNode && prefix != "" {
+		s.list, values = []string{}, value.Content
+	}
+	for _, one := range values {
+		if one.Kind != yamlv3.ScalarNode || one.Tag == "!!null" {
+			return fmt.Errorf("%s: %s takes one value: a text, a number, true or false", s.Origin, name)
+		}
+		if s.Value = one.Value; s.list != nil {
+			s.list = append(s.list, one.Value)
+		}
+	}
+	settings[name] = s
+	return nil
+}
+
+// pairs are the keys of a map and their values.
+func pairs(m *yamlv3.Node) iter.Seq2[*yamlv3.Node, *yamlv3.Node] {
+	return func(yield func(key, value *yamlv3.Node) bool) {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if !yield(m.Content[i], m.Content[i+1]) {
+				return
+			}
+		}
+	}
 }
 
 // yamlError puts the place into the form that all errors have. The library's own

@@ -4,17 +4,19 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // FuzzConfig: whatever a configuration says, an error names the file and, where there is
 // one, the line; a setting names where it comes from.
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{"", "namespace: edge\nstate-dir: /data # here\n", "a: &a [*a]\n", "- a\n", "a: b\na: c\n", "? {a: b}\n: c\n", "a: |\n  b\n", "{<<: *a}", "\xff"} {
+	for _, seed := range []string{"", "namespace: edge\nstate-dir: /data # here\n", "a: &a [*a]\n", "- a\n", "a: b\na: c\n", "? {a: b}\n: c\n", "a: |\n  b\n", "{<<: *a}", "agent: {a: [b, c]}", "agent: [a]", "\xff"} {
 		f.Add([]byte(seed))
 	}
 	place := regexp.MustCompile(`^f\.yaml(:\d+)?: `)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		settings, err := parse("f.yaml", text)
+		settings, err := parse("f.yaml", text, Sections{"agent": pflag.NewFlagSet("agent", pflag.ContinueOnError)})
 		if err != nil && !place.MatchString(err.Error()) {
 			t.Errorf("error without a place: %q", err)
 		}

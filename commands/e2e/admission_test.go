@@ -57,7 +57,7 @@ func testAgentAdmission(t *testing.T, m *machine) {
 			t.Errorf("podctl %s:\n%s", strings.Join(args, " "), r.stdout)
 		}
 	}
-	if n := strings.Count(a.log(), `msg="pod rejected"`); n != 1 {
+	if n := strings.Count(a.log.String(), `msg="pod rejected"`); n != 1 {
 		t.Errorf("%d lines in the log", n)
 	}
 	third := filepath.Join(t.TempDir(), "third.yaml")
@@ -75,7 +75,7 @@ func testAgentAdmission(t *testing.T, m *machine) {
 	until(t, "late runs", func() bool { return m.isReady(t, "late") })
 	second := m.ids(t, "late")
 	a.put(t, "pods.yaml", fmt.Sprintf(sizedPod, "fits", most)+"---\n"+fmt.Sprintf(sizedPod, "late", most))
-	until(t, "the edit is not applied", func() bool { return strings.Contains(a.log(), "the edit is not applied") })
+	until(t, "the edit is not applied", func() bool { return strings.Contains(a.log.String(), "the edit is not applied") })
 	a.kill(t)
 	a = startAgent(t, m, a.dir)
 	until(t, "the agent is ready", func() bool { return a.status(t).Ready })

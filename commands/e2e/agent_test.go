@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,32 +24,22 @@ import (
 
 // agentProcess is a `podctl agent` that runs.
 type agentProcess struct {
-	m    *machine
-	cmd  *exec.Cmd
-	dir  string
-	mu   sync.Mutex
-	text bytes.Buffer
+	m   *machine
+	cmd *exec.Cmd
+	dir string
+	// log are the lines of its log.
+	log lockedBuffer
 }
 
-// Write takes the lines of its log.
-func (a *agentProcess) Write(text []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.text.Write(text)
-}
-
-func (a *agentProcess) log() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.text.String()
-}
-
-// startAgent runs an agent of a directory. It is ended with the test, if it is not before.
+// startAgent runs an agent of a directory, or of what its configuration names. It is ended with the test, if it is not before.
 func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
 	t.Helper()
 	a := &agentProcess{m: m, dir: dir}
-	a.cmd = m.command(t.Context(), append([]string{"agent", dir}, args...)...)
-	a.cmd.Stderr = a
+	if dir != "" {
+		args = append(args, dir)
+	}
+	a.cmd = m.command(t.Context(), append([]string{"agent"}, args...)...)
+	a.cmd.Stderr = &a.log
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +49,7 @@ func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProc
 			_ = a.cmd.Wait()
 		}
 		if t.Failed() {
-			t.Logf("the agent's log:\n%s", a.log())
+			t.Logf("the agent's log:\n%s", a.log.String())
 		}
 	})
 	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
@@ -106,17 +94,6 @@ func (a *agentProcess) status(t *testing.T) *api.Status {
 		t.Fatal(err)
 	}
 	return &s
-}
-
-// until waits for something that takes longer on a slow machine.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patient(30 * time.Second)); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if done() {
-			return
-		}
-	}
-	t.Fatalf("not in time: %s", what)
 }
 
 // isReady reports whether a pod is there and ready.
@@ -402,7 +379,7 @@ func testHousekeeping(t *testing.T, m *machine) {
 	if r := m.must(t, "logs", "--tail", "100", "talks"); strings.Count(r.stdout, "\n") != 100 {
 		t.Errorf("the last lines of a log that is rotated:\n%s", r.stdout)
 	}
-	if log := a.log(); !strings.Contains(log, "msg=rotated") || !strings.Contains(log, "msg=removed") || strings.Contains(log, "msg=housekeeping") {
+	if log := a.log.String(); !strings.Contains(log, "msg=rotated") || !strings.Contains(log, "msg=removed") || strings.Contains(log, "msg=housekeeping") {
 		t.Errorf("the agent's log:\n%s", log)
 	}
 	a.stop(t)

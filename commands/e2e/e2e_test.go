@@ -358,6 +358,8 @@ func TestE2E(t *testing.T) {
 		{"agent beside users", testAgentBeside},
 		{"agent objects", testAgentObjects},
 		{"agent admission", testAgentAdmission},
+		{"agent reload", testAgentReload},
+		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},
 		{"agent housekeeping", testHousekeeping},
 		{"node restart", testNodeRestart},
@@ -549,9 +551,15 @@ spec:
 
 func waitFor(tb testing.TB, done func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(patient(20 * time.Second)); !done(); time.Sleep(50 * time.Millisecond) {
+	until(tb, "what the test waits for", done)
+}
+
+// until waits for something that takes longer on a slow machine.
+func until(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(patient(30 * time.Second)); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			tb.Fatal("it did not happen in time")
+			tb.Fatalf("not in time: %s", what)
 		}
 	}
 }

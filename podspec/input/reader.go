@@ -44,7 +44,7 @@ type Source struct {
 // "-", an http(s) URL, a path beginning with ./, ../ or / or ending in /, or a name ending
 // in .yaml, .yml or .json.
 func IsManifest(arg string) bool {
-	if arg == "-" || isURL(arg) {
+	if arg == "-" || IsURL(arg) {
 		return true
 	}
 	for _, prefix := range []string{"./", "../", "/"} {
@@ -55,7 +55,8 @@ func IsManifest(arg string) bool {
 	return arg == "." || arg == ".." || strings.HasSuffix(arg, "/") || IsManifestFile(arg)
 }
 
-func isURL(name string) bool {
+// IsURL reports whether a name is an address that is read by HTTP.
+func IsURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
@@ -84,7 +85,7 @@ func (r Reader) read(ctx context.Context, name string) ([]Source, error) {
 	switch {
 	case name == "-":
 		return r.readStdin(ctx)
-	case isURL(name):
+	case IsURL(name):
 		return r.readURL(ctx, name)
 	}
 	path, err := filepath.Abs(name)

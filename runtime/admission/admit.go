@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -100,10 +101,8 @@ func (r *Request) strictGroups(pod *v1.Pod) string {
 func (r *Request) takenPort(pod *v1.Pod) string {
 	for _, port := range podspec.HostPorts(pod) {
 		for i := range r.Others {
-			for _, taken := range r.Others[i].Ports {
-				if port.Collides(taken) {
-					return "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
-				}
+			if slices.ContainsFunc(r.Others[i].Ports, port.Collides) {
+				return "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func judged(t *testing.T, spec string, s *Settings, others []model.Admitted) str
 	return text(Admit(&Request{Pod: modeltest.Load(t, modeltest.Pod(spec)).Pod, Others: others, Machine: node(), Settings: s}))
 }
 
-func outOfText(name string, requested, used, capacity string) string {
+func outOfText(name, requested, used, capacity string) string {
 	return "OutOf" + name + ": Node didn't have enough resource: " + name + ", requested: " + requested + ", used: " + used + ", capacity: " + capacity
 }
 

@@ -27,6 +27,22 @@ type Settings struct {
 	Labels map[string]string
 }
 
+// String is what tells the settings from others.
+func (s *Settings) String() string {
+	parts := []string{fmt.Sprintf("max-pods=%d", s.MaxPods)}
+	for _, name := range slices.Sorted(maps.Keys(s.Reserved)) {
+		quantity := s.Reserved[name]
+		parts = append(parts, fmt.Sprintf("reserved %s=%s", name, quantity.String()))
+	}
+	for _, name := range s.UnsafeSysctls {
+		parts = append(parts, "sysctl "+name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		parts = append(parts, fmt.Sprintf("label %s=%s", key, s.Labels[key]))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Check says what is wrong with the settings.
 func (s *Settings) Check() error {
 	for _, pattern := range s.UnsafeSysctls {

@@ -72,7 +72,11 @@ func (a *admitting) before(uid types.UID) []*v1.Pod {
 func (a *admitting) isOpen(uid types.UID) bool {
 	s, known := a.keeper.stored[uid]
 	wanted := a.keeper.kept[uid]
-	return wanted != nil && (!known || a.again[uid] || !s.Desired.SameManifest(wanted))
+	if wanted == nil {
+		return false
+	}
+	anew := s.Rejection != nil && s.Rejection.Settings != a.settings.String()
+	return !known || anew || a.again[uid] || !s.Desired.SameManifest(wanted)
 }
 
 // passed takes note of what a pass came to, and writes what is new of it.

@@ -114,7 +114,7 @@ func TestAdmission(t *testing.T) {
 		}
 		for _, e := range h.Events {
 			if e.Reason == "OutOfcpu" && e.Message == why.Message {
-				n += int(e.Count)
+				n += e.Count
 			}
 		}
 		return n

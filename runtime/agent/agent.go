@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -89,6 +90,10 @@ type Agent struct {
 	ending *ending
 }
 
+// ErrHandover, as the cause of the end of the context of Run, says that another agent follows at once:
+// pods run on in any case.
+var ErrHandover = errors.New("another agent follows")
+
 // lastPass is what the last pass of a pod came to.
 type lastPass struct {
 	at time.Time
@@ -150,7 +155,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.settings.Started()
 	}
 	a.loop(ctx)
-	if a.settings.StopPods > 0 {
+	if a.settings.StopPods > 0 && !errors.Is(context.Cause(ctx), ErrHandover) {
 		a.loopUntilStopped(ctx)
 	}
 	a.drain()

@@ -35,30 +35,47 @@ type checkpointer struct {
 	pullBackoff bool
 	// watched keeps when conditions change.
 	watched bool
+	// status is that of the pod as this pass has seen it.
+	status v1.PodStatus
 
 	mu         sync.Mutex
 	checkpoint *state.Checkpoint
 }
 
-// begin writes down what is about to be applied, before anything happens: a
-// crash in the middle leaves the manifest, so that the pod can be deleted
-// properly.
+// begin writes down what is about to be done, before anything happens.
 func (x *checkpointer) begin() error {
-	j := x.checkpoint
 	if x.plan.Unapplied() {
 		return nil
 	}
 	if x.desired == nil {
-		if len(x.plan.Steps) == 0 || j.Applied == nil {
-			return nil
-		}
-		j.Deletion = &model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()}
-		if err := x.write(); err != nil {
-			// A full disk must not keep a pod from being deleted, which frees some of it.
-			x.report.warn("the pod is not marked as one that goes: " + err.Error())
-		}
+		x.beginDeletion()
 		return nil
 	}
+	if err := x.beginSync(); err != nil {
+		return err
+	}
+	// What is remembered changes with each step, and what was observed does not.
+	x.status = podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
+	return nil
+}
+
+// beginDeletion marks a pod as one that goes. A full disk must not keep a pod from being deleted,
+// which frees some of it.
+func (x *checkpointer) beginDeletion() {
+	j := x.checkpoint
+	if len(x.plan.Steps) == 0 || j.Applied == nil {
+		return
+	}
+	j.Deletion = &model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()}
+	if err := x.write(); err != nil {
+		x.report.warn("the pod is not marked as one that goes: " + err.Error())
+	}
+}
+
+// beginSync writes down what is about to be applied: a crash in the middle leaves the manifest, so
+// that the pod can be deleted properly.
+func (x *checkpointer) beginSync() error {
+	j := x.checkpoint
 	var before *v1.Pod
 	if j.Applied != nil {
 		before = j.Applied.Pod
@@ -302,14 +319,8 @@ func (x *checkpointer) noteConditions() (changed bool) {
 	if !x.watched {
 		return false
 	}
-	status := x.status()
-	x.checkpoint.Conditions, changed = podstatus.Transitions(x.checkpoint.Conditions, &status, x.now().UTC())
+	x.checkpoint.Conditions, changed = podstatus.Transitions(x.checkpoint.Conditions, &x.status, x.now().UTC())
 	return changed
-}
-
-// status is that of the pod as this pass has seen it.
-func (x *checkpointer) status() v1.PodStatus {
-	return podstatus.Of(x.snapshot.Input(x.plan.Pod, x.desired, plan.Options{}).State())
 }
 
 // completes reports whether the pod has finished and nobody has written it down.
@@ -319,9 +330,8 @@ func (x *checkpointer) completes() bool {
 
 // terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun.
 func (x *checkpointer) terminalPhase() v1.PodPhase {
-	status := x.status()
-	if model.IsOver(&status) && x.checkpoint.Rejection == nil {
-		return status.Phase
+	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil {
+		return x.status.Phase
 	}
 	return ""
 }

@@ -13,6 +13,8 @@ type Rejection struct {
 	// Reason and Message are the kubelet's.
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
+	// Settings are those of the admission that rejected it.
+	Settings string `json:"settings,omitempty"`
 	// At is when the pod was rejected.
 	At time.Time `json:"at,omitzero"`
 }

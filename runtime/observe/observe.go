@@ -222,7 +222,7 @@ func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.checkEndpoint(ctx, ref, s); err != nil {
+	if err = o.checkEndpoint(ctx, ref, s); err != nil {
 		return nil, nil, err
 	}
 	in := s.Input(ref, desired, opts)

@@ -15,12 +15,17 @@ import (
 // Admission is how pods are admitted.
 type Admission struct {
 	admission.Settings
-	// Final leaves a pod rejected that was, until its manifest changes.
+	// Final leaves a pod rejected that was, until its manifest or the settings change.
 	Final bool
 	// First are pods that come before this one and were not admitted yet, in order.
 	First []*v1.Pod
 	// Going are pods that nobody wants any more, and that are still there.
 	Going []types.UID
+}
+
+// stays reports whether a rejection of the manifest holds.
+func (how *Admission) stays(r *model.Rejection) bool {
+	return r != nil && how.Final && r.Settings == how.Settings.String()
 }
 
 // verdict is what came of the admission of a pod.
@@ -54,7 +59,7 @@ func (in *Input) Admits() bool {
 		return false
 	}
 	same := memory.Applied != nil && memory.Applied.SameManifest(in.Desired)
-	return !same || (memory.Rejection != nil && !how.Final)
+	return !same || (memory.Rejection != nil && !how.stays(memory.Rejection))
 }
 
 // admit admits the pod, or says why not. The state is that of a pod that is not rejected.
@@ -83,7 +88,7 @@ func (a *admitter) judge() verdict {
 	applied, runs := a.Observed.Memory.Applied, a.Active != "" || a.AnyRunning()
 	same := applied != nil && applied.SameManifest(a.Desired)
 	switch {
-	case a.before != nil && same && a.how.Final:
+	case same && a.how.stays(a.before):
 		return verdict{rejection: a.before, hold: held(a.before)}
 	case a.before != nil, applied == nil && !runs:
 		return a.newcomer()
@@ -127,8 +132,8 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 
 // reject rejects the pod. One that was for the same reason is not rejected anew.
 func (a *admitter) reject(found *model.Rejection) verdict {
-	found.At = a.Now
-	if a.before != nil && a.before.Reason == found.Reason && a.before.Message == found.Message {
+	found.At, found.Settings = a.Now, a.how.Settings.String()
+	if a.before != nil && a.before.Reason == found.Reason && a.before.Message == found.Message && a.before.Settings == found.Settings {
 		found = a.before
 	}
 	return verdict{rejection: found, hold: held(found)}

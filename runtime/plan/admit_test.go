@@ -85,7 +85,7 @@ const starts = "CheckContainer RunSandbox StartContainer"
 // TestAdmission: a newcomer that does not fit is rejected, and stays so until its manifest changes. One
 // that was admitted stays so, whoever came since.
 func TestAdmission(t *testing.T) {
-	two, three, four, rejection := sized(t, "web", "2"), sized(t, "web", "3"), sized(t, "web", "4"), &model.Rejection{Reason: "OutOfcpu", Message: "m", At: modeltest.Noon()}
+	two, three, four, rejection := sized(t, "web", "2"), sized(t, "web", "3"), sized(t, "web", "4"), &model.Rejection{Reason: "OutOfcpu", Message: "m", Settings: "max-pods=110", At: modeltest.Noon()}
 	other := sized(t, "other", "2")
 	for name, c := range map[string]struct {
 		bench  *bench
@@ -99,6 +99,7 @@ func TestAdmission(t *testing.T) {
 		"and is asked again":               {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false }, starts},
 		"and is edited":                    {newBench(two).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, starts},
 		"and is edited badly":              {newBench(four).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, "OutOfcpu rejected"},
+		"and the settings have changed":    {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.MaxPods = two, rejection, 111 }, starts},
 		"and nobody admits":                {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil }, starts},
 		"it was admitted":                  {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
 		"it runs":                          {newBench(three).others(other).runs(three), nil, ""},
@@ -129,7 +130,7 @@ func TestRejectionInWords(t *testing.T) {
 	b.how.Final = false
 	p := Make(b.input())
 	const why = "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"
-	if diff := cmp.Diff(&model.Rejection{Reason: "OutOfcpu", Message: why, At: modeltest.Noon()}, p.Rejection); diff != "" {
+	if diff := cmp.Diff(&model.Rejection{Reason: "OutOfcpu", Message: why, Settings: "max-pods=110", At: modeltest.Noon()}, p.Rejection); diff != "" {
 		t.Error(diff)
 	}
 	if h := p.Holds[0]; h.Message != "Pod was rejected: "+why || h.Status != why || !h.Blocking || h.Container != "" {

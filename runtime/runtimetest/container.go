@@ -22,6 +22,8 @@ type container struct {
 	// exitAt is when it will exit by itself; zero means never.
 	exitAt   int64
 	exitCode int32
+	// graceful ends with 0 when it is stopped.
+	graceful bool
 }
 
 // CreateContainer makes a container that does not run yet.
@@ -90,6 +92,7 @@ func (c *container) begin(b Behaviour, now int64) error {
 		return status.Error(codes.Unknown, b.StartError)
 	}
 	c.status.State, c.status.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, now
+	c.graceful = b.Graceful
 	if b.After > 0 {
 		c.exitAt, c.exitCode = now+int64(b.After), b.ExitCode
 	}
@@ -111,7 +114,11 @@ func (s *runtimeService) StopContainer(_ context.Context, r *runtimeapi.StopCont
 		return nil, notFound("container", r.GetContainerId())
 	}
 	s.log("StopContainer %s %d", c.status.GetMetadata().GetName(), c.status.GetMetadata().GetAttempt())
-	s.exit(c, 143, s.now())
+	code := int32(143)
+	if c.graceful {
+		code = 0
+	}
+	s.exit(c, code, s.now())
 	if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
 		c.status.State, c.status.FinishedAt, c.status.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, s.now(), 255
 	}

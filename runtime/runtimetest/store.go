@@ -31,6 +31,8 @@ type Behaviour struct {
 	// After is how long it runs; zero means until it is stopped.
 	After    time.Duration
 	ExitCode int32
+	// Graceful ends with 0 when it is stopped, and not with 143.
+	Graceful bool
 	// StartError, if it is set, is why the start fails, which is the end of the run.
 	StartError string
 }

@@ -2,7 +2,7 @@
 //
 // In: the pods with their priorities, the time that there is, and which pods still run. Out: the
 // pods to stop now. It is a value like the kubelet's node shutdown manager: it has no clock and no
-// goroutine. It may import nothing of podctl but podspec.
+// goroutine. It may import nothing of podctl.
 package shutdown
 
 import (

@@ -1,0 +1,88 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// testAgentReload: the agent starts again with another configuration and touches nothing; one that is
+// wrong is told to who asks, and changes nothing.
+func testAgentReload(t *testing.T, m *machine) {
+	first, second, file := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
+	configure := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, name := range map[string]string{first: "one", second: "two"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), fmt.Appendf(nil, simplePod, name, "1s"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure("agent:\n  sources: [" + first + "]\n")
+	a := startAgent(t, m, "", "--config", file)
+	until(t, "one runs", func() bool { return m.isReady(t, "one") })
+	ids := m.ids(t, "one")
+
+	configure("agent:\n  sauces: []\n")
+	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "config.yaml:2") || !strings.Contains(r.stderr, "goes on") {
+		t.Errorf("a wrong configuration: exit code %d, %s", r.code, r.stderr)
+	}
+	configure("agent:\n  sources: [" + first + ", " + second + "]\n")
+	m.must(t, "agent", "reload")
+	until(t, "two runs", func() bool { return m.isReady(t, "two") })
+	if now := m.ids(t, "one"); !sameMap(ids, now) {
+		t.Errorf("the reload changed %v to %v", ids, now)
+	}
+	if pid := a.status(t).PID; pid != a.cmd.Process.Pid {
+		t.Errorf("the agent has another process, %d", pid)
+	}
+	configure("agent:\n  sources: [" + first + "]\n")
+	if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the second source has gone", func() bool { return m.run(t, "agent", "status").code == 0 && len(a.status(t).Sources) == 1 })
+	if !m.isReady(t, "two") {
+		t.Error("a pod was deleted because its source is not read any more")
+	}
+	a.stop(t)
+	m.must(t, "delete", "one", "two")
+}
+
+// testAgentStopPods: with --stop-pods the pods end with the agent, those of low priority first, and
+// the next agent starts them again, also one that ended with success.
+func testAgentStopPods(t *testing.T, m *machine) {
+	a := startAgent(t, m, t.TempDir(), "--stop-pods", "--shutdown-grace", patient(10*time.Second).String())
+	low := strings.Replace(fmt.Sprintf(simplePod, "low", "1s"), "spec:\n", "spec:\n  restartPolicy: OnFailure\n", 1)
+	high := strings.Replace(fmt.Sprintf(simplePod, "high", "1s"), "spec:\n", "spec:\n  priority: 1000\n", 1)
+	a.put(t, "low.yaml", low)
+	a.put(t, "high.yaml", high)
+	until(t, "both run", func() bool { return m.isReady(t, "low") && m.isReady(t, "high") })
+	a.stop(t)
+	ended := map[string]time.Time{}
+	for _, name := range []string{"low", "high"} {
+		status := m.pod(t, name).Status.ContainerStatuses[0]
+		if status.State.Running != nil {
+			t.Fatalf("%s runs: %+v", name, status)
+		}
+		last := status.State.Terminated
+		if last == nil {
+			last = status.LastTerminationState.Terminated
+		}
+		ended[name] = last.FinishedAt.Time
+	}
+	if ended["high"].Before(ended["low"]) {
+		t.Errorf("the pod of high priority ended first: %v", ended)
+	}
+	a = startAgent(t, m, a.dir)
+	until(t, "both run again", func() bool { return m.isReady(t, "low") && m.isReady(t, "high") })
+	a.stop(t)
+	m.must(t, "delete", "low", "high")
+}
