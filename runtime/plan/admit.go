@@ -25,7 +25,7 @@ type Admission struct {
 
 // stays reports whether a rejection of the manifest holds.
 func (how *Admission) stays(r *model.Rejection) bool {
-	return r != nil && how.Final && r.Settings == how.Settings.String()
+	return r != nil && how.Final && r.Settings == how.String()
 }
 
 // verdict is what came of the admission of a pod.
@@ -132,7 +132,7 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 
 // reject rejects the pod. One that was for the same reason is not rejected anew.
 func (a *admitter) reject(found *model.Rejection) verdict {
-	found.At, found.Settings = a.Now, a.how.Settings.String()
+	found.At, found.Settings = a.Now, a.how.String()
 	if a.before != nil && a.before.Reason == found.Reason && a.before.Message == found.Message && a.before.Settings == found.Settings {
 		found = a.before
 	}

@@ -62,8 +62,8 @@ func TestAdmission(t *testing.T) {
 	if err != nil || len(outcome.Plan.Steps) > 0 || !outcome.Plan.Refused() || outcome.Desired.SameManifest(edit) {
 		t.Errorf("an edit: %+v, %v", outcome.Plan, err)
 	}
-	if c, err := l.layout.Pod(edit.Pod.UID).Checkpoint().Read(); err != nil || c.Applied.SameManifest(edit) || c.Generation != 1 {
-		t.Errorf("it is written down: %v", err)
+	if c, readErr := l.layout.Pod(edit.Pod.UID).Checkpoint().Read(); readErr != nil || c.Applied.SameManifest(edit) || c.Generation != 1 {
+		t.Errorf("it is written down: %v", readErr)
 	}
 	if outcome, err = l.Delete(t.Context(), model.RefOf(loadPod(t, sized(runs[1], "2")).Pod), executor.Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
