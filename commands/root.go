@@ -105,7 +105,8 @@ func (p *program) begin(cmd *cobra.Command, args []string) error {
 	f := p.sess.Flags
 	f.Command = append(strings.Fields(cmd.CommandPath()), args...)
 	f.NamespaceGiven = cmd.Flags().Changed("namespace")
-	if err := f.Load(cmd.Root().PersistentFlags(), config.Sections{"agent": p.agent.LocalFlags()}, &p.sess.IO.Env); err != nil {
+	set := config.SettingsOf(cmd.Root().PersistentFlags(), cmd.Flags())
+	if err := f.Load(set, config.Sections{"agent": p.agent.LocalFlags()}, &p.sess.IO.Env); err != nil {
 		return err
 	}
 	p.sess.IO.Color = f.Color

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,6 +37,33 @@ func (p Port) Collides(other Port) bool {
 
 // Everywhere reports whether a port is published on all addresses of the node.
 func (p Port) Everywhere() bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" || p.HostIP == "::" }
+
+// HostPorts are the ports of the node that a pod takes: those that it publishes and, in the node's
+// own network, those of its containers (kube-scheduler: GetHostPorts).
+func HostPorts(pod *v1.Pod) []Port {
+	var ports []Port
+	for _, ref := range Containers(pod) {
+		if ref.Type != Regular && ref.Type != Sidecar {
+			continue
+		}
+		for i, p := range ref.Ports {
+			if number := hostPort(pod, &p); number != 0 {
+				ports = append(ports, Port{
+					Protocol: cmp.Or(p.Protocol, v1.ProtocolTCP), Number: number, HostIP: p.HostIP, ContainerPort: p.ContainerPort,
+					Path: ref.Path + "." + fieldpath.Index("ports", i),
+				})
+			}
+		}
+	}
+	return ports
+}
+
+func hostPort(pod *v1.Pod, p *v1.ContainerPort) int32 {
+	if pod.Spec.HostNetwork {
+		return cmp.Or(p.HostPort, p.ContainerPort)
+	}
+	return p.HostPort
+}
 
 // PublishedPorts are the ports of the node that a pod's sandbox publishes; none
 // with the node's own network, where the containers listen themselves.

@@ -41,6 +41,7 @@ type agentOptions struct {
 	parallel    int
 	urlInterval time.Duration
 	keep        housekeepingOptions
+	admission   config.Admission
 	listen      string
 	// from are the sources of the configuration, if the command line names none.
 	from []string
@@ -84,6 +85,7 @@ func New(sess *session.Session) *cobra.Command {
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
 	o.keep.addTo(f)
+	o.admission.Register(f, true)
 	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
 	f.BoolVar(&o.stopPods, "stop-pods", false, "Stop all pods when the agent ends")
 	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 30*time.Second,
@@ -128,7 +130,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	s := agent.Settings{
-		Sources: from, Applied: o.applied, Parallel: o.passes(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
+		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready:   func() { log.Info("ready") },
 	}

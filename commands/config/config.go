@@ -51,10 +51,11 @@ func (f *Flags) Load(set *pflag.FlagSet, sections Sections, env *terminal.Env) e
 	f.Settings = map[string]Setting{}
 	var errs []error
 	visit := func(prefix string, flag *pflag.Flag) {
-		key := prefix + flag.Name
+		own := keyOf(flag)
+		key := prefix + own
 		setting, ok := found[key]
-		if value := env.Getenv(variable(flag.Name)); value != "" && prefix == "" {
-			setting, ok = Setting{Value: value, Origin: variable(flag.Name)}, true
+		if value := env.Getenv(variable(own)); value != "" && prefix == "" {
+			setting, ok = Setting{Value: value, Origin: variable(own)}, true
 		}
 		if !ok || flag.Changed || !isSetting(flag) {
 			return
@@ -72,6 +73,29 @@ func (f *Flags) Load(set *pflag.FlagSet, sections Sections, env *terminal.Env) e
 	return f.absolute()
 }
 
+// SettingsOf are the flags of a command that can be set elsewhere: the global ones, and those that
+// some commands have. Where a command has none of the latter, others take their place.
+func SettingsOf(global, own *pflag.FlagSet) *pflag.FlagSet {
+	all, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&Admission{}).Register(shared, false)
+	shared.VisitAll(func(flag *pflag.Flag) {
+		if mine := own.Lookup(flag.Name); mine != nil {
+			flag = mine
+		}
+		all.AddFlag(flag)
+	})
+	all.AddFlagSet(global)
+	return all
+}
+
+// keyOf is the key of a flag in configuration files: its name, if it has no other.
+func keyOf(flag *pflag.Flag) string {
+	if key := flag.Annotations[keyAnnotation]; len(key) > 0 {
+		return key[0]
+	}
+	return flag.Name
+}
+
 // give gives a flag its value.
 func (s *Setting) give(key string, flag *pflag.Flag) error {
 	slice, takesList := flag.Value.(pflag.SliceValue)
@@ -87,9 +111,9 @@ func (s *Setting) give(key string, flag *pflag.Flag) error {
 	return nil
 }
 
-// variable is the environment variable of a flag.
-func variable(flag string) string {
-	return "PODCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+// variable is the environment variable of a key.
+func variable(key string) string {
+	return "PODCTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
 // readFiles reads the configuration files; a later one wins.
@@ -167,7 +191,7 @@ func checkKeys(settings map[string]Setting, set *pflag.FlagSet, sections Section
 func keysOf(set *pflag.FlagSet, prefix string) (keys []string) {
 	set.VisitAll(func(flag *pflag.Flag) {
 		if isSetting(flag) {
-			keys = append(keys, prefix+flag.Name)
+			keys = append(keys, prefix+keyOf(flag))
 		}
 	})
 	return keys

@@ -357,6 +357,7 @@ func TestE2E(t *testing.T) {
 		{"agent", testAgent},
 		{"agent beside users", testAgentBeside},
 		{"agent objects", testAgentObjects},
+		{"agent admission", testAgentAdmission},
 		{"agent reload", testAgentReload},
 		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},

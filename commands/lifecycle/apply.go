@@ -68,6 +68,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
+	o.admission.Register(f, false)
 	f.BoolVar(&o.exitCode, "exit-code", false, "Without --wait: exit with 3 if something was changed, or is held or pending")
 	f.VarP(flags.Output(&o.output, "json"), "output", "o", "Output format: text, or json with one event per line and the outcomes in the last one")
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
@@ -31,6 +32,7 @@ type planOptions struct {
 	probe     bool
 	save      string
 	pin       bool
+	admission config.Admission
 	graph     string
 	// objects are what would become of objects that no pod of the manifests names.
 	objects []view.ObjectChange
@@ -62,6 +64,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
 	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.ignore, "ignore-backoff", false, "Restart crashed containers without delay")
+	o.admission.Register(f, false)
 	f.StringVar(&o.save, "save", "", "Save the plan to a file, for apply --plan")
 	f.StringVar(&o.Snapshot, "snapshot", "", "Plan for a snapshot file instead of a runtime")
 	f.BoolVar(&o.probe, "probe", false, "Run the pods' probes first")
@@ -249,6 +252,9 @@ func planCode(plans []*plan.Plan) int {
 // planning turns flags into the planner's words.
 func (o *planOptions) planning() plan.Options {
 	opts := plan.Options{IgnoreBackoff: o.ignore, KeepBasis: o.save != ""}
+	if enforced := o.admission.Enforced(); enforced != nil {
+		opts.Admission = &plan.Admission{Settings: *enforced}
+	}
 	switch o.pull {
 	case "always":
 		opts.PullPolicy = "Always"

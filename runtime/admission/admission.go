@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -16,16 +14,16 @@ import (
 // Notes says for what a kubelet on this machine would reject a pod that podctl runs all the
 // same. What is not known of the machine is no reason. What podctl holds is not among it.
 func Notes(pod *v1.Pod, machine *model.Machine) []string {
-	return slices.Concat(unsafeSysctls(pod), otherNode(pod, machine), tooLarge(pod, machine))
+	return slices.Concat(unsafeSysctls(pod), unlabelled(pod, machine), oversized(pod, machine))
 }
 
-// tooLarge names what the pod requests and the machine does not have.
-func tooLarge(pod *v1.Pod, machine *model.Machine) []string {
+// oversized names what the pod requests and the machine does not have.
+func oversized(pod *v1.Pod, machine *model.Machine) []string {
 	if len(machine.Capacity) == 0 {
 		return nil
 	}
 	var notes []string
-	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	requests := requestsOf(pod)
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		wants, has := requests[name], machine.Capacity[name]
 		if isCounted(name) && wants.Cmp(has) > 0 {
@@ -39,7 +37,7 @@ func tooLarge(pod *v1.Pod, machine *model.Machine) []string {
 // isCounted reports whether what a machine has of a resource is known, and is none if it is
 // not mentioned: a kernel may not have that size of huge pages.
 func isCounted(name v1.ResourceName) bool {
-	return name == v1.ResourceCPU || name == v1.ResourceMemory || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
+	return name == v1.ResourceCPU || name == v1.ResourceMemory || isHugePages(name)
 }
 
 // unsafeSysctls names the sysctls that a kubelet sets only if it is told to (kubelet:
@@ -67,9 +65,9 @@ func safeSysctls() []string {
 	}
 }
 
-// otherNode says that the pod selects nodes by labels that a kubelet of this machine does not give
+// unlabelled says that the pod selects nodes by labels that a kubelet of this machine does not give
 // it by itself (kubelet: initialNode).
-func otherNode(pod *v1.Pod, machine *model.Machine) []string {
+func unlabelled(pod *v1.Pod, machine *model.Machine) []string {
 	var notes []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		want := pod.Spec.NodeSelector[key]

@@ -1,6 +1,18 @@
-// Package admission says for what a kubelet on this machine would reject a pod: its requests, its
-// sysctls and the labels that it wants of its node (kubelet: canAdmitPod).
+// Package admission says for what a kubelet on this machine rejects a pod: its requests, its sysctls,
+// its ports, and what it wants of its node (kubelet: canAdmitPod).
 //
-// In: a pod and facts of the machine. Out: sentences for plans and for validate, as podctl runs
-// such a pod all the same. It is pure, and may import neither the planner nor a client.
+// In: a pod, facts of the machine, what other pods take. Out: the reason and the message of a
+// rejection (Admit), or sentences for plans and for validate where podctl runs such a pod all the
+// same (Notes). It is pure, and may import neither the planner nor a client.
+//
+// # Where a rule is
+//
+//	kubelet                                   here
+//	patternAllowlist.Admit                    node.go
+//	predicateAdmitHandler.Admit               admit.go, resources.go, node.go
+//	appArmorAdmitHandler.Admit                admit.go
+//	GetNodeAllocatableReservation             settings.go
+//
+// What admits nothing else here has no rule: the topology, cpu, memory and device managers, features
+// that the node declares, and a node that shuts down.
 package admission

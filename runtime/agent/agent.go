@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
@@ -30,6 +31,8 @@ type Settings struct {
 	Applied bool
 	// Parallel is how many passes change something at the same time.
 	Parallel int
+	// Admission admits pods as a kubelet does; nil admits every pod.
+	Admission *admission.Settings
 	// AllowKubelet goes on beside a kubelet on the same runtime.
 	AllowKubelet bool
 	// Now is the clock, Log where decisions are written.
@@ -74,6 +77,7 @@ type Agent struct {
 	keeper  *keeper
 	probes  *probing
 	metrics *measuring
+	admits  *admitting
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
@@ -97,6 +101,8 @@ type lastPass struct {
 	pod     *podspec.Desired
 	failure string
 	waiting []string
+	// rejection is why the pod is not admitted; nil for one that is.
+	rejection *model.Rejection
 }
 
 // runtimeState is whether the runtime answers.
@@ -120,6 +126,7 @@ func New(w World, s Settings) *Agent {
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
 	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
+	a.admits = newAdmitting(s.Admission, a.keeper, a.workers, a.log, a.metrics.Metrics)
 	a.probes = &probing{
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
 		wake: func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
@@ -266,8 +273,9 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	}
 	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
+	admission := a.admits.of(p.Ref.UID)
 	go func() {
-		done := a.makePass(own, p)
+		done := a.makePass(own, p, admission)
 		cancel()
 		a.inbox <- func() { a.passed(ctx, &done) }
 	}()
@@ -287,7 +295,8 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	delete(a.running, uid)
 	a.log.failed(p)
 	a.metrics.passed(p, a.last)
-	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting()}
+	a.admits.passed(p)
+	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(), rejection: p.rejection()}
 	a.pods.Changed(uid)
 	switch {
 	case p.superseded():
@@ -302,7 +311,9 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	case p.pass.Kind == podworkers.Stop:
 		a.workers.Done(now, uid, p.result())
 	default:
-		a.keeper.applied(p.pass.Pod)
+		if !p.refused() {
+			a.keeper.applied(p.pass.Pod)
+		}
 		a.probes.sync(ctx, p)
 		a.workers.Done(now, uid, p.result())
 	}
@@ -319,6 +330,7 @@ func (a *Agent) ended(p *passed) {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}
 	a.keeper.ended(a.settings.Now(), uid)
+	a.admits.ended(a.settings.Now(), uid)
 }
 
 func textOf(err error) string {
@@ -331,6 +343,7 @@ func textOf(err error) string {
 // sourceTells takes what a source wants.
 func (a *Agent) sourceTells(u sources.Update) {
 	a.keeper.sourceSays(a.settings.Now(), u)
+	a.admits.wake(a.settings.Now())
 	a.log.tellProblems(a.keeper.problems)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -36,6 +37,10 @@ type lab struct {
 	engine *runtime.Engine
 	// stopPods is the time in which the agent stops its pods at its end; zero lets them run.
 	stopPods time.Duration
+	// admission is how pods are admitted on the node; nil admits all. log is where the agent writes.
+	admission *admission.Settings
+	node      criconfig.Node
+	log       slog.Handler
 }
 
 func newLab(t *testing.T) *lab {
@@ -46,7 +51,7 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}}
+	return &lab{t: t, server: server, socket: socket, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, node: criconfig.Node{Name: "node"}, log: slog.DiscardHandler}
 }
 
 // connect begins as a new process does: with a connection of its own.
@@ -60,7 +65,7 @@ func (l *lab) connect() {
 	l.client = client
 	l.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: l.layout, Now: time.Now, Cgroups: runtimetest.NewCgroups(l.server),
-		Sources: observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil }},
+		Sources: observe.Sources{Machine: func() criconfig.Node { return l.node }, Kubelet: func() error { return nil }},
 	})
 }
 
@@ -96,7 +101,7 @@ func (l *lab) run(c *channel) (a *Agent, stop func()) {
 	a = New(World{
 		Passes: l.engine.Pods, Records: Checkpoints{Layout: l.layout}, Prober: l.engine.Prober, Client: l.client, Lister: l.engine.Lister, Renew: l.engine.Host.Renew,
 	}, Settings{
-		Sources: []sources.Source{c}, Applied: true, StopPods: l.stopPods, Parallel: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Sources: []sources.Source{c}, Applied: true, StopPods: l.stopPods, Parallel: 4, Admission: l.admission, Now: time.Now, Log: slog.New(l.log),
 		Events: pleg.Times{Relist: 10 * time.Millisecond, Resync: time.Minute, ReopenMin: time.Millisecond, ReopenMax: time.Second, Quiet: time.Second},
 	})
 	ctx, cancel := context.WithCancel(l.t.Context())

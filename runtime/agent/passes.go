@@ -34,10 +34,10 @@ type passed struct {
 	took time.Duration
 }
 
-// makePass makes one pass.
-func (a *Agent) makePass(ctx context.Context, p podworkers.Pass) passed {
+// makePass makes one pass of a pod that is admitted so.
+func (a *Agent) makePass(ctx context.Context, p podworkers.Pass, admission *plan.Admission) passed {
 	opts := executor.Options{
-		Options: plan.Options{PullBackoff: true}, AllowKubelet: a.settings.AllowKubelet, Watched: true,
+		Options: plan.Options{PullBackoff: true, Admission: admission}, AllowKubelet: a.settings.AllowKubelet, Watched: true,
 		Report: func(e executor.Event) {
 			a.log.step(e)
 			a.metrics.step(ctx, e)
@@ -73,6 +73,14 @@ func (a *Agent) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 	}
 }
 
+// pod is what the pass has brought about: as it was applied before, if an edit is not admitted.
+func (p *passed) pod() *podspec.Desired {
+	if p.outcome != nil && p.outcome.Desired != nil {
+		return p.outcome.Desired
+	}
+	return p.pass.Pod
+}
+
 // superseded reports whether a pass found that somebody else has changed or deleted the pod.
 func (p *passed) superseded() bool { return errors.As(p.err, new(*syncpod.SupersededError)) }
 
@@ -92,6 +100,19 @@ func (p *passed) result() podworkers.Result {
 	}
 	r.Pending, r.Until = p.outcome.Plan.Pending(), p.outcome.Plan.ChangesAt
 	return r
+}
+
+// refused reports whether the manifest is not applied, because what it adds is not admitted.
+func (p *passed) refused() bool {
+	return p.outcome != nil && p.outcome.Plan != nil && p.outcome.Plan.Refused()
+}
+
+// rejection is why the pod is not admitted; nil for one that is.
+func (p *passed) rejection() *model.Rejection {
+	if p.outcome == nil || p.outcome.Plan == nil {
+		return nil
+	}
+	return p.outcome.Plan.Rejection
 }
 
 // waiting says what the pod waits for after the pass, in the words of its plan.

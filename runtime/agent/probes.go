@@ -50,10 +50,10 @@ type probed struct {
 // sync lets the probes follow what a pass has seen and done.
 func (b *probing) sync(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
-	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Observed == nil || !probe.HasAny(p.pass.Pod.Pod) {
+	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Observed == nil || !probe.HasAny(p.pod().Pod) {
 		return
 	}
-	one := probed{seen: probers.Seen{Desired: p.pass.Pod, Running: running(p.outcome)}, redactor: p.redactor}
+	one := probed{seen: probers.Seen{Desired: p.pod(), Running: running(p.outcome)}, redactor: p.redactor}
 	b.pods[uid] = one
 	b.keep(ctx, p.pass.Ref, b.set.Sync(b.now(), one.seen), func() {})
 	for i := range one.seen.Running {

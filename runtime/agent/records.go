@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -16,6 +17,8 @@ type Stored struct {
 	Desired *podspec.Desired
 	// Deleting reports whether its deletion has begun and was not finished.
 	Deleting bool
+	// Rejection is why it was not admitted; nil for one that was.
+	Rejection *model.Rejection
 }
 
 // Records are the pods that have a checkpoint.
@@ -67,7 +70,7 @@ func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
 }
 
 func storedOf(c *state.Checkpoint) Stored {
-	return Stored{Desired: c.Applied, Deleting: c.Deletion != nil}
+	return Stored{Desired: c.Applied, Deleting: c.Deletion != nil, Rejection: c.Rejection}
 }
 
 // mayEnd reports whether the agent may take a pod away that is remembered so: one that a source of

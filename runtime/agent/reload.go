@@ -2,10 +2,12 @@ package agent
 
 import "context"
 
-// Reload lets every source look now, and the facts of the machine be asked for again.
+// Reload lets every source look now, and the facts of the machine be asked for again. Pods that were
+// rejected are asked to be admitted once more.
 func (a *Agent) Reload(ctx context.Context) error {
 	a.inbox.post(ctx, func() {
 		a.renew()
+		a.admits.askAgain(a.settings.Now())
 		for _, reread := range a.rereads {
 			select {
 			case reread <- struct{}{}:

@@ -241,7 +241,7 @@ func (l *life) run(uid types.UID) passed {
 	if l.cut[uid] && p.Kind == podworkers.Sync {
 		cancel()
 	}
-	return l.agent.makePass(ctx, p)
+	return l.agent.makePass(ctx, p, l.agent.admits.of(uid))
 }
 
 // finish ends a pass that runs.

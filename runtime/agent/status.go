@@ -61,7 +61,7 @@ func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 	last := a.last[w.Ref.UID]
 	p := api.Pod{
 		PodRef: w.Ref, Doing: string(w.Kind), Deleting: w.Ending, NextPass: w.Due,
-		LastPass: last.at, Error: last.failure, Waiting: last.waiting,
+		LastPass: last.at, Error: last.failure, Waiting: last.waiting, Rejection: last.rejection,
 	}
 	if d := a.keeper.kept[w.Ref.UID]; d != nil {
 		p.Source, p.File = d.Keeper, d.Source

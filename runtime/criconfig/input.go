@@ -17,6 +17,8 @@ type Node struct {
 	IPs         []string `json:"ips,omitempty"`
 	MemoryBytes int64    `json:"memoryBytes,omitempty"`
 	CPUs        int      `json:"cpus,omitempty"`
+	// StorageBytes is the size of the disk with podctl's state; zero if unknown.
+	StorageBytes int64 `json:"storageBytes,omitempty"`
 	// Allocatable is what limits default to in downward API fields.
 	Allocatable v1.ResourceList `json:"allocatable,omitempty"`
 	CgroupV2    bool            `json:"cgroupV2,omitempty"`

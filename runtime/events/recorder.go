@@ -63,6 +63,7 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	for i := range r.events {
 		r.events[i].Message = redactor.Text(r.events[i].Message)
 	}
+	news := !h.Redacted || len(r.spans) > 0
 	if !h.Redacted {
 		h.Redact(redactor)
 		h.Redacted = true
@@ -70,7 +71,11 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	for i, e := range r.events {
 		if since, once := r.since[i]; !once || !h.ToldSince(since, e) {
 			h.Add(e)
+			news = true
 		}
+	}
+	if !news {
+		return nil
 	}
 	h.Mark(r.spans...)
 	return pod.History().Write(h)

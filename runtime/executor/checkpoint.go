@@ -44,6 +44,9 @@ type checkpointer struct {
 
 // begin writes down what is about to be done, before anything happens.
 func (x *checkpointer) begin() error {
+	if x.plan.Unapplied() {
+		return nil
+	}
 	if x.desired == nil {
 		x.beginDeletion()
 		return nil
@@ -82,13 +85,13 @@ func (x *checkpointer) beginSync() error {
 		x.noteInFlight(before)
 		x.notePendingRestarts()
 	}
-	adopted := !maps.Equal(j.Adopted, x.plan.Adopted)
-	j.Adopted = x.plan.Adopted
+	adopted, judged := !maps.Equal(j.Adopted, x.plan.Adopted), j.Rejection != x.plan.Rejection
+	j.Adopted, j.Rejection = x.plan.Adopted, x.plan.Rejection
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
 		// The file that was applied last is the one that plan and --all compare with, also if it says
 		// the same as another one before.
 		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper
-		if starts || adopted || elsewhere || x.moves() {
+		if starts || adopted || judged || elsewhere || x.moves() {
 			j.Endpoint, j.Source, j.Applied.Keeper = x.endpoint, x.desired.Source, x.desired.Keeper
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
@@ -154,6 +157,9 @@ func (x *checkpointer) write() error {
 func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		return x.forget(r)
+	}
+	if x.plan.Unapplied() {
+		return nil
 	}
 	held, turned := x.noteHolds(), x.noteConditions()
 	if len(x.plan.Steps) == 0 && !held && !turned && !x.completes() {
@@ -322,8 +328,9 @@ func (x *checkpointer) completes() bool {
 	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
 }
 
+// terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun.
 func (x *checkpointer) terminalPhase() v1.PodPhase {
-	if model.IsOver(&x.status) {
+	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil {
 		return x.status.Phase
 	}
 	return ""

@@ -46,6 +46,9 @@ type Outcome struct {
 	// Plan is the last plan that was executed, Observed what it was made of.
 	Plan     *plan.Plan
 	Observed *model.Observed
+	// Desired is what the plan brings about: the pod as it was applied before, if an edit of it is not
+	// admitted.
+	Desired *podspec.Desired
 	// Failed are the steps that failed, Left those that were not begun.
 	Failed  []StepError
 	Skipped []*plan.Step

@@ -168,8 +168,21 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 		r.Normal(at, "DeadlineExceeded", "", deadlineText)
 	}
 	for i := range p.Holds {
+		if h := &p.Holds[i]; h.Admission {
+			r.WarningOnce(at, rejectedAt(p), string(h.Reason), "", statusText(h))
+			continue
+		}
 		recordHold(r, at, p.Pod, &p.Holds[i])
 	}
+}
+
+// rejectedAt is when a pod was rejected, which is told once (kubelet: rejectPod). An edit that is not
+// admitted is told once, too.
+func rejectedAt(p *plan.Plan) time.Time {
+	if p.Rejection == nil {
+		return time.Time{}
+	}
+	return p.Rejection.At
 }
 
 // delayedSince is when the restart delay of a hold began.

@@ -4,12 +4,17 @@ import v1 "k8s.io/api/core/v1"
 
 // Machine is what is known of the machine that a pod runs on. A section that is nil is unknown.
 type Machine struct {
+	// Name is the name of the node; empty if it is unknown.
+	Name string
 	// NodeIPs are its addresses, the primary one first.
 	NodeIPs []string
-	// Capacity is its cpu, memory and huge pages.
+	// Capacity is its cpu, memory and huge pages, and the disk of volumes as ephemeral-storage.
 	Capacity v1.ResourceList
 	// Labels are those that a kubelet gives its node.
 	Labels map[string]string
 	// SELinux reports whether the kernel enforces SELinux or only logs by it.
 	SELinux *bool
+	// AppArmor reports whether the kernel enforces AppArmor, SupplementalGroups whether the runtime
+	// knows supplementalGroupsPolicy.
+	AppArmor, SupplementalGroups *bool
 }

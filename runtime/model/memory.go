@@ -21,6 +21,8 @@ type Memory struct {
 	StartTime time.Time `json:"startTime,omitzero"`
 	// Completion is set once the pod has reached a terminal phase.
 	Completion *Completion `json:"completion,omitempty"`
+	// Rejection is why the manifest that was applied last was not admitted; nil if it was.
+	Rejection *Rejection `json:"rejection,omitempty"`
 	// StartErrors holds the last failure to start, by container name.
 	StartErrors map[string]StartError `json:"startErrors,omitempty"`
 	// LastRun is what ran when podctl made its last pass; nil when unknown.

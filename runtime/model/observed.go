@@ -19,6 +19,8 @@ type Observed struct {
 	// Port.String writes them, with who has them. Nil when nobody looked.
 	Ports map[string]string
 	Machine
+	// Others are the other pods that take something of the node. Nil when nobody looked.
+	Others []Admitted
 	// Unmanaged are containers in the pod's sandboxes that belong to no pod.
 	Unmanaged []Unmanaged
 	// Images says what is known of an image, by the reference as the manifest

@@ -39,9 +39,14 @@ const (
 	HostPortConflict           Reason = "HostPortConflict"
 	ErrImageNeverPull          Reason = "ErrImageNeverPull"
 	InvalidImageName           Reason = "InvalidImageName"
-	// AppArmor and SupplementalGroupsPolicyNotSupported are those of the kubelet's admission.
+	// These are those of the kubelet's admission, beside OutOf.
 	AppArmor                             Reason = "AppArmor"
 	SupplementalGroupsPolicyNotSupported Reason = "SupplementalGroupsPolicyNotSupported"
+	SysctlForbidden                      Reason = "SysctlForbidden"
+	PodOSNotSupported                    Reason = "PodOSNotSupported"
+	PodOSSelectorNodeLabelDoesNotMatch   Reason = "PodOSSelectorNodeLabelDoesNotMatch"
+	NodeAffinity                         Reason = "NodeAffinity"
+	NodePorts                            Reason = "NodePorts"
 
 	ImageAbsent    Reason = "ImageAbsent"
 	PullAlways     Reason = "PullAlways"

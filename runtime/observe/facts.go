@@ -48,7 +48,11 @@ type Sources struct {
 // NewHost makes a Host.
 func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	if from.Machine == nil {
-		from.Machine = func() criconfig.Node { return machine.Node("/") }
+		from.Machine = func() criconfig.Node {
+			node := machine.Node("/")
+			node.StorageBytes = machine.StorageBytes(layout.Root)
+			return node
+		}
 	}
 	if from.Kubelet == nil {
 		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }

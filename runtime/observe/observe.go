@@ -208,7 +208,8 @@ func settleInFlight(s *snapshot.Pod) {
 
 // Input observes a pod and returns the input of a plan, and the snapshot that it is made of. A
 // pod that was applied to another runtime is an error. The pod takes what is stored by now of the
-// objects that its manifest does not bring.
+// objects that its manifest does not bring. Of one with an edit that is not admitted it is the input
+// of the pod as it was applied.
 func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options) (*plan.Input, *snapshot.Pod, error) {
 	if o.objects != nil {
 		with, err := o.objects.Complete(desired)
@@ -221,10 +222,23 @@ func (o *Observer) Input(ctx context.Context, ref model.PodRef, desired *podspec
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.checkEndpoint(ctx, ref, s); err != nil {
+	if err = o.checkEndpoint(ctx, ref, s); err != nil {
 		return nil, nil, err
 	}
-	return s.Input(ref, desired, opts), s, nil
+	in := s.Input(ref, desired, opts)
+	if !in.Admits() {
+		return in, s, nil
+	}
+	if in.Observed.Others, err = o.Others(ref); err != nil {
+		return nil, nil, err
+	}
+	hold := in.Refused()
+	if hold == nil {
+		return in, s, nil
+	}
+	before := *s.Checkpoint.Applied
+	opts.Admission, opts.Refused = nil, hold
+	return o.Input(ctx, ref, &before, opts)
 }
 
 func (o *Observer) volumeContext(desired *podspec.Desired) volume.Context {

@@ -19,6 +19,7 @@ func Make(in *Input) *Plan {
 		Pod:        in.Pod,
 		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
 		ObservedAt: in.Now,
+		Rejection:  in.Observed.Memory.Rejection,
 	}
 	switch {
 	case in.Desired == nil:
@@ -28,7 +29,7 @@ func Make(in *Input) *Plan {
 	case in.Options.Stop:
 		p.halt(in.State(), &in.Options)
 	default:
-		p.fill(in.State(), &in.Options)
+		p.decideOn(in)
 	}
 	p.Steps, p.Holds, p.Keeps = listed(p.Steps), listed(p.Holds), listed(p.Keeps)
 	p.Drift, p.Notes, p.WaitingFor, p.Later = listed(p.Drift), listed(p.Notes), listed(p.WaitingFor), listed(p.Later)
@@ -45,9 +46,24 @@ func listed[T any](list []T) []T {
 	return list
 }
 
-// fill decides, lays out and explains, each from what came before.
-func (p *Plan) fill(pod *podstatus.Pod, opts *Options) {
-	d := decide(pod, opts)
+// decideOn decides about a pod that is admitted, or holds one that is not.
+func (p *Plan) decideOn(in *Input) {
+	pod, v := in.admit()
+	d := &decision{held: true}
+	if v.hold == nil {
+		d = decide(pod, &in.Options)
+	} else {
+		d.holds = []Hold{*v.hold}
+	}
+	if in.Options.Refused != nil {
+		d.holds = append(d.holds, *in.Options.Refused)
+	}
+	p.Rejection = v.rejection
+	p.fill(pod, &in.Options, d)
+}
+
+// fill lays out and explains what was decided, each from what came before.
+func (p *Plan) fill(pod *podstatus.Pod, opts *Options, d *decision) {
 	p.KillPod, p.CreateSandbox = d.killPod && !d.held, d.createSandbox && !d.held
 	p.SandboxID, p.Attempt = d.sandboxID, d.attempt
 	p.Holds = d.holds

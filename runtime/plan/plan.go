@@ -44,6 +44,11 @@ type Options struct {
 	// KeepBasis keeps in the plan what it was made of, so that what changed since
 	// can be named.
 	KeepBasis bool
+	// Admission admits the pod as a kubelet does; nil admits every pod.
+	Admission *Admission
+	// Refused is why an edit was not admitted: what is desired is then the pod as it was before. Nil
+	// for none.
+	Refused *Hold
 	// Stop stops the pod until another pass starts it again: containers and sandboxes end, their
 	// records stay, and nothing starts.
 	Stop bool
@@ -98,6 +103,8 @@ type Plan struct {
 	// Found are the resources of containers that run and of which podctl has no record, by
 	// name; nil where they stay without one.
 	Found map[string]*v1.ResourceRequirements `json:"-"`
+	// Rejection is what podctl's record has of a pod that is not admitted; nil for one that is.
+	Rejection *model.Rejection `json:"-"`
 	// Source says how the file that the manifest came from differs from what was applied.
 	// It is empty if it does not, or if the manifest is not podctl's own copy.
 	Source string `json:"source,omitempty"`
@@ -160,6 +167,10 @@ type Hold struct {
 	Unstartable bool `json:"-"`
 	// Lacks reports whether the pod names an object, or a key of one, that is nowhere.
 	Lacks bool `json:"-"`
+	// Admission reports whether the pod, or an edit of it, was not admitted.
+	Admission bool `json:"-"`
+	// Unapplied reports whether the manifest does not count as applied: nobody has decided yet.
+	Unapplied bool `json:"-"`
 	// Delay is the restart delay that holds the container; nil when something else does.
 	Delay *podstatus.Delay `json:"-"`
 }
@@ -180,6 +191,16 @@ type Keep struct {
 // Lacks reports whether something of the pod is held because it names objects that are nowhere.
 func (p *Plan) Lacks() bool {
 	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Lacks })
+}
+
+// Unapplied reports whether the manifest does not count as applied after the pass.
+func (p *Plan) Unapplied() bool {
+	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Unapplied })
+}
+
+// Refused reports whether an edit is not admitted, or a pod of which it is not decided yet.
+func (p *Plan) Refused() bool {
+	return p.Rejection == nil && slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Admission })
 }
 
 // LongestGrace is the longest time in seconds that a container of the plan has to stop.

@@ -15,6 +15,9 @@ import (
 // Of is the status of a pod as a kubelet would report it: phase, conditions,
 // container states and addresses.
 func Of(p *Pod) v1.PodStatus {
+	if rejection := p.Observed.Memory.Rejection; rejection != nil {
+		return rejected(p, rejection)
+	}
 	r := &reporter{p}
 	s := v1.PodStatus{Phase: p.Phase, QOSClass: podspec.QOSClass(p.Manifest)}
 	if r.runsAgain() {
@@ -35,6 +38,17 @@ func Of(p *Pod) v1.PodStatus {
 	r.addPodResources(&s)
 	s.Conditions = conditions(p, &s)
 	addTransitions(p, &s)
+	return s
+}
+
+// rejected is the status of a pod that was not admitted (kubelet: rejectPod).
+func rejected(p *Pod, why *model.Rejection) v1.PodStatus {
+	s := v1.PodStatus{
+		Phase: v1.PodFailed, Reason: string(why.Reason), Message: why.StatusMessage(), QOSClass: podspec.QOSClass(p.Manifest),
+	}
+	if started := p.StartTime(); !started.IsZero() {
+		s.StartTime = &metav1.Time{Time: started.Truncate(time.Second)}
+	}
 	return s
 }
 

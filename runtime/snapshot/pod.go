@@ -2,12 +2,14 @@ package snapshot
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	netutils "k8s.io/utils/net"
 
@@ -141,10 +143,14 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 // MachineOf is a machine in the planner's words. Of one whose name is not known, neither is the rest.
 func MachineOf(node *criconfig.Node) model.Machine {
 	m := model.Machine{Capacity: node.Allocatable, NodeIPs: node.IPs}
+	if node.StorageBytes > 0 && m.Capacity != nil {
+		m.Capacity = maps.Clone(m.Capacity)
+		m.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(node.StorageBytes, resource.BinarySI)
+	}
 	if node.Name == "" || node.Arch == "" {
 		return m
 	}
-	m.SELinux = &node.SELinux
+	m.Name, m.SELinux, m.AppArmor, m.SupplementalGroups = node.Name, &node.SELinux, &node.AppArmor, &node.SupplementalGroupsPolicy
 	m.Labels = map[string]string{v1.LabelHostname: node.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: node.Arch}
 	return m
 }

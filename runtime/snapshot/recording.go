@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/plan/planfile"
@@ -24,7 +25,37 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 	if err != nil {
 		return nil, err
 	}
-	return planfile.Make(s.Input(ref, desired, opts)), nil
+	in := s.Input(ref, desired, opts)
+	in.Observed.Others = r.others(ref)
+	if hold := in.Refused(); hold != nil {
+		opts.Admission, opts.Refused = nil, hold
+		in = s.Input(ref, s.Checkpoint.Applied, opts)
+	}
+	return planfile.Make(in), nil
+}
+
+// others are the pods of the recording that take something of the node.
+func (r Recording) others(ref model.PodRef) []model.Admitted {
+	others := []model.Admitted{}
+	for _, s := range r {
+		if s.Checkpoint != nil && s.Pod.UID != ref.UID {
+			if taken := TakenBy(&s.Checkpoint.Memory); taken != nil {
+				others = append(others, *taken)
+			}
+		}
+	}
+	return others
+}
+
+// TakenBy is what a pod takes of the node that is remembered so; nil for one that was not admitted,
+// and one that has ended. While it is being deleted it goes on taking it (kubelet: GetActivePods).
+func TakenBy(m *model.Memory) *model.Admitted {
+	if m.Applied == nil || m.Applied.Pod == nil || m.Completion != nil || m.Rejection != nil {
+		return nil
+	}
+	taken := admission.TakenBy(m.Applied.Pod)
+	taken.Going = m.Deletion != nil
+	return &taken
 }
 
 // List gives pods the status they had when their snapshots were taken.

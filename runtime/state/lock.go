@@ -41,6 +41,12 @@ func (l Layout) LockPorts(ctx context.Context) (*filelock.Lock, error) {
 	return l.locks().takeOwn(ctx, lockPorts, "the table of the node's ports")
 }
 
+// LockNode takes the admission of pods for this process alone. Who has a pod's lock, or that of the
+// ports, may ask for it, and not the other way round.
+func (l Layout) LockNode(ctx context.Context) (*filelock.Lock, error) {
+	return l.locks().takeOwn(ctx, lockNode, "the admission of pods")
+}
+
 // LockIDs takes the ranges of user ids for this process alone. Who has a pod's lock may ask
 // for it, and not the other way round.
 func (l Layout) LockIDs(ctx context.Context) (*filelock.Lock, error) {

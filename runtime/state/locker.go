@@ -62,3 +62,15 @@ func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (fr
 	}
 	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
 }
+
+// ReserveNode keeps other pods from being admitted between the look at what is left of the node and
+// the moment in which it is written down that this pod takes some, when the caller frees it.
+func (l *Locker) ReserveNode(ctx context.Context, ref model.PodRef) (free func(), err error) {
+	ctx, cancel := l.timeout(ctx)
+	defer cancel()
+	lock, err := l.Layout.LockNode(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", ref, err)
+	}
+	return sync.OnceFunc(func() { _ = lock.Unlock() }), nil
+}

@@ -42,6 +42,7 @@ const (
 const (
 	lockIDs     = "_ids"
 	lockPorts   = "_ports"
+	lockNode    = "_node"
 	lockObjects = "_objects"
 	lockAgent   = "_agent"
 )

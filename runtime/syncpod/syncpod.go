@@ -121,16 +121,36 @@ func (s *Syncer) attempt(ctx context.Context, ref model.PodRef, desired *podspec
 		}
 	}
 	in.Observed.Reserved = reserved
+	freeNode, err := s.reserveNode(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	defer freeNode()
 	p, err := makePlan(in, opts.Saved)
 	if err != nil {
 		return nil, err
 	}
-	opts.Begun = freePorts
+	opts.Begun = func() { freePorts(); freeNode() }
 	outcome, err := s.executor.Run(ctx, in, p, snap, opts)
 	if outcome != nil {
-		outcome.Observed = &in.Observed
+		outcome.Observed, outcome.Desired = &in.Observed, in.Desired
 	}
 	return outcome, err
+}
+
+// reserveNode looks once more at what other pods take, if it depends on that whether the pod is
+// admitted, and keeps others from being admitted until it is written down.
+func (s *Syncer) reserveNode(ctx context.Context, in *plan.Input) (free func(), err error) {
+	if !in.Admits() {
+		return func() {}, nil
+	}
+	if free, err = s.locker.ReserveNode(ctx, in.Pod); err != nil {
+		return nil, err
+	}
+	if in.Observed.Others, err = s.observer.Others(in.Pod); err != nil {
+		free()
+	}
+	return free, err
 }
 
 // makePlan makes a new plan, or the saved one again.

@@ -40,6 +40,12 @@ type lab struct {
 
 func newLab(t *testing.T, names ...string) *lab {
 	t.Helper()
+	return newLabOn(t, criconfig.Node{Name: "node"}, names...)
+}
+
+// newLabOn is one on a machine.
+func newLabOn(t *testing.T, node criconfig.Node, names ...string) *lab {
+	t.Helper()
 	server, clock, endpoint := runtimetest.Start(t, names...)
 	client, err := cri.Connect(cri.Endpoint{Address: endpoint, Origin: "test"}, "", time.Minute)
 	if err != nil {
@@ -49,7 +55,7 @@ func newLab(t *testing.T, names ...string) *lab {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	w := observe.World{Client: client, Layout: layout, Cgroups: runtimetest.NewCgroups(server), Now: clock.Now}
 	host := observe.NewHost(client, layout, observe.Sources{
-		Machine: func() criconfig.Node { return criconfig.Node{Name: "node"} }, Kubelet: func() error { return nil },
+		Machine: func() criconfig.Node { return node }, Kubelet: func() error { return nil },
 	})
 	digests := observe.NewDigests(layout)
 	observer := observe.New(w, host, digests)

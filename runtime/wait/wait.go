@@ -157,7 +157,7 @@ func (w *waiter) apply(ctx context.Context) (*executor.Outcome, error) {
 	if err != nil {
 		return outcome, err
 	}
-	if !w.desired.Stored {
+	if !w.desired.Stored && !outcome.Plan.Refused() {
 		// From now on others may change it.
 		stored := *w.desired
 		stored.Stored = true

@@ -67,6 +67,8 @@ type Pod struct {
 	// Error is why its last pass failed, Waiting what holds it or its containers.
 	Error   string   `json:"error,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
+	// Rejection is why the pod was not admitted; missing for one that was.
+	Rejection *model.Rejection `json:"rejection,omitempty"`
 	// Probes are the verdicts of the probes of containers that run.
 	Probes []Probe `json:"probes,omitempty"`
 }

@@ -29,6 +29,7 @@ type Metrics struct {
 	containers     *prometheus.CounterVec
 	containerFails *prometheus.CounterVec
 	imagePull      *prometheus.HistogramVec
+	rejections     *prometheus.CounterVec
 	probes         *prometheus.CounterVec
 	probeTimes     *prometheus.HistogramVec
 	watchDrops     prometheus.Counter
@@ -61,6 +62,7 @@ func New(look Look) *Metrics {
 		containers:     counters("started_containers_total", "Cumulative number of containers started", "container_type"),
 		containerFails: counters("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code"),
 		imagePull:      histograms("image_pull_duration_seconds", "Duration in seconds to pull an image.", imagePullBuckets, "image_size_in_bytes"),
+		rejections:     counters("admission_rejections_total", "Cumulative number pod admission rejections by the agent.", "reason"),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: "prober", Name: "probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
 		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
@@ -70,7 +72,7 @@ func New(look Look) *Metrics {
 		watchDrops: counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped."),
 	}
 	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
-		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
+		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.rejections, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -168,6 +170,22 @@ func (m *Metrics) ContainerStarted(kind, failure string) {
 // Pulled takes an image that was pulled.
 func (m *Metrics) Pulled(size uint64, took time.Duration) {
 	m.imagePull.WithLabelValues(sizeOf(size)).Observe(took.Seconds())
+}
+
+// Rejected takes a pod that was not admitted.
+func (m *Metrics) Rejected(reason string) { m.rejections.WithLabelValues(rejectionOf(reason)).Inc() }
+
+// rejectionOf is the kubelet's label for the reason of a rejection (recordAdmissionRejection).
+func rejectionOf(reason string) string {
+	switch reason {
+	case "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "SysctlForbidden", "AppArmor", "PodOSNotSupported",
+		"PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported":
+		return reason
+	}
+	if strings.HasPrefix(reason, "OutOf") {
+		return "OutOfExtendedResources"
+	}
+	return "Other"
 }
 
 // sizeOf is the kubelet's label for the size of an image (metrics.GetImageSizeBucket).

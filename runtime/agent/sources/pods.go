@@ -139,6 +139,18 @@ func (ps pods) all() []*podspec.Desired {
 	return all
 }
 
+// missing are the uids of those that no text has.
+func (ps pods) missing() []types.UID {
+	var uids []types.UID
+	for _, p := range ps {
+		if !p.missing.IsZero() {
+			uids = append(uids, p.said.Pod.UID)
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
+
 // completed is the pod with the objects that it lost.
 func (p *pod) completed() *podspec.Desired {
 	if len(p.lost) == 0 {

@@ -116,15 +116,15 @@ func TestGivesUp(t *testing.T) {
 			k.has()
 			k.events <- struct{}{}
 			passes(lingers - 1)
-			k.wants(t, 3, 2, "one:1")
+			k.wants(t, 3, 3, "one:1")
 			k.has("b", manifest("one", "", "1"))
 			passes(1)
 			if twice {
 				// The pod has another file.
-				k.wants(t, 4, 3, "one:1")
+				k.wants(t, 4, 4, "one:1")
 				return
 			}
-			k.wants(t, 3, 3, "")
+			k.wants(t, 3, 4, "")
 		})
 	}
 }

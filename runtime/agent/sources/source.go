@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
@@ -38,6 +40,9 @@ type Update struct {
 	// Unread are the names of texts that are there and cannot be used, and of which no valid
 	// version is known. Pods that came from them earlier must be left as they are.
 	Unread []string
+	// Missing are the uids of the pods that no text has at the moment, in order. If that stays so, they
+	// will not be wanted soon.
+	Missing []types.UID
 	// Notes say what has no effect in the texts that count.
 	Notes []string
 }
@@ -59,7 +64,7 @@ func (p Problem) compare(other Problem) int {
 // sameAs reports whether two updates say the same.
 func (u Update) sameAs(other Update) bool {
 	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
-		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Notes, other.Notes)
+		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes)
 }
 
 // Settings say how sources are read.

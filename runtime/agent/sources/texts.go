@@ -245,7 +245,7 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	if t.failed == nil {
 		again = first(again, t.pods.expire(now))
 	}
-	u.Pods = t.pods.all()
+	u.Pods, u.Missing = t.pods.all(), t.pods.missing()
 	return u, again
 }
 

@@ -96,6 +96,9 @@ func (f facts) addMemory(m *model.Memory) {
 	if m.Completion != nil {
 		f["completion"] = string(m.Completion.Phase)
 	}
+	if m.Rejection != nil {
+		f["admission"] = line(string(m.Rejection.Reason), m.Rejection.Message)
+	}
 	if len(m.Adopted) > 0 {
 		f["adopted"] = digestOf(m.Adopted)
 	}

@@ -1,0 +1,137 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Request asks whether a pod is admitted.
+type Request struct {
+	Pod *v1.Pod
+	// Before is the pod as it was admitted; nil for one that was not. Only what an edit adds is asked.
+	Before *v1.Pod
+	// Others are the other pods of the node that were admitted and have not ended.
+	Others   []model.Admitted
+	Machine  *model.Machine
+	Settings *Settings
+}
+
+// check is one reason to reject a pod; an empty message is none.
+type check struct {
+	reason model.Reason
+	find   func(*v1.Pod) (message string)
+}
+
+// Admit says why a pod is not admitted, in the kubelet's order and words; nil for one that is. The
+// first reason counts. What is not known of the machine is no reason.
+func Admit(r *Request) *model.Rejection {
+	if found := r.first(r.beforeResources()); found != nil {
+		return found
+	}
+	if found := r.tooLarge(); found != nil {
+		return found
+	}
+	return r.first(r.afterResources())
+}
+
+// first is the first reason that is not one against the pod as it was admitted, too.
+func (r *Request) first(checks []check) *model.Rejection {
+	for _, c := range checks {
+		message := c.find(r.Pod)
+		if message == "" || (r.Before != nil && c.find(r.Before) != "") {
+			continue
+		}
+		return &model.Rejection{Reason: c.reason, Message: message}
+	}
+	return nil
+}
+
+func (r *Request) beforeResources() []check {
+	return []check{
+		{model.SysctlForbidden, r.forbiddenSysctl},
+		{model.PodOSSelectorNodeLabelDoesNotMatch, otherLabel},
+		{model.PodOSNotSupported, otherSystem},
+		{model.SupplementalGroupsPolicyNotSupported, r.strictGroups},
+	}
+}
+
+func (r *Request) afterResources() []check {
+	return []check{
+		{model.NodeAffinity, r.otherNode},
+		{model.NodePorts, r.takenPort},
+		{model.AppArmor, r.noAppArmor},
+	}
+}
+
+// linux is the system of every node that podctl runs on.
+const linux = "linux"
+
+// otherLabel: rejectPodAdmissionBasedOnOSSelector.
+func otherLabel(pod *v1.Pod) string {
+	if system, says := pod.Labels[v1.LabelOSStable]; says && system != linux {
+		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
+	}
+	return ""
+}
+
+// otherSystem: rejectPodAdmissionBasedOnOSField.
+func otherSystem(pod *v1.Pod) string {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name != linux {
+		return "Failed to admit pod as the OS field doesn't match node OS"
+	}
+	return ""
+}
+
+// strictGroups: rejectPodAdmissionBasedOnSupplementalGroupsPolicy.
+func (r *Request) strictGroups(pod *v1.Pod) string {
+	own := pod.Spec.SecurityContext
+	if own == nil || ptr.Deref(own.SupplementalGroupsPolicy, "") != v1.SupplementalGroupsPolicyStrict || ptr.Deref(r.Machine.SupplementalGroups, true) {
+		return ""
+	}
+	return "SupplementalGroupsPolicy=Strict is not supported in this node"
+}
+
+// takenPort: the predicate NodePorts.
+func (r *Request) takenPort(pod *v1.Pod) string {
+	for _, port := range podspec.HostPorts(pod) {
+		for i := range r.Others {
+			if slices.ContainsFunc(r.Others[i].Ports, port.Collides) {
+				return "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+			}
+		}
+	}
+	return ""
+}
+
+// noAppArmor: appArmorAdmitHandler.
+func (r *Request) noAppArmor(pod *v1.Pod) string {
+	if ptr.Deref(r.Machine.AppArmor, true) || !wantsAppArmor(pod) {
+		return ""
+	}
+	return "Cannot enforce AppArmor: AppArmor is not enabled on the host"
+}
+
+// wantsAppArmor: isRequired of the kubelet's package apparmor.
+func wantsAppArmor(pod *v1.Pod) bool {
+	confines := func(p *v1.AppArmorProfile) bool { return p != nil && p.Type != v1.AppArmorProfileTypeUnconfined }
+	if own := pod.Spec.SecurityContext; own != nil && confines(own.AppArmorProfile) {
+		return true
+	}
+	for _, ref := range podspec.Containers(pod) {
+		if ref.SecurityContext != nil && confines(ref.SecurityContext.AppArmorProfile) {
+			return true
+		}
+	}
+	for key, profile := range pod.Annotations {
+		if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && profile != v1.DeprecatedAppArmorBetaProfileNameUnconfined {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,298 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// node is a machine with ten cores, 1100 MiB of memory of which eviction keeps 100, and 1000 bytes of
+// disk of which it keeps 100.
+func node() *model.Machine {
+	no := false
+	return &model.Machine{
+		Name: "here", Labels: map[string]string{v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", v1.LabelHostname: "here"},
+		Capacity: v1.ResourceList{
+			v1.ResourceCPU: resource.MustParse("10"), v1.ResourceMemory: resource.MustParse("1100Mi"), v1.ResourceEphemeralStorage: resource.MustParse("1000"),
+			"hugepages-2Mi": resource.MustParse("0"),
+		},
+		AppArmor: &no, SupplementalGroups: &no,
+	}
+}
+
+const containers = "  containers: [{name: a, image: i:1}]\n"
+
+// asks is a pod with one container that requests something.
+func asks(requests string) string {
+	return "  containers: [{name: a, image: i:1, resources: {requests: {" + requests + "}}}]\n"
+}
+
+// taken are other pods of the node, by what they request: each "cpu: 1, memory: 1Gi".
+func taken(t *testing.T, requests ...string) []model.Admitted {
+	t.Helper()
+	var others []model.Admitted
+	for i, one := range requests {
+		d := modeltest.Load(t, modeltest.Pod(asks(one)))
+		d.Pod.UID = types.UID(strings.Repeat("u", i+1))
+		others = append(others, TakenBy(d.Pod))
+	}
+	return others
+}
+
+// text is a rejection in one line; empty for none.
+func text(r *model.Rejection) string {
+	if r == nil {
+		return ""
+	}
+	return string(r.Reason) + ": " + r.Message
+}
+
+// judged is what becomes of a pod on a node with others.
+func judged(t *testing.T, spec string, s *Settings, others []model.Admitted) string {
+	t.Helper()
+	return text(Admit(&Request{Pod: modeltest.Load(t, modeltest.Pod(spec)).Pod, Others: others, Machine: node(), Settings: s}))
+}
+
+func outOfText(name, requested, used, capacity string) string {
+	return "OutOf" + name + ": Node didn't have enough resource: " + name + ", requested: " + requested + ", used: " + used + ", capacity: " + capacity
+}
+
+// TestAdmit has the cases of the kubelet's TestGeneralPredicates, TestHandleNodeSelector,
+// TestHandleNodeSelectorBasedOnOS, TestHandleMemExceeded, TestHandlePluginResources,
+// TestRemoveMissingExtendedResources, TestRejectPodAdmissionBasedOnOSSelector,
+// TestRejectPodAdmissionBasedOnOSField and TestPodAdmissionBasedOnSupplementalGroupsPolicy. A pod that
+// names another node is taken for this one's, as a kubelet takes those of its files (applyDefaults),
+// so that TestHandleHostNameConflicts has no counterpart that rejects.
+func TestAdmit(t *testing.T) {
+	five := []string{"cpu: 5, memory: 500Mi"}
+	for name, c := range map[string]struct {
+		spec   string
+		others []string
+		want   string
+	}{
+		"nothing is asked":       {containers, five, ""},
+		"what is left":           {asks("cpu: 5, memory: 500Mi"), five, ""},
+		"too much cpu":           {asks("cpu: 8, memory: 100Mi"), five, outOfText("cpu", "8000", "5000", "10000")},
+		"too much memory":        {asks("cpu: 1, memory: 600Mi"), five, outOfText("memory", "629145600", "524288000", "1048576000")},
+		"both: cpu is the first": {asks("cpu: 8, memory: 600Mi"), five, outOfText("cpu", "8000", "5000", "10000")},
+		"two others":             {asks("cpu: 1"), []string{"cpu: 5", "cpu: 4500m"}, outOfText("cpu", "1000", "9500", "10000")},
+		"too much disk":          {asks("ephemeral-storage: 901"), nil, outOfText("ephemeral-storage", "901", "0", "900")},
+		"enough disk":            {asks("ephemeral-storage: 900"), nil, ""},
+		"huge pages":             {"  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1, hugepages-2Mi: 2Mi}}}]\n", nil, outOfText("hugepages-2Mi", "2097152", "0", "0")},
+		"an extended resource that the node has not": {
+			"  containers: [{name: a, image: i:1, resources: {limits: {example.com/gpu: 1}}}]\n", nil, "",
+		},
+		"init containers count by the largest": {
+			"  initContainers: [{name: b, image: i:1, resources: {requests: {cpu: 6}}}]\n" + asks("cpu: 1"), five, outOfText("cpu", "6000", "5000", "10000"),
+		},
+		"sidecars count with the rest": {
+			"  initContainers: [{name: b, image: i:1, restartPolicy: Always, resources: {requests: {cpu: 3}}}]\n" + asks("cpu: 3"), five,
+			outOfText("cpu", "6000", "5000", "10000"),
+		},
+		"overhead":         {"  overhead: {cpu: 1}\n" + asks("cpu: 5"), five, outOfText("cpu", "6000", "5000", "10000")},
+		"another node":     {"  nodeName: elsewhere\n" + containers, nil, ""},
+		"this system":      {"  nodeSelector: {kubernetes.io/os: linux}\n  os: {name: linux}\n" + containers, nil, ""},
+		"another selector": {"  nodeSelector: {kubernetes.io/os: windows}\n" + containers, nil, "NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
+		"a label of the node": {
+			"  nodeSelector: {disk: ssd}\n  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [here]}]}]}}}\n" + containers, nil, "",
+		},
+		"no such label": {
+			"  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: NotIn, values: [ssd]}]}]}}}\n" + containers,
+			nil, "NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+		},
+		"strict groups": {"  securityContext: {supplementalGroupsPolicy: Strict}\n" + containers, nil, "SupplementalGroupsPolicyNotSupported: SupplementalGroupsPolicy=Strict is not supported in this node"},
+		"merged groups": {"  securityContext: {supplementalGroupsPolicy: Merge}\n" + containers, nil, ""},
+		"AppArmor": {
+			"  containers: [{name: a, image: i:1, securityContext: {appArmorProfile: {type: RuntimeDefault}}}]\n", nil,
+			"AppArmor: Cannot enforce AppArmor: AppArmor is not enabled on the host",
+		},
+		"no AppArmor": {"  securityContext: {appArmorProfile: {type: Unconfined}}\n" + containers, nil, ""},
+		"the first reason counts": {
+			"  securityContext: {supplementalGroupsPolicy: Strict, sysctls: [{name: kernel.msgmax, value: '1'}], appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 20"),
+			nil, `SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowlisted`,
+		},
+	} {
+		s := &Settings{MaxPods: 110, Labels: map[string]string{"disk": "ssd"}}
+		if diff := cmp.Diff(c.want, judged(t, c.spec, s, taken(t, c.others...))); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.Pod)
+		want   string
+	}{
+		"another system":   {func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, "PodOSNotSupported: Failed to admit pod as the OS field doesn't match node OS"},
+		"label of another": {func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, "PodOSSelectorNodeLabelDoesNotMatch: Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"},
+		"label of this":    {func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "linux"} }, ""},
+		"AppArmor of before": {func(p *v1.Pod) {
+			p.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/a": "runtime/default"}
+		}, "AppArmor: Cannot enforce AppArmor: AppArmor is not enabled on the host"},
+	} {
+		pod := modeltest.Load(t, modeltest.Pod(containers)).Pod.DeepCopy()
+		c.change(pod)
+		if got := text(Admit(&Request{Pod: pod, Machine: node(), Settings: &Settings{}})); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestAllocatable: what is reserved, what eviction keeps free and huge pages are not for pods, and
+// nothing is less than none.
+func TestAllocatable(t *testing.T) {
+	s := &Settings{Reserved: v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"), v1.ResourceMemory: resource.MustParse("200Mi"), v1.ResourceEphemeralStorage: resource.MustParse("2000")}}
+	capacity := node().Capacity
+	capacity["hugepages-2Mi"] = resource.MustParse("300Mi")
+	got := s.Allocatable(capacity)
+	for name, want := range map[v1.ResourceName]string{
+		v1.ResourceCPU: "9500m", v1.ResourceMemory: "500Mi", v1.ResourceEphemeralStorage: "0", "hugepages-2Mi": "300Mi",
+	} {
+		if has := got[name]; has.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%s: %s, want %s", name, has.String(), want)
+		}
+	}
+	if got := s.Allocatable(v1.ResourceList{v1.ResourceMemory: {}}); len(got) > 0 {
+		t.Errorf("of an unknown machine: %v", got)
+	}
+}
+
+// TestPodsAreCounted: one more than fit is rejected before anything else is looked at.
+func TestPodsAreCounted(t *testing.T) {
+	two := taken(t, "cpu: 1", "cpu: 1")
+	if got := judged(t, asks("cpu: 20"), &Settings{MaxPods: 2}, two); got != outOfText("pods", "1", "2", "2") {
+		t.Error(got)
+	}
+	if got := judged(t, containers, &Settings{MaxPods: 3}, two); got != "" {
+		t.Error(got)
+	}
+}
+
+// TestPortConflicts: TestHandlePortConflicts of the kubelet, with addresses, protocols, and ports of
+// pods in the node's network.
+func TestPortConflicts(t *testing.T) {
+	const reason = "NodePorts: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+	port := func(fields string) string {
+		return "  containers: [{name: a, image: i:1, ports: [{containerPort: 80, " + fields + "}]}]\n"
+	}
+	host := "  hostNetwork: true\n  containers: [{name: a, image: i:1, ports: [{containerPort: 8080}]}]\n"
+	for name, c := range map[string]struct {
+		one, other string
+		want       string
+	}{
+		"the same":               {port("hostPort: 8080"), port("hostPort: 8080"), reason},
+		"another":                {port("hostPort: 8080"), port("hostPort: 8081"), ""},
+		"another protocol":       {port("hostPort: 8080"), port("hostPort: 8080, protocol: UDP"), ""},
+		"two addresses":          {port("hostPort: 8080, hostIP: 10.0.0.1"), port("hostPort: 8080, hostIP: 10.0.0.2"), ""},
+		"one of all":             {port("hostPort: 8080, hostIP: 10.0.0.1"), port("hostPort: 8080, hostIP: 0.0.0.0"), reason},
+		"in the node's network":  {port("hostPort: 8080"), host, reason},
+		"both are":               {host, host, reason},
+		"none is published":      {port("name: web"), port("name: web"), ""},
+		"of a sidecar":           {port("hostPort: 8080"), "  initContainers: [{name: b, image: i:1, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 8080}]}]\n" + containers, reason},
+		"of an init that is not": {port("hostPort: 8080"), "  initContainers: [{name: b, image: i:1, ports: [{containerPort: 80, hostPort: 8080}]}]\n" + containers, ""},
+	} {
+		other := modeltest.Load(t, modeltest.Pod(c.other)).Pod
+		if got := judged(t, c.one, &Settings{}, []model.Admitted{TakenBy(other)}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestSysctls has the cases of the kubelet's TestAllowlist and TestNewAllowlist.
+func TestSysctls(t *testing.T) {
+	for name, c := range map[string]struct {
+		sysctl, spec, want string
+	}{
+		"safe":                       {"kernel.shm_rmid_forced", "", ""},
+		"with slashes":               {"net/ipv4/tcp_syncookies", "", ""},
+		"unsafe":                     {"kernel.msgmax", "", `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+		"allowed":                    {"net.core.somaxconn", "", ""},
+		"allowed by its beginning":   {"kernel.sem", "", ""},
+		"allowed by another":         {"net.ipv4.conf.all.rp_filter", "", ""},
+		"nothing of the kind":        {"net.b.a", "", `forbidden sysctl: "net.b.a" not allowlisted`},
+		"of the node's network":      {"net.ipv4.tcp_syncookies", "  hostNetwork: true\n", `forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled`},
+		"of the node's IPC":          {"kernel.shm_rmid_forced", "  hostIPC: true\n", `forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host IPC enabled`},
+		"allowed, of the node's":     {"net.core.somaxconn", "  hostNetwork: true\n", `forbidden sysctl: "net.core.somaxconn" not allowed with host Net enabled`},
+		"IPC and the node's network": {"kernel.shm_rmid_forced", "  hostNetwork: true\n", ""},
+	} {
+		pod := modeltest.Load(t, modeltest.Pod(c.spec+containers)).Pod.DeepCopy()
+		pod.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: c.sysctl, Value: "1"}}}
+		s := &Settings{UnsafeSysctls: []string{"kernel.sem*", "net.core.somaxconn", "net.ipv4.conf.*"}}
+		want := c.want
+		if want != "" {
+			want = "SysctlForbidden: " + want
+		}
+		if got := text(Admit(&Request{Pod: pod, Machine: node(), Settings: s})); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for pattern, good := range map[string]bool{
+		"kernel.msg*": true, "kernel.shmmax": true, "net.*": true, "fs.mqueue.*": true, "net/ipv4/conf/*": true,
+		"kernel.hostname": false, "vm.swappiness": false, "*": false, "net.*.foo": false, "": false,
+	} {
+		if err := (&Settings{UnsafeSysctls: []string{pattern}}).Check(); (err == nil) != good {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}
+
+// TestEdits: of an edit only what it adds is asked, also where more is taken than there is.
+func TestEdits(t *testing.T) {
+	full := taken(t, "cpu: 12, memory: 900Mi")
+	unsafe := "  securityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}\n"
+	for name, c := range map[string]struct {
+		before, after, want string
+	}{
+		"another image":      {asks("cpu: 3"), strings.Replace(asks("cpu: 3"), "i:1", "i:2", 1), ""},
+		"less":               {asks("cpu: 3"), asks("cpu: 2"), ""},
+		"more":               {asks("cpu: 3"), asks("cpu: 4"), outOfText("cpu", "4000", "12000", "10000")},
+		"more of the other":  {asks("cpu: 3, memory: 1Mi"), asks("cpu: 3, memory: 50Mi"), ""},
+		"too much of it":     {asks("cpu: 3, memory: 1Mi"), asks("cpu: 3, memory: 500Mi"), outOfText("memory", "524288000", "943718400", "1048576000")},
+		"an unsafe sysctl":   {containers, unsafe + containers, `SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowlisted`},
+		"one that was there": {unsafe + containers, unsafe + asks("memory: 1Mi"), ""},
+	} {
+		r := &Request{
+			Before: modeltest.Load(t, modeltest.Pod(c.before)).Pod, Pod: modeltest.Load(t, modeltest.Pod(c.after)).Pod,
+			Others: full, Machine: node(), Settings: &Settings{MaxPods: 1},
+		}
+		if got := text(Admit(r)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestUnknownMachines: what is not known is no reason.
+func TestUnknownMachines(t *testing.T) {
+	spec := "  nodeSelector: {disk: ssd}\n  securityContext: {supplementalGroupsPolicy: Strict, appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 99, memory: 99Gi, ephemeral-storage: 99Gi")
+	pod := modeltest.Load(t, modeltest.Pod(spec)).Pod
+	for _, m := range []*model.Machine{{}, {Capacity: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100")}}} {
+		if got := text(Admit(&Request{Pod: pod, Machine: m, Settings: &Settings{}})); got != "" {
+			t.Errorf("%+v: %s", m, got)
+		}
+	}
+}
+
+// TestWhatCanBeReserved: nothing but what the system takes, too.
+func TestWhatCanBeReserved(t *testing.T) {
+	for name, good := range map[v1.ResourceName]bool{v1.ResourceCPU: true, v1.ResourceMemory: true, v1.ResourceEphemeralStorage: true, "memroy": false, "hugepages-2Mi": false} {
+		s := &Settings{Reserved: v1.ResourceList{name: resource.MustParse("1")}}
+		if err := s.Check(); (err == nil) != good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTaken: what a pod takes are its requests and its ports.
+func TestTaken(t *testing.T) {
+	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, ports: [{containerPort: 80, hostPort: 8080}], resources: {limits: {cpu: 2}}}]\n"))
+	got := TakenBy(d.Pod)
+	if cpu := got.Requests[v1.ResourceCPU]; cpu.Value() != 2 || got.Pod.Name != "web" || len(got.Ports) != 1 || got.Ports[0].Number != 8080 || got.Ports[0].Path != podspec.HostPorts(d.Pod)[0].Path {
+		t.Errorf("%+v", got)
+	}
+}

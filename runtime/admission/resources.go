@@ -1,0 +1,80 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// tooLarge finds the first resource of which too little is left (kube-scheduler: fitsRequest).
+func (r *Request) tooLarge() *model.Rejection {
+	if limit := r.Settings.MaxPods; r.Before == nil && limit > 0 && len(r.Others) >= limit {
+		return outOf(v1.ResourcePods, 1, int64(len(r.Others)), int64(limit))
+	}
+	if len(r.Machine.Capacity) == 0 {
+		return nil
+	}
+	has, wants, before := r.Settings.Allocatable(r.Machine.Capacity), requestsOf(r.Pod), v1.ResourceList{}
+	if r.Before != nil {
+		before = requestsOf(r.Before)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(wants), inOrder) {
+		left, known := has[name]
+		asked := amount(name, wants)
+		if asked <= amount(name, before) || podspec.IsExtendedResource(name) || (!known && isMeasured(name)) {
+			continue
+		}
+		used := int64(0)
+		for i := range r.Others {
+			used += amount(name, r.Others[i].Requests)
+		}
+		if capacity := amount(name, v1.ResourceList{name: left}); asked > capacity-used {
+			return outOf(name, asked, used, capacity)
+		}
+	}
+	return nil
+}
+
+// isMeasured reports whether it is unknown, and not none, what a machine has of a resource that is
+// not mentioned.
+func isMeasured(name v1.ResourceName) bool {
+	return name == v1.ResourceCPU || name == v1.ResourceMemory || name == v1.ResourceEphemeralStorage
+}
+
+func outOf(name v1.ResourceName, requested, used, capacity int64) *model.Rejection {
+	return &model.Rejection{Reason: model.OutOf(name), Message: fmt.Sprintf(
+		"Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)}
+}
+
+// requestsOf are the requests of a pod, with those of its sandbox (kubelet: PodRequests).
+func requestsOf(pod *v1.Pod) v1.ResourceList {
+	return resource.PodRequests(pod, resource.PodResourcesOptions{})
+}
+
+// amount is how much a list has of a resource: of cpu, thousandths of a core.
+func amount(name v1.ResourceName, list v1.ResourceList) int64 {
+	quantity := list[name]
+	if name == v1.ResourceCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// inOrder is the order in which resources are looked at.
+func inOrder(a, b v1.ResourceName) int {
+	order := []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
+	rank := func(name v1.ResourceName) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}

@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// admittingLab is an agent on a machine with four cores that admits pods.
+func admittingLab(t *testing.T) (*lab, *lines) {
+	t.Helper()
+	l, log := newLab(t), &lines{}
+	l.admission, l.log = &admission.Settings{MaxPods: 110}, slog.NewTextHandler(log, nil)
+	l.node.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}
+	return l, log
+}
+
+// sized is a pod of the source that requests so many cores.
+func (l *lab) sized(name, cores string) *podspec.Desired {
+	l.t.Helper()
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {terminationGracePeriodSeconds: 1, containers: [
+		{name: a, image: "i:1", resources: {requests: {cpu: %s}}}]}}`, name, cores)
+	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
+	if err != nil || m.Err() != nil {
+		l.t.Fatal(err, m.Err())
+	}
+	m.Pods[0].Keeper = "channel"
+	return m.Pods[0]
+}
+
+// status is what an agent says of a pod; nil for nothing.
+func (l *lab) status(a *Agent, name string) *api.Pod {
+	l.t.Helper()
+	s, err := a.Status(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range s.Pods {
+		if s.Pods[i].Name == name {
+			return &s.Pods[i]
+		}
+	}
+	return nil
+}
+
+// checkpoint is what is remembered of a pod.
+func (l *lab) checkpoint(name string) *model.Memory {
+	l.t.Helper()
+	c, err := l.layout.Pod(podspec.UID("default", name)).Checkpoint().Read()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return &c.Memory
+}
+
+// rejected reports whether a pod is, and stays.
+func (l *lab) rejected(a *Agent, name string) bool {
+	p := l.status(a, name)
+	return p != nil && p.Rejection != nil && p.Rejection.Reason == "OutOfcpu" && l.checkpoint(name).Rejection != nil
+}
+
+// TestAdmission: of two pods that do not fit together the first runs and the other has failed, also
+// for the next agent; smaller, it runs. An edit for which there is no room is not applied until there
+// is some. What runs is left alone.
+func TestAdmission(t *testing.T) {
+	l, log := admittingLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
+	l.until("two is rejected", func() bool { return l.rejected(a, "two") })
+	l.until("one runs", func() bool { return l.running()["one"] != "" })
+	ids, why := l.running(), *l.checkpoint("two").Rejection
+	if why.Message != "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000" || log.count("pod rejected") != 1 {
+		t.Errorf("%+v, %d lines", why, log.count("pod rejected"))
+	}
+	events := func() (n int) {
+		h, err := l.layout.Pod(podspec.UID("default", "two")).History().Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range h.Events {
+			if e.Reason == "OutOfcpu" && e.Message == why.Message {
+				n += e.Count
+			}
+		}
+		return n
+	}
+	if events() != 1 {
+		t.Errorf("%d events", events())
+	}
+	stop()
+
+	a, stop = l.run(c)
+	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
+	l.until("two stays rejected", func() bool { return l.rejected(a, "two") })
+	if now := l.checkpoint("two").Rejection; !now.At.Equal(why.At) || events() != 1 || log.count("pod rejected") != 1 {
+		t.Errorf("rejected anew: %+v, %d events", now, events())
+	}
+	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "1")}
+	l.until("two runs", func() bool { return l.running()["two"] != "" })
+	if l.checkpoint("two").Rejection != nil || l.running()["one"] != ids["one"] {
+		t.Error("one was touched, or two has a rejection")
+	}
+
+	ids = l.running()
+	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
+	l.until("the edit waits", func() bool {
+		return strings.Contains(strings.Join(l.status(a, "two").Waiting, ""), "the edit is not applied")
+	})
+	if cpu := l.checkpoint("two").Applied.Pod.Spec.Containers[0].Resources.Requests.Cpu(); cpu.Value() != 1 || l.running()["two"] != ids["two"] {
+		t.Errorf("applied is %s, and %v runs", cpu, l.running())
+	}
+	c.updates <- []*podspec.Desired{l.sized("two", "2")}
+	l.until("it is applied once one is gone", func() bool {
+		return l.checkpoint("two").Applied.Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() == 2
+	})
+	if l.running()["two"] != ids["two"] {
+		t.Error("two was restarted")
+	}
+	stop()
+}
+
+// TestRejectedPodsAreAskedAgain: on a reload, by an agent that admits all, and by hand.
+func TestRejectedPodsAreAskedAgain(t *testing.T) {
+	for name, ask := range map[string]func(*lab, *channel, *Agent, func()) func(){
+		"a reload": func(_ *lab, _ *channel, a *Agent, stop func()) func() {
+			if err := a.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return stop
+		},
+		"another agent": func(l *lab, c *channel, _ *Agent, stop func()) func() {
+			stop()
+			l.admission = nil
+			_, stop = l.run(c)
+			c.updates <- []*podspec.Desired{l.sized("two", "2")}
+			return stop
+		},
+		"by hand": func(l *lab, _ *channel, _ *Agent, stop func()) func() {
+			if _, err := l.engine.Pods.Apply(t.Context(), l.sized("two", "2"), executor.Options{}); err != nil {
+				t.Error(err)
+			}
+			return stop
+		},
+	} {
+		l, _ := admittingLab(t)
+		c := newChannel()
+		a, stop := l.run(c)
+		c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
+		l.until("two is rejected", func() bool { return l.rejected(a, "two") })
+		c.updates <- []*podspec.Desired{l.sized("two", "2")}
+		l.until("one is gone", func() bool { return l.running()["one"] == "" && l.status(a, "one") == nil })
+		if !l.rejected(a, "two") {
+			t.Errorf("%s: two is not rejected any more", name)
+		}
+		stop = ask(l, c, a, stop)
+		l.until("two runs after "+name, func() bool { return l.running()["two"] != "" })
+		stop()
+	}
+}
+
+// TestNewcomersWait: a pod for which there is room once another is gone that nobody wants waits for
+// that, and is not rejected.
+func TestNewcomersWait(t *testing.T) {
+	l, log := admittingLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	defer stop()
+	c.updates <- []*podspec.Desired{l.sized("old", "3")}
+	l.until("old runs", func() bool { return l.running()["old"] != "" })
+	c.updates <- []*podspec.Desired{l.sized("new", "3")}
+	l.until("new runs in the place of old", func() bool { now := l.running(); return now["new"] != "" && now["old"] == "" })
+	if log.count("pod rejected") > 0 || l.checkpoint("new").Rejection != nil || l.status(a, "new").Rejection != nil {
+		t.Error("it was rejected in between")
+	}
+}
+
+// TestWhoComesFirst: sources in their order and pods by name, of those that are not admitted yet.
+func TestWhoComesFirst(t *testing.T) {
+	l := newLife(t, 0)
+	l.agent.admits.settings = &admission.Settings{}
+	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)
+	byHand := l.manifest("", "c", "c1", 1)
+	l.bring(byHand)
+	if err := l.agent.readRecords(); err != nil {
+		t.Fatal(err)
+	}
+	l.agent.sourceTells(sources.Update{Source: "two", Complete: true, Pods: []*podspec.Desired{d}})
+	l.agent.sourceTells(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}, Missing: []types.UID{"b1"}})
+	first := func(uid types.UID) (names string) {
+		for _, p := range l.agent.admits.of(uid).First {
+			names += p.Name
+		}
+		return names
+	}
+	if got := first("a1") + "|" + first("b1") + "|" + first("d1") + "|" + first("c1"); got != "|a|ab|" {
+		t.Error(got)
+	}
+	l.agent.keeper.applied(a)
+	if got := first("a1") + "|" + first("d1"); got != "|b" {
+		t.Errorf("after a was made: %s", got)
+	}
+	if going := l.agent.admits.of("a1").Going; fmt.Sprint(going) != "[b1]" {
+		t.Errorf("going: %v", going)
+	}
+}

@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// sized is a pod that requests so many cores.
+func sized(t *testing.T, name, cores string) *podspec.Desired {
+	t.Helper()
+	d := modeltest.Load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
+	return d
+}
+
+// bench is a machine with four cores and a pod that is wanted on it.
+type bench struct {
+	*modeltest.World
+	how *Admission
+}
+
+func newBench(d *podspec.Desired) *bench {
+	w := modeltest.New(d)
+	w.Capacity = v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}
+	return &bench{w, &Admission{Settings: admission.Settings{MaxPods: 110}, Final: true}}
+}
+
+// others takes what pods have.
+func (b *bench) others(pods ...*podspec.Desired) *bench {
+	for _, d := range pods {
+		b.Others = append(b.Others, admission.TakenBy(d.Pod))
+	}
+	return b
+}
+
+// runs has the pod running as it was applied.
+func (b *bench) runs(applied *podspec.Desired) *bench {
+	b.Memory.Applied = applied
+	b.Sandbox("s0", 0, model.SandboxReady)
+	b.Container("s0", "a", 0, model.Running)
+	return b
+}
+
+func (b *bench) input() *Input {
+	return &Input{
+		Input: podstatus.Input{Desired: b.Desired, Observed: b.Observed, Now: modeltest.Noon()},
+		Pod:   model.RefOf(b.Desired.Pod), Options: Options{Admission: b.how},
+	}
+}
+
+// result is the plan in a few words.
+func result(p *Plan) string {
+	var words []string
+	for i := range p.Steps {
+		words = append(words, string(p.Steps[i].Kind))
+	}
+	for i := range p.Holds {
+		words = append(words, string(p.Holds[i].Reason))
+	}
+	if p.Rejection != nil {
+		words = append(words, "rejected")
+	}
+	if p.Refused() {
+		words = append(words, "refused")
+	}
+	if p.Unapplied() {
+		words = append(words, "unapplied")
+	}
+	return strings.Join(words, " ")
+}
+
+const starts = "CheckContainer RunSandbox StartContainer"
+
+// TestAdmission: a newcomer that does not fit is rejected, and stays so until its manifest changes. One
+// that was admitted stays so, whoever came since.
+func TestAdmission(t *testing.T) {
+	two, three, four, rejection := sized(t, "web", "2"), sized(t, "web", "3"), sized(t, "web", "4"), &model.Rejection{Reason: "OutOfcpu", Message: "m", Settings: "max-pods=110", At: modeltest.Noon()}
+	other := sized(t, "other", "2")
+	for name, c := range map[string]struct {
+		bench  *bench
+		change func(*bench)
+		want   string
+	}{
+		"it fits":                          {newBench(two).others(other), nil, starts},
+		"it does not":                      {newBench(three).others(other), nil, "OutOfcpu rejected"},
+		"nobody admits":                    {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
+		"it was rejected":                  {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection }, "OutOfcpu rejected"},
+		"and is asked again":               {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.Final = two, rejection, false }, starts},
+		"and is edited":                    {newBench(two).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, starts},
+		"and is edited badly":              {newBench(four).others(other), func(b *bench) { b.Memory.Applied, b.Memory.Rejection = three, rejection }, "OutOfcpu rejected"},
+		"and the settings have changed":    {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how.MaxPods = two, rejection, 111 }, starts},
+		"and nobody admits":                {newBench(two), func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil }, starts},
+		"it was admitted":                  {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
+		"it runs":                          {newBench(three).others(other).runs(three), nil, ""},
+		"it runs without a record":         {newBench(three).others(other).runs(nil), nil, ""},
+		"an edit that fits":                {newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two), nil, "UpdateContainer UpdatePod"},
+		"an edit that does not":            {newBench(three).others(other).runs(two), nil, "OutOfcpu refused unapplied"},
+		"of a pod that was not made yet":   {newBench(three).others(other), func(b *bench) { b.Memory.Applied = two }, "OutOfcpu rejected"},
+		"the other is deleted":             {newBench(three).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu refused unapplied"},
+		"nobody wants the other":           {newBench(three).others(other), func(b *bench) { b.how.Going = []types.UID{other.Pod.UID} }, "OutOfcpu refused unapplied"},
+		"which is not enough":              {newBench(sized(t, "web", "5")).others(other), func(b *bench) { b.Others[0].Going = true }, "OutOfcpu rejected"},
+		"one comes first":                  {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
+		"one comes first and does not fit": {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{sized(t, "other", "9").Pod} }, starts},
+		"one comes first and is there":     {newBench(two).others(other), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, starts},
+	} {
+		if c.change != nil {
+			c.change(c.bench)
+		}
+		if got := result(Make(c.bench.input())); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestRejectionInWords: the hold says what the status says, and a pod that is rejected for the same
+// reason again is not rejected anew.
+func TestRejectionInWords(t *testing.T) {
+	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2"))
+	b.how.Final = false
+	p := Make(b.input())
+	const why = "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"
+	if diff := cmp.Diff(&model.Rejection{Reason: "OutOfcpu", Message: why, Settings: "max-pods=110", At: modeltest.Noon()}, p.Rejection); diff != "" {
+		t.Error(diff)
+	}
+	if h := p.Holds[0]; h.Message != "Pod was rejected: "+why || h.Status != why || !h.Blocking || h.Container != "" {
+		t.Errorf("%+v", h)
+	}
+	p.Rejection.At = modeltest.Noon().Add(-time.Hour)
+	b.Memory.Applied, b.Memory.Rejection = b.Desired, p.Rejection
+	if again := Make(b.input()); again.Rejection != p.Rejection {
+		t.Errorf("again: %+v", again.Rejection)
+	}
+	b.Others[0].Going = true
+	if h := Make(b.input()).Holds[0]; h.Blocking || h.Message != why+"; it is tried again when pod default/other is gone" {
+		t.Errorf("of one that waits: %+v", h)
+	}
+}
+
+// TestRefusedEdits: a pod with an edit that is not admitted goes on as it was applied, and says so.
+func TestRefusedEdits(t *testing.T) {
+	before := sized(t, "web", "2")
+	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2")).runs(before)
+	hold := b.input().Refused()
+	if hold == nil || hold.Unapplied || !strings.HasSuffix(hold.Message, "; the edit is not applied, and the pod runs on as it is") {
+		t.Fatalf("%+v", hold)
+	}
+	in := b.input()
+	in.Desired, in.Options = before, Options{Refused: hold}
+	if got := result(Make(in)); got != "OutOfcpu refused" {
+		t.Error(got)
+	}
+	in.Observed.Containers[0].State, in.Observed.Containers[0].ExitCode, in.Observed.Containers[0].FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
+	if got := result(Make(in)); got != "CheckContainer StartContainer OutOfcpu refused" {
+		t.Errorf("with a container that ended: %s", got)
+	}
+	for name, other := range map[string]*Input{
+		"one that is rejected": newBench(sized(t, "web", "5")).input(),
+		"one that fits":        newBench(before).input(),
+		"one that goes":        {Options: Options{Admission: b.how}},
+	} {
+		if hold := other.Refused(); hold != nil {
+			t.Errorf("%s: %+v", name, hold)
+		}
+	}
+}
+
+// TestStoppedPodsStayRejected: a stop for a while admits nobody.
+func TestStoppedPodsStayRejected(t *testing.T) {
+	b := newBench(sized(t, "web", "2"))
+	b.Memory.Applied, b.Memory.Rejection = b.Desired, &model.Rejection{Reason: "OutOfcpu"}
+	in := b.input()
+	in.Options.Stop = true
+	if p := Make(in); p.Rejection != b.Memory.Rejection || len(p.Steps) > 0 {
+		t.Errorf("%+v", p)
+	}
+}

@@ -1,0 +1,58 @@
+package snapshot
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestOthersOfARecording: what the other pods of a recording take counts, unless they have ended or
+// were rejected.
+func TestOthersOfARecording(t *testing.T) {
+	sized := func(name, cores string) *podspec.Desired {
+		return modeltest.Load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n  containers: [{name: a, image: i:1, resources: {requests: {cpu: "+cores+"}}}]\n")
+	}
+	node := &criconfig.Node{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}
+	web, other := sized("web", "3"), sized("other", "2")
+	for name, c := range map[string]struct {
+		memory model.Memory
+		reason model.Reason
+	}{
+		"it runs":         {model.Memory{Applied: other}, "OutOfcpu"},
+		"it has ended":    {model.Memory{Applied: other, Completion: &model.Completion{}}, ""},
+		"it was rejected": {model.Memory{Applied: other, Rejection: &model.Rejection{}}, ""},
+		"it goes":         {model.Memory{Applied: other, Deletion: &model.Deletion{}}, "OutOfcpu"},
+		"nobody knows":    {model.Memory{}, ""},
+	} {
+		r := Recording{
+			{Pod: model.RefOf(web.Pod), Node: node, Checkpoint: &state.Checkpoint{}},
+			{Pod: model.RefOf(other.Pod), Node: node, Checkpoint: &state.Checkpoint{Memory: c.memory}},
+		}
+		p, err := r.Plan(t.Context(), web, plan.Options{Admission: &plan.Admission{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := model.Reason("")
+		if len(p.Holds) > 0 {
+			got = p.Holds[0].Reason
+		}
+		if got != c.reason || p.Refused() != (name == "it goes") {
+			t.Errorf("%s: %+v", name, p.Holds)
+		}
+	}
+	r := Recording{
+		{Pod: model.RefOf(web.Pod), Node: node, Checkpoint: &state.Checkpoint{Memory: model.Memory{Applied: sized("web", "1")}}},
+		{Pod: model.RefOf(other.Pod), Node: node, Checkpoint: &state.Checkpoint{Memory: model.Memory{Applied: sized("other", "4")}}},
+	}
+	if p, err := r.Plan(t.Context(), web, plan.Options{Admission: &plan.Admission{}}); err != nil || p.Rejection == nil {
+		t.Errorf("an edit of a pod that is not there: %+v, %v", p, err)
+	}
+}
