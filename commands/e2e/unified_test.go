@@ -183,10 +183,10 @@ func testAppArmor(t *testing.T, m *machine) {
 	load("--add")
 	t.Cleanup(func() { load("--remove") })
 	m.must(t, "apply", "--wait", "--timeout", "60s", path)
-	// Debian has a profile for runc itself, which allows everything.
+	// Debian has profiles for runc and crun themselves, which allow everything.
 	for container, want := range map[string]string{
 		"unsaid": "cri-containerd.apparmor.d (enforce)", "default": "cri-containerd.apparmor.d (enforce)",
-		"none": "unconfined|runc (unconfined)", "own": "podctl-e2e (enforce)",
+		"none": "unconfined|runc (unconfined)|crun (unconfined)", "own": "podctl-e2e (enforce)",
 	} {
 		r := m.must(t, "exec", "confined", "-c", container, "--", "/demo", "read", "/proc/self/attr/current")
 		if _, got, _ := strings.Cut(strings.TrimSpace(r.stdout), "\n"); !slices.Contains(strings.Split(want, "|"), got) {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # What systemd and dpkg do with podctl, in the machine of `make test-vm`: the package is
-# installed, its units keep pods, the machine reboots, everything is there again, and the
-# package is removed.
+# installed, the timer keeps a pod, the machine reboots and everything is there again; then the
+# agent keeps the pods, a second reboot waits until they have stopped, the agent starts them
+# again, and the package is removed.
 set -eu
 
 fail() {
@@ -53,9 +54,7 @@ before_reboot() {
 	podctl exec kept -- /demo write /data/word survived
 	podctl restart --timeout 5m kept
 	[ "$(restarts kept)" = 1 ] || fail "after one restart the count is $(restarts kept)"
-	touch /root/rebooted
-	echo "system: rebooting"
-	exit 77
+	reboot_to agent_before_reboot
 }
 
 after_reboot() {
@@ -66,15 +65,76 @@ after_reboot() {
 	podctl exec kept -- /demo read /data/word | grep -q survived || fail "the claim lost its content"
 	[ "$(restarts kept)" = 2 ] || fail "after a restart and a reboot the count is $(restarts kept)"
 	journalctl --no-pager -b -u podctl@web.service | grep -q 'start *web' || fail "the journal does not say that web was started"
-	systemctl disable --now podctl@web.timer podctl-node.service
-	ready kept && fail "the node answers although its unit was stopped"
+	systemctl disable --now podctl@web.timer
+	podctl delete --timeout 5m kept
+	stop_node_unit
+}
+
+# stop_node_unit: a stop of the unit ends no container.
+stop_node_unit() {
+	systemctl stop podctl-node.service
+	ready hello && fail "the node answers although its unit was stopped"
 	pgrep -x demo >/dev/null || fail "a stop of the unit ended containers"
-	podctl node up
-	podctl delete --timeout 5m kept hello
+	systemctl start podctl-node.service
+}
+
+agent_before_reboot() {
+	after_reboot
+	cat >/etc/podctl/config.yaml <<-END
+		agent:
+		  shutdown-grace: 4m
+	END
+	cat >/etc/podctl/pods/leaving.yaml <<-END
+		apiVersion: v1
+		kind: PersistentVolumeClaim
+		metadata: {name: left}
+		spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+		---
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: leaving}
+		spec:
+		  containers:
+		  - name: app
+		    image: registry.local/podctl/demo:1
+		    args: [sleep]
+		    lifecycle: {preStop: {exec: {command: [/demo, write, /data/word, goodbye]}}}
+		    volumeMounts: [{name: data, mountPath: /data}]
+		  volumes: [{name: data, persistentVolumeClaim: {claimName: left}}]
+	END
+	systemctl enable --now podctl-agent.service
+	until_true 300 "the agent brings up leaving" ready leaving
+	until_true 60 "the agent keeps hello" ready hello
+	systemctl is-active podctl-agent.service || fail "podctl-agent.service does not run"
+	until_true 60 "a shutdown waits for the agent" sh -c 'systemd-inhibit --list | grep podctl | grep -q delay'
+	delay=$(busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager InhibitDelayMaxUSec)
+	[ "${delay#t }" -ge 240000000 ] || fail "logind waits for $delay µs only"
+	reboot_to agent_after_reboot
+}
+
+agent_after_reboot() {
+	until_true 300 "podctl-agent.service runs" systemctl is-active podctl-agent.service
+	until_true 300 "the agent brings leaving back" ready leaving
+	until_true 300 "the agent brings hello back" ready hello
+	podctl exec leaving -- /demo read /data/word | grep -q goodbye || fail "the machine went down before the pod had stopped"
+	rm /etc/podctl/pods/leaving.yaml
+	until_true 120 "the agent deletes leaving" sh -c '! podctl get leaving'
+	systemctl disable --now podctl-agent.service
+	ready hello || fail "a stop of the agent ended a pod"
+	podctl delete --timeout 5m hello
+	systemctl disable --now podctl-node.service
 	podctl node down
 	dpkg --purge podctl
 	[ ! -e /usr/bin/podctl ] || fail "the package left its program"
 	echo "system: all is well"
 }
 
-if [ -e /root/rebooted ]; then after_reboot; else before_reboot; fi
+# reboot_to FUNCTION reboots and goes on there.
+reboot_to() {
+	echo "$1" >/root/next
+	echo "system: rebooting to $1"
+	exit 77
+}
+
+step=$(cat /root/next 2>/dev/null || echo before_reboot)
+"$step"

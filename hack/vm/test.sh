@@ -1,23 +1,42 @@
 #!/bin/sh
-# Runs everything of `make test-vm`, in two machines at a time: test.sh VM BIN SECONDS PATTERN. The
-# output of each script is shown when it has ended.
+# Runs everything of `make test-vm`: test.sh VM BIN SECONDS PATTERN. Two machines at a time
+# take one job after the other. The output of each job is shown when it has ended.
 #
-# One machine has all end-to-end tests that match the pattern, with the systemd driver. The other
-# has what else there is, and with the cgroupfs driver the tests in which a cgroup matters.
+# All end-to-end tests that match the pattern run with the systemd driver, and those in which
+# a cgroup matters once more with the cgroupfs driver.
 set -eu
 
 vm=$1 bin=$2 seconds=$3 pattern=$4
+# Those that run apart from the others take about as long as all others.
+apart='TestE2E/(agent|many|contract|user_namespaces|hostile|runtime_restart)'
 cgroups='TestE2E/(hello|replace$|sandbox|resize|limits_of|out_of|delete$|everything|restart$|drift|many_at_once|node_restart|contract)'
 machine=$(sh hack/vm/image.sh "$vm")
 failed=$vm/failed
 : >"$failed"
 
-# lane NAME COMMAND... runs commands one after the other, each in a machine that is booted for it.
+# jobs are in the order in which they begin, the longest first.
+jobs=$vm/jobs
+cat >"$jobs" <<END
+e2e.sh systemd -test.run $pattern -test.skip $apart
+e2e.sh systemd -test.run $apart
+e2e.sh cgroupfs -test.run $cgroups
+features.sh
+system.sh
+smoke.sh
+rooms.sh
+END
+
+# next takes the first of the jobs from the list and prints it.
+next() {
+	# shellcheck disable=SC2016
+	flock "$jobs" sh -c 'head -n 1 "$1" && sed -i 1d "$1"' next "$jobs"
+}
+
+# lane NAME runs jobs until none is left, each in a machine that is booted for it.
 lane() {
 	share=$vm/share-$1
-	shift
 	sh hack/vm/stage.sh "$share" "$bin"
-	for command; do
+	while command=$(next) && [ -n "$command" ]; do
 		began=$(date +%s)
 		# The words of a command are those of a script and its arguments.
 		# shellcheck disable=SC2086
@@ -28,8 +47,8 @@ lane() {
 	done
 }
 
-lane systemd "e2e.sh systemd $pattern" &
-lane others smoke.sh system.sh rooms.sh features.sh "e2e.sh cgroupfs $cgroups" &
+lane a &
+lane b &
 wait
 [ -s "$failed" ] || exit 0
 echo "test-vm: failed: $(paste -sd, "$failed")"
