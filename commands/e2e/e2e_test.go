@@ -557,7 +557,7 @@ func waitFor(tb testing.TB, done func() bool) {
 // until waits for something that takes longer on a slow machine.
 func until(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(patient(30 * time.Second)); !done(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patient(30 * time.Second)); !done(); time.Sleep(patient(50 * time.Millisecond)) {
 		if time.Now().After(deadline) {
 			tb.Fatalf("not in time: %s", what)
 		}
