@@ -102,7 +102,7 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	k.merged = sources.Merge(now, k.merged, updates, k.storedByName)
 	k.problems = slices.Clone(k.merged.Problems)
 	wanted := map[types.UID]*podspec.Desired{}
-	for _, d := range k.merged.Pods {
+	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
 		if other := k.holderByHand(d); other != nil {
 			k.problems = append(k.problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
@@ -114,17 +114,19 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	return wanted
 }
 
+func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
+
 // holderByHand is the pod of the same name and another uid that was applied by hand; nil if there
 // is none.
 func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
 	ref := model.RefOf(d.Pod)
-	for uid, s := range k.stored {
-		other := model.RefOf(s.Desired.Pod)
-		if uid != ref.UID && other.SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper) {
-			return &other
-		}
+	s := k.storedFirst(func(uid types.UID, s *Stored) bool {
+		return uid != ref.UID && model.RefOf(s.Desired.Pod).SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper)
+	})
+	if s == nil {
+		return nil
 	}
-	return nil
+	return new(model.RefOf(s.Desired.Pod))
 }
 
 // isOwn reports whether a source is one of the agent's.
@@ -144,12 +146,33 @@ func (k *keeper) stays(s *Stored) bool {
 
 // storedByName is the manifest of a pod that was applied last; nil if there is none.
 func (k *keeper) storedByName(name types.NamespacedName) *podspec.Desired {
-	for _, s := range k.stored {
-		if p := s.Desired.Pod; p.Namespace == name.Namespace && p.Name == name.Name {
-			return s.Desired
+	s := k.storedFirst(func(_ types.UID, s *Stored) bool {
+		return s.Desired.Pod.Namespace == name.Namespace && s.Desired.Pod.Name == name.Name
+	})
+	if s == nil {
+		return nil
+	}
+	return s.Desired
+}
+
+// storedFirst is the first pod that has a checkpoint and is such: one that is not being deleted before
+// one that is, then by uid, so that the order of a map decides nothing.
+func (k *keeper) storedFirst(such func(types.UID, *Stored) bool) *Stored {
+	var first *Stored
+	for uid, s := range k.stored {
+		if such(uid, &s) && (first == nil || s.before(first)) {
+			first = &s
 		}
 	}
-	return nil
+	return first
+}
+
+// before reports whether a pod comes before another one of its name.
+func (s *Stored) before(other *Stored) bool {
+	if s.Deleting != other.Deleting {
+		return other.Deleting
+	}
+	return s.Desired.Pod.UID < other.Desired.Pod.UID
 }
 
 // release lets go of a pod that is not wanted. It is deleted if a source brought it, or if its
@@ -201,7 +224,7 @@ func (k *keeper) shown() []*podspec.Desired {
 		}
 		shown = append(shown, k.asApplied(d))
 	}
-	slices.SortFunc(shown, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
+	slices.SortFunc(shown, byName)
 	return shown
 }
 

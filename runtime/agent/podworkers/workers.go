@@ -342,12 +342,14 @@ func (w *Workers) occupant(x *worker) *worker {
 	if x.began {
 		return nil
 	}
+	var first *worker
 	for _, other := range w.workers {
-		if other != x && other.ref.SameName(x.ref) && other.arrived < x.arrived {
-			return other
+		before := other != x && other.ref.SameName(x.ref) && other.arrived < x.arrived
+		if before && (first == nil || other.arrived < first.arrived) {
+			first = other
 		}
 	}
-	return nil
+	return first
 }
 
 // dropWaiting forgets the pods that wait for a name that a newer pod is to have.
