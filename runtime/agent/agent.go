@@ -81,8 +81,8 @@ type Agent struct {
 	probes  *probing
 	metrics *measuring
 	admits  *admitting
-	// beside runs what takes its time, beside the loop.
-	beside func(do func())
+	// beside makes a pass beside the loop.
+	beside func(p *podworkers.Pass, do func())
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
@@ -127,7 +127,7 @@ func New(w World, s Settings) *Agent {
 		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
-		beside: func(do func()) { go do() },
+		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
 	random := s.Random
 	if random == nil {
@@ -284,7 +284,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
 	admission := a.admits.of(p.Ref.UID)
-	a.beside(func() {
+	a.beside(&p, func() {
 		done := a.makePass(own, p, admission)
 		cancel()
 		a.inbox <- func() { a.passed(ctx, &done) }
@@ -310,6 +310,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.pods.Changed(uid)
 	switch {
 	case p.superseded():
+		a.workers.Done(now, uid, p.result())
 		a.workers.Forget(uid)
 		a.probes.forget(uid)
 		a.readRecord(uid)

@@ -155,6 +155,7 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	k.sourceSays(at(3), update("dir"))
 	want(t, k, 3, "terminate a")
 	// The deletion finds that it was applied by hand since.
+	k.workers.Done(at(4), "a", podworkers.Result{Failed: true})
 	k.workers.Forget("a")
 	k.recordSays(at(4), "a", new(stored(hand)["a"]))
 	want(t, k, 4, "sync a i:1")
