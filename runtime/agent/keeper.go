@@ -74,6 +74,11 @@ func (k *keeper) resolve(now time.Time) {
 			wanted[uid] = s.Desired
 		}
 	}
+	for uid, d := range k.kept {
+		if wanted[uid] == nil && k.isBeingMade(d) && k.stays(&Stored{Desired: d}) {
+			wanted[uid] = asStored(d)
+		}
+	}
 	gone := maps.Clone(k.kept)
 	for uid, s := range k.stored {
 		gone[uid] = s.Desired
@@ -144,6 +149,24 @@ func (k *keeper) stays(s *Stored) bool {
 	return !k.merged.Complete || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
 }
 
+// isBeingMade reports whether the first pass of a pod of a source has not ended: it may have a
+// checkpoint by now, or not.
+func (k *keeper) isBeingMade(d *podspec.Desired) bool {
+	_, known := k.stored[d.Pod.UID]
+	return !known && k.isOwn(d.Keeper) && k.workers.Making(d.Pod.UID)
+}
+
+// asStored is a manifest that no source may want any more: it counts only as long as the checkpoint
+// has it.
+func asStored(d *podspec.Desired) *podspec.Desired {
+	if d.Stored {
+		return d
+	}
+	kept := *d
+	kept.Stored = true
+	return &kept
+}
+
 // storedByName is the manifest of a pod that was applied last; nil if there is none.
 func (k *keeper) storedByName(name types.NamespacedName) *podspec.Desired {
 	s := k.storedFirst(func(_ types.UID, s *Stored) bool {
@@ -180,6 +203,10 @@ func (s *Stored) before(other *Stored) bool {
 func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 	s, known := k.stored[uid]
 	switch {
+	case !known && d.Stored && !k.workers.Making(uid):
+		// Its checkpoint is gone, or cannot be read now.
+		k.workers.Forget(uid)
+		delete(k.leaving, uid)
 	case known && s.Deleting, k.isOwn(d.Keeper) && (!known || k.isOwn(s.Desired.Keeper)):
 		k.workers.Remove(now, model.RefOf(d.Pod), nil)
 		k.leaving[uid] = d
@@ -192,7 +219,7 @@ func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 // applied takes note of a pod that a pass has brought about.
 func (k *keeper) applied(d *podspec.Desired) {
 	if s, known := k.stored[d.Pod.UID]; !known || s.Desired.Keeper != d.Keeper || s.Deleting {
-		k.stored[d.Pod.UID] = Stored{Desired: d}
+		k.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
 	}
 }
 
