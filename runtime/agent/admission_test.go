@@ -211,11 +211,11 @@ func TestNewcomersWait(t *testing.T) {
 
 // TestWhoComesFirst: sources in their order and pods by name, of those that are not admitted yet.
 func TestWhoComesFirst(t *testing.T) {
-	l := newLife(t, 0)
+	l := newStill(t)
 	l.agent.admits.settings = &admission.Settings{}
 	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)
 	byHand := l.manifest("", "c", "c1", 1)
-	l.bring(byHand)
+	l.has(byHand)
 	if err := l.agent.readRecords(); err != nil {
 		t.Fatal(err)
 	}
