@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -32,8 +31,9 @@ type life struct {
 	*world
 	*rules
 	agent *Agent
-	ctx   context.Context
-	end   context.CancelFunc
+	// ctx is that of Run, which end ends.
+	ctx context.Context //nolint:containedctx // it stands for the goroutine of the loop
+	end context.CancelFunc
 	// wake is when the agent's timer ends, records when all checkpoints are read again.
 	wake, records time.Time
 	// wants is what each source wants. versions counts all manifests.
@@ -380,8 +380,10 @@ func (l *life) seldom() {
 		l.kill()
 	case n == 3:
 		l.terminate()
+	case n < 6 && l.down:
+		l.up()
 	case n < 6:
-		l.setDown(!l.down)
+		l.goDown()
 	case n < 8:
 		l.full = !l.full
 		l.note("the disk is full: %t", l.full)
@@ -399,14 +401,15 @@ func (l *life) seldom() {
 	}
 }
 
-func (l *life) setDown(down bool) {
-	l.down = down
-	l.note("the runtime is down: %t", down)
-	e := &pleg.Event{Up: true}
-	if down {
-		e = &pleg.Event{Down: errors.New("down")}
-	}
-	l.post("pleg", "runtime", func() { l.agent.runtimeTells(e) })
+// goDown ends the runtime for a while; up brings it back.
+func (l *life) goDown() {
+	l.down = true
+	l.post("pleg", "the runtime is down", func() { l.agent.runtimeTells(&pleg.Event{Down: errDown}) })
+}
+
+func (l *life) up() {
+	l.down = false
+	l.post("pleg", "the runtime is up", func() { l.agent.runtimeTells(&pleg.Event{Up: true}) })
 }
 
 // boot is the end of everything that runs.
@@ -433,7 +436,7 @@ func (l *life) callOff() {
 func (l *life) settle() {
 	l.faulty, l.full = false, false
 	if l.down {
-		l.setDown(false)
+		l.up()
 	}
 	l.callOff()
 	l.tell("one")
@@ -497,11 +500,11 @@ func live(t *testing.T, seed uint64) (journal []string) {
 	}()
 	for range 200 {
 		if l.step(); t.Failed() {
-			return
+			return nil
 		}
 	}
 	if l.settle(); t.Failed() {
-		return
+		return nil
 	}
 	l.converged()
 	quiet := l.activity
@@ -509,7 +512,7 @@ func live(t *testing.T, seed uint64) (journal []string) {
 	if l.activity != quiet {
 		t.Errorf("after everything came to rest: %+v, before %+v", l.activity, quiet)
 	}
-	return
+	return nil
 }
 
 // TestRandomLives: whatever happens in whatever order, whatever fails and whoever is killed, the rules

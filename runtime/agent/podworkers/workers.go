@@ -291,7 +291,10 @@ func (w *Workers) States() []State {
 }
 
 // Knows reports whether a pod has a worker.
-func (w *Workers) Knows(uid types.UID) bool { return w.workers[uid] != nil && !w.workers[uid].forgotten }
+func (w *Workers) Knows(uid types.UID) bool {
+	x := w.workers[uid]
+	return x != nil && !x.forgotten
+}
 
 // Making reports whether a Sync pass of a pod runs.
 func (w *Workers) Making(uid types.UID) bool {
