@@ -145,6 +145,12 @@ func (k *keeper) going() []types.UID {
 			uids = append(uids, uid)
 		}
 	}
+	for uid := range k.leaving {
+		// It may have no checkpoint yet: its first pass is being cut short.
+		if k.workers.Ending(uid) {
+			uids = append(uids, uid)
+		}
+	}
 	for _, u := range k.updates {
 		uids = append(uids, u.Missing...)
 	}

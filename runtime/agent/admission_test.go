@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -211,11 +213,11 @@ func TestNewcomersWait(t *testing.T) {
 
 // TestWhoComesFirst: sources in their order and pods by name, of those that are not admitted yet.
 func TestWhoComesFirst(t *testing.T) {
-	l := newLife(t, 0)
+	l := newStill(t)
 	l.agent.admits.settings = &admission.Settings{}
 	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)
 	byHand := l.manifest("", "c", "c1", 1)
-	l.bring(byHand)
+	l.has(byHand)
 	if err := l.agent.readRecords(); err != nil {
 		t.Fatal(err)
 	}
@@ -236,5 +238,24 @@ func TestWhoComesFirst(t *testing.T) {
 	}
 	if going := l.agent.admits.of("a1").Going; fmt.Sprint(going) != "[b1]" {
 		t.Errorf("going: %v", going)
+	}
+}
+
+// TestGoing: a pod is on its way out also if its first pass has not ended, so that the room it takes
+// is waited for.
+func TestGoing(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	k.sourceSays(at(1), update("dir"))
+	if going := k.going(); !slices.Equal(going, []types.UID{"a"}) {
+		t.Errorf("going are %v", going)
+	}
+	k.workers.Done(at(2), "a", podworkers.Result{Failed: true})
+	want(t, k, 2, "terminate a")
+	end(k, 3, a, podworkers.Terminate)
+	if going := k.going(); len(going) > 0 {
+		t.Errorf("going are %v", going)
 	}
 }

@@ -38,6 +38,9 @@ type Settings struct {
 	// Now is the clock, Log where decisions are written.
 	Now func() time.Time
 	Log *slog.Logger
+	// Random gives numbers from 0 to below 1, which spread passes and probes over time; nil means the
+	// usual ones.
+	Random func() float64
 	// Events are how often the runtime is asked; the zero value means the usual times.
 	Events pleg.Times
 	// StopPods stops all pods within this time when the agent ends; zero lets them run on.
@@ -78,6 +81,8 @@ type Agent struct {
 	probes  *probing
 	metrics *measuring
 	admits  *admitting
+	// beside makes a pass beside the loop.
+	beside func(p *podworkers.Pass, do func())
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
@@ -122,15 +127,20 @@ func New(w World, s Settings) *Agent {
 		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
-	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: rand.Float64})
+	random := s.Random
+	if random == nil {
+		random = rand.Float64
+	}
+	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: random})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
 	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
 	a.admits = newAdmitting(s.Admission, a.keeper, a.workers, a.log, a.metrics.Metrics)
 	a.probes = &probing{
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
 		wake: func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
-		set:  probers.New(s.Now(), rand.Float64), pods: map[types.UID]probed{},
+		set:  probers.New(s.Now(), random), pods: map[types.UID]probed{},
 	}
 	return a
 }
@@ -201,8 +211,8 @@ func (a *Agent) watchObjects(ctx context.Context) {
 func (a *Agent) keptPods(ctx context.Context) []model.PodRef {
 	refs, _ := ask(ctx, a.inbox, func() []model.PodRef {
 		refs := make([]model.PodRef, 0, len(a.keeper.kept))
-		for _, d := range a.keeper.kept {
-			refs = append(refs, model.RefOf(d.Pod))
+		for _, uid := range slices.Sorted(maps.Keys(a.keeper.kept)) {
+			refs = append(refs, model.RefOf(a.keeper.kept[uid].Pod))
 		}
 		return refs
 	})
@@ -274,11 +284,11 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
 	admission := a.admits.of(p.Ref.UID)
-	go func() {
+	a.beside(&p, func() {
 		done := a.makePass(own, p, admission)
 		cancel()
 		a.inbox <- func() { a.passed(ctx, &done) }
-	}()
+	})
 }
 
 // drain waits for the passes that run, and for what the end of the agent has cut short.
@@ -300,6 +310,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.pods.Changed(uid)
 	switch {
 	case p.superseded():
+		a.workers.Done(now, uid, p.result())
 		a.workers.Forget(uid)
 		a.probes.forget(uid)
 		a.readRecord(uid)

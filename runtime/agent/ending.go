@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,8 +52,8 @@ func (a *Agent) beginEnding(within time.Duration) <-chan struct{} {
 		return a.ending.done
 	}
 	pods := make([]*v1.Pod, 0, len(a.keeper.kept))
-	for _, d := range a.keeper.kept {
-		pods = append(pods, d.Pod)
+	for _, uid := range slices.Sorted(maps.Keys(a.keeper.kept)) {
+		pods = append(pods, a.keeper.kept[uid].Pod)
 	}
 	a.settings.Log.Info("stopping all pods", "pods", len(pods), "within", within.String())
 	a.workers.Hold()

@@ -74,6 +74,11 @@ func (k *keeper) resolve(now time.Time) {
 			wanted[uid] = s.Desired
 		}
 	}
+	for uid, d := range k.kept {
+		if wanted[uid] == nil && k.isBeingMade(d) && k.stays(&Stored{Desired: d}) {
+			wanted[uid] = asStored(d)
+		}
+	}
 	gone := maps.Clone(k.kept)
 	for uid, s := range k.stored {
 		gone[uid] = s.Desired
@@ -102,7 +107,7 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	k.merged = sources.Merge(now, k.merged, updates, k.storedByName)
 	k.problems = slices.Clone(k.merged.Problems)
 	wanted := map[types.UID]*podspec.Desired{}
-	for _, d := range k.merged.Pods {
+	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
 		if other := k.holderByHand(d); other != nil {
 			k.problems = append(k.problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
@@ -114,17 +119,19 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	return wanted
 }
 
+func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
+
 // holderByHand is the pod of the same name and another uid that was applied by hand; nil if there
 // is none.
 func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
 	ref := model.RefOf(d.Pod)
-	for uid, s := range k.stored {
-		other := model.RefOf(s.Desired.Pod)
-		if uid != ref.UID && other.SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper) {
-			return &other
-		}
+	s := k.storedFirst(func(uid types.UID, s *Stored) bool {
+		return uid != ref.UID && model.RefOf(s.Desired.Pod).SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper)
+	})
+	if s == nil {
+		return nil
 	}
-	return nil
+	return new(model.RefOf(s.Desired.Pod))
 }
 
 // isOwn reports whether a source is one of the agent's.
@@ -142,14 +149,53 @@ func (k *keeper) stays(s *Stored) bool {
 	return !k.merged.Complete || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
 }
 
+// isBeingMade reports whether the first pass of a pod of a source has not ended: it may have a
+// checkpoint by now, or not.
+func (k *keeper) isBeingMade(d *podspec.Desired) bool {
+	_, known := k.stored[d.Pod.UID]
+	return !known && k.isOwn(d.Keeper) && k.workers.Making(d.Pod.UID)
+}
+
+// asStored is a manifest that no source may want any more: it counts only as long as the checkpoint
+// has it.
+func asStored(d *podspec.Desired) *podspec.Desired {
+	if d.Stored {
+		return d
+	}
+	kept := *d
+	kept.Stored = true
+	return &kept
+}
+
 // storedByName is the manifest of a pod that was applied last; nil if there is none.
 func (k *keeper) storedByName(name types.NamespacedName) *podspec.Desired {
-	for _, s := range k.stored {
-		if p := s.Desired.Pod; p.Namespace == name.Namespace && p.Name == name.Name {
-			return s.Desired
+	s := k.storedFirst(func(_ types.UID, s *Stored) bool {
+		return s.Desired.Pod.Namespace == name.Namespace && s.Desired.Pod.Name == name.Name
+	})
+	if s == nil {
+		return nil
+	}
+	return s.Desired
+}
+
+// storedFirst is the first pod that has a checkpoint and is such: one that is not being deleted before
+// one that is, then by uid, so that the order of a map decides nothing.
+func (k *keeper) storedFirst(such func(types.UID, *Stored) bool) *Stored {
+	var first *Stored
+	for uid, s := range k.stored {
+		if such(uid, &s) && (first == nil || s.before(first)) {
+			first = &s
 		}
 	}
-	return nil
+	return first
+}
+
+// before reports whether a pod comes before another one of its name.
+func (s *Stored) before(other *Stored) bool {
+	if s.Deleting != other.Deleting {
+		return other.Deleting
+	}
+	return s.Desired.Pod.UID < other.Desired.Pod.UID
 }
 
 // release lets go of a pod that is not wanted. It is deleted if a source brought it, or if its
@@ -157,6 +203,10 @@ func (k *keeper) storedByName(name types.NamespacedName) *podspec.Desired {
 func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 	s, known := k.stored[uid]
 	switch {
+	case !known && d.Stored && !k.workers.Making(uid):
+		// Its checkpoint is gone, or cannot be read now.
+		k.workers.Forget(uid)
+		delete(k.leaving, uid)
 	case known && s.Deleting, k.isOwn(d.Keeper) && (!known || k.isOwn(s.Desired.Keeper)):
 		k.workers.Remove(now, model.RefOf(d.Pod), nil)
 		k.leaving[uid] = d
@@ -169,7 +219,7 @@ func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 // applied takes note of a pod that a pass has brought about.
 func (k *keeper) applied(d *podspec.Desired) {
 	if s, known := k.stored[d.Pod.UID]; !known || s.Desired.Keeper != d.Keeper || s.Deleting {
-		k.stored[d.Pod.UID] = Stored{Desired: d}
+		k.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
 	}
 }
 
@@ -201,7 +251,7 @@ func (k *keeper) shown() []*podspec.Desired {
 		}
 		shown = append(shown, k.asApplied(d))
 	}
-	slices.SortFunc(shown, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
+	slices.SortFunc(shown, byName)
 	return shown
 }
 

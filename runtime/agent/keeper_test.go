@@ -116,6 +116,43 @@ func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	want(t, k, 4, "terminate a")
 }
 
+// TestAPodThatIsBeingMadeStays, as its checkpoint has it, until every source has been read, if its
+// manifest goes away during its first pass. One whose pass has not begun is not made.
+func TestAPodThatIsBeingMadeStays(t *testing.T) {
+	k := newTestKeeper(true, "dir", "url")
+	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "dir")
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	k.sourceSays(at(1), update("dir", b))
+	k.sourceSays(at(1), update("dir"))
+	want(t, k, 1, "terminate b")
+	if d := k.kept["a"]; d == nil || !d.Stored || a.Stored {
+		t.Errorf("kept is %+v", d)
+	}
+	end(k, 2, a, podworkers.Sync)
+	k.sourceSays(at(3), update("dir"))
+	if d := k.kept["a"]; d == nil || !d.Stored {
+		t.Errorf("after the pass %+v is kept", d)
+	}
+	want(t, k, 3, "")
+	k.sourceSays(at(4), update("url"))
+	want(t, k, 4, "terminate a")
+}
+
+// TestAnUnreadableCheckpointDeletesNothing: while it is missing the pod is left alone, before every
+// source has been read.
+func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.recordsSay(at(0), stored(a))
+	want(t, k, 0, "sync a i:1")
+	end(k, 1, a, podworkers.Sync)
+	k.recordsSay(at(2), nil)
+	want(t, k, 200, "")
+	k.recordsSay(at(201), stored(a))
+	want(t, k, 201, "sync a i:1")
+}
+
 // TestOnlyTheSourceThatBroughtAPodDeletesIt: neither one applied by hand, nor one of a source that
 // the agent does not have, goes because a source lacks it.
 func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
@@ -155,6 +192,7 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	k.sourceSays(at(3), update("dir"))
 	want(t, k, 3, "terminate a")
 	// The deletion finds that it was applied by hand since.
+	k.workers.Done(at(4), "a", podworkers.Result{Failed: true})
 	k.workers.Forget("a")
 	k.recordSays(at(4), "a", new(stored(hand)["a"]))
 	want(t, k, 4, "sync a i:1")

@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
@@ -13,14 +16,21 @@ import (
 type logger struct {
 	*slog.Logger
 	// problems are those of the sources that were written last, failures the last of each pod.
-	problems map[sources.Problem]bool
+	problems map[toldProblem]bool
 	failures map[model.PodRef]string
 	// records are the checkpoints that could not be read, as they were written last.
 	records map[string]bool
 }
 
+// toldProblem is a problem of a source, whenever it was found.
+type toldProblem struct{ file, text string }
+
+func (p toldProblem) compare(other toldProblem) int {
+	return cmp.Or(cmp.Compare(p.file, other.file), cmp.Compare(p.text, other.text))
+}
+
 func newLogger(l *slog.Logger) *logger {
-	return &logger{Logger: l, problems: map[sources.Problem]bool{}, failures: map[model.PodRef]string{}, records: map[string]bool{}}
+	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, records: map[string]bool{}}
 }
 
 // step writes what a pass has done.
@@ -62,17 +72,17 @@ func (l *logger) failed(p *passed) {
 
 // tellProblems writes the problems of sources that are new, and those that have gone.
 func (l *logger) tellProblems(now []sources.Problem) {
-	current := map[sources.Problem]bool{}
-	for _, p := range now {
-		p.Since = p.Since.UTC().Truncate(0)
+	current := map[toldProblem]bool{}
+	for _, one := range now {
+		p := toldProblem{one.File, one.Text}
 		current[p] = true
 		if !l.problems[p] {
-			l.Warn("source", "file", p.File, "problem", p.Text)
+			l.Warn("source", "file", p.file, "problem", p.text)
 		}
 	}
-	for p := range l.problems {
+	for _, p := range slices.SortedFunc(maps.Keys(l.problems), toldProblem.compare) {
 		if !current[p] {
-			l.Info("source", "file", p.File, "mended", p.Text)
+			l.Info("source", "file", p.file, "mended", p.text)
 		}
 	}
 	l.problems = current

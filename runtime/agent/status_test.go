@@ -22,11 +22,11 @@ import (
 
 // TestStatusHasVerdicts: the status of a pod has what its probes came to, and since when.
 func TestStatusHasVerdicts(t *testing.T) {
-	l := newLife(t, 0)
+	l := newStill(t)
 	d := l.manifest("one", "a", "a1", 1)
 	d.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 1}
 	l.wants["one"]["a"] = d
-	l.tell("one")
+	l.tellNow("one")
 	counted := l.now.Add(-time.Minute)
 	record := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: counted, Message: "it is ready"}
 	l.agent.probes.set.Sync(l.now, probers.Seen{Desired: d, Running: []probers.Running{{
@@ -55,14 +55,14 @@ func (asApplied) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Po
 // TestPods: the list has the pods that are kept, as they were applied last, also if one of them
 // cannot be observed.
 func TestPods(t *testing.T) {
-	l := newLife(t, 0)
+	l := newStill(t)
 	l.agent.Lister = asApplied{}
-	l.bring(l.manifest("one", "a", "a1", 1))
+	l.has(l.manifest("one", "a", "a1", 1))
 	l.wants["one"]["a"], l.wants["one"]["b"] = l.manifest("one", "a", "a1", 2), l.manifest("one", "b", "b1", 1)
 	if err := l.agent.readRecords(); err != nil {
 		t.Fatal(err)
 	}
-	l.tell("one")
+	l.tellNow("one")
 	go func() { (<-l.agent.inbox)() }()
 	list, err := l.agent.Pods(t.Context())
 	if err != nil || list.Kind != "PodList" || len(list.Items) != 2 || list.Items[0].Spec.Containers[0].Image != "i:1" || list.Items[1].Name != "b" {
@@ -73,10 +73,10 @@ func TestPods(t *testing.T) {
 // TestOperationsOfPasses: a pass is counted by what it was for, and a pod is timed that the agent has
 // seen before it ran, once.
 func TestOperationsOfPasses(t *testing.T) {
-	l := newLife(t, 0)
+	l := newStill(t)
 	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)
 	l.wants["one"]["a"] = d
-	l.tell("one")
+	l.tellNow("one")
 	l.agent.metrics.wanted(l.agent.keeper, l.agent.last)
 	runs := &executor.Outcome{Observed: &model.Observed{Containers: []model.Container{{Name: "a", StartedAt: l.now}}}}
 	for _, p := range []passed{

@@ -3,6 +3,7 @@ package criconfig
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -181,7 +182,7 @@ func annotatedProfile(name string) *v1.AppArmorProfile {
 	switch {
 	case name == v1.DeprecatedAppArmorBetaProfileRuntimeDefault, name == "":
 		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
-	case len(name) > len(local) && name[:len(local)] == local:
+	case len(name) > len(local) && strings.HasPrefix(name, local):
 		profile := name[len(local):]
 		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}
 	}

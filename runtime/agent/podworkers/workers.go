@@ -104,6 +104,8 @@ type worker struct {
 	// longer wanted, cut that it has been told so.
 	running    *Pass
 	stale, cut bool
+	// forgotten reports that nobody wants to hear of the pod any more once its pass has ended.
+	forgotten bool
 	// stop is how many seconds the pod has to stop; nil if it is not to. stopped reports that it has.
 	stop    *int64
 	stopped bool
@@ -118,10 +120,14 @@ type worker struct {
 func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	ref := model.RefOf(pod.Pod)
 	x := w.workers[ref.UID]
-	switch {
-	case x == nil:
+	if x == nil {
 		w.dropWaiting(ref)
-		w.add(ref).wanted = pod
+		x = w.add(ref)
+		x.wanted = pod
+		return
+	}
+	x.forgotten = false
+	switch {
 	case x.ending:
 		x.again = pod
 	case x.wanted == pod:
@@ -146,7 +152,7 @@ func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 		x = w.add(ref)
 		x.began = true
 	}
-	x.again = nil
+	x.again, x.forgotten = nil, false
 	if !x.ending && !x.began && w.occupant(x) != nil {
 		// It waited for its name, and has never been made.
 		delete(w.workers, ref.UID)
@@ -163,8 +169,15 @@ func (w *Workers) Remove(now time.Time, ref model.PodRef, grace *int64) {
 }
 
 // Forget drops a pod that somebody else has taken away, or looks after from now on. A pass of it
-// that runs comes to its end.
-func (w *Workers) Forget(uid types.UID) { delete(w.workers, uid) }
+// that runs comes to its end first; until then no other begins, also if the pod is wanted again.
+func (w *Workers) Forget(uid types.UID) {
+	x := w.workers[uid]
+	if x == nil || x.running == nil {
+		delete(w.workers, uid)
+		return
+	}
+	x.forgotten, x.again = true, nil
+}
 
 // Wake says that something happened to a pod. It is looked at as soon as its pass has ended.
 func (w *Workers) Wake(now time.Time, uid types.UID) {
@@ -189,6 +202,8 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	pass, stale := x.running, x.stale
 	x.running, x.stale, x.cut = nil, false, false
 	switch {
+	case x.forgotten:
+		delete(w.workers, uid)
 	case pass.Kind == Terminate && !result.Failed:
 		w.ended(x)
 	case pass.Kind == Stop && !result.Failed && !stale:
@@ -276,7 +291,16 @@ func (w *Workers) States() []State {
 }
 
 // Knows reports whether a pod has a worker.
-func (w *Workers) Knows(uid types.UID) bool { return w.workers[uid] != nil }
+func (w *Workers) Knows(uid types.UID) bool {
+	x := w.workers[uid]
+	return x != nil && !x.forgotten
+}
+
+// Making reports whether a Sync pass of a pod runs.
+func (w *Workers) Making(uid types.UID) bool {
+	x := w.workers[uid]
+	return x != nil && x.running != nil && x.running.Kind == Sync
+}
 
 // Ending reports whether a pod is being deleted.
 func (w *Workers) Ending(uid types.UID) bool { return w.workers[uid] != nil && w.workers[uid].ending }
@@ -336,18 +360,20 @@ func (w *Workers) add(ref model.PodRef) *worker {
 	return x
 }
 
-// occupant is the pod of the same name that has to be gone before a pod can be made: one that came
-// before (kubelet: allowStaticPodStart).
+// occupant is the pod of the same name that has to be gone before a pod can be made: one that is there,
+// or that came before (kubelet: allowStaticPodStart).
 func (w *Workers) occupant(x *worker) *worker {
 	if x.began {
 		return nil
 	}
+	var first *worker
 	for _, other := range w.workers {
-		if other != x && other.ref.SameName(x.ref) && other.arrived < x.arrived {
-			return other
+		before := other != x && other.ref.SameName(x.ref) && (other.began || other.arrived < x.arrived)
+		if before && (first == nil || other.arrived < first.arrived) {
+			first = other
 		}
 	}
-	return nil
+	return first
 }
 
 // dropWaiting forgets the pods that wait for a name that a newer pod is to have.

@@ -160,6 +160,53 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
+// TestAPodThatIsThere has its name also if its deletion was not known when another one came.
+func TestAPodThatIsThere(t *testing.T) {
+	w := New(Settings{})
+	there := model.RefOf(pod("web", "a", "i:1").Pod)
+	w.Update(at(0), pod("web", "b", "i:1"))
+	w.Remove(at(0), there, nil)
+	wants(t, w, 0, "terminate a; ")
+	w.Done(at(1), "a", Result{})
+	wants(t, w, 1, "sync b i:1; ")
+}
+
+// TestForgottenPods: no pass begins beside one of a pod that was forgotten and is wanted again, and one
+// that stays forgotten is gone once its pass has ended.
+func TestForgottenPods(t *testing.T) {
+	w := New(Settings{})
+	ref := model.RefOf(pod("web", "a", "i:1").Pod)
+	w.Update(at(0), pod("web", "a", "i:1"))
+	wants(t, w, 0, "sync a i:1; ")
+	w.Forget("a")
+	if w.Knows("a") {
+		t.Error("a forgotten pod is known")
+	}
+	w.Update(at(1), pod("web", "a", "i:2"))
+	wants(t, w, 1, "cut a; ")
+	w.Done(at(2), "a", Result{Failed: true})
+	wants(t, w, 2, "sync a i:2; ")
+	w.Forget("a")
+	w.Update(at(3), pod("web", "b", "i:3"))
+	wants(t, w, 3, "")
+	w.Done(at(4), "a", Result{})
+	wants(t, w, 4, "sync b i:3; ")
+	w.Done(at(5), "b", Result{})
+	w.Remove(at(5), ref, nil)
+	wants(t, w, 5, "terminate a; wake 65.0; ")
+	w.Update(at(5), pod("web", "a", "i:4"))
+	w.Forget("a")
+	w.Remove(at(6), ref, nil)
+	w.Done(at(6), "a", Result{Failed: true})
+	wants(t, w, 16, "terminate a; wake 65.0; ")
+	w.Forget("a")
+	w.Done(at(17), "a", Result{})
+	w.Forget("b")
+	if len(w.workers) > 0 {
+		t.Error("a forgotten pod is remembered")
+	}
+}
+
 // TestOnePodOfAName: a pod waits until the one before it is gone, the newest of those that wait is
 // the one that comes, and one that never began is forgotten (kubelet: TestStaticPodExclusion,
 // Test_allowPodStart, Test_removeTerminatedWorker).
