@@ -105,17 +105,19 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 		updates = append(updates, u)
 	}
 	k.merged = sources.Merge(now, k.merged, updates, k.storedByName)
-	k.problems = slices.Clone(k.merged.Problems)
+	problems := slices.Clone(k.merged.Problems)
 	wanted := map[types.UID]*podspec.Desired{}
 	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
 		if other := k.holderByHand(d); other != nil {
-			k.problems = append(k.problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
+			problems = append(problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
 				model.RefOf(d.Pod), other.UID, other.UID)})
 			continue
 		}
 		wanted[d.Pod.UID] = d
 	}
+	sources.Stamp(problems, now, k.problems)
+	k.problems = problems
 	return wanted
 }
 

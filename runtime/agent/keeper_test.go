@@ -210,6 +210,10 @@ func TestANameThatAPodHasByHand(t *testing.T) {
 	if len(k.problems) != 1 || !strings.Contains(k.problems[0].Text, "podctl delete h") {
 		t.Errorf("problems: %+v", k.problems)
 	}
+	since := k.problems[0].Since
+	if k.sourceSays(at(1), update("dir", pod("web", "a", "i:2", "dir"))); since.IsZero() || !k.problems[0].Since.Equal(since) {
+		t.Errorf("it is so since %s, and then since %s", since, k.problems[0].Since)
+	}
 	k.workers.Done(at(1), "h", podworkers.Result{})
 	k.recordSays(at(2), "h", nil)
 	want(t, k, 2, "sync a i:2")

@@ -54,7 +54,7 @@ func Merge(now time.Time, before Merged, updates []Update, applied func(types.Na
 			uids[d.Pod.UID] = d
 		}
 	}
-	m.stamp(now, before.Problems)
+	Stamp(m.Problems, now, before.Problems)
 	return m
 }
 
@@ -82,20 +82,21 @@ func lostTo(d, other *podspec.Desired) Problem {
 	return Problem{File: d.Source, Text: fmt.Sprintf("%s: %s is given twice, first in %s", d.Source, what, other.Source)}
 }
 
-// stamp gives the problems that several sources make together the time since when they are.
-func (m Merged) stamp(now time.Time, before []Problem) {
-	for i, p := range m.Problems {
+// Stamp gives problems that have no time the one since when they are, from those before, and
+// sorts them.
+func Stamp(problems []Problem, now time.Time, before []Problem) {
+	for i, p := range problems {
 		if !p.Since.IsZero() {
 			continue
 		}
-		m.Problems[i].Since = now
+		problems[i].Since = now
 		for _, old := range before {
 			if old.File == p.File && old.Text == p.Text {
-				m.Problems[i].Since = old.Since
+				problems[i].Since = old.Since
 			}
 		}
 	}
-	slices.SortFunc(m.Problems, Problem.compare)
+	slices.SortFunc(problems, Problem.compare)
 }
 
 // Unwanted reports whether a pod is to be deleted: a source brought it, every source has been
