@@ -358,6 +358,7 @@ func TestE2E(t *testing.T) {
 		{"agent beside users", testAgentBeside},
 		{"agent objects", testAgentObjects},
 		{"agent admission", testAgentAdmission},
+		{"agent grace periods", testAgentGracePeriods},
 		{"agent reload", testAgentReload},
 		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},
