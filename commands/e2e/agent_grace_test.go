@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/agent/api"
@@ -153,15 +152,4 @@ func (m *machine) runs(t *testing.T, id string) bool {
 		t.Fatal(err)
 	}
 	return len(reply.GetContainers()) > 0
-}
-
-// restarts are the restart counts of all containers of a pod.
-func restarts(s *v1.PodStatus) map[string]int32 {
-	counts := map[string]int32{}
-	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
-		for i := range list {
-			counts[list[i].Name] = list[i].RestartCount
-		}
-	}
-	return counts
 }

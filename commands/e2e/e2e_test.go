@@ -359,6 +359,8 @@ func TestE2E(t *testing.T) {
 		{"agent objects", testAgentObjects},
 		{"agent admission", testAgentAdmission},
 		{"agent grace periods", testAgentGracePeriods},
+		{"agent after restarts", testAgentAfterRestarts},
+		{"agent standalone", testAgentStandalone},
 		{"agent reload", testAgentReload},
 		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},
