@@ -365,6 +365,7 @@ func TestE2E(t *testing.T) {
 		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},
 		{"agent housekeeping", testHousekeeping},
+		{"agent images", testAgentImages},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) {
