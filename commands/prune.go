@@ -100,7 +100,7 @@ func removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) 
 		if one.Kind == gc.GarbageFullLog {
 			verb = "rotating"
 		}
-		return fmt.Errorf("%s %s%s: %w", verb, garbageText(&one), ofPod(&one), err)
+		return fmt.Errorf("%s %s%s: %w", verb, one.What(), ofPod(&one), err)
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func showGarbage(sess *session.Session, o *pruneOptions, garbage []gc.Garbage) e
 	for i := range garbage {
 		one := &garbage[i]
 		sum += one.Size
-		rows = append(rows, []string{podText(one.Pod), garbageText(one), cmp.Or(sizeText(one.Size), "-"), one.Reason})
+		rows = append(rows, []string{cmp.Or(one.Whose(), "-"), one.What(), cmp.Or(sizeText(one.Size), "-"), one.Reason})
 	}
 	if err := terminal.Table(sess.IO.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
 		return err
@@ -165,20 +165,12 @@ func (o *pruneOptions) document(garbage []gc.Garbage) any {
 	}{model.APIVersion, "GarbageList", !o.dryRun, garbage}
 }
 
-// podText names a pod, by its uid when its name is not known any more. A claim has none.
-func podText(ref model.PodRef) string {
-	if ref.Name == "" {
-		return cmp.Or(string(ref.UID), "-")
-	}
-	return ref.String()
-}
-
 // ofPod says whose garbage it is; a claim says so itself.
 func ofPod(one *gc.Garbage) string {
 	if one.Kind == gc.GarbageClaim {
 		return ""
 	}
-	return " of pod " + podText(one.Pod)
+	return " of pod " + one.Whose()
 }
 
 // sizeText is a size, or nothing where it is not known.
@@ -187,24 +179,4 @@ func sizeText(size int64) string {
 		return ""
 	}
 	return view.Size(size)
-}
-
-func garbageText(one *gc.Garbage) string {
-	switch one.Kind {
-	case gc.GarbageContainer:
-		return fmt.Sprintf("container %s, attempt %d", one.Name, one.Attempt)
-	case gc.GarbageSandbox:
-		return "sandbox " + model.ShortID(one.ID)
-	case gc.GarbageFiles:
-		return "volumes and files"
-	case gc.GarbageLogs:
-		return "logs"
-	case gc.GarbageEvents:
-		return "events"
-	case gc.GarbageClaim:
-		return fmt.Sprintf("claim %s/%s", one.Pod.Namespace, one.Claim)
-	case gc.GarbageFullLog:
-		return fmt.Sprintf("log of container %s, attempt %d", one.Name, one.Attempt)
-	}
-	return cmp.Or(one.Name, one.ID)
 }

@@ -108,7 +108,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err = layout.Prepare(); err != nil {
 		return err
 	}
-	lock, err := layout.LockAgent(ctx)
+	lock, err := layout.Locks().Agent(ctx)
 	if err != nil {
 		return err
 	}

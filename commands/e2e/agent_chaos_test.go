@@ -3,15 +3,19 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -26,6 +30,8 @@ type unrest struct {
 	// steady are the first containers of pods that nobody touched since.
 	steady map[string]string
 	names  int
+	// disk is a small file system of its own, on which podctl keeps its checkpoints.
+	disk string
 }
 
 // unrestTime is how long it lasts: PODCTL_AGENT_UNREST, 5m in the long target.
@@ -43,13 +49,14 @@ func unrestTime(t *testing.T) time.Duration {
 }
 
 // testAgentUnrest: files are edited, renamed, replaced and removed while the agent and containerd are
-// killed. In the end what runs is what the directory says, and the containers of pods that nobody
+// killed, and the disk of the checkpoints is full for a time. In the end what runs is what the directory says, and the containers of pods that nobody
 // touched are those of the beginning.
 func testAgentUnrest(t *testing.T, m *machine) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
+	disk := smallDisk(t, filepath.Join(m.state, "pods"))
 	u := &unrest{
-		m: m, agent: startAgent(t, m, t.TempDir()), rand: rand.New(rand.NewPCG(seed, 0)),
+		m: m, disk: disk, agent: startAgent(t, m, t.TempDir()), rand: rand.New(rand.NewPCG(seed, 0)),
 		files: map[string]string{}, versions: map[string]int{}, steady: map[string]string{},
 	}
 	for range 10 {
@@ -60,6 +67,7 @@ func testAgentUnrest(t *testing.T, m *machine) {
 	for end := time.Now().Add(unrestTime(t)); time.Now().Before(end); time.Sleep(time.Duration(u.rand.IntN(500)) * time.Millisecond) {
 		u.step(t)
 	}
+	u.free(t)
 	until(t, "what the directory says runs", func() bool { return u.isAsWanted(t) })
 	time.Sleep(patient(3 * time.Second))
 	now := u.running(t)
@@ -87,7 +95,7 @@ func (u *unrest) step(t *testing.T) {
 	}
 	file := files[u.rand.IntN(len(files))]
 	pod := u.files[file]
-	switch op := u.rand.IntN(20); {
+	switch op := u.rand.IntN(24); {
 	case op < 4 && len(u.files) < 20:
 		u.add(t)
 	case op < 9:
@@ -109,9 +117,59 @@ func (u *unrest) step(t *testing.T) {
 		u.agent = startAgent(t, u.m, u.agent.dir)
 	case op == 18:
 		restartContainerd(t, u.m)
+	case op < 21:
+		u.fill(t)
+	case op < 23:
+		u.free(t)
 	default:
 		u.agent.put(t, ".hidden.yaml", "nonsense")
 		u.agent.put(t, "broken.yaml", "kind: [")
+	}
+}
+
+// smallDisk mounts a file system of some megabytes until the test has ended.
+func smallDisk(t *testing.T, dir string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(dir, 0o700), unix.Mount("small", dir, "tmpfs", 0, "size=16m,mode=0700")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmounting %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// filler is the file that fills the disk. No pod has such a uid.
+func (u *unrest) filler() string { return filepath.Join(u.disk, "a filler") }
+
+// fill leaves no room on the disk of the checkpoints.
+func (u *unrest) fill(t *testing.T) {
+	t.Helper()
+	f, err := os.Create(u.filler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if err = errors.Join(f.Close(), ignoreFull(err)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ignoreFull(err error) error {
+	if errors.Is(err, unix.ENOSPC) {
+		return nil
+	}
+	return err
+}
+
+func (u *unrest) free(t *testing.T) {
+	t.Helper()
+	if err := os.Remove(u.filler()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
 	}
 }
 
@@ -172,7 +230,7 @@ func (u *unrest) running(t *testing.T) map[string]string {
 		return ids // containerd is just starting.
 	}
 	for _, c := range reply.GetContainers() {
-		if name := c.GetLabels()["io.kubernetes.pod.name"]; len(name) > 7 && name[:7] == "unrest-" {
+		if name := c.GetLabels()["io.kubernetes.pod.name"]; strings.HasPrefix(name, "unrest-") {
 			ids[name] = c.GetId()
 		}
 	}
@@ -192,7 +250,7 @@ func (u *unrest) isAsWanted(t *testing.T) bool {
 		}
 		r := u.m.run(t, "exec", pod, "--", "/demo", "read", "/proc/1/cmdline")
 		want := fmt.Sprintf("--every\x00%ds\x00", version)
-		if r.code != 0 || len(r.stdout) < len(want) || r.stdout[len(r.stdout)-len(want):] != want {
+		if r.code != 0 || !strings.HasSuffix(r.stdout, want) {
 			return false
 		}
 	}

@@ -17,7 +17,7 @@ type PodEvents struct {
 // Events lists what podctl noted of pods, also of those that are gone, by pod. Those that
 // cannot be read hide no others: their errors are returned beside the events.
 func Events(layout state.Layout) ([]PodEvents, error) {
-	histories, err := layout.Histories()
+	histories, err := layout.Histories().All()
 	var all []PodEvents
 	for _, h := range histories {
 		redact(layout, h)

@@ -88,7 +88,7 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 // TestIDsAreNotWaitedForForever: who waits for the lock of user ids can be interrupted.
 func TestIDsAreNotWaitedForForever(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	lock, err := layout.LockIDs(t.Context())
+	lock, err := layout.Locks().IDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,11 +66,11 @@ func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 	users, err := x.garbage.ClaimUsers(ctx, x.plan.Pod)
 	return volume.RemoveClaims(x.volumes(x.applied), func(name string) bool {
 		claim := state.Claim{Namespace: x.plan.Pod.Namespace, Name: name}
-		user, used := x.garbage.UserOf(users, claim)
+		user, used := users.Of(claim)
 		switch {
 		case err != nil:
 			// It has a directory, or it would not be asked about.
-			dir, _ := x.garbage.ClaimDir(claim)
+			dir, _ := users.Dir(claim)
 			x.report.warn(fmt.Sprintf("the claim %s is kept: %v; remove %s by hand when none does", name, err, dir))
 		case used:
 			x.report.warn(fmt.Sprintf("the claim %s is kept: pod %s uses it", name, user))

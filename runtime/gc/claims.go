@@ -16,10 +16,20 @@ type claimUser struct {
 	pod   model.PodRef
 }
 
-// ClaimUsers are the claims of podctl's pods; not counted is
-// one pod. It is an error when nobody can say which claims a pod has: what is removed
-// cannot be had again.
-func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]claimUser, error) {
+// ClaimUsers knows which claims podctl's pods have.
+type ClaimUsers struct {
+	claims state.Claims
+	users  []claimUser
+}
+
+// ClaimUsers finds the claims of podctl's pods but one. It is an error when nobody can say which
+// claims a pod has: what is removed cannot be had again.
+func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*ClaimUsers, error) {
+	users, err := x.claimUsers(ctx, except)
+	return &ClaimUsers{claims: x.layout.Claims(), users: users}, err
+}
+
+func (x *Collector) claimUsers(ctx context.Context, except model.PodRef) ([]claimUser, error) {
 	applied, unreadable, err := state.Applied(x.layout)
 	if err != nil {
 		return nil, err
@@ -42,22 +52,25 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) ([]clai
 	return users, nil
 }
 
-// UserOf is a pod that uses a claim. An older podctl took a claimName that was a path: such a
-// one may lie in another claim.
-func (x *Collector) UserOf(users []claimUser, claim state.Claim) (model.PodRef, bool) {
-	i := slices.IndexFunc(users, func(u claimUser) bool { return x.layout.Claims().Overlap(u.claim, claim) })
+// Of is a pod that uses a claim. An older podctl took a claimName that was a path: such a one may
+// lie in another claim.
+func (u *ClaimUsers) Of(claim state.Claim) (model.PodRef, bool) {
+	i := slices.IndexFunc(u.users, func(one claimUser) bool { return u.claims.Overlap(one.claim, claim) })
 	if i < 0 {
 		return model.PodRef{}, false
 	}
-	return users[i].pod, true
+	return u.users[i].pod, true
 }
 
-// refusedClaims says which claims have names under which podctl touches nothing.
-func (x *Collector) refusedClaims(users []claimUser) error {
+// Dir is where the data of a claim lies.
+func (u *ClaimUsers) Dir(claim state.Claim) (string, error) { return u.claims.Dir(claim) }
+
+// refused says which claims have names under which podctl touches nothing.
+func (u *ClaimUsers) refused() error {
 	var errs []error
-	for _, u := range users {
-		if _, err := x.layout.Claims().Dir(u.claim); err != nil {
-			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", u.pod, err))
+	for _, one := range u.users {
+		if _, err := u.claims.Dir(one.claim); err != nil {
+			errs = append(errs, fmt.Errorf("a claim of pod %s is left alone: %w", one.pod, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -96,7 +109,7 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 	}
 	var found []Garbage
 	for _, claim := range claims {
-		if _, used := x.UserOf(users, claim); used {
+		if _, used := users.Of(claim); used {
 			continue
 		}
 		dir, err := x.layout.Claims().Dir(claim)
@@ -108,7 +121,7 @@ func (x *Collector) UnusedClaims(ctx context.Context) ([]Garbage, error) {
 			Reason: "no pod uses it", Size: x.layout.Claims().Size(claim),
 		})
 	}
-	return found, x.refusedClaims(users)
+	return found, users.refused()
 }
 
 // removeClaim removes a claim, if no pod has come to use it.
@@ -116,12 +129,9 @@ func (x *Collector) removeClaim(ctx context.Context, g *Garbage) error {
 	claim := state.Claim{Namespace: g.Pod.Namespace, Name: g.Claim}
 	return x.layout.Claims().Remove(claim, func() error {
 		users, err := x.ClaimUsers(ctx, model.PodRef{})
-		if _, used := x.UserOf(users, claim); used {
+		if _, used := users.Of(claim); used {
 			return ErrNeeded
 		}
 		return err
 	})
 }
-
-// ClaimDir is where the data of a claim lies.
-func (x *Collector) ClaimDir(claim state.Claim) (string, error) { return x.layout.Claims().Dir(claim) }

@@ -96,7 +96,7 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 func (x *Collector) garbageOf(ctx context.Context, l *leftovers) ([]Garbage, error) {
 	garbage := l.garbage()
 	x.addSizes(ctx, l, garbage)
-	full, err := x.fullLogs(ctx, l)
+	full, err := x.rotator.fullLogs(ctx, l)
 	return append(garbage, full...), err
 }
 
@@ -171,7 +171,7 @@ func (x *Collector) oldLogs(before time.Time) ([]Garbage, error) {
 // oldEvents are those of pods that have no checkpoint any more, and to which nothing happened since
 // a time; zero means whenever.
 func (x *Collector) oldEvents(before time.Time) ([]Garbage, error) {
-	histories, err := x.layout.HistoriesBefore(before)
+	histories, err := x.layout.Histories().Before(before)
 	var found []Garbage
 	for _, h := range histories {
 		pod := x.layout.Pod(h.Pod.UID)
@@ -183,58 +183,6 @@ func (x *Collector) oldEvents(before time.Time) ([]Garbage, error) {
 		})
 	}
 	return found, err
-}
-
-// addSizes fills in how much each piece takes. What containers have written only
-// containerd tells; of others their logs are counted alone.
-func (x *Collector) addSizes(ctx context.Context, l *leftovers, found []Garbage) {
-	if len(found) == 0 {
-		return
-	}
-	written := func(string) int64 { return 0 }
-	if store, err := x.images.Containerd(); err == nil {
-		defer store.Close() //nolint:errcheck // the connection has done its work
-		written = func(id string) int64 { return store.Written(ctx, id) }
-	}
-	for i := range found {
-		found[i].Size = x.size(l, &found[i], written)
-	}
-}
-
-func (x *Collector) size(l *leftovers, g *Garbage, written func(id string) int64) int64 {
-	pod := x.layout.Pod(g.Pod.UID)
-	switch g.Kind {
-	case GarbageContainer:
-		if x.sharesLog(l, g) {
-			return written(g.ID)
-		}
-		return written(g.ID) + pod.Logs(g.Pod.Namespace, g.Pod.Name).Size(g.Name, g.Attempt)
-	case GarbageSandbox:
-		sum := int64(0)
-		for _, c := range l.containers {
-			if c.GetPodSandboxId() == g.ID {
-				sum += written(c.GetId())
-			}
-		}
-		if !l.checkpoint {
-			if logs, err := pod.Logs(g.Pod.Namespace, g.Pod.Name).Dir(); err == nil {
-				sum += state.Size(logs)
-			}
-		}
-		return sum
-	case GarbageFiles:
-		return pod.DirSize()
-	case GarbageLogs, GarbageEvents, GarbageFullLog, GarbageClaim:
-	}
-	return g.Size
-}
-
-// sharesLog reports whether another record of the container writes, or wrote, into the
-// same log: the attempts of init containers begin anew in a new sandbox.
-func (x *Collector) sharesLog(l *leftovers, g *Garbage) bool {
-	return slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
-		return c.GetId() != g.ID && c.GetMetadata().GetName() == g.Name && c.GetMetadata().GetAttempt() == g.Attempt
-	})
 }
 
 // pruneWait is how long a pod that is being worked on is waited for.
@@ -273,7 +221,7 @@ func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
 		return removeEvents(pod)
 	}
 	if g.Kind == GarbageFullLog {
-		return x.rotateFull(ctx, g)
+		return x.rotator.rotateFull(ctx, g)
 	}
 	l, err := x.leftoversOf(ctx, g.Pod.UID)
 	if err != nil {
@@ -318,7 +266,7 @@ func (x *Collector) removeGarbage(ctx context.Context, l *leftovers, g *Garbage)
 	pod := x.layout.Pod(g.Pod.UID)
 	switch g.Kind {
 	case GarbageContainer:
-		if err := x.client.RemoveRecord(ctx, g.ID); err != nil || x.sharesLog(l, g) {
+		if err := x.client.RemoveRecord(ctx, g.ID); err != nil || l.sharesLog(g) {
 			return err
 		}
 		return pod.Logs(g.Pod.Namespace, g.Pod.Name).Remove(g.Name, g.ID, g.Attempt)

@@ -182,7 +182,7 @@ func TestSharedLogsStay(t *testing.T) {
 	containers := []*runtimeapi.Container{record("1", "a", "s1", 0, 0), record("2", "a", "s2", 0, 0), record("3", "a", "s2", 1, 0)}
 	for id, want := range map[string]bool{"1": true, "3": false} {
 		g := &Garbage{Pod: ref, ID: id, Name: "a", Attempt: map[string]uint32{"1": 0, "3": 1}[id]}
-		if got := l.sharesLog(&leftovers{containers: containers}, g); got != want {
+		if got := (&leftovers{containers: containers}).sharesLog(g); got != want {
 			t.Errorf("record %s shares its log: %t", id, got)
 		}
 	}
@@ -193,7 +193,8 @@ func TestSharedLogsStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := &Garbage{Kind: GarbageContainer, Pod: ref, ID: []string{"1", "3"}[attempt], Name: "a", Attempt: attempt}
-		if size := l.size(&leftovers{containers: containers}, g, func(string) int64 { return 1 }); (size == 1) != (attempt == 0) {
+		sizes := sizes{layout: l.layout, of: &leftovers{containers: containers}, written: func(string) int64 { return 1 }}
+		if size := sizes.size(g); (size == 1) != (attempt == 0) {
 			t.Errorf("the record of attempt %d takes %d", attempt, size)
 		}
 	}
@@ -423,8 +424,8 @@ func TestClaimsOfPods(t *testing.T) {
 	if err := l.Remove(t.Context(), all[1-i]); err != nil || there(all[1-i].Path) {
 		t.Errorf("a claim that is not: %v", err)
 	}
-	if users, err := l.ClaimUsers(t.Context(), ref); err != nil || len(users) > 0 {
-		t.Errorf("beside the pod: %v, %v", users, err)
+	if found, err := l.ClaimUsers(t.Context(), ref); err != nil || len(found.users) > 0 {
+		t.Errorf("beside the pod: %v, %v", found, err)
 	}
 	if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,36 @@ type Garbage struct {
 	Size int64 `json:"size"`
 	// spare is set for a record that is only removed where there are too many.
 	spare bool
+}
+
+// What says what a piece of garbage is.
+func (g *Garbage) What() string {
+	switch g.Kind {
+	case GarbageContainer:
+		return fmt.Sprintf("container %s, attempt %d", g.Name, g.Attempt)
+	case GarbageSandbox:
+		return "sandbox " + model.ShortID(g.ID)
+	case GarbageFiles:
+		return "volumes and files"
+	case GarbageLogs:
+		return "logs"
+	case GarbageEvents:
+		return "events"
+	case GarbageClaim:
+		return fmt.Sprintf("claim %s/%s", g.Pod.Namespace, g.Claim)
+	case GarbageFullLog:
+		return fmt.Sprintf("log of container %s, attempt %d", g.Name, g.Attempt)
+	}
+	return cmp.Or(g.Name, g.ID)
+}
+
+// Whose names the pod, by its uid when its name is not known any more. It is empty for a claim,
+// whose text has the namespace.
+func (g *Garbage) Whose() string {
+	if g.Pod.Name == "" {
+		return string(g.Pod.UID)
+	}
+	return g.Pod.String()
 }
 
 // is reports whether two pieces of garbage are the same thing.
@@ -209,5 +240,13 @@ func (l *leftovers) sandboxOf(containerID string) string {
 func (l *leftovers) allIn(sandboxes []Garbage) bool {
 	return !slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
 		return !slices.ContainsFunc(sandboxes, func(g Garbage) bool { return g.ID == c.GetPodSandboxId() })
+	})
+}
+
+// sharesLog reports whether another record of the container writes, or wrote, into the
+// same log: the attempts of init containers begin anew in a new sandbox.
+func (l *leftovers) sharesLog(g *Garbage) bool {
+	return slices.ContainsFunc(l.containers, func(c *runtimeapi.Container) bool {
+		return c.GetId() != g.ID && c.GetMetadata().GetName() == g.Name && c.GetMetadata().GetAttempt() == g.Attempt
 	})
 }

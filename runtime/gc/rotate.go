@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -79,9 +81,46 @@ func (x *Rotator) rotateIn(ctx context.Context, dir *safefs.Dir, name, container
 	return x.limits.DropOld(dir, name)
 }
 
+// GrownLog is a log that is large enough to be rotated.
+type GrownLog struct {
+	Pod     model.PodRef
+	Path    string
+	Size    int64
+	Changed time.Time
+}
+
+// grownLogs lists the logs of a pod that are large enough to be rotated.
+func (x *Rotator) grownLogs(ref model.PodRef) []GrownLog {
+	dir, err := x.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir()
+	if err != nil {
+		return nil
+	}
+	var grown []GrownLog
+	containers, _ := os.ReadDir(dir)
+	for _, c := range containers {
+		grown = append(grown, x.grownIn(ref, filepath.Join(dir, c.Name()))...)
+	}
+	return grown
+}
+
+// grownIn are those of one container.
+func (x *Rotator) grownIn(ref model.PodRef, dir string) []GrownLog {
+	files, _ := os.ReadDir(dir)
+	var grown []GrownLog
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".log") || !f.Type().IsRegular() {
+			continue
+		}
+		if info, err := f.Info(); err == nil && x.limits.Reached(info.Size()) {
+			grown = append(grown, GrownLog{Pod: ref, Path: filepath.Join(dir, f.Name()), Size: info.Size(), Changed: info.ModTime()})
+		}
+	}
+	return grown
+}
+
 // fullLogs are the logs of a pod that podctl applied which are due to be rotated. Where a
 // kubelet lives, it rotates them.
-func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error) {
+func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error) {
 	var found []Garbage
 	if !l.checkpoint || l.shared {
 		return nil, nil
@@ -97,7 +136,7 @@ func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, erro
 		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !x.rotator.limits.Full(g.Path) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !isPodctls(c.GetAnnotations()) || !x.limits.Full(g.Path) {
 			continue
 		}
 		full, err := x.isFullLog(ctx, &g)
@@ -112,14 +151,14 @@ func (x *Collector) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, erro
 }
 
 // isFullLog reports whether a container runs and that the log it writes is full.
-func (x *Collector) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
+func (x *Rotator) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 	reply, err := x.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: g.ID})
 	status := reply.GetStatus()
-	return status.GetLogPath() == g.Path && observe.LogFull(status, x.rotator.limits), cri.IgnoreNotFound(err)
+	return status.GetLogPath() == g.Path && observe.LogFull(status, x.limits), cri.IgnoreNotFound(err)
 }
 
 // rotateFull rotates a log that was full, if it still is. The caller holds the pod's lock.
-func (x *Collector) rotateFull(ctx context.Context, g *Garbage) error {
+func (x *Rotator) rotateFull(ctx context.Context, g *Garbage) error {
 	known, err := x.layout.Pod(g.Pod.UID).Checkpoint().Exists()
 	if err != nil {
 		return err
@@ -131,5 +170,5 @@ func (x *Collector) rotateFull(ctx context.Context, g *Garbage) error {
 	if !known || !full {
 		return ErrNeeded
 	}
-	return x.rotator.Rotate(ctx, &RunLog{Pod: g.Pod, Container: g.Name, Attempt: g.Attempt, ContainerID: g.ID})
+	return x.Rotate(ctx, &RunLog{Pod: g.Pod, Container: g.Name, Attempt: g.Attempt, ContainerID: g.ID})
 }

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -117,46 +114,16 @@ func (x *Collector) RemoveIfFree(ctx context.Context, g Garbage) error { //nolin
 	return x.removeWithin(ctx, &g, 0)
 }
 
-// GrownLog is a log that is large enough to be rotated.
-type GrownLog struct {
-	Pod     model.PodRef
-	Path    string
-	Size    int64
-	Changed time.Time
-}
-
 // GrownLogs lists the logs of pods that are large enough to be rotated. It looks at files alone:
 // whether a container writes to them is what FullLogs asks the runtime. Where a kubelet lives, it
 // rotates them.
 func (x *Collector) GrownLogs(pods []model.PodRef) []GrownLog {
 	var grown []GrownLog
 	for _, ref := range pods {
-		dir, err := x.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).Dir()
-		if err != nil {
-			continue
-		}
-		containers, _ := os.ReadDir(dir)
-		for _, c := range containers {
-			grown = append(grown, x.grownIn(ref, filepath.Join(dir, c.Name()))...)
-		}
+		grown = append(grown, x.rotator.grownLogs(ref)...)
 	}
 	if len(grown) > 0 && x.host.CheckKubelet() != nil {
 		return nil
-	}
-	return grown
-}
-
-// grownIn are those of one container.
-func (x *Collector) grownIn(ref model.PodRef, dir string) []GrownLog {
-	files, _ := os.ReadDir(dir)
-	var grown []GrownLog
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".log") || !f.Type().IsRegular() {
-			continue
-		}
-		if info, err := f.Info(); err == nil && x.rotator.limits.Reached(info.Size()) {
-			grown = append(grown, GrownLog{Pod: ref, Path: filepath.Join(dir, f.Name()), Size: info.Size(), Changed: info.ModTime()})
-		}
 	}
 	return grown
 }
@@ -167,5 +134,5 @@ func (x *Collector) FullLogs(ctx context.Context, ref model.PodRef) ([]Garbage, 
 	if err != nil || l.unmanaged() {
 		return nil, err
 	}
-	return x.fullLogs(ctx, l)
+	return x.rotator.fullLogs(ctx, l)
 }

@@ -118,9 +118,9 @@ func (s *Store) List(ctx context.Context) (images []*Image, unreadable []error, 
 	return s.list(ctx, s.neededImages)
 }
 
-// Glance is List without a question for each container: of images that are mounted as volumes it
-// has no container, but the pods that name them.
-func (s *Store) Glance(ctx context.Context) (images []*Image, unreadable []error, err error) {
+// ListByImage is List without a question for each container: an image that is mounted as a volume
+// has the pods that name it as its users, and not the containers.
+func (s *Store) ListByImage(ctx context.Context) (images []*Image, unreadable []error, err error) {
 	return s.list(ctx, func(_ context.Context, c *runtimeapi.Container) ([]string, error) { return ownImage(c), nil })
 }
 

@@ -92,7 +92,7 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 	if err := pod.Checkpoint().Remove(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := layout.Histories()
+	all, err := layout.Histories().All()
 	if err != nil || len(all) != 1 || all[0].Pod.Name != "web" || len(all[0].Events) != 1 {
 		t.Errorf("histories: %+v, %v", all, err)
 	}

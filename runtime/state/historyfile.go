@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // HistoryStore is where what happened to a pod is kept.
@@ -17,12 +20,12 @@ type HistoryStore struct{ pod Pod }
 
 // Path is the file of the history.
 func (s HistoryStore) Path() string {
-	return filepath.Join(s.pod.layout.historyDir(), string(s.pod.uid)+".json")
+	return filepath.Join(s.pod.layout.Histories().dir(), string(s.pod.uid)+".json")
 }
 
 // unfinished is a history that is being written.
 func (s HistoryStore) unfinished() string {
-	return filepath.Join(s.pod.layout.historyDir(), "."+string(s.pod.uid))
+	return filepath.Join(s.pod.layout.Histories().dir(), "."+string(s.pod.uid))
 }
 
 // Read reads what happened to the pod. One that is missing, damaged or of a
@@ -81,7 +84,7 @@ func (s HistoryStore) Write(h *History) (err error) {
 
 // replace puts a new history in the place of the one before.
 func (s HistoryStore) replace(text []byte) error {
-	dir, err := makeAll(s.pod.layout.historyDir(), podDirMode, podDirMode)
+	dir, err := makeAll(s.pod.layout.Histories().dir(), podDirMode, podDirMode)
 	if err != nil {
 		return err
 	}
@@ -106,4 +109,59 @@ func replaceBy(dir *safefs.Dir, unfinished, name string, text []byte, written fu
 		return err
 	}
 	return dir.Replace(unfinished, name)
+}
+
+// Histories are the events of all pods, also of those that are gone.
+type Histories struct{ layout Layout }
+
+// Histories is the place of the events of pods.
+func (l Layout) Histories() Histories { return Histories{l} }
+
+func (s Histories) dir() string { return filepath.Join(s.layout.Root, "events") }
+
+// All reads all histories there are, of pods that are gone too. Of one that cannot
+// be read the uid is known. One whose reading fails hides no other: its error is returned
+// beside them. What lies there under names that no pod has is not podctl's.
+func (s Histories) All() ([]*History, error) {
+	return s.read(func(Pod, fs.DirEntry) bool { return true })
+}
+
+// Before reads those of pods that are gone, and to which nothing happened since a time;
+// zero means whenever.
+func (s Histories) Before(before time.Time) ([]*History, error) {
+	return s.read(func(pod Pod, entry fs.DirEntry) bool {
+		if known, err := pod.Checkpoint().Exists(); err != nil || known {
+			return false
+		}
+		info, err := entry.Info()
+		return before.IsZero() || (err == nil && info.ModTime().Before(before))
+	})
+}
+
+func (s Histories) read(wanted func(Pod, fs.DirEntry) bool) ([]*History, error) {
+	if err := s.layout.check(); err != nil {
+		return nil, err
+	}
+	entries, err := entriesOf(s.dir())
+	if err != nil {
+		return nil, fmt.Errorf("reading events: %w", err)
+	}
+	var all []*History
+	var errs []error
+	for _, entry := range entries {
+		uid, ok := strings.CutSuffix(entry.Name(), ".json")
+		pod := s.layout.Pod(types.UID(uid))
+		if !ok || pod.check() != nil || !wanted(pod, entry) {
+			continue
+		}
+		h, err := pod.History().Read()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
+			continue
+		}
+		// The file is the pod's by its name, whatever is in it.
+		h.Pod.UID = types.UID(uid)
+		all = append(all, h)
+	}
+	return all, errors.Join(errs...)
 }

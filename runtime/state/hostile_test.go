@@ -358,11 +358,11 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 // TestLocksOfPodctlsOwnAreNoPods: no pod can have the name of a lock that podctl keeps.
 func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 	l := newLayout(t)
-	ports, err := l.LockPorts(t.Context())
+	ports, err := l.Locks().Ports(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := l.LockIDs(t.Context())
+	ids, err := l.Locks().IDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 	if err := errors.Join(ports.Unlock(), ids.Unlock()); err != nil {
 		t.Error(err)
 	}
-	if left := names(t, l.locks().dir()); len(left) > 0 {
+	if left := names(t, l.Locks().dir()); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
 }
@@ -451,7 +451,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	}
 	victim := victimTree(t)
 	for _, name := range []string{".x", "a_b", "_ids", strings.Repeat("y", 250), "link", "pipe", "file", "line\nbreak"} {
-		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.historyDir(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.locks().dir(), l.DeletedLogs().dir()} {
+		for _, dir := range []string{l.Objects().dir(), l.Objects().dir("default"), l.Objects().dir("default", "secrets"), l.pods(), l.Histories().dir(), l.Claims().dir(), filepath.Join(l.Claims().dir(), "default"), l.Locks().dir(), l.DeletedLogs().dir()} {
 			if err = os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -480,7 +480,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err != nil || !mine {
 		t.Errorf("checkpoints are %+v %v", entries, err)
 	}
-	histories, err := l.Histories()
+	histories, err := l.Histories().All()
 	if err != nil || !slices.ContainsFunc(histories, func(h *History) bool { return h.Pod.UID == testUID }) {
 		t.Errorf("events are %+v %v", histories, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -86,55 +85,6 @@ func (l Layout) Leftovers() ([]types.UID, error) {
 		}
 	}
 	return uids, nil
-}
-
-func (l Layout) historyDir() string { return filepath.Join(l.Root, "events") }
-
-// Histories reads all histories there are, of pods that are gone too. Of one that cannot
-// be read the uid is known. One whose reading fails hides no other: its error is returned
-// beside them. What lies there under names that no pod has is not podctl's.
-func (l Layout) Histories() ([]*History, error) {
-	return l.histories(func(Pod, fs.DirEntry) bool { return true })
-}
-
-// HistoriesBefore reads those of pods that are gone, and to which nothing happened since a time;
-// zero means whenever.
-func (l Layout) HistoriesBefore(before time.Time) ([]*History, error) {
-	return l.histories(func(pod Pod, entry fs.DirEntry) bool {
-		if known, err := pod.Checkpoint().Exists(); err != nil || known {
-			return false
-		}
-		info, err := entry.Info()
-		return before.IsZero() || (err == nil && info.ModTime().Before(before))
-	})
-}
-
-func (l Layout) histories(wanted func(Pod, fs.DirEntry) bool) ([]*History, error) {
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	entries, err := entriesOf(l.historyDir())
-	if err != nil {
-		return nil, fmt.Errorf("reading events: %w", err)
-	}
-	var all []*History
-	var errs []error
-	for _, entry := range entries {
-		uid, ok := strings.CutSuffix(entry.Name(), ".json")
-		pod := l.Pod(types.UID(uid))
-		if !ok || pod.check() != nil || !wanted(pod, entry) {
-			continue
-		}
-		h, err := pod.History().Read()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", entry.Name(), err))
-			continue
-		}
-		// The file is the pod's by its name, whatever is in it.
-		h.Pod.UID = types.UID(uid)
-		all = append(all, h)
-	}
-	return all, errors.Join(errs...)
 }
 
 // takenIDs are the ranges that pods have. A pod whose range cannot be read may have any:

@@ -23,7 +23,7 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*filelo
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	lock, err := p.layout.locks().take(ctx, filelock.File{Path: p.lockFile(), Dir: p.Dir()}, tell)
+	lock, err := p.layout.Locks().take(ctx, filelock.File{Path: p.lockFile(), Dir: p.Dir()}, tell)
 	if lock != nil {
 		// What a killed writer left harms nobody, and the next one tries again.
 		_ = errors.Join(p.Checkpoint().removeUnfinished(), safefs.RemoveFile(p.History().unfinished()))
@@ -32,34 +32,7 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*filelo
 }
 
 // lockFile is the file that a process holds while it works on the pod.
-func (p Pod) lockFile() string { return p.layout.locks().file(string(p.uid)) }
-
-// LockPorts takes the ports of the node for this process alone: from the look at who has
-// which until it is written down who takes some. Who has a pod's lock may ask for it, and not
-// the other way round.
-func (l Layout) LockPorts(ctx context.Context) (*filelock.Lock, error) {
-	return l.locks().takeOwn(ctx, lockPorts, "the table of the node's ports")
-}
-
-// LockNode takes the admission of pods for this process alone. Who has a pod's lock, or that of the
-// ports, may ask for it, and not the other way round.
-func (l Layout) LockNode(ctx context.Context) (*filelock.Lock, error) {
-	return l.locks().takeOwn(ctx, lockNode, "the admission of pods")
-}
-
-// LockIDs takes the ranges of user ids for this process alone. Who has a pod's lock may ask
-// for it, and not the other way round.
-func (l Layout) LockIDs(ctx context.Context) (*filelock.Lock, error) {
-	return l.locks().takeOwn(ctx, lockIDs, "the table of user ids")
-}
-
-// LockAgent takes the state directory for one agent. Another agent is not waited for: the error
-// names it.
-func (l Layout) LockAgent(ctx context.Context) (*filelock.Lock, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	return l.locks().takeOwn(ctx, lockAgent, "the state directory "+l.Root)
-}
+func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
 
 // AgentSocket is where the agent of the state directory answers.
 func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
@@ -67,17 +40,45 @@ func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock"
 // PodsSocket is where the agent serves the kubelet's local Pods API.
 func (l Layout) PodsSocket() string { return filepath.Join(l.Root, "pods.sock") }
 
-// locks is the directory with the files of all locks.
-type locks struct{ layout Layout }
+// Locks are the locks of the state directory: one for each pod, and those of what all pods share.
+type Locks struct{ layout Layout }
 
-func (l Layout) locks() locks { return locks{l} }
+// Locks is the place of all locks.
+func (l Layout) Locks() Locks { return Locks{l} }
 
-func (s locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
+// Ports takes the ports of the node for this process alone: from the look at who has
+// which until it is written down who takes some. Who has a pod's lock may ask for it, and not
+// the other way round.
+func (s Locks) Ports(ctx context.Context) (*filelock.Lock, error) {
+	return s.takeOwn(ctx, lockPorts, "the table of the node's ports")
+}
+
+// Node takes the admission of pods for this process alone. Who has a pod's lock, or that of the
+// ports, may ask for it, and not the other way round.
+func (s Locks) Node(ctx context.Context) (*filelock.Lock, error) {
+	return s.takeOwn(ctx, lockNode, "the admission of pods")
+}
+
+// IDs takes the ranges of user ids for this process alone. Who has a pod's lock may ask
+// for it, and not the other way round.
+func (s Locks) IDs(ctx context.Context) (*filelock.Lock, error) {
+	return s.takeOwn(ctx, lockIDs, "the table of user ids")
+}
+
+// Agent takes the state directory for one agent. Another agent is not waited for: the error
+// names it.
+func (s Locks) Agent(ctx context.Context) (*filelock.Lock, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return s.takeOwn(ctx, lockAgent, "the state directory "+s.layout.Root)
+}
+
+func (s Locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
 
 // file is the file of a lock by its name: that of a pod is its uid.
-func (s locks) file(name string) string { return filepath.Join(s.dir(), name+".lock") }
+func (s Locks) file(name string) string { return filepath.Join(s.dir(), name+".lock") }
 
-func (s locks) make() error {
+func (s Locks) make() error {
 	if err := s.layout.Prepare(); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (s locks) make() error {
 }
 
 // take makes the directory and waits for a lock.
-func (s locks) take(ctx context.Context, of filelock.File, tell func(holder string)) (*filelock.Lock, error) {
+func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder string)) (*filelock.Lock, error) {
 	if err := s.make(); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (s locks) take(ctx context.Context, of filelock.File, tell func(holder stri
 }
 
 // takeOwn takes a lock that is no pod's.
-func (s locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, error) {
+func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, error) {
 	lock, err := s.take(ctx, filelock.File{Path: s.file(name)}, func(string) {})
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
 		locked.What = what

@@ -192,7 +192,7 @@ func (p Pod) leave() error { return os.RemoveAll(p.Dir()) }
 // that makes pass after pass: one who waits gets its turn all the same.
 func TestLockIsNotStarved(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := errors.Join(pod.layout.locks().make(), pod.come()); err != nil {
+	if err := errors.Join(pod.layout.Locks().make(), pod.come()); err != nil {
 		t.Fatal(err)
 	}
 	var stop atomic.Bool
@@ -282,7 +282,7 @@ func TestLockDoesNotFollowLinks(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	other := t.TempDir() + "/other"
 	write(t, other, "untouched")
-	if err := pod.layout.locks().make(); err != nil {
+	if err := pod.layout.Locks().make(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(other, pod.lockFile()); err != nil {
@@ -304,7 +304,7 @@ func TestLockIsAFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newLayout(t).Pod(testUID)
-			if err := pod.layout.locks().make(); err != nil {
+			if err := pod.layout.Locks().make(); err != nil {
 				t.Fatal(err)
 			}
 			if err := mknod(pod.lockFile()); errors.Is(err, os.ErrPermission) {
@@ -321,13 +321,13 @@ func TestLockIsAFile(t *testing.T) {
 
 func TestLockThatCannotBeOpenedIsAnError(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
-	if err := pod.layout.locks().make(); err != nil {
+	if err := pod.layout.Locks().make(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(pod.layout.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(pod.layout.locks().dir(), 0o555); err != nil {
+	if err := os.Chmod(pod.layout.Locks().dir(), 0o555); err != nil {
 		t.Fatal(err)
 	}
 	var err error

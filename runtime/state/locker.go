@@ -56,7 +56,7 @@ func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (fr
 	}
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
-	lock, err := l.Layout.LockPorts(ctx)
+	lock, err := l.Layout.Locks().Ports(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", model.RefOf(desired.Pod), err)
 	}
@@ -68,7 +68,7 @@ func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (fr
 func (l *Locker) ReserveNode(ctx context.Context, ref model.PodRef) (free func(), err error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
-	lock, err := l.Layout.LockNode(ctx)
+	lock, err := l.Layout.Locks().Node(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", ref, err)
 	}

@@ -225,5 +225,5 @@ func removeIfEmpty(path string) error {
 func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
-	return l.Layout.locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets and claims")
+	return l.Layout.Locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets and claims")
 }

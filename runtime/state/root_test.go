@@ -31,7 +31,7 @@ func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
 			wantMode(t, pod.Dir(), os.ModeDir|0o750)
 			wantMode(t, pod.Checkpoint().Path(), 0o600)
 			wantMode(t, ok(pod.TerminationLogs("app").Dir()), os.ModeDir|0o750)
-			wantMode(t, l.locks().dir(), os.ModeDir|0o700)
+			wantMode(t, l.Locks().dir(), os.ModeDir|0o700)
 			if err := lock.Unlock(); err != nil {
 				t.Error(err)
 			}

@@ -99,7 +99,7 @@ func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
 	if ok || err != nil {
 		return given, err
 	}
-	lock, err := s.pod.layout.LockIDs(ctx)
+	lock, err := s.pod.layout.Locks().IDs(ctx)
 	if err != nil {
 		return IDRange{}, err
 	}

@@ -121,37 +121,13 @@ func (h *Housekeeper) remove(ctx context.Context, g *gc.Garbage) error {
 	case errors.Is(err, gc.ErrNeeded), errors.As(err, new(*filelock.LockedError)):
 		return nil
 	case err != nil:
-		return fmt.Errorf("pod %s: %s: %w", podText(g), text(g), err)
+		return fmt.Errorf("pod %s: %s: %w", g.Whose(), g.What(), err)
 	}
-	attrs := []any{"pod", podText(g), "what", text(g), "because", g.Reason}
+	attrs := []any{"pod", g.Whose(), "what", g.What(), "because", g.Reason}
 	if g.Kind == gc.GarbageFullLog {
 		h.settings.Log.Info("rotated", attrs...)
 	} else {
 		h.settings.Log.Info("removed", attrs...)
 	}
 	return nil
-}
-
-// podText names the pod of a piece of garbage, by its uid when its name is not known any more.
-func podText(g *gc.Garbage) string {
-	if g.Pod.Name == "" {
-		return string(g.Pod.UID)
-	}
-	return g.Pod.String()
-}
-
-// text says what a piece of garbage is.
-func text(g *gc.Garbage) string {
-	switch g.Kind {
-	case gc.GarbageContainer:
-		return fmt.Sprintf("container %s, attempt %d", g.Name, g.Attempt)
-	case gc.GarbageFullLog:
-		return fmt.Sprintf("log of container %s, attempt %d", g.Name, g.Attempt)
-	case gc.GarbageSandbox:
-		return "sandbox " + model.ShortID(g.ID)
-	case gc.GarbageFiles:
-		return "volumes and files"
-	case gc.GarbageLogs, gc.GarbageEvents, gc.GarbageClaim:
-	}
-	return map[gc.GarbageKind]string{gc.GarbageLogs: "logs", gc.GarbageEvents: "events", gc.GarbageClaim: "claim"}[g.Kind]
 }

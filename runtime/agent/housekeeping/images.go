@@ -18,7 +18,7 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, _, err := h.world.Images.Glance(ctx)
+	found, _, err := h.world.Images.ListByImage(ctx)
 	if err != nil {
 		return err
 	}
