@@ -263,7 +263,10 @@ func testAgentRestarts(t *testing.T, m *machine) {
 }
 
 // testAgentBeside: users and the agent work on the same pods. What somebody applies by hand is kept
-// as long as it is there; what somebody deletes of a source comes back.
+// as long as it is there; what somebody deletes of a source comes back, and what its file brought goes
+// with it, also while no agent runs (kubelet, e2e_node unknown_pods_test.go: "the static pod should be
+// terminated and cleaned up due to becoming a unknown pod due to being force deleted while kubelet is
+// not running"; its other case, of a pod of the API server, does not apply).
 func testAgentBeside(t *testing.T, m *machine) {
 	a := startAgent(t, m, t.TempDir())
 	a.put(t, "one.yaml", fmt.Sprintf(simplePod, "one", "5s"))
@@ -298,7 +301,7 @@ func testAgentBeside(t *testing.T, m *machine) {
 	}
 	m.must(t, "apply", "--wait", "--timeout", "60s", write(t, fmt.Sprintf(simplePod, "three", "5s")))
 	a = startAgent(t, m, a.dir)
-	until(t, "one is deleted", func() bool { return m.isGone(t, "one") })
+	until(t, "one is deleted", func() bool { return m.isGone(t, "one") && len(m.records(t, "one")) == 0 })
 	if m.isGone(t, "three") {
 		t.Error("a pod that was applied by hand is gone")
 	}
@@ -341,47 +344,4 @@ func testAgentObjects(t *testing.T, m *machine) {
 	until(t, "the pod is gone", func() bool { return m.isGone(t, "configured") })
 	a.stop(t)
 	m.must(t, "delete", "configmap/shared")
-}
-
-// testHousekeeping: what pods leave behind goes while an agent keeps them, and nothing else does.
-func testHousekeeping(t *testing.T, m *machine) {
-	a := startAgent(t, m, t.TempDir(), "--container-log-max-size", "4Ki", "--container-log-max-files", "3", "--image-gc-high-threshold", "100")
-	a.put(t, "talks.yaml", fmt.Sprintf(simplePod, "talks", "5ms"))
-	a.put(t, "two.yaml", two)
-	until(t, "the pods run", func() bool { return m.isReady(t, "talks") && m.isReady(t, "two") })
-	gone := filepath.Join(m.state, "pods", "11111111-2222-3333-4444-555555555555")
-	if err := os.MkdirAll(filepath.Join(gone, "volumes", "kubernetes.io~empty-dir", "v"), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	b := m.ids(t, "two")["b"]
-	for range 3 {
-		id := m.ids(t, "two")["a"]
-		if _, err := m.cri.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "the container runs again", func() bool { return m.runsAnother(t, "two", "a", id) })
-	}
-	// The first chore of the minute comes at most a minute from now.
-	there := func() bool { _, err := os.Stat(gone); return err == nil }
-	for end := time.Now().Add(patient(90 * time.Second)); time.Now().Before(end) && there(); {
-		time.Sleep(time.Second)
-	}
-	if ids := m.records(t, "two"); there() || len(ids) != 3 {
-		t.Errorf("files of a pod that is gone: %t; records of two containers, of which one has run before: %v", there(), ids)
-	}
-	if m.ids(t, "two")["b"] != b {
-		t.Error("a container that runs was touched")
-	}
-	until(t, "the log was rotated until there are three files", func() bool {
-		files, err := filepath.Glob(filepath.Join(m.logs, "default_talks_*", "app", "0.log*"))
-		return err == nil && len(files) == 3
-	})
-	if r := m.must(t, "logs", "--tail", "100", "talks"); strings.Count(r.stdout, "\n") != 100 {
-		t.Errorf("the last lines of a log that is rotated:\n%s", r.stdout)
-	}
-	if log := a.log.String(); !strings.Contains(log, "msg=rotated") || !strings.Contains(log, "msg=removed") || strings.Contains(log, "msg=housekeeping") {
-		t.Errorf("the agent's log:\n%s", log)
-	}
-	a.stop(t)
-	m.must(t, "delete", "talks", "two")
 }

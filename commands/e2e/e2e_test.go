@@ -358,10 +358,14 @@ func TestE2E(t *testing.T) {
 		{"agent beside users", testAgentBeside},
 		{"agent objects", testAgentObjects},
 		{"agent admission", testAgentAdmission},
+		{"agent grace periods", testAgentGracePeriods},
+		{"agent after restarts", testAgentAfterRestarts},
+		{"agent standalone", testAgentStandalone},
 		{"agent reload", testAgentReload},
 		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},
 		{"agent housekeeping", testHousekeeping},
+		{"agent images", testAgentImages},
 		{"node restart", testNodeRestart},
 	} {
 		t.Run(one.name, func(t *testing.T) {

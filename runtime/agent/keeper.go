@@ -220,9 +220,11 @@ func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 
 // applied takes note of a pod that a pass has brought about.
 func (k *keeper) applied(d *podspec.Desired) {
-	if s, known := k.stored[d.Pod.UID]; !known || s.Desired.Keeper != d.Keeper || s.Deleting {
-		k.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
+	s, known := k.stored[d.Pod.UID]
+	if known && !s.Deleting && s.Desired.Keeper == d.Keeper && s.Desired.SameManifest(d) {
+		return
 	}
+	k.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
 }
 
 // keeperOf is the source that brought a pod; empty for one that was applied by hand.

@@ -275,6 +275,26 @@ func TestShownWhileDeleted(t *testing.T) {
 	}
 }
 
+// TestShownAfterAnEdit: a pod is shown as it was applied last, and not as it was before.
+func TestShownAfterAnEdit(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	first, edited := pod("web", "a", "i:1", "dir"), pod("web", "a", "i:2", "dir")
+	k.recordsSay(at(0), stored(first))
+	for second, d := range []*podspec.Desired{first, edited, first} {
+		now := float64(second)
+		before := k.shown()[0]
+		k.sourceSays(at(now), update("dir", d))
+		if shown := k.shown(); len(shown) != 1 || shown[0] != before {
+			t.Errorf("%d, before its pass: %d pods are shown, the first has %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
+		}
+		want(t, k, now, "sync a "+d.Pod.Spec.Containers[0].Image)
+		end(k, now, d, podworkers.Sync)
+		if shown := k.shown(); len(shown) != 1 || !shown[0].SameManifest(d) {
+			t.Errorf("%d, after its pass: %d pods are shown, the first has %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
+		}
+	}
+}
+
 // TestTwoPodsOfAName: of two pods that there are with one name, as another process or an agent before
 // may have left them, the one that no source wants is deleted.
 func TestTwoPodsOfAName(t *testing.T) {

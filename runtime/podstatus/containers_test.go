@@ -171,7 +171,7 @@ func TestDebugContainersAreNotDelayed(t *testing.T) {
 }
 
 // TestStartedAndReady follow the probes of sidecars and regular containers, and of init
-// containers what they have done.
+// containers what they have done (kubelet: TestUpdatePodStatus, TestUpdatePodStatusWithInitContainers).
 func TestStartedAndReady(t *testing.T) {
 	const both = ", startupProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: [a]}}"
 	spec := "  initContainers: [{name: seed, image: i:1}, {name: side, image: i:1, restartPolicy: Always" + both + "}]\n  containers: [{name: app, image: i:1" + both + "}, {name: log, image: i:1}]\n"

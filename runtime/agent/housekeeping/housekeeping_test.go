@@ -312,6 +312,27 @@ func TestImagesGo(t *testing.T) {
 	}
 }
 
+// TestImagesAfterARestart: another agent does not know how long nobody has needed an image. It lets none
+// go at its first look, and none before two minutes, however full the disk is (kubelet, e2e_node
+// image_gc_test.go: "should not GC unused images prematurely", "should GC unused images").
+func TestImagesAfterARestart(t *testing.T) {
+	l := newLab(t, Settings{})
+	l.pull("a.local/a:1")
+	l.calls(imageChore)
+	l.clock.Advance(imagesEach)
+	l.disk.Available = 10
+	l.Housekeeper = New(l.world, l.settings)
+	for _, c := range []struct {
+		later   time.Duration
+		present string
+	}{{0, "a.local/a:1 i:1"}, {minAge - 1, "a.local/a:1 i:1"}, {1, "i:1"}} {
+		l.clock.Advance(c.later)
+		if _, lines := l.calls(imageChore); l.present() != c.present {
+			t.Errorf("%s later: left are %s, want %s\n%s", c.later, l.present(), c.present, lines)
+		}
+	}
+}
+
 // TestImagesThatOthersPulled again are theirs.
 func TestImagesThatOthersPulled(t *testing.T) {
 	l := newLab(t, Settings{})

@@ -11,8 +11,14 @@ import (
 	"github.com/podctl/podctl/runtime/probe"
 )
 
-// The tests of this file have the cases of the kubelet's worker_test.go, whose names they bear
-// where they are about the same.
+// The tests of this file have the cases of the kubelet's worker_test.go, whose names they bear where
+// they are about the same; restarts_test.go has those of containers that end, manager_test.go those of
+// prober_manager_test.go. What does not apply:
+//
+//   - TestDoProbe, "No status" and "No container status": what no pass has seen has no worker here. "Pod
+//     failed": the agent forgets the probes of a pod that has finished.
+//   - TestChangeContainerStatusOnKubeletRestart, the cases without the feature: they keep a container as
+//     it was by leaving its result out. Here the checkpoint has the verdict.
 
 const (
 	good    = model.ProbeSuccess
@@ -240,22 +246,29 @@ func TestErrorsCountNeitherWay(t *testing.T) {
 }
 
 // TestAgentRestart: with its record a container stays what it was, and without one it is as a new
-// one (kubelet: TestChangeContainerStatusOnKubeletRestart, with the feature and, of status, the
-// checkpoint in its place).
+// one, sidecars too (kubelet: TestChangeContainerStatusOnKubeletRestart, with the feature and, of
+// status, the checkpoint in its place).
 func TestAgentRestart(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
-		for _, known := range []bool{true, false} {
-			l := one(t, kind, with(every(10), func(p *v1.Probe) { p.InitialDelaySeconds = 1000 }))
-			l.Set = New(noon.Add(time.Minute), func() float64 { return 0 })
-			want := model.InitialProbe(kind).Result
-			if known {
-				want = good
-				l.seen.Running[0].Records = records{kind: {Result: good, Last: good, CountedAt: noon, OnHold: kind == model.Startup}}
+		for _, sidecar := range []bool{true, false} {
+			for _, known := range []bool{true, false} {
+				l := one(t, kind, with(every(10), func(p *v1.Probe) { p.InitialDelaySeconds = 1000 }))
+				l.Set = New(noon.Add(time.Minute), func() float64 { return 0 })
+				if spec := &l.seen.Desired.Pod.Spec; sidecar {
+					always := v1.ContainerRestartPolicyAlways
+					spec.InitContainers, spec.Containers = spec.Containers, []v1.Container{{Name: "main"}}
+					spec.InitContainers[0].RestartPolicy = &always
+				}
+				want := model.InitialProbe(kind).Result
+				if known {
+					want = good
+					l.seen.Running[0].Records = records{kind: {Result: good, Last: good, CountedAt: noon, OnHold: kind == model.Startup}}
+				}
+				if unkept := l.Sync(noon.Add(time.Minute), l.seen); len(unkept) > 0 {
+					t.Errorf("to be written down: %+v", unkept)
+				}
+				l.want(kind, want, 0, "after a restart")
 			}
-			if unkept := l.Sync(noon.Add(time.Minute), l.seen); len(unkept) > 0 {
-				t.Errorf("to be written down: %+v", unkept)
-			}
-			l.want(kind, want, 0, "after a restart")
 		}
 	}
 }
