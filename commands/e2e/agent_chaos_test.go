@@ -59,7 +59,11 @@ func testAgentUnrest(t *testing.T, m *machine) {
 		m: m, disk: disk, agent: startAgent(t, m, t.TempDir()), rand: rand.New(rand.NewPCG(seed, 0)),
 		files: map[string]string{}, versions: map[string]int{}, steady: map[string]string{},
 	}
-	for range 10 {
+	pods := 10
+	if slowness() > 1 {
+		pods = 5
+	}
+	for range pods {
 		u.add(t)
 	}
 	until(t, "the first pods run", func() bool { return u.isAsWanted(t) })

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podctl/podctl/runtime/agent/api"
 )
 
 // testAgentReload: the agent starts again with another configuration and touches nothing; one that is
@@ -49,8 +52,10 @@ func testAgentReload(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	until(t, "the second source has gone", func() bool {
+		var s api.Status
+		// While it starts again the agent does not answer.
 		r := m.run(t, "agent", "status", "-o", "json")
-		return r.code == 0 && !strings.Contains(r.stdout, "\""+second+"\"")
+		return r.code == 0 && json.Unmarshal([]byte(r.stdout), &s) == nil && len(s.Sources) == 1
 	})
 	if !m.isReady(t, "two") {
 		t.Error("a pod was deleted because its source is not read any more")
