@@ -13,7 +13,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
-	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
@@ -252,7 +251,7 @@ const (
 // of that, and returns how it ended; nil when its record is gone.
 func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
 	tries := stoppedTries
-	if stopErr != nil && !containerd.IsBusy(stopErr) {
+	if stopErr != nil && !cri.IsBusy(stopErr) {
 		tries = failedTries
 	}
 	for range tries {
