@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.

@@ -95,7 +95,9 @@ func (d *Desired) legacyDigest() string {
 
 // Seal makes a digest of something that holds secret values with the pod's key: open is
 // the version and digest of all that is not secret.
-func (d *Desired) Seal(open string, secrets []byte) string { return d.keys.get().Seal(open, d.id(), secrets) }
+func (d *Desired) Seal(open string, secrets []byte) string {
+	return d.keys.get().Seal(open, d.id(), secrets)
+}
 
 // UseKey sets the key of the digests that stand for values of Secrets. Digests made
 // with another key cannot be compared with them. A pod that New returned may be in use elsewhere.
