@@ -315,9 +315,17 @@ func TestPressure(t *testing.T) {
 		want       string
 	}{
 		{containers, nil, ""},
-		{guaranteed, memory, ""}, {burstable, memory, ""}, {tolerant, memory, ""}, {critical, memory, ""},
-		{containers, memory, low}, {otherwise, memory, low},
-		{guaranteed, both, lowOfBoth}, {burstable, both, lowOfBoth}, {containers, both, lowOfBoth}, {tolerant, both, lowOfBoth}, {critical, both, ""},
+		{guaranteed, memory, ""},
+		{burstable, memory, ""},
+		{tolerant, memory, ""},
+		{critical, memory, ""},
+		{containers, memory, low},
+		{otherwise, memory, low},
+		{guaranteed, both, lowOfBoth},
+		{burstable, both, lowOfBoth},
+		{containers, both, lowOfBoth},
+		{tolerant, both, lowOfBoth},
+		{critical, both, ""},
 		{guaranteed, []v1.NodeConditionType{v1.NodePIDPressure}, "Evicted: The node had condition: [PIDPressure]. "},
 	} {
 		pod := modeltest.Load(t, modeltest.Pod(c.spec)).Pod

@@ -361,7 +361,7 @@ func TestWorkingSetOfGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, _ := tr.find("memory")
-	holder := exec.Command("sh", "-c", "echo $$ >"+filepath.Join(h.at(root), "cgroup.procs")+`; x=$(head -c 33554432 /dev/zero | tr '\0' x); echo held; read _`)
+	holder := exec.CommandContext(t.Context(), "sh", "-c", "echo $$ >"+filepath.Join(h.at(root), "cgroup.procs")+`; x=$(head -c 33554432 /dev/zero | tr '\0' x); echo held; read _`)
 	in, err := holder.StdinPipe()
 	out, errOut := holder.StdoutPipe()
 	if err = errors.Join(err, errOut, holder.Start()); err != nil {

@@ -11,7 +11,7 @@ import (
 func Tasks(proc string) (running, limit int64, err error) {
 	for _, name := range []string{"pid_max", "threads-max"} {
 		text := strings.TrimSpace(string(contents(filepath.Join(proc, "sys/kernel", name))))
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && (limit == 0 || n < limit) {
+		if n, wrong := strconv.ParseInt(text, 10, 64); wrong == nil && (limit == 0 || n < limit) {
 			limit = n
 		}
 	}

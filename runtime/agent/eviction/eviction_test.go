@@ -54,6 +54,15 @@ func thresholds(t *testing.T, text string) []Threshold {
 	return all
 }
 
+// amounts are those of one file system each.
+func amounts(left map[Signal]Amount) map[Signal][]Amount {
+	all := map[Signal][]Amount{}
+	for s, a := range left {
+		all[s] = []Amount{a}
+	}
+	return all
+}
+
 // TestMet has own versions of TestThresholdsMet, TestPercentageThresholdsMet and
 // TestSortByEvictionPriority.
 func TestMet(t *testing.T) {
@@ -71,7 +80,7 @@ func TestMet(t *testing.T) {
 		"a signal without limit": {map[Signal]Amount{ImageFsAvailable: {0, 100}}, ""},
 	} {
 		var got []string
-		for _, one := range met(thresholds(t, set), &Look{Left: c.left}) {
+		for _, one := range met(thresholds(t, set), &Look{Left: amounts(c.left)}) {
 			got = append(got, string(one.Signal))
 		}
 		if text := strings.Join(got, " "); text != c.want {
@@ -147,7 +156,7 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 	}
 	slices.Reverse(all)
 	var names []string
-	for _, pod := range rank(s, own, all, usage) {
+	for _, pod := range rank(s, &Look{OwnImageFs: own}, all, usage) {
 		names = append(names, pod.Name)
 	}
 	return strings.Join(names, " ")
@@ -159,8 +168,13 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 // TestOrderedByPriorityProcess and TestStatsNotFoundForPod. The pods come in the opposite order.
 func TestRank(t *testing.T) {
 	byMemory := []ranked{
-		{"unknown", 9, "1Gi", ""}, {"above-low-most", 1, "", "900Mi"}, {"above-low", 1, "100Mi", "300Mi"}, {"above-high", 2, "", "800Mi"},
-		{"below-low-most", 1, "1Gi", "900Mi"}, {"below-low", 1, "1Gi", "100Mi"}, {"below-high", 2, "1Gi", "1Gi"},
+		{"unknown", 9, "1Gi", ""},
+		{"above-low-most", 1, "", "900Mi"},
+		{"above-low", 1, "100Mi", "300Mi"},
+		{"above-high", 2, "", "800Mi"},
+		{"below-low-most", 1, "1Gi", "900Mi"},
+		{"below-low", 1, "1Gi", "100Mi"},
+		{"below-high", 2, "1Gi", "1Gi"},
 	}
 	byFiles := []ranked{{"above-low-most", -1, "", "900"}, {"above-low", -1, "", "300"}, {"above-high", 0, "", "800"}, {"none", -1, "", "0"}}
 	byProcesses := []ranked{{"low-most", -5, "", "200"}, {"low", -5, "", "20"}, {"unknown", 0, "", ""}, {"high-most", 0, "", "300"}, {"high", 0, "", "1"}}
@@ -199,10 +213,12 @@ func TestDiskOfSignal(t *testing.T) {
 		own    bool
 		want   Disk
 	}{
-		{NodeFsAvailable, false, Disk{15, 150}}, {ImageFsAvailable, false, Disk{15, 150}},
-		{NodeFsAvailable, true, Disk{10, 100}}, {ImageFsInodesFree, true, Disk{5, 50}},
+		{NodeFsAvailable, false, Disk{15, 150}},
+		{ImageFsAvailable, false, Disk{15, 150}},
+		{NodeFsAvailable, true, Disk{10, 100}},
+		{ImageFsInodesFree, true, Disk{5, 50}},
 	} {
-		if got := u.disk(c.signal, c.own); got != c.want {
+		if got := u.disk(c.signal, &Look{OwnImageFs: c.own}); got != c.want {
 			t.Errorf("%s, own %v: %v, want %v", c.signal, c.own, got, c.want)
 		}
 	}
@@ -249,9 +265,9 @@ func TestMessage(t *testing.T) {
 		if c.uses != "-" {
 			usage = &Usage{}
 			for word := range strings.FieldsSeq(c.uses) {
-				name, used, _ := strings.Cut(word, "=")
+				container, used, _ := strings.Cut(word, "=")
 				quantity := resource.MustParse(used)
-				usage.Containers = append(usage.Containers, ContainerUsage{Name: name, Memory: new(quantity.Value())})
+				usage.Containers = append(usage.Containers, ContainerUsage{Name: container, Memory: new(quantity.Value())})
 			}
 		}
 		memory := thresholds(t, Default)[0]

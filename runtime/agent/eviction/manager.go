@@ -25,8 +25,8 @@ type World struct {
 	// Look measures the machine, Usage what pods use.
 	Look  func(context.Context) (*Look, error)
 	Usage func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
-	// Reclaim removes records and logs that nobody needs, and with images also those that are unused.
-	Reclaim func(ctx context.Context, images bool) error
+	// RemoveGarbage removes records and logs that nobody needs, RemoveImages images.
+	RemoveGarbage, RemoveImages func(context.Context) error
 }
 
 // Settings are what a Manager is told.
@@ -112,7 +112,7 @@ func (m *Manager) note(ctx context.Context, look *Look, starved []Threshold) {
 	}
 	if text := strings.Join(names, " "); m.isNew("starved", text) && text != "" {
 		t := &starved[0]
-		left := look.Left[t.Signal]
+		left, _ := look.below(t)
 		m.settings.Log.Warn("attempting to reclaim "+string(t.Signal.resource()), "event", "EvictionThresholdMet", "signals", text,
 			"threshold", t.of(left.Capacity).String(), "available", left.available(t.Signal).String())
 	}
@@ -142,8 +142,11 @@ func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
 	if s.condition() != v1.NodeDiskPressure {
 		return nil
 	}
-	node := s == NodeFsAvailable || s == NodeFsInodesFree
-	if err := m.world.Reclaim(ctx, !node || !look.OwnImageFs); err != nil && m.isNew("reclaim", err.Error()) {
+	err := m.world.RemoveGarbage(ctx)
+	if images, _ := look.counts(s); images {
+		err = errors.Join(err, m.world.RemoveImages(ctx))
+	}
+	if err != nil && m.isNew("reclaim", err.Error()) {
 		m.settings.Log.Warn("removing garbage", "error", err.Error())
 	}
 	again, err := m.world.Look(ctx)
@@ -160,15 +163,16 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Look) (bool,
 	if err != nil {
 		return false, fmt.Errorf("no pod is evicted, because it is not known what they use: %w", err)
 	}
-	order := slices.DeleteFunc(rank(t.Signal, look.OwnImageFs, active, usage), func(pod *v1.Pod) bool {
+	order := slices.DeleteFunc(rank(t.Signal, look, active, usage), func(pod *v1.Pod) bool {
 		return usage[pod.UID] == nil || podspec.IsCritical(pod)
 	})
 	if len(order) == 0 {
 		return false, errors.New("eviction thresholds have been met, but no pods are active to evict")
 	}
 	pod := order[0]
+	left, _ := look.below(t)
 	why := &model.Eviction{
-		Message: message(t, look.Left[t.Signal], pod, usage[pod.UID]), Signal: string(t.Signal), At: m.settings.Now().UTC(),
+		Message: message(t, left, pod, usage[pod.UID]), Signal: string(t.Signal), At: m.settings.Now().UTC(),
 	}
 	if err := m.pods.Evict(ctx, pod.UID, why); err != nil {
 		return false, fmt.Errorf("evicting pod %s: %w", model.RefOf(pod), err)

@@ -15,7 +15,7 @@ import (
 
 // Machine measures what the machine has left. It asks the runtime once, and reads some files after that.
 type Machine struct {
-	// NodeDirs lie on the file systems of the node: the one with the smallest part left counts.
+	// NodeDirs lie on the file systems of the node.
 	NodeDirs []string
 	// ImageFs finds out where the runtime keeps images.
 	ImageFs func(context.Context) (string, error)
@@ -26,23 +26,26 @@ type Machine struct {
 
 // Look measures. What cannot be found out is missing, and is part of the error.
 func (m *Machine) Look(ctx context.Context) (*Look, error) {
-	look := &Look{Left: map[Signal]Amount{}}
+	look := &Look{Left: map[Signal][]Amount{}}
 	errs := []error{look.addMemory(), look.addTasks()}
 	node, err := m.node(look)
 	images, imagesErr := m.images(ctx)
 	errs = append(errs, err, imagesErr)
 	if images != nil {
-		look.Left[ImageFsAvailable], look.Left[ImageFsInodesFree] = images.bytes, images.inodes
+		look.add(ImageFsAvailable, images.bytes)
+		look.add(ImageFsInodesFree, images.inodes)
 		look.OwnImageFs = images.device != node
 	}
 	return look, errors.Join(errs...)
 }
 
+func (l *Look) add(s Signal, a Amount) { l.Left[s] = append(l.Left[s], a) }
+
 func (l *Look) addMemory() error {
 	capacity := machine.MemoryBytes()
 	used, err := cgroup.WorkingSet()
 	if err == nil && capacity > 0 {
-		l.Left[MemoryAvailable] = Amount{max(capacity-used, 0), capacity}
+		l.add(MemoryAvailable, Amount{max(capacity-used, 0), capacity})
 	}
 	return err
 }
@@ -50,7 +53,7 @@ func (l *Look) addMemory() error {
 func (l *Look) addTasks() error {
 	running, limit, err := machine.Tasks("/proc")
 	if err == nil {
-		l.Left[PIDAvailable] = Amount{limit - running, limit}
+		l.add(PIDAvailable, Amount{limit - running, limit})
 	}
 	return err
 }
@@ -68,21 +71,11 @@ func (m *Machine) node(look *Look) (device uint64, failed error) {
 		case device == 0:
 			device = d.device
 		}
-		look.less(NodeFsAvailable, d.bytes)
-		look.less(NodeFsInodesFree, d.inodes)
+		look.add(NodeFsAvailable, d.bytes)
+		look.add(NodeFsInodesFree, d.inodes)
 	}
 	return device, failed
 }
-
-// less takes an amount if a smaller part of it is left than of the one before. A file system may have
-// no limit of inodes.
-func (l *Look) less(s Signal, a Amount) {
-	if before, known := l.Left[s]; a.Capacity > 0 && (!known || a.part() < before.part()) {
-		l.Left[s] = a
-	}
-}
-
-func (a Amount) part() float64 { return float64(a.Available) / float64(a.Capacity) }
 
 // images measures the file system of images; nil where the runtime does not say which one it is.
 func (m *Machine) images(ctx context.Context) (*disk, error) {

@@ -14,8 +14,7 @@ type Amount struct{ Available, Capacity int64 }
 
 // available is what is left, as messages have it.
 func (a Amount) available(s Signal) *resource.Quantity {
-	switch s.resource() {
-	case inodes, pids:
+	if what := s.resource(); what == inodes || what == pids {
 		return resource.NewQuantity(a.Available, resource.DecimalSI)
 	}
 	return resource.NewQuantity(a.Available, resource.BinarySI)
@@ -23,18 +22,35 @@ func (a Amount) available(s Signal) *resource.Quantity {
 
 // Look is what the machine has at one time.
 type Look struct {
-	// Left is by signal; what could not be found out is missing.
-	Left map[Signal]Amount
+	// Left is by signal, of each file system that counts; what could not be found out is missing.
+	Left map[Signal][]Amount
 	// OwnImageFs is set where images have a file system of their own.
 	OwnImageFs bool
+}
+
+// counts says what of a pod lies on the file system of a signal: where images have one of their own,
+// writable layers lie there, and logs and volumes on that of the node (kubelet: buildSignalToRankFunc).
+func (l *Look) counts(s Signal) (layers, files bool) {
+	images := s == ImageFsAvailable || s == ImageFsInodesFree
+	return images || !l.OwnImageFs, !images || !l.OwnImageFs
+}
+
+// below is the first amount that is below a threshold; nothing for none.
+func (l *Look) below(t *Threshold) (Amount, bool) {
+	for _, a := range l.Left[t.Signal] {
+		if t.of(a.Capacity).CmpInt64(a.Available) > 0 {
+			return a, true
+		}
+	}
+	return Amount{}, false
 }
 
 // met are the thresholds that are met, the one to act on first (kubelet: thresholdsMet,
 // byEvictionPriority).
 func met(thresholds []Threshold, look *Look) []Threshold {
 	return slices.DeleteFunc(slices.Clone(thresholds), func(t Threshold) bool {
-		amount, known := look.Left[t.Signal]
-		return !known || t.of(amount.Capacity).CmpInt64(amount.Available) <= 0
+		_, below := look.below(&t)
+		return !below
 	})
 }
 

@@ -55,20 +55,19 @@ func (u *Usage) memory() int64 {
 	return sum
 }
 
-// disk is what the pod takes of the file system of a signal: where images have one of their own, the
-// writable layers lie there (kubelet: buildSignalToRankFunc).
-func (u *Usage) disk(s Signal, ownImageFs bool) Disk {
-	images := s == ImageFsAvailable || s == ImageFsInodesFree
+// disk is what the pod takes of the file system of a signal.
+func (u *Usage) disk(s Signal, look *Look) Disk {
+	layers, files := look.counts(s)
 	var sum Disk
 	for i := range u.Containers {
-		if root := u.Containers[i].Root; root != nil && (images || !ownImageFs) {
+		if root := u.Containers[i].Root; root != nil && layers {
 			sum.add(*root)
 		}
-		if logs := u.Containers[i].Logs; logs != nil && !(images && ownImageFs) {
+		if logs := u.Containers[i].Logs; logs != nil && files {
 			sum.add(*logs)
 		}
 	}
-	if !(images && ownImageFs) {
+	if files {
 		sum.add(u.Volumes)
 	}
 	return sum
@@ -87,10 +86,10 @@ type candidate struct {
 // rank is the order in which pods go: those of which nothing is known, those that use more than they
 // request, those of low priority, those that use most beyond their requests (kubelet:
 // rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure).
-func rank(s Signal, ownImageFs bool, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
+func rank(s Signal, look *Look, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
 	all := make([]candidate, 0, len(pods))
 	for _, pod := range pods {
-		all = append(all, newCandidate(s, ownImageFs, pod, usage[pod.UID]))
+		all = append(all, newCandidate(s, look, pod, usage[pod.UID]))
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int {
 		if s == PIDAvailable {
@@ -105,7 +104,7 @@ func rank(s Signal, ownImageFs bool, pods []*v1.Pod, usage map[types.UID]*Usage)
 	return order
 }
 
-func newCandidate(s Signal, ownImageFs bool, pod *v1.Pod, usage *Usage) candidate {
+func newCandidate(s Signal, look *Look, pod *v1.Pod, usage *Usage) candidate {
 	c := candidate{pod: pod, known: usage != nil}
 	if usage == nil {
 		return c
@@ -115,14 +114,14 @@ func newCandidate(s Signal, ownImageFs bool, pod *v1.Pod, usage *Usage) candidat
 		quantity := requests[name]
 		return quantity.Value()
 	}
-	switch what := s.resource(); what {
+	switch what := s.resource(); what { //nolint:exhaustive // the others are of disks
 	case v1.ResourceMemory:
 		c.above = usage.memory() - request(what)
 		c.exceeds = c.above > 0
 	case pids:
 		c.above = usage.Processes
 	default:
-		used := usage.disk(s, ownImageFs).of(what)
+		used := usage.disk(s, look).of(what)
 		c.exceeds = used > request(what)
 		// The kubelet takes the request of storage off the number of inodes, too.
 		c.above = used - request(v1.ResourceEphemeralStorage)
