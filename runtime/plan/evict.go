@@ -40,7 +40,7 @@ func (in *Input) afterEviction() bool {
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
 	opts.GracePeriod = new(int64(evictionGrace))
-	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: strings.TrimSpace(why.Message)})
+	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: "the pod is evicted: too little is left of " + why.Signal})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
 	if len(l.steps) > 0 || !why.Done {
 		l.removeData(ended)
