@@ -65,6 +65,8 @@ type Settings struct {
 	Objects *objects.Store
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits
+	// Pulls is how many images are pulled at the same time; zero means any number.
+	Pulls int
 }
 
 // NewEngine puts a connection and podctl's settings together.
@@ -79,7 +81,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Objects == nil {
 		s.Objects = objects.New(locker, s.Now)
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls}
 	e := &Engine{Client: client, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)

@@ -371,6 +371,26 @@ func TestSandboxWhoseShimEnds(t *testing.T) {
 	}
 }
 
+// TestContainerWhoseShimEnds: containerd loses the shim of a container that it is asked to stop, and
+// notes its end a while later. Any other failure is told sooner.
+func TestContainerWhoseShimEnds(t *testing.T) {
+	for text, ended := range map[string]bool{`failed to kill container "1": ttrpc: closed: unknown`: true, "permission denied": false} {
+		f := newFaultLab(t, faultShapes()["delete"])
+		f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Fail: codes.Unknown, Text: text})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil && f.proxy.Count("ContainerStatus") < 40 {
+				time.Sleep(time.Millisecond)
+			}
+			f.server.Exit("a", 0)
+		}()
+		if _, err := f.once(""); (err == nil) != ended {
+			t.Errorf("%s: the deletion ended with %v", text, err)
+		}
+		cancel()
+	}
+}
+
 // TestReplacementThatIsNotStarted: a replacement was created while its container was
 // asked to stop, which it did not do. It goes, and what runs goes on.
 func TestReplacementThatIsNotStarted(t *testing.T) {

@@ -39,6 +39,7 @@ type agentOptions struct {
 	applied     bool
 	kubelet     bool
 	parallel    int
+	pulls       int
 	urlInterval time.Duration
 	keep        housekeepingOptions
 	eviction    evictionOptions
@@ -84,6 +85,7 @@ func New(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.applied, "applied", true, "Also keep the pods that were applied by hand")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
+	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
 	o.keep.addTo(f)
 	o.eviction.addTo(f)
@@ -106,6 +108,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if _, err = o.eviction.thresholds(); err != nil {
 		return err
 	}
+	sess.Pulls = o.pulls
 	layout := sess.Flags.Layout()
 	if o.stopPods && o.shutdownGrace <= 0 {
 		return exit.Usagef("--stop-pods needs a --shutdown-grace")

@@ -22,8 +22,8 @@ spec:
   - name: app
     image: registry.local/podctl/demo:1
     args: [log, --forever]
-    livenessProbe: {exec: {command: [/demo, check, file, /absent]}, periodSeconds: 1, failureThreshold: 2}
-    readinessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, successThreshold: 2}
+    livenessProbe: {exec: {command: [/demo, check, file, /absent]}, periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 2}
+    readinessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, timeoutSeconds: 20, successThreshold: 2}
 `
 
 // testProbeWait: probes are asked in their periods until their thresholds decide,
@@ -73,7 +73,7 @@ spec:
 
 // testRun: run shows the logs and exits as the pod does.
 func testRun(t *testing.T, m *machine) {
-	manifest := write(t, ending)
+	manifest := write(t, strings.Replace(ending, "600ms", patient(600*time.Millisecond).String(), 1))
 	r := m.run(t, "run", "--rm", manifest)
 	if r.code != 7 || !strings.Contains(r.stdout, "[talks] line 3") || !strings.Contains(r.stdout, "[second] exiting with 9") {
 		t.Errorf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)

@@ -29,6 +29,9 @@ type Session struct {
 	IO    *terminal.IO
 	// Logs are the limits of the logs of containers. They are set before the engine is asked for.
 	Logs logfile.Limits
+	// Pulls is how many images are pulled at the same time; zero means any number. It is set before
+	// the engine is asked for.
+	Pulls int
 
 	client *cri.Client
 	engine *runtime.Engine
@@ -65,7 +68,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	s.client = client
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
-		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs,
+		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 	})
 	return s.engine, nil
 }

@@ -90,6 +90,7 @@ type Agent struct {
 	beside func(p *podworkers.Pass, do func())
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
+	turns   turns
 	last    map[types.UID]lastPass
 	// rereads let each source look now.
 	rereads []chan struct{}
@@ -135,7 +136,7 @@ func New(w World, s Settings) *Agent {
 	a := &Agent{
 		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
-		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+		running: map[types.UID]context.CancelFunc{}, turns: turns{}, last: map[types.UID]lastPass{},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
 	random := s.Random
@@ -265,6 +266,9 @@ func (a *Agent) loop(ctx context.Context) {
 // begin begins the passes that are due, and returns when the next one is.
 func (a *Agent) begin(ctx context.Context) time.Time {
 	ends := a.stopDue()
+	for _, uid := range a.workers.Continue() {
+		a.turns.give(uid)
+	}
 	due, cut, wake := a.workers.Next(a.settings.Now())
 	for _, uid := range cut {
 		a.running[uid]()
@@ -319,6 +323,7 @@ func (a *Agent) drain() {
 func (a *Agent) passed(ctx context.Context, p *passed) {
 	uid, now := p.pass.Ref.UID, a.settings.Now()
 	delete(a.running, uid)
+	delete(a.turns, uid)
 	a.log.failed(p)
 	a.metrics.passed(p, a.last)
 	a.admits.passed(p)

@@ -193,6 +193,36 @@ func TestAgent(t *testing.T) {
 	}
 }
 
+// TestSlowPullsKeepNobodyWaiting: with as many pulls that hang as there may be passes other pods start,
+// and containers that end start again.
+func TestSlowPullsKeepNobodyWaiting(t *testing.T) {
+	l := newLab(t)
+	front := filepath.Join(filepath.Dir(l.socket), "front.sock")
+	proxy, err := runtimetest.StartProxy(t.Context(), front, l.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	l.socket = front
+	c := newChannel()
+	_, stop := l.run(c)
+	pods := []*podspec.Desired{}
+	for i := range 4 {
+		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Hang: true})
+		pods = append(pods, l.manifest(fmt.Sprintf("a%d", i), fmt.Sprintf("slow:%d", i)))
+	}
+	c.updates <- pods
+	l.until("all pulls hang", func() bool { return proxy.Count("PullImage") == 4 })
+	c.updates <- append(pods, l.manifest("quick", "i:1"))
+	l.until("another pod runs", func() bool { return l.running()["quick"] != "" })
+	before := l.running()["quick"]
+	if _, err := l.client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: before}); err != nil {
+		t.Fatal(err)
+	}
+	l.until("it runs again", func() bool { now := l.running()["quick"]; return now != "" && now != before })
+	stop()
+}
+
 // TestSocket: who may reach the agent's socket hears how it is.
 func TestSocket(t *testing.T) {
 	l := newLab(t)

@@ -45,6 +45,7 @@ func (a *Agent) makePass(ctx context.Context, p podworkers.Pass, admission *plan
 		},
 	}
 	began, done := a.settings.Now(), passed{pass: p}
+	opts.Pulling = a.pulling(ctx, p.Ref.UID)
 	opts.GracePeriod, opts.Stop, opts.Evict = p.Grace, p.Kind == podworkers.Stop, p.Eviction
 	switch p.Kind {
 	case podworkers.Terminate:

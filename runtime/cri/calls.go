@@ -139,3 +139,7 @@ const (
 	RetryTime  = time.Minute
 	RetryPause = 500 * time.Millisecond
 )
+
+// IsBusy reports whether a call failed because the runtime is about to take note of something: the
+// end of a container, or another call for it.
+func IsBusy(err error) bool { return containerd.IsBusy(err) }

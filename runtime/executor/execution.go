@@ -85,7 +85,7 @@ type Executor struct {
 func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
 	return &Executor{
 		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, garbage: garbage, rotator: gc.NewRotator(w),
-		puller: &images.Puller{}, pulled: w.Layout.PulledImages(),
+		puller: images.NewPuller(w.Pulls), pulled: w.Layout.PulledImages(),
 	}
 }
 
@@ -112,7 +112,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
 		prepare: &preparer{
 			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, pulled: e.pulled, report: report, downloads: opts.Downloads,
-			inputs: inputs, outputs: out, checkpoint: checkpoint,
+			pulling: opts.Pulling, inputs: inputs, outputs: out, checkpoint: checkpoint,
 		},
 		start: &starter{
 			subject: sub, client: e.client, report: report, inputs: inputs, outputs: out, checkpoint: checkpoint, hooks: hooks, stop: stop, debug: opts.Debug,

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +20,9 @@ type Options struct {
 	Report func(Event)
 	// Downloads reports also how far pulls are, which asks containerd several times a second.
 	Downloads bool
+	// Pulling is called when a pull begins. What it returns is called when the pull has ended, and
+	// lets the pass go on; its error ends the step. Nil does nothing.
+	Pulling func() (ended func(context.Context) error)
 	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
 	// pod that it does not know, uses the same runtime.
 	AllowKubelet bool
@@ -33,9 +37,9 @@ type Options struct {
 	Precondition func(*state.Checkpoint) error
 	// Saved is the plan to execute, if it still fits; nil makes a new one.
 	Saved *plan.Plan
-	// begun is called once it is written down what is about to be done; it may be nil.
+	// Begun is called once it is written down what is about to be done; it may be nil.
 	Begun func()
-	// debug is the container that a plan of Debug starts; nil as a rule.
+	// Debug is the container that a plan of Debug starts; nil as a rule.
 	Debug *v1.EphemeralContainer
 	// Planned is told of every plan before it is executed; it may be nil.
 	Planned func(*plan.Plan)

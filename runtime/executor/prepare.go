@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -29,7 +30,9 @@ type preparer struct {
 	pulled state.PulledImages
 	report *reporter
 	// downloads reports how far pulls are.
-	downloads  bool
+	downloads bool
+	// pulling is told of pulls; it may be nil.
+	pulling    func() (ended func(context.Context) error)
 	inputs     *inputs
 	outputs    *outputs
 	checkpoint *checkpointer
@@ -71,12 +74,7 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	if x.downloads {
 		defer images.WatchPull(ctx, x.client, func(p images.PullProgress) { x.report.pulled(s, p) })()
 	}
-	_, err = x.puller.Pull(ctx, x.client.Images, images.Request{
-		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),
-	})
-	if err != nil {
-		err = pullReason(err)
-		x.checkpoint.noteFailure(s.Container, err)
+	if err = x.pull(ctx, s, config); err != nil {
 		return "", err
 	}
 	info, err := images.Pulled(ctx, x.client.Images, s.Image)
@@ -86,6 +84,22 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	x.notePulled(s.Image, info.ID)
 	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User, Digests: info.RepoDigests}).Observed())
 	return info.ID, nil
+}
+
+// pull pulls the image, and waits until the pass may go on.
+func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.PodSandboxConfig) error {
+	ended := func(context.Context) error { return nil }
+	if x.pulling != nil {
+		ended = x.pulling()
+	}
+	_, err := x.puller.Pull(ctx, x.client.Images, images.Request{
+		Image: s.Image, Annotations: x.desired.Pod.Annotations, SandboxConfig: config, Secrets: images.PullSecrets(x.desired),
+	})
+	if err != nil {
+		err = pullReason(err)
+		x.checkpoint.noteFailure(s.Container, err)
+	}
+	return cmp.Or(err, ended(ctx))
 }
 
 // notePulled remembers that podctl pulled an image which was not there before.

@@ -239,7 +239,8 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 
 // How often a runtime is asked whether a container has ended. It may report one as running
 // for a moment after it has said that it is stopped; containerd 2 does for two seconds when
-// its shim was killed. After a stop that failed less is enough.
+// its shim was killed. After a stop that failed less is enough, unless containerd says that it
+// lost the shim: it is about to note the end then.
 const (
 	stoppedTries = 100
 	failedTries  = 20
@@ -250,7 +251,7 @@ const (
 // of that, and returns how it ended; nil when its record is gone.
 func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
 	tries := stoppedTries
-	if stopErr != nil {
+	if stopErr != nil && !cri.IsBusy(stopErr) {
 		tries = failedTries
 	}
 	for range tries {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -30,10 +31,14 @@ type registryClient struct {
 	hold  chan struct{}
 }
 
-func (c *registryClient) PullImage(_ context.Context, r *runtimeapi.PullImageRequest, _ ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
+func (c *registryClient) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest, _ ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
 	c.calls.Add(1)
 	if c.hold != nil {
-		<-c.hold
+		select {
+		case <-c.hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	c.mu.Lock()
 	c.asked = append(c.asked, r.GetAuth().GetUsername())
@@ -167,6 +172,74 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 	if waiting != 1 {
 		t.Errorf("%d pulls were under way for one image", waiting)
 	}
+}
+
+// TestAPullThatIsGivenUp says nothing of the image: who waits for it begins it anew.
+func TestAPullThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &registryClient{hold: make(chan struct{})}
+		p := &Puller{Keychain: nobody{}}
+		first, giveUp := context.WithCancel(t.Context())
+		results := make(chan error, 3)
+		pull := func(ctx context.Context) {
+			_, err := p.Pull(ctx, client, Request{Image: "registry.local/app:1"})
+			results <- err
+		}
+		go pull(first)
+		synctest.Wait()
+		go pull(t.Context())
+		go pull(t.Context())
+		synctest.Wait()
+		giveUp()
+		if err := <-results; err == nil {
+			t.Error("a pull that was given up ended well")
+		}
+		synctest.Wait()
+		close(client.hold)
+		for range 2 {
+			if err := <-results; err != nil {
+				t.Errorf("who waited has %v", err)
+			}
+		}
+		if n := client.calls.Load(); n != 2 {
+			t.Errorf("the image was pulled %d times", n)
+		}
+	})
+}
+
+// TestPullsTakeTurns: no more pulls run at the same time than may, and who waits for a turn can give up.
+func TestPullsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &registryClient{hold: make(chan struct{})}
+		p := NewPuller(2)
+		p.Keychain = nobody{}
+		var group sync.WaitGroup
+		pull := func(ctx context.Context, image string) (err error) {
+			_, err = p.Pull(ctx, client, Request{Image: "registry.local/" + image})
+			return err
+		}
+		for i := range 5 {
+			group.Go(func() {
+				if err := pull(t.Context(), fmt.Sprintf("app:%d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := client.calls.Load(); n != 2 {
+			t.Errorf("%d pulls run at the same time", n)
+		}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := pull(impatient, "late:1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who waits for a turn gave up with %v", err)
+		}
+		close(client.hold)
+		group.Wait()
+		if n := client.calls.Load(); n != 5 {
+			t.Errorf("%d images were pulled", n)
+		}
+	})
 }
 
 // TestPullsShareNoCredentials: what a registry answers to one pod's credentials is no answer

@@ -105,12 +105,24 @@ type Request struct {
 }
 
 // Puller pulls images. The same image asked for twice at once with the same pull secrets
-// is pulled once.
+// is pulled once. The zero value pulls any number of images at the same time.
 type Puller struct {
 	mu      sync.Mutex
 	running map[sharing]*pulling
 	// Keychain finds the credentials of the user; nil means the usual places.
 	Keychain Keychain
+	// slots bounds how many pulls run at the same time; nil means any number.
+	slots chan struct{}
+}
+
+// NewPuller makes a Puller of at most so many pulls at the same time (kubelet:
+// maxParallelImagePulls); zero means any number.
+func NewPuller(parallel int) *Puller {
+	p := &Puller{}
+	if parallel > 0 {
+		p.slots = make(chan struct{}, parallel)
+	}
+	return p
 }
 
 // sharing is what pulls have to have in common to be one: with other credentials the
@@ -134,6 +146,8 @@ type pulling struct {
 	done chan struct{}
 	ref  string
 	err  error
+	// givenUp reports that who began it gave it up, which says nothing of the image.
+	givenUp bool
 }
 
 // Pull pulls an image and returns the runtime's reference to it. Credentials are
@@ -148,18 +162,36 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 		return "", noCredentials(r.Image, err)
 	}
 	shared := sharingOf(name, own)
-	flight, mine := p.join(shared)
-	if !mine {
+	for {
+		flight, mine := p.join(shared)
+		if mine {
+			flight.ref, flight.err = p.pullInTurn(ctx, client, name, own, r)
+			flight.givenUp = flight.err != nil && ctx.Err() != nil
+			p.leave(shared, flight)
+			return flight.ref, flight.err
+		}
 		select {
 		case <-flight.done:
-			return flight.ref, flight.err
+			if !flight.givenUp {
+				return flight.ref, flight.err
+			}
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
 	}
-	flight.ref, flight.err = p.pull(ctx, client, name, own, r)
-	p.leave(shared, flight)
-	return flight.ref, flight.err
+}
+
+// pullInTurn pulls once fewer pulls run than may.
+func (p *Puller) pullInTurn(ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request) (string, error) {
+	if p.slots != nil {
+		select {
+		case p.slots <- struct{}{}:
+			defer func() { <-p.slots }()
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	return p.pull(ctx, client, name, own, r)
 }
 
 // noCredentials says that it is not known what to pull an image with.

@@ -35,6 +35,8 @@ type World struct {
 	Objects *objects.Store
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits
+	// Pulls is how many images are pulled at the same time; zero means any number.
+	Pulls int
 }
 
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.

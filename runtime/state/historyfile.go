@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // HistoryStore is where what happened to a pod is kept.

@@ -52,8 +52,8 @@ type Result struct {
 
 // Settings are the times of a set of workers. Their zero values are the kubelet's.
 type Settings struct {
-	// Parallel bounds how many Sync passes run at the same time; zero means no bound.
-	// Terminate passes do not count: they do not wait behind pulls.
+	// Parallel bounds how many Sync passes run at the same time; zero means no bound. Terminate
+	// passes do not count, nor do those that wait for an image.
 	Parallel int
 	// Resync is how long after a pass without failure a pod is looked at again, RetryAfter how
 	// long after one with a failure. Both are made longer by up to a half.
@@ -110,6 +110,10 @@ type worker struct {
 	stale, cut bool
 	// forgotten reports that nobody wants to hear of the pod any more once its pass has ended.
 	forgotten bool
+	// pulls counts the images that the pass pulls now. aside reports that it does not count as one that
+	// does something, back that it wants to go on after a pull.
+	pulls       int
+	aside, back bool
 	// stop is how many seconds the pod has to stop; nil if it is not to. stopped reports that it has.
 	stop    *int64
 	stopped bool
@@ -207,6 +211,7 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 	}
 	pass, stale := x.running, x.stale
 	x.running, x.stale, x.cut = nil, false, false
+	x.pulls, x.aside, x.back = 0, false, false
 	switch {
 	case x.forgotten:
 		delete(w.workers, uid)
@@ -342,7 +347,7 @@ func (w *Workers) freeSyncs() int {
 	}
 	free := w.settings.Parallel
 	for _, x := range w.workers {
-		if x.running != nil && x.running.Kind == Sync {
+		if x.running != nil && x.running.Kind == Sync && !x.aside {
 			free--
 		}
 	}
