@@ -125,3 +125,19 @@ func TestEvictionThatIsCutOff(t *testing.T) {
 		t.Errorf("the edit: %s", kinds(o.Plan))
 	}
 }
+
+// TestEvictionWithFaults: whatever call fails, the next pass takes the rest away, and starts nothing.
+func TestEvictionWithFaults(t *testing.T) {
+	for _, method := range []string{"StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox"} {
+		l := newLab(t, "i:1")
+		l.apply(full)
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: status.Error(codes.Unknown, "busy")})
+		if o := l.evict(full); o.Err() == nil || l.checkpoint(full).Eviction.Done {
+			t.Errorf("%s: %s", method, kinds(o.Plan))
+		}
+		if o := l.apply(full); strings.Contains(kinds(o.Plan), "Start") || *l.checkpoint(full).Eviction == (model.Eviction{}) {
+			t.Errorf("after %s: %s", method, kinds(o.Plan))
+		}
+		l.checkEvicted(full)
+	}
+}

@@ -102,8 +102,13 @@ func (l *lab) looks(t *testing.T, n int) string {
 	l.done = nil
 	for range n {
 		l.now = l.now.Add(lookEach)
-		if _, err := l.synchronize(t.Context()); err != nil {
+		before := strings.Count(strings.Join(l.done, " "), "evict")
+		evicted, err := l.synchronize(t.Context())
+		if err != nil {
 			l.done = append(l.done, "error")
+		}
+		if after := strings.Count(strings.Join(l.done, " "), "evict"); evicted != (after > before) {
+			t.Errorf("it says that it evicted a pod: %t", evicted)
 		}
 	}
 	return strings.Join(l.done, ", ")
