@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podctl/podctl/podspec/digest"
 )
 
 // Desired is one pod as it shall be, together with every object it refers to.
@@ -40,15 +39,16 @@ type Desired struct {
 
 	// WrittenUID is the uid that the manifest itself gives; empty when podctl has added one.
 	WrittenUID types.UID `json:"-"`
-	// key is that of the digests which stand for values of Secrets; nil until one is set.
-	key *digest.Key
+	// keys has the key of the digests which stand for values of Secrets. Copies share it; nil until
+	// one is set, where the pod may still change.
+	keys *keys
 	// memo keeps the hashes of a pod that does not change any more; nil for others.
 	memo *memo
 }
 
 // New returns a pod that does not change any more: its hashes are computed once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
-	return &Desired{Pod: pod, Source: source, WrittenUID: written, memo: newMemo()}
+	return &Desired{Pod: pod, Source: source, WrittenUID: written, memo: newMemo(), keys: &keys{}}
 }
 
 // Check returns an error when a Desired that was read from a file lacks what others rely on.

@@ -48,6 +48,16 @@ type memo struct {
 
 func newMemo() *memo { return &memo{values: map[string]string{}} }
 
+// forget drops what was computed with another key.
+func (m *memo) forget() {
+	if m == nil {
+		return
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	clear(m.values)
+}
+
 // get computes a value once; without a memo, each time.
 func (m *memo) get(key string, compute func() string) string {
 	if m == nil {
@@ -85,16 +95,43 @@ func (d *Desired) legacyDigest() string {
 
 // Seal makes a digest of something that holds secret values with the pod's key: open is
 // the version and digest of all that is not secret.
-func (d *Desired) Seal(open string, secrets []byte) string { return d.key.Seal(open, d.id(), secrets) }
+func (d *Desired) Seal(open string, secrets []byte) string { return d.keys.get().Seal(open, d.id(), secrets) }
 
 // UseKey sets the key of the digests that stand for values of Secrets. Digests made
-// with another key cannot be compared with them.
+// with another key cannot be compared with them. A pod that New returned may be in use elsewhere.
 func (d *Desired) UseKey(key *digest.Key) {
-	if d == nil || d.key == key {
+	if d == nil {
 		return
 	}
-	d.key = key
-	if d.memo != nil {
-		d.memo = newMemo()
+	if d.keys == nil {
+		d.keys = &keys{}
 	}
+	if d.keys.set(key) {
+		d.memo.forget()
+	}
+}
+
+// keys is the key of digests, of which several goroutines may ask.
+type keys struct {
+	lock sync.Mutex
+	key  *digest.Key
+}
+
+// get is the key; nil if none is set.
+func (k *keys) get() *digest.Key {
+	if k == nil {
+		return nil
+	}
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	return k.key
+}
+
+// set reports whether it is another key than before.
+func (k *keys) set(key *digest.Key) bool {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	before := k.key
+	k.key = key
+	return before != key
 }
