@@ -42,6 +42,7 @@ type agentOptions struct {
 	pulls       int
 	urlInterval time.Duration
 	keep        housekeepingOptions
+	eviction    evictionOptions
 	admission   config.Admission
 	listen      string
 	// from are the sources of the configuration, if the command line names none.
@@ -87,6 +88,7 @@ func New(sess *session.Session) *cobra.Command {
 	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
 	o.keep.addTo(f)
+	o.eviction.addTo(f)
 	o.admission.Register(f, true)
 	f.StringVar(&o.listen, "listen", "", "Also serve /healthz, /readyz and /metrics by plain HTTP on ADDRESS:PORT; :PORT is 127.0.0.1")
 	f.BoolVar(&o.stopPods, "stop-pods", false, "Stop all pods when the agent ends")
@@ -101,6 +103,9 @@ func New(sess *session.Session) *cobra.Command {
 
 func run(ctx context.Context, sess *session.Session, o *agentOptions, args []string, now settings) (err error) {
 	if sess.Logs, err = o.keep.check(); err != nil {
+		return err
+	}
+	if _, err = o.eviction.thresholds(); err != nil {
 		return err
 	}
 	sess.Pulls = o.pulls
@@ -140,9 +145,10 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if o.stopPods {
 		s.StopPods = o.shutdownGrace
 	}
+	housekeeper := o.keep.housekeeper(sess, engine, log)
 	a := agent.New(agent.World{
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Renew: engine.Host.Renew, Housekeeper: o.keep.housekeeper(sess, engine, log),
+		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: o.eviction.manager(sess, engine, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
 	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1)}

@@ -60,6 +60,9 @@ func client(sess *session.Session) api.Client {
 // show prints a status for people.
 func show(io *terminal.IO, s *api.Status) error {
 	io.Print("agent is running: pid %d, since %s, %s", s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
+	if len(s.Pressure) > 0 {
+		io.Print("the node has %s: pods may be evicted, and new ones rejected", strings.Join(s.Pressure, ", "))
+	}
 	for _, one := range s.Sources {
 		io.Print("source %s: %s", one.Name, sourceText(&one))
 		showProblems(io, one.Problems)
@@ -107,6 +110,8 @@ func doing(p *api.Pod) string {
 		return "deleting"
 	case p.Doing == "stop":
 		return "stopping"
+	case p.Doing == "evict":
+		return "evicting"
 	case p.Doing != "":
 		return "pass"
 	case p.Deleting:

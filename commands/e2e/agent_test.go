@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,11 +33,15 @@ type agentProcess struct {
 }
 
 // startAgent runs an agent of a directory, or of what its configuration names. It is ended with the test, if it is not before.
+// It evicts no pods unless it is told to: the machine of the tests may have a full disk.
 func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
 	t.Helper()
 	a := &agentProcess{m: m, dir: dir}
 	if dir != "" {
 		args = append(args, dir)
+	}
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--eviction") }) {
+		args = append([]string{"--eviction=false"}, args...)
 	}
 	a.cmd = m.command(t.Context(), append([]string{"agent"}, args...)...)
 	a.cmd.Stderr = &a.log

@@ -364,6 +364,7 @@ func TestE2E(t *testing.T) {
 		{"agent reload", testAgentReload},
 		{"agent stop pods", testAgentStopPods},
 		{"agent unrest", testAgentUnrest},
+		{"agent eviction", testAgentEviction},
 		{"agent housekeeping", testHousekeeping},
 		{"agent images", testAgentImages},
 		{"node restart", testNodeRestart},

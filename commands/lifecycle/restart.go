@@ -36,7 +36,8 @@ func NewRestart(sess *session.Session) *cobra.Command {
 		Short: "Restart containers of pods",
 		Long: "Stop containers, with their hooks and grace periods, and start them again in one pass. Without names: all regular\n" +
 			"containers and sidecars. The sandbox, its address and completed init containers are kept. No restart delay applies.\n" +
-			"With --all or a selector: of several pods. Those that have ended, or were never started, are left out with a note." +
+			"With --all or a selector: of several pods. Those that have ended, or were never started, are left out with a note.\n" +
+			"A pod that was evicted is made anew." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not ready in time, or cannot become ready", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl restart web\n  podctl restart web app --wait\n  podctl restart -l app=web -c app",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainers,
@@ -191,6 +192,9 @@ func notRunning(ctx context.Context, engine *runtime.Engine, d *podspec.Desired)
 	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return nil, err
+	}
+	if pods[0].Status.Reason == string(model.Evicted) {
+		return nil, nil // It is made anew.
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
 	if !known {

@@ -98,7 +98,7 @@ func containerFields() []Field {
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
 		// A limit is part of the hash, so that an edit of it replaces the container all the same.
 		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
-		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: unmeasured},
+		{Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange, Note: "Only the agent counts it, to admit pods and to choose which one to evict. Otherwise nothing measures what a pod writes to the disk."},
 		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
 		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicy", Support: Honoured, Change: Live},

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,6 +21,8 @@ type Request struct {
 	Others   []model.Admitted
 	Machine  *model.Machine
 	Settings *Settings
+	// Conditions are what the node is short of.
+	Conditions []v1.NodeConditionType
 }
 
 // check is one reason to reject a pod; an empty message is none.
@@ -54,6 +57,7 @@ func (r *Request) first(checks []check) *model.Rejection {
 
 func (r *Request) beforeResources() []check {
 	return []check{
+		{model.Evicted, r.underPressure},
 		{model.SysctlForbidden, r.forbiddenSysctl},
 		{model.PodOSSelectorNodeLabelDoesNotMatch, otherLabel},
 		{model.PodOSNotSupported, otherSystem},
@@ -67,6 +71,30 @@ func (r *Request) afterResources() []check {
 		{model.NodePorts, r.takenPort},
 		{model.AppArmor, r.noAppArmor},
 	}
+}
+
+// underPressure: managerImpl.Admit of the kubelet's package eviction. Nothing that was admitted is
+// asked.
+func (r *Request) underPressure(pod *v1.Pod) string {
+	if len(r.Conditions) == 0 || r.Before != nil || podspec.IsCritical(pod) {
+		return ""
+	}
+	memory := len(r.Conditions) == 1 && r.Conditions[0] == v1.NodeMemoryPressure
+	if memory && (podspec.QOSClass(pod) != v1.PodQOSBestEffort || toleratesMemoryPressure(pod)) {
+		return ""
+	}
+	return fmt.Sprintf("The node had condition: %v. ", r.Conditions)
+}
+
+// toleratesMemoryPressure reports whether a pod tolerates the taint of a node that is short of memory,
+// which has no value.
+func toleratesMemoryPressure(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t v1.Toleration) bool {
+		exists := t.Operator == v1.TolerationOpExists
+		key := t.Key == v1.TaintNodeMemoryPressure || t.Key == "" && exists
+		equal := (t.Operator == "" || t.Operator == v1.TolerationOpEqual) && t.Value == ""
+		return key && (exists || equal) && (t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule)
+	})
 }
 
 // linux is the system of every node that podctl runs on.

@@ -296,3 +296,46 @@ func TestTaken(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestPressure has own versions of the kubelet's TestAdmitUnderNodeConditions, and of its rules for
+// critical pods and tolerations.
+func TestPressure(t *testing.T) {
+	const (
+		guaranteed = "  containers: [{name: a, image: i:1, resources: {limits: {cpu: 1m, memory: 1Mi}}}]\n"
+		burstable  = "  containers: [{name: a, image: i:1, resources: {requests: {cpu: 1m}}}]\n"
+		tolerant   = containers + "  tolerations: [{key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}]\n"
+		otherwise  = containers + "  tolerations: [{key: node.kubernetes.io/disk-pressure, operator: Exists}]\n"
+		critical   = containers + "  priorityClassName: system-node-critical\n"
+	)
+	memory, both := []v1.NodeConditionType{v1.NodeMemoryPressure}, []v1.NodeConditionType{v1.NodeDiskPressure, v1.NodeMemoryPressure}
+	const low, lowOfBoth = "Evicted: The node had condition: [MemoryPressure]. ", "Evicted: The node had condition: [DiskPressure MemoryPressure]. "
+	for _, c := range []struct {
+		spec       string
+		conditions []v1.NodeConditionType
+		want       string
+	}{
+		{containers, nil, ""},
+		{guaranteed, memory, ""},
+		{burstable, memory, ""},
+		{tolerant, memory, ""},
+		{critical, memory, ""},
+		{containers, memory, low},
+		{otherwise, memory, low},
+		{guaranteed, both, lowOfBoth},
+		{burstable, both, lowOfBoth},
+		{containers, both, lowOfBoth},
+		{tolerant, both, lowOfBoth},
+		{critical, both, ""},
+		{guaranteed, []v1.NodeConditionType{v1.NodePIDPressure}, "Evicted: The node had condition: [PIDPressure]. "},
+	} {
+		pod := modeltest.Load(t, modeltest.Pod(c.spec)).Pod
+		r := &Request{Pod: pod, Machine: node(), Settings: &Settings{}, Conditions: c.conditions}
+		if got := text(Admit(r)); got != c.want {
+			t.Errorf("%v\n%s: %q, want %q", c.conditions, c.spec, got, c.want)
+		}
+		r.Before = pod
+		if got := text(Admit(r)); got != "" {
+			t.Errorf("one that was admitted: %q", got)
+		}
+	}
+}

@@ -40,11 +40,11 @@ func newAdmitting(s *admission.Settings, k *keeper, w *podworkers.Workers, log *
 }
 
 // of is how a pod is admitted in the pass that begins now.
-func (a *admitting) of(uid types.UID) *plan.Admission {
+func (a *admitting) of(uid types.UID, conditions []v1.NodeConditionType) *plan.Admission {
 	if a.settings == nil {
 		return nil
 	}
-	return &plan.Admission{Settings: *a.settings, Final: !a.again[uid], First: a.before(uid), Going: a.keeper.going()}
+	return &plan.Admission{Settings: *a.settings, Final: !a.again[uid], First: a.before(uid), Going: a.keeper.going(), Conditions: conditions}
 }
 
 // before are the pods that come before one and are not admitted yet, in the order of the sources and

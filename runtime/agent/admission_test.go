@@ -224,7 +224,7 @@ func TestWhoComesFirst(t *testing.T) {
 	l.agent.sourceTells(sources.Update{Source: "two", Complete: true, Pods: []*podspec.Desired{d}})
 	l.agent.sourceTells(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}, Missing: []types.UID{"b1"}})
 	first := func(uid types.UID) (names string) {
-		for _, p := range l.agent.admits.of(uid).First {
+		for _, p := range l.agent.admits.of(uid, nil).First {
 			names += p.Name
 		}
 		return names
@@ -236,7 +236,7 @@ func TestWhoComesFirst(t *testing.T) {
 	if got := first("a1") + "|" + first("d1"); got != "|b" {
 		t.Errorf("after a was made: %s", got)
 	}
-	if going := l.agent.admits.of("a1").Going; fmt.Sprint(going) != "[b1]" {
+	if going := l.agent.admits.of("a1", nil).Going; fmt.Sprint(going) != "[b1]" {
 		t.Errorf("going: %v", going)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
@@ -59,7 +60,9 @@ type World struct {
 	Client  *cri.Client
 	// Housekeeper removes what pods leave behind; nil for nobody.
 	Housekeeper *housekeeping.Housekeeper
-	Lister      Lister
+	// Eviction evicts pods while the machine runs out of something; nil for nobody.
+	Eviction *eviction.Manager
+	Lister   Lister
 	// Renew lets the facts of the machine and the runtime be asked for again.
 	Renew func()
 }
@@ -71,6 +74,7 @@ type Agent struct {
 	records  Records
 	client   *cri.Client
 	keeping  *housekeeping.Housekeeper
+	eviction *eviction.Manager
 	renew    func()
 	*shownPods
 
@@ -81,6 +85,7 @@ type Agent struct {
 	probes  *probing
 	metrics *measuring
 	admits  *admitting
+	evicts  *evicting
 	// beside makes a pass beside the loop.
 	beside func(p *podworkers.Pass, do func())
 	// running are the passes that run, by pod; last is how the last pass of each ended.
@@ -109,6 +114,10 @@ type lastPass struct {
 	waiting []string
 	// rejection is why the pod is not admitted; nil for one that is.
 	rejection *model.Rejection
+	// eviction is why the pod is evicted; nil for one that is not.
+	eviction *model.Eviction
+	// idle is set for a pod that takes nothing any more.
+	idle bool
 }
 
 // runtimeState is whether the runtime answers.
@@ -125,7 +134,7 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, renew: w.Renew,
+		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
 		running: map[types.UID]context.CancelFunc{}, turns: turns{}, last: map[types.UID]lastPass{},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
@@ -137,6 +146,10 @@ func New(w World, s Settings) *Agent {
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: random})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
 	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
+	a.evicts = &evicting{
+		inbox: a.inbox, keeper: a.keeper, workers: a.workers, now: s.Now, log: a.log, metrics: a.metrics.Metrics, last: a.last,
+		waiting: map[types.UID]chan error{},
+	}
 	a.admits = newAdmitting(s.Admission, a.keeper, a.workers, a.log, a.metrics.Metrics)
 	a.probes = &probing{
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
@@ -194,6 +207,9 @@ func (a *Agent) watch(ctx context.Context) {
 	go a.watchObjects(ctx)
 	if a.keeping != nil {
 		go a.keeping.Run(ctx, a.keptPods)
+	}
+	if a.eviction != nil {
+		go a.eviction.Run(ctx, a.evicts)
 	}
 }
 
@@ -281,13 +297,13 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 		own = context.WithoutCancel(ctx)
 		a.probes.end(p.Ref.UID)
 	}
-	if p.Kind == podworkers.Stop {
+	if p.Kind == podworkers.Stop || p.Kind == podworkers.Evict {
 		// What is stopped is what was applied; the manifest may say something else by now.
 		p.Pod = a.keeper.asApplied(p.Pod)
 	}
 	own, cancel := context.WithCancel(own)
 	a.running[p.Ref.UID] = cancel
-	admission := a.admits.of(p.Ref.UID)
+	admission := a.admits.of(p.Ref.UID, a.evicts.conditions)
 	a.beside(&p, func() {
 		done := a.makePass(own, p, admission)
 		cancel()
@@ -311,7 +327,11 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.log.failed(p)
 	a.metrics.passed(p, a.last)
 	a.admits.passed(p)
-	a.last[uid] = lastPass{at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(), rejection: p.rejection()}
+	a.evicts.passed(p)
+	a.last[uid] = lastPass{
+		at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(),
+		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle),
+	}
 	a.pods.Changed(uid)
 	switch {
 	case p.superseded():

@@ -46,12 +46,12 @@ func (a *Agent) makePass(ctx context.Context, p podworkers.Pass, admission *plan
 	}
 	began, done := a.settings.Now(), passed{pass: p}
 	opts.Pulling = a.pulling(ctx, p.Ref.UID)
-	opts.GracePeriod, opts.Stop = p.Grace, p.Kind == podworkers.Stop
+	opts.GracePeriod, opts.Stop, opts.Evict = p.Grace, p.Kind == podworkers.Stop, p.Eviction
 	switch p.Kind {
 	case podworkers.Terminate:
 		opts.Precondition = a.stillOurs(p.Ref)
 		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
-	case podworkers.Stop:
+	case podworkers.Stop, podworkers.Evict:
 		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
 		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
@@ -114,6 +114,14 @@ func (p *passed) rejection() *model.Rejection {
 		return nil
 	}
 	return p.outcome.Plan.Rejection
+}
+
+// eviction is why the pod is evicted; nil for one that is not.
+func (p *passed) eviction() *model.Eviction {
+	if p.outcome == nil || p.outcome.Plan == nil {
+		return nil
+	}
+	return p.outcome.Plan.Eviction
 }
 
 // waiting says what the pod waits for after the pass, in the words of its plan.

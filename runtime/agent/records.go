@@ -19,6 +19,8 @@ type Stored struct {
 	Deleting bool
 	// Rejection is why it was not admitted; nil for one that was.
 	Rejection *model.Rejection
+	// Idle is set for one that has finished, was not admitted, or was evicted.
+	Idle bool
 }
 
 // Records are the pods that have a checkpoint.
@@ -70,7 +72,10 @@ func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
 }
 
 func storedOf(c *state.Checkpoint) Stored {
-	return Stored{Desired: c.Applied, Deleting: c.Deletion != nil, Rejection: c.Rejection}
+	return Stored{
+		Desired: c.Applied, Deleting: c.Deletion != nil, Rejection: c.Rejection,
+		Idle: c.Completion != nil || c.Rejection != nil || c.Eviction != nil,
+	}
 }
 
 // mayEnd reports whether the agent may take a pod away that is remembered so: one that a source of

@@ -27,7 +27,7 @@ func (a *Agent) status() *api.Status {
 		APIVersion: model.APIVersion, Kind: "AgentStatus", PID: os.Getpid(), StartedAt: a.started, Ready: a.ready,
 		Runtime: api.Runtime{Endpoint: a.client.Endpoint.Address, Answers: a.runtime.up, Since: a.runtime.since, Error: a.runtime.err},
 		Sources: make([]api.Source, 0, len(a.keeper.order)),
-		Pods:    []api.Pod{},
+		Pods:    []api.Pod{}, Pressure: a.evicts.pressure(),
 	}
 	between := slices.Clone(a.keeper.problems)
 	for _, name := range a.keeper.order {
@@ -61,7 +61,7 @@ func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 	last := a.last[w.Ref.UID]
 	p := api.Pod{
 		PodRef: w.Ref, Doing: string(w.Kind), Deleting: w.Ending, NextPass: w.Due,
-		LastPass: last.at, Error: last.failure, Waiting: last.waiting, Rejection: last.rejection,
+		LastPass: last.at, Error: last.failure, Waiting: last.waiting, Rejection: last.rejection, Eviction: last.eviction,
 	}
 	if d := a.keeper.kept[w.Ref.UID]; d != nil {
 		p.Source, p.File = d.Keeper, d.Source

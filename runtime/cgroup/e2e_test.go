@@ -349,3 +349,35 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 		t.Error("it still exists, or its tier went with it")
 	}
 }
+
+// TestWorkingSetOfGroup: the memory that a process in a cgroup holds is its working set.
+func TestWorkingSetOfGroup(t *testing.T) {
+	tr, root := realTree(t)
+	if tr.unified {
+		t.Skip("the cgroups of version 2 belong to systemd")
+	}
+	limit := int64(128 << 20)
+	if err := Ensure(root, Resources{Memory: &limit}); err != nil {
+		t.Fatal(err)
+	}
+	h, _ := tr.find("memory")
+	holder := exec.CommandContext(t.Context(), "sh", "-c", "echo $$ >"+filepath.Join(h.at(root), "cgroup.procs")+`; x=$(head -c 33554432 /dev/zero | tr '\0' x); echo held; read _`)
+	in, err := holder.StdinPipe()
+	out, errOut := holder.StdoutPipe()
+	if err = errors.Join(err, errOut, holder.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	used, err := tr.workingSet(root)
+	if err != nil || used < 32<<20 || used > limit {
+		t.Errorf("working set %d %v, with 32 MiB held of %d", used, err, limit)
+	}
+	if all, err := WorkingSet(); err != nil || all < used {
+		t.Errorf("working set of the machine %d %v, less than %d", all, err, used)
+	}
+	if err := errors.Join(in.Close(), holder.Wait()); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Error(err)
+	}
+}

@@ -76,6 +76,12 @@ func (x *checkpointer) beginDeletion() {
 // that the pod can be deleted properly.
 func (x *checkpointer) beginSync() error {
 	j := x.checkpoint
+	evicted := j.Eviction != x.plan.Eviction
+	if j.Eviction != nil && x.plan.Eviction == nil {
+		// It begins anew.
+		j.StartTime, j.Completion, j.Rejection = x.now(), nil, nil
+	}
+	j.Eviction = x.plan.Eviction
 	var before *v1.Pod
 	if j.Applied != nil {
 		before = j.Applied.Pod
@@ -91,7 +97,7 @@ func (x *checkpointer) beginSync() error {
 		// The file that was applied last is the one that plan and --all compare with, also if it says
 		// the same as another one before.
 		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper
-		if starts || adopted || judged || elsewhere || x.moves() {
+		if starts || adopted || judged || evicted || elsewhere || x.moves() {
 			j.Endpoint, j.Source, j.Applied.Keeper = x.endpoint, x.desired.Source, x.desired.Keeper
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
@@ -158,6 +164,9 @@ func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		return x.forget(r)
 	}
+	if x.plan.Eviction != nil {
+		return x.rememberEviction(r)
+	}
 	if x.plan.Unapplied() {
 		return nil
 	}
@@ -168,6 +177,18 @@ func (x *checkpointer) remember(r *results) error {
 	x.noteCompletion()
 	x.noteResizedPod(r)
 	x.noteLastRun(r)
+	return x.write()
+}
+
+// rememberEviction keeps that nothing of an evicted pod is left.
+func (x *checkpointer) rememberEviction(r *results) error {
+	turned, ended := !x.plan.Unapplied() && x.noteConditions(), len(x.plan.Steps) > 0 && r.complete()
+	if ended {
+		x.checkpoint.EndEviction()
+	}
+	if !turned && !ended {
+		return nil
+	}
 	return x.write()
 }
 
@@ -328,9 +349,10 @@ func (x *checkpointer) completes() bool {
 	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
 }
 
-// terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun.
+// terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun,
+// and one that was evicted has not finished.
 func (x *checkpointer) terminalPhase() v1.PodPhase {
-	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil {
+	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil && x.checkpoint.Eviction == nil {
 		return x.status.Phase
 	}
 	return ""

@@ -168,8 +168,12 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 		r.Normal(at, "DeadlineExceeded", "", deadlineText)
 	}
 	for i := range p.Holds {
-		if h := &p.Holds[i]; h.Admission {
+		switch h := &p.Holds[i]; {
+		case h.Admission:
 			r.WarningOnce(at, rejectedAt(p), string(h.Reason), "", statusText(h))
+			continue
+		case h.Evicted:
+			r.WarningOnce(at, p.Eviction.At, string(h.Reason), "", statusText(h))
 			continue
 		}
 		recordHold(r, at, p.Pod, &p.Holds[i])

@@ -22,6 +22,18 @@ const keptDeleted = 24 * time.Hour
 // to be read of deleted pods only after a day. Of records there may be so many; below zero means
 // no limit. The newest of each container stays in any case if the container does not run.
 func (x *Collector) Upkeep(ctx context.Context, maxRecords int) ([]Garbage, error) {
+	return x.upkeep(ctx, maxRecords, x.now().Add(-keptDeleted))
+}
+
+// Reclaim lists what can go on a disk that runs full: as Upkeep, with all records that can go, and what
+// is left to be read of all deleted pods (kubelet: DeleteAllUnusedContainers).
+func (x *Collector) Reclaim(ctx context.Context) ([]Garbage, error) {
+	return x.upkeep(ctx, 0, time.Time{})
+}
+
+// upkeep lists what can go, with what is left of pods that were deleted before a time; zero means
+// whenever.
+func (x *Collector) upkeep(ctx context.Context, maxRecords int, deletedBefore time.Time) ([]Garbage, error) {
 	pods, err := x.allLeftovers(ctx)
 	if err != nil {
 		return nil, err
@@ -35,11 +47,11 @@ func (x *Collector) Upkeep(ctx context.Context, maxRecords int) ([]Garbage, erro
 			records.add(l, garbage)
 		}
 	}
-	logs, err := x.oldLogs(x.now().Add(-keptDeleted))
+	logs, err := x.oldLogs(deletedBefore)
 	if err != nil {
 		return nil, err
 	}
-	events, err := x.oldEvents(x.now().Add(-keptDeleted))
+	events, err := x.oldEvents(deletedBefore)
 	return slices.Concat(found, records.tooMany(), logs, events), err
 }
 

@@ -44,7 +44,8 @@ type Image struct {
 	Pinned bool `json:"pinned,omitempty"`
 	// UsedBy are the containers made of the image, or with it as a volume.
 	UsedBy []User `json:"usedBy,omitempty"`
-	// NamedBy are the pods whose manifests, as they were applied, name the image.
+	// NamedBy are the pods whose manifests, as they were applied, name the image. Of a pod that was
+	// evicted nothing is needed.
 	NamedBy []model.PodRef `json:"namedBy,omitempty"`
 }
 
@@ -141,6 +142,9 @@ func (s *Store) list(ctx context.Context, of needs) (images []*Image, unreadable
 	}
 	index := indexImages(found)
 	for _, pod := range applied {
+		if pod.Checkpoint.Eviction != nil {
+			continue
+		}
 		ref := model.RefOf(pod.Desired.Pod)
 		for _, img := range index.find(podspec.ImageNames(pod.Desired.Pod)...) {
 			img.NamedBy = append(img.NamedBy, ref)

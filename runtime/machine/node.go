@@ -58,6 +58,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// MemoryBytes is the machine's memory; zero where it cannot be read.
+func MemoryBytes() int64 { return memTotal(procfs.DefaultMountPoint) }
+
 // memTotal is the machine's memory in bytes; zero where it cannot be read.
 func memTotal(proc string) int64 {
 	fs, err := procfs.NewFS(proc)

@@ -23,6 +23,8 @@ type Memory struct {
 	Completion *Completion `json:"completion,omitempty"`
 	// Rejection is why the manifest that was applied last was not admitted; nil if it was.
 	Rejection *Rejection `json:"rejection,omitempty"`
+	// Eviction is why the manifest that was applied last is not run any more; nil if it is.
+	Eviction *Eviction `json:"eviction,omitempty"`
 	// StartErrors holds the last failure to start, by container name.
 	StartErrors map[string]StartError `json:"startErrors,omitempty"`
 	// LastRun is what ran when podctl made its last pass; nil when unknown.

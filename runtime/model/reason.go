@@ -60,7 +60,9 @@ const (
 	Deleted          Reason = "Deleted"
 	// Terminated: the agent, or the machine, shuts down (kubelet: nodeShutdownReason).
 	Terminated Reason = "Terminated"
-	LogFull    Reason = "LogFull"
+	// Evicted: the machine ran out of memory, disk or process ids.
+	Evicted Reason = "Evicted"
+	LogFull Reason = "LogFull"
 
 	RunningAsWanted Reason = "Running"
 	InitDone        Reason = "InitDone"

@@ -21,6 +21,8 @@ type Admission struct {
 	First []*v1.Pod
 	// Going are pods that nobody wants any more, and that are still there.
 	Going []types.UID
+	// Conditions are what the node is short of.
+	Conditions []v1.NodeConditionType
 }
 
 // stays reports whether a rejection of the manifest holds.
@@ -59,7 +61,7 @@ func (in *Input) Admits() bool {
 		return false
 	}
 	same := memory.Applied != nil && memory.Applied.SameManifest(in.Desired)
-	return !same || (memory.Rejection != nil && !how.stays(memory.Rejection))
+	return !same || in.afterEviction() || (memory.Rejection != nil && !how.stays(memory.Rejection))
 }
 
 // admit admits the pod, or says why not. The state is that of a pod that is not rejected.
@@ -148,7 +150,9 @@ func (a *admitter) ask(before *v1.Pod, others []model.Admitted) *model.Rejection
 }
 
 func (a *admitter) askFor(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
-	return admission.Admit(&admission.Request{Pod: pod, Before: before, Others: others, Machine: &a.Observed.Machine, Settings: &a.how.Settings})
+	return admission.Admit(&admission.Request{
+		Pod: pod, Before: before, Others: others, Machine: &a.Observed.Machine, Settings: &a.how.Settings, Conditions: a.how.Conditions,
+	})
 }
 
 // others are the pods that were admitted, with those that come first and fit.

@@ -20,14 +20,17 @@ func Make(in *Input) *Plan {
 		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
 		ObservedAt: in.Now,
 		Rejection:  in.Observed.Memory.Rejection,
+		Eviction:   in.Observed.Memory.Eviction,
 	}
-	switch {
+	switch evicted := in.evicted(); {
 	case in.Desired == nil:
 		p.Steps = layOutDeletion(in)
 	case in.Desired.Stored && in.Observed.Memory.Deletion != nil:
 		p.Holds = []Hold{deletionHold(in.Pod)}
 	case in.Options.Stop:
 		p.halt(in.State(), &in.Options)
+	case evicted != nil:
+		p.evict(in, evicted)
 	default:
 		p.decideOn(in)
 	}
@@ -58,7 +61,7 @@ func (p *Plan) decideOn(in *Input) {
 	if in.Options.Refused != nil {
 		d.holds = append(d.holds, *in.Options.Refused)
 	}
-	p.Rejection = v.rejection
+	p.Rejection, p.Eviction = v.rejection, nil
 	p.fill(pod, &in.Options, d)
 }
 

@@ -24,6 +24,9 @@ type Input struct {
 func (in *Input) State() *podstatus.Pod {
 	facts := in.Input
 	facts.NoBackoff = in.Options.IgnoreBackoff
+	if in.afterEviction() {
+		facts.Observed.Memory = facts.Observed.Memory.EvictedAnew()
+	}
 	return podstatus.New(&facts)
 }
 
@@ -52,6 +55,9 @@ type Options struct {
 	// Stop stops the pod until another pass starts it again: containers and sandboxes end, their
 	// records stay, and nothing starts.
 	Stop bool
+	// Evict ends the pod to get back what it uses, until its manifest changes or somebody restarts it;
+	// nil for a pod that goes on.
+	Evict *model.Eviction
 	// RemoveVolumes removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
@@ -105,6 +111,8 @@ type Plan struct {
 	Found map[string]*v1.ResourceRequirements `json:"-"`
 	// Rejection is what podctl's record has of a pod that is not admitted; nil for one that is.
 	Rejection *model.Rejection `json:"-"`
+	// Eviction is what podctl's record has of a pod that is evicted; nil for one that is not.
+	Eviction *model.Eviction `json:"-"`
 	// Source says how the file that the manifest came from differs from what was applied.
 	// It is empty if it does not, or if the manifest is not podctl's own copy.
 	Source string `json:"source,omitempty"`
@@ -169,6 +177,8 @@ type Hold struct {
 	Lacks bool `json:"-"`
 	// Admission reports whether the pod, or an edit of it, was not admitted.
 	Admission bool `json:"-"`
+	// Evicted reports whether the pod is evicted.
+	Evicted bool `json:"-"`
 	// Unapplied reports whether the manifest does not count as applied: nobody has decided yet.
 	Unapplied bool `json:"-"`
 	// Delay is the restart delay that holds the container; nil when something else does.

@@ -84,21 +84,33 @@ func (l *layout) endsIn(sandboxID string) []string {
 // the same words, with nothing desired. The manifest applied last gives hooks,
 // grace period and order; without it the containers' own annotations do.
 func layOutDeletion(in *Input) []Step {
+	l := newRemoval(in, &in.Options, cause{reason: model.Deleted, message: "the pod is deleted"})
+	ended := l.stopAndRemove(KeepLogs)
+	if len(l.steps) > 0 || in.Observed.Memory.Generation > 0 {
+		l.removeData(ended)
+		l.archiveLogs(ended)
+	}
+	return l.steps
+}
+
+// newRemoval begins to take away a pod as it was applied last.
+func newRemoval(in *Input, opts *Options, why cause) *layout {
 	facts := in.Input
 	facts.Desired = in.Observed.Memory.Applied
-	d := &decision{choice: choice{cause: cause{reason: model.Deleted, message: "the pod is deleted"}, terminal: true}}
-	l := &layout{Pod: podstatus.New(&facts), opts: &in.Options, decision: d}
+	return &layout{Pod: podstatus.New(&facts), opts: opts, decision: &decision{choice: choice{cause: why, terminal: true}}}
+}
+
+// stopAndRemove stops everything in order and removes every record. It returns the steps after which
+// nothing runs.
+func (l *layout) stopAndRemove(logs Logs) []string {
 	s := stopper{l}
 	containers := s.stopRunning(nil)
 	all := slices.Clone(containers)
 	for i := range l.Sandboxes {
 		all = append(all, s.stopSandbox(&l.Sandboxes[i], after(containers)))
 	}
-	l.removeAll(containers, all)
-	if len(l.steps) > 0 || in.Observed.Memory.Generation > 0 {
-		l.removeData(all)
-	}
-	return l.steps
+	l.removeAll(containers, all, logs)
+	return all
 }
 
 // deletionHold does nothing for podctl's own copy of a manifest whose pod is being deleted:
@@ -110,10 +122,10 @@ func deletionHold(pod model.PodRef) Hold {
 
 // removeAll removes every record. Containers go once they have ended, while the
 // network of their sandbox is taken down.
-func (l *layout) removeAll(containers, all []string) {
+func (l *layout) removeAll(containers, all []string, logs Logs) {
 	for _, rec := range l.Containers {
 		l.steps.add(l.cause.explains(Step{
-			ID: byID("remove", rec.ID), Kind: RemoveContainer, Needs: after(containers), OnFailure: Abort,
+			ID: byID("remove", rec.ID), Kind: RemoveContainer, Needs: after(containers), OnFailure: Abort, Logs: logs,
 			Container: rec.Name, ContainerType: l.refOf(rec).Type, ContainerID: rec.ID, Attempt: rec.RestartCount,
 		}))
 	}
@@ -140,9 +152,15 @@ func (l *layout) removeData(all []string) {
 	for _, s := range []Step{
 		{ID: "remove-volumes", Kind: RemoveVolume, Needs: after(ended), OnFailure: Abort, Message: volumes},
 		{ID: "remove-cgroup", Kind: RemoveCgroup, Needs: after(gone), OnFailure: Continue},
-		{ID: "archive-logs", Kind: ArchiveLogs, Needs: after(ended), OnFailure: Continue},
 	} {
 		s.Reason, s.Message = l.cause.reason, cmp.Or(s.Message, l.cause.message)
 		l.steps.add(s)
 	}
+}
+
+// archiveLogs keeps the logs of a pod that is gone.
+func (l *layout) archiveLogs(all []string) {
+	l.steps.add(l.cause.explains(Step{
+		ID: "archive-logs", Kind: ArchiveLogs, Needs: after(all, l.steps.of(RemoveContainer)), OnFailure: Continue,
+	}))
 }

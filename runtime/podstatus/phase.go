@@ -7,11 +7,11 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// phaseOf is the pod's phase as its records show it; one that was not admitted has failed. What is remembered of a pod that
+// phaseOf is the pod's phase as its records show it; one that was not admitted or was evicted has failed. What is remembered of a pod that
 // finished holds as long as the manifest does not ask to run for ever; records that were
 // removed since do not make the pod run again.
 func phaseOf(p *Pod) v1.PodPhase {
-	if p.Observed.Memory.Rejection != nil {
+	if p.Observed.Memory.Rejection != nil || p.Observed.Memory.Eviction != nil {
 		return v1.PodFailed
 	}
 	if done := p.Observed.Memory.Completion; done != nil && p.Manifest.Spec.RestartPolicy != v1.RestartPolicyAlways {

@@ -37,8 +37,23 @@ func Of(p *Pod) v1.PodStatus {
 	truncateMessages(&s, len(podspec.Containers(p.Manifest)))
 	r.addPodResources(&s)
 	s.Conditions = conditions(p, &s)
+	if eviction := p.Observed.Memory.Eviction; eviction != nil {
+		addEviction(p, &s, eviction)
+	}
 	addTransitions(p, &s)
 	return s
+}
+
+// addEviction says why the pod was evicted (kubelet: evictPod). Of containers that have no records any
+// more nothing is known.
+func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
+	s.Reason, s.Message = string(model.Evicted), why.Message
+	disrupted := trueCondition(v1.DisruptionTarget)
+	disrupted.Reason, disrupted.Message = v1.PodReasonTerminationByKubelet, why.Message
+	s.Conditions = append(s.Conditions, disrupted)
+	if len(p.Containers) == 0 {
+		s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses = nil, nil, nil
+	}
 }
 
 // rejected is the status of a pod that was not admitted (kubelet: rejectPod).

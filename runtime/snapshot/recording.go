@@ -48,9 +48,9 @@ func (r Recording) others(ref model.PodRef) []model.Admitted {
 }
 
 // TakenBy is what a pod takes of the node that is remembered so; nil for one that was not admitted,
-// and one that has ended. While it is being deleted it goes on taking it (kubelet: GetActivePods).
+// and one that has ended or was evicted. While it is being deleted it goes on taking it (kubelet: GetActivePods).
 func TakenBy(m *model.Memory) *model.Admitted {
-	if m.Applied == nil || m.Applied.Pod == nil || m.Completion != nil || m.Rejection != nil {
+	if m.Applied == nil || m.Applied.Pod == nil || m.Completion != nil || m.Rejection != nil || m.Eviction != nil {
 		return nil
 	}
 	taken := admission.TakenBy(m.Applied.Pod)

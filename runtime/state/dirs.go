@@ -104,17 +104,23 @@ func readChecked(path string, limit int64, check func(path string, info fs.FileI
 // Size is how much a file, or a directory with all that is in it, takes on disk.
 // Links are not followed, and what cannot be read counts nothing.
 func Size(path string) int64 {
-	var sum int64
+	bytes, _ := Usage(path)
+	return bytes
+}
+
+// Usage is Size with the number of files and directories.
+func Usage(path string) (sum, inodes int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it is an estimate
 		}
 		if info, err := entry.Info(); err == nil {
 			sum += blocks(info)
+			inodes++
 		}
 		return nil
 	})
-	return sum
+	return sum, inodes
 }
 
 // blocks is how much one file takes on disk.

@@ -40,6 +40,10 @@ func (l Layout) Seccomp() string { return filepath.Join(l.Root, "seccomp") }
 
 func (l Layout) pods() string { return filepath.Join(l.Root, "pods") }
 
+// DiskDirs are the directories that fill the disk of the node: what pods keep there, and their logs.
+// They may not be there yet.
+func (l Layout) DiskDirs() []string { return []string{l.pods(), l.LogRoot} }
+
 // Claims is the place of all claims.
 func (l Layout) Claims() Claims { return Claims{layout: l} }
 

@@ -35,6 +35,7 @@ type lab struct {
 	*Syncer
 	t      *testing.T
 	server *runtimetest.Server
+	clock  *runtimetest.Clock
 	layout state.Layout
 }
 
@@ -61,7 +62,7 @@ func newLabOn(t *testing.T, node criconfig.Node, names ...string) *lab {
 	observer := observe.New(w, host, digests)
 	x := executor.New(w, host, gc.New(w, host, images.NewStore(client, layout)))
 	locker := &state.Locker{Layout: layout, Waiting: func(string) {}}
-	return &lab{Syncer: New(locker, digests, observer, x), t: t, server: server, layout: layout}
+	return &lab{Syncer: New(locker, digests, observer, x), t: t, server: server, clock: clock, layout: layout}
 }
 
 func loadPod(t *testing.T, text string) *podspec.Desired {

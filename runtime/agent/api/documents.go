@@ -18,6 +18,8 @@ type Status struct {
 	Runtime Runtime  `json:"runtime"`
 	Sources []Source `json:"sources"`
 	Pods    []Pod    `json:"pods"`
+	// Pressure are the conditions of a node that is short of something.
+	Pressure []string `json:"pressure,omitempty"`
 	// Problems are those between sources: pods that two of them want.
 	Problems []Problem `json:"problems,omitempty"`
 }
@@ -55,7 +57,7 @@ type Pod struct {
 	Source string `json:"source,omitempty"`
 	// File is the manifest it came from.
 	File string `json:"file,omitempty"`
-	// Doing is the pass that runs: sync or terminate; empty for none.
+	// Doing is the pass that runs: sync, terminate, stop or evict; empty for none.
 	Doing string `json:"doing,omitempty"`
 	// Deleting reports whether the pod is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
@@ -69,6 +71,8 @@ type Pod struct {
 	Waiting []string `json:"waiting,omitempty"`
 	// Rejection is why the pod was not admitted; missing for one that was.
 	Rejection *model.Rejection `json:"rejection,omitempty"`
+	// Eviction is why the pod was evicted; missing for one that was not.
+	Eviction *model.Eviction `json:"eviction,omitempty"`
 	// Probes are the verdicts of the probes of containers that run.
 	Probes []Probe `json:"probes,omitempty"`
 }

@@ -11,6 +11,7 @@
 //	logs.go          full logs are rotated
 //	records.go       records of containers, and what deleted pods left
 //	images.go        images
+//	reclaim.go       everything at once, when a disk runs full
 //
 // # Where a rule is
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/podctl/podctl/runtime/cri"
@@ -39,6 +40,9 @@ type Pods func(ctx context.Context) []model.PodRef
 
 // Housekeeper does the chores of an agent.
 type Housekeeper struct {
+	// mu is held by the chore that runs.
+	mu sync.Mutex
+
 	world    World
 	settings Settings
 	pods     Pods
@@ -76,6 +80,8 @@ func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 
 // do does one chore within its time.
 func (h *Housekeeper) do(ctx context.Context, c chore) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, limits(c))
 	defer cancel()
 	work := [choreCount]func(context.Context) error{logChore: h.rotateLogs, recordChore: h.removeRecords, imageChore: h.removeImages}[c]

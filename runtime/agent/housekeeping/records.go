@@ -3,13 +3,20 @@ package housekeeping
 import (
 	"context"
 	"errors"
+
+	"github.com/podctl/podctl/runtime/gc"
 )
 
 // removeRecords removes records of containers that ended, sandboxes that were replaced, and what
 // deleted pods left (kubelet: containerGC.GarbageCollect, HandlePodCleanups).
 func (h *Housekeeper) removeRecords(ctx context.Context) error {
 	garbage, err := h.world.Garbage.Upkeep(ctx, h.settings.MaxRecords)
-	errs := []error{err}
+	return h.removeAll(ctx, garbage, err)
+}
+
+// removeAll removes what was found, whatever else could not be.
+func (h *Housekeeper) removeAll(ctx context.Context, garbage []gc.Garbage, failed error) error {
+	errs := []error{failed}
 	for i := range garbage {
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(append(errs, err)...)

@@ -30,6 +30,7 @@ type Metrics struct {
 	containerFails *prometheus.CounterVec
 	imagePull      *prometheus.HistogramVec
 	rejections     *prometheus.CounterVec
+	evictions      *prometheus.CounterVec
 	probes         *prometheus.CounterVec
 	probeTimes     *prometheus.HistogramVec
 	watchDrops     prometheus.Counter
@@ -63,6 +64,7 @@ func New(look Look) *Metrics {
 		containerFails: counters("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code"),
 		imagePull:      histograms("image_pull_duration_seconds", "Duration in seconds to pull an image.", imagePullBuckets, "image_size_in_bytes"),
 		rejections:     counters("admission_rejections_total", "Cumulative number pod admission rejections by the agent.", "reason"),
+		evictions:      counters("evictions", "Cumulative number of pod evictions by eviction signal", "eviction_signal"),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: "prober", Name: "probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
 		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
@@ -72,7 +74,7 @@ func New(look Look) *Metrics {
 		watchDrops: counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped."),
 	}
 	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
-		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.rejections, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
+		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.rejections, m.evictions, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -174,6 +176,9 @@ func (m *Metrics) Pulled(size uint64, took time.Duration) {
 
 // Rejected takes a pod that was not admitted.
 func (m *Metrics) Rejected(reason string) { m.rejections.WithLabelValues(rejectionOf(reason)).Inc() }
+
+// Evicted takes a pod that was evicted because something ran out.
+func (m *Metrics) Evicted(signal string) { m.evictions.WithLabelValues(signal).Inc() }
 
 // rejectionOf is the kubelet's label for the reason of a rejection (recordAdmissionRejection).
 func rejectionOf(reason string) string {

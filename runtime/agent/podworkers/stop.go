@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Hold lets no Sync pass begin until Resume, and cuts short those that run: the machine shuts down.
@@ -47,3 +49,15 @@ func (w *Workers) Resume(now time.Time) {
 // waits reports whether a pod gets no pass while the workers are held: it is not to stop yet, or has
 // stopped.
 func (w *Workers) waits(x *worker) bool { return w.held && (x.stop == nil || x.stopped) }
+
+// Evict ends a pod, and cuts short what is done for it. It reports whether that is possible: a pod that
+// is being deleted or stopped goes anyway, and one that has not begun has nothing.
+func (w *Workers) Evict(now time.Time, uid types.UID, why *model.Eviction) bool {
+	x := w.workers[uid]
+	if x == nil || x.ending || x.forgotten || !x.began || w.held {
+		return false
+	}
+	x.evict = why
+	x.replace(now)
+	return true
+}

@@ -22,6 +22,8 @@ const (
 	Terminate Kind = "terminate"
 	// Stop stops a pod that is to run again later.
 	Stop Kind = "stop"
+	// Evict ends a pod to get back what it uses.
+	Evict Kind = "evict"
 )
 
 // Pass is one pass over one pod.
@@ -33,6 +35,8 @@ type Pass struct {
 	// Grace is how many seconds containers have to stop in a Terminate or Stop pass; nil means as
 	// the pod says.
 	Grace *int64
+	// Eviction is why the pod is evicted in an Evict pass.
+	Eviction *model.Eviction
 }
 
 // Result is how a pass ended.
@@ -113,6 +117,8 @@ type worker struct {
 	// stop is how many seconds the pod has to stop; nil if it is not to. stopped reports that it has.
 	stop    *int64
 	stopped bool
+	// evict is why the pod is to be evicted; nil if it is not.
+	evict *model.Eviction
 	// busy counts the passes that did something, one after the other.
 	busy int
 	// due is when the next pass begins.
@@ -324,7 +330,7 @@ func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.
 			if wake.IsZero() || x.due.Before(wake) {
 				wake = x.due
 			}
-		case x.ending, x.stop != nil:
+		case x.ending, x.stop != nil, x.evict != nil:
 			begin = append(begin, x.begin())
 		case free != 0:
 			free--
@@ -398,6 +404,8 @@ func (x *worker) begin() Pass {
 		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}
 	case x.stop != nil:
 		p.Kind, p.Grace = Stop, x.stop
+	case x.evict != nil:
+		p.Kind, p.Eviction, x.evict = Evict, x.evict, nil
 	}
 	x.running, x.began, x.due = &p, true, never()
 	return p

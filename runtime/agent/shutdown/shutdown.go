@@ -2,7 +2,7 @@
 //
 // In: the pods with their priorities, the time that there is, and which pods still run. Out: the
 // pods to stop now. It is a value like the kubelet's node shutdown manager: it has no clock and no
-// goroutine. It may import nothing of podctl.
+// goroutine. Of podctl it may import podspec only.
 package shutdown
 
 import (
@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Stop is a pod to stop, and how many seconds its containers have for it.
@@ -31,10 +33,10 @@ type Shutdown struct {
 
 // New begins to end pods within some time.
 func New(now time.Time, within time.Duration, pods []*v1.Pod) *Shutdown {
-	sorted := slices.SortedFunc(slices.Values(pods), func(a, b *v1.Pod) int { return int(Priority(a)) - int(Priority(b)) })
+	sorted := slices.SortedFunc(slices.Values(pods), func(a, b *v1.Pod) int { return int(podspec.Priority(a)) - int(podspec.Priority(b)) })
 	s := &Shutdown{end: now.Add(within), until: now}
 	for i, pod := range sorted {
-		if i == 0 || Priority(pod) != Priority(sorted[i-1]) {
+		if i == 0 || podspec.Priority(pod) != podspec.Priority(sorted[i-1]) {
 			s.turns = append(s.turns, nil)
 		}
 		last := len(s.turns) - 1
@@ -62,17 +64,4 @@ func (s *Shutdown) Next(now time.Time, runs func(types.UID) bool) (stop []Stop, 
 			stop = append(stop, Stop{UID: pod.UID, Grace: max(min(grace, int64(share/time.Second)), 1)})
 		}
 	}
-}
-
-// Priority is the priority of a pod: its number, or that of its class if it is one that every
-// cluster has; else 0 (kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption).
-func Priority(pod *v1.Pod) int32 {
-	class := int32(0)
-	switch pod.Spec.PriorityClassName {
-	case "system-cluster-critical":
-		class = 2_000_000_000
-	case "system-node-critical":
-		class = 2_000_001_000
-	}
-	return ptr.Deref(pod.Spec.Priority, class)
 }

@@ -84,22 +84,3 @@ func TestOrder(t *testing.T) {
 		}
 	}
 }
-
-// TestPriority: a number stands before a class, and a class that only a cluster knows counts as 0.
-func TestPriority(t *testing.T) {
-	numbered := pod("a", "system-node-critical", 0, 1)
-	numbered.Spec.Priority = new(int32(7))
-	for _, c := range []struct {
-		pod  *v1.Pod
-		want int32
-	}{
-		{numbered, 7},
-		{pod("a", "system-node-critical", 0, 1), 2_000_001_000},
-		{pod("a", "system-cluster-critical", 0, 1), 2_000_000_000},
-		{pod("a", "gold", 0, 1), 0},
-	} {
-		if got := Priority(c.pod); got != c.want {
-			t.Errorf("%s: %d, want %d", c.pod.Spec.PriorityClassName, got, c.want)
-		}
-	}
-}

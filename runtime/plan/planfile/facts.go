@@ -99,6 +99,9 @@ func (f facts) addMemory(m *model.Memory) {
 	if m.Rejection != nil {
 		f["admission"] = line(string(m.Rejection.Reason), m.Rejection.Message)
 	}
+	if m.Eviction != nil {
+		f["eviction"] = line(m.Eviction.Signal, m.Eviction.Message)
+	}
 	if len(m.Adopted) > 0 {
 		f["adopted"] = digestOf(m.Adopted)
 	}

@@ -1,0 +1,91 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const greedyPod = `apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 30
+  volumes: [{name: v, emptyDir: {}}]
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [sleep]
+    volumeMounts: [{name: v, mountPath: /v}]
+`
+
+// testAgentEviction: on a small disk that a pod fills, this pod is evicted and no other, and its volume
+// goes. It stays so for the next agent and for apply, no pod is admitted meanwhile, and a restart makes
+// it anew.
+func testAgentEviction(t *testing.T, m *machine) {
+	smallDisk(t, filepath.Join(m.state, "pods"))
+	flag := []string{"--eviction-hard", "nodefs.available<6Mi"}
+	a := startAgent(t, m, t.TempDir(), flag...)
+	a.put(t, "greedy.yaml", fmt.Sprintf(greedyPod, "greedy"))
+	a.put(t, "modest.yaml", fmt.Sprintf(greedyPod, "modest"))
+	until(t, "both run", func() bool { return m.isReady(t, "greedy") && m.isReady(t, "modest") })
+	modest := m.ids(t, "modest")
+	volumes := filepath.Join(m.state, "pods", "*", "volumes", "kubernetes.io~empty-dir", "v")
+	fill := func(pod string, size int) {
+		uid := strings.TrimSpace(m.must(t, "get", pod, "-o", "jsonpath={.metadata.uid}").stdout)
+		if err := os.WriteFile(filepath.Join(strings.Replace(volumes, "*", uid, 1), "file"), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := func(pod string) string {
+		return m.must(t, "get", pod, "-o", "jsonpath={.status.phase} {.status.reason} {.status.message}").stdout
+	}
+	fill("modest", 1<<20)
+	fill("greedy", 11<<20)
+	until(t, "greedy is evicted", func() bool { return strings.HasPrefix(status("greedy"), "Failed Evicted") })
+	const message = "Failed Evicted The node was low on resource: ephemeral-storage. Threshold quantity: 6Mi, available: "
+	if got := status("greedy"); !strings.HasPrefix(got, message) {
+		t.Errorf("status %s", got)
+	}
+	until(t, "nothing of it is left", func() bool {
+		left, err := filepath.Glob(volumes)
+		return err == nil && len(left) == 1 && len(m.records(t, "greedy")) == 0
+	})
+	a.kill(t)
+
+	a = startAgent(t, m, a.dir, flag...)
+	fill("modest", 11<<20)
+	until(t, "modest is evicted by the next agent", func() bool { return strings.HasPrefix(status("modest"), "Failed Evicted") })
+	a.put(t, "late.yaml", fmt.Sprintf(greedyPod, "late"))
+	until(t, "a new pod is rejected", func() bool {
+		return strings.HasPrefix(m.run(t, "get", "late", "-o", "jsonpath={.status.reason} {.status.message}").stdout,
+			"Evicted Pod was rejected: The node had condition: [DiskPressure].")
+	})
+	if got := status("greedy"); !strings.HasPrefix(got, message) {
+		t.Errorf("with the next agent: status %s", got)
+	}
+	if r := m.run(t, "agent", "status"); !strings.Contains(r.stdout, "DiskPressure") || !strings.Contains(r.stdout, "podctl restart default/greedy") {
+		t.Errorf("agent status: %s", r.stdout)
+	}
+	if r := m.run(t, "apply", filepath.Join(a.dir, "greedy.yaml")); !strings.Contains(r.stdout+r.stderr, "Evicted") || m.isReady(t, "greedy") {
+		t.Errorf("apply: exit code %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	until(t, "its event is there, once", func() bool { return strings.Count(m.must(t, "events", "modest").stdout, "Evicted") == 1 })
+	m.must(t, "restart", "greedy")
+	until(t, "it runs anew", func() bool { return m.isReady(t, "greedy") })
+	if log := a.log.String(); strings.Count(log, "pod evicted") != 1 || !strings.Contains(log, "EvictionThresholdMet") {
+		t.Errorf("the agent's log:\n%s", log)
+	}
+	if now := m.ids(t, "modest"); len(modest) == 0 || len(now) > 0 {
+		t.Errorf("containers of modest: %v, before %v", now, modest)
+	}
+	a.remove(t, "greedy.yaml", "modest.yaml", "late.yaml")
+	for _, name := range []string{"greedy", "modest", "late"} {
+		until(t, name+" is gone", func() bool { return m.isGone(t, name) })
+	}
+	a.stop(t)
+}

@@ -1,0 +1,27 @@
+package podspec
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// systemCritical is the lowest priority of pods that a machine cannot do without (kubelet:
+// scheduling.SystemCriticalPriority).
+const systemCritical = 2_000_000_000
+
+// Priority is the priority of a pod: its number, or that of its class if it is one that every
+// cluster has; else 0 (kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption).
+func Priority(pod *v1.Pod) int32 {
+	class := int32(0)
+	switch pod.Spec.PriorityClassName {
+	case "system-cluster-critical":
+		class = systemCritical
+	case "system-node-critical":
+		class = systemCritical + 1000
+	}
+	return ptr.Deref(pod.Spec.Priority, class)
+}
+
+// IsCritical reports whether a pod is needed for the machine itself: it is admitted under pressure and
+// never evicted (kubelet: IsCriticalPod, without the pods of files).
+func IsCritical(pod *v1.Pod) bool { return Priority(pod) >= systemCritical }

@@ -1,0 +1,181 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// lookEach is how often the machine is measured (kubelet: evictionMonitoringPeriod).
+const lookEach = 10 * time.Second
+
+// World is what a Manager works with.
+type World struct {
+	// Look measures the machine, Usage what pods use.
+	Look  func(context.Context) (*Look, error)
+	Usage func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
+	// RemoveGarbage removes records and logs that nobody needs, RemoveImages images.
+	RemoveGarbage, RemoveImages func(context.Context) error
+}
+
+// Settings are what a Manager is told.
+type Settings struct {
+	Thresholds []Threshold
+	// Now is the clock, Log where decisions are written.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Pods are the pods of an agent.
+type Pods interface {
+	// Active are those that were admitted and have not ended.
+	Active(context.Context) []*v1.Pod
+	// Evict ends a pod, and returns when it has ended.
+	Evict(context.Context, types.UID, *model.Eviction) error
+	// Pressure takes the conditions of the node when they have changed.
+	Pressure(context.Context, []v1.NodeConditionType)
+}
+
+// Manager evicts pods while something runs out.
+type Manager struct {
+	world    World
+	settings Settings
+	pods     Pods
+
+	pressure   Pressure
+	conditions []v1.NodeConditionType
+	// told is what was written last of each kind, and is not written again.
+	told map[string]string
+}
+
+// New makes a Manager.
+func New(w World, s Settings) *Manager {
+	return &Manager{world: w, settings: s, pressure: Pressure{}, told: map[string]string{}}
+}
+
+// Run looks after the machine until the context ends. After an eviction it looks again at once.
+func (m *Manager) Run(ctx context.Context, pods Pods) {
+	m.pods = pods
+	for {
+		evicted, err := m.synchronize(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		m.tellFailure(err)
+		if !evicted && cri.Sleep(ctx, lookEach) != nil {
+			return
+		}
+	}
+}
+
+// synchronize is one look, with the eviction of one pod at most (kubelet: managerImpl.synchronize).
+func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
+	look, err := m.world.Look(ctx)
+	starved := met(m.settings.Thresholds, look)
+	m.note(ctx, look, starved)
+	if len(starved) == 0 {
+		return false, err
+	}
+	looked := m.reclaim(ctx, starved[0].Signal, look)
+	if looked != nil {
+		if look, starved = looked, met(m.settings.Thresholds, looked); len(starved) == 0 {
+			m.settings.Log.Info("able to reduce resource pressure without evicting pods")
+			return false, nil
+		}
+	}
+	evicted, failed := m.evictOne(ctx, &starved[0], look)
+	return evicted, errors.Join(err, failed)
+}
+
+// note takes the thresholds that are met, and tells what is new.
+func (m *Manager) note(ctx context.Context, look *Look, starved []Threshold) {
+	now := m.pressure.See(m.settings.Now(), starved)
+	if !slices.Equal(now, m.conditions) {
+		m.settings.Log.Warn("conditions of the node", "before", fmt.Sprint(m.conditions), "now", fmt.Sprint(now))
+		m.conditions = now
+		m.pods.Pressure(ctx, now)
+	}
+	var names []string
+	for i := range starved {
+		names = append(names, string(starved[i].Signal))
+	}
+	if text := strings.Join(names, " "); m.isNew("starved", text) && text != "" {
+		t := &starved[0]
+		left, _ := look.below(t)
+		m.settings.Log.Warn("attempting to reclaim "+string(t.Signal.resource()), "event", "EvictionThresholdMet", "signals", text,
+			"threshold", t.of(left.Capacity).String(), "available", left.available(t.Signal).String())
+	}
+}
+
+// isNew reports whether a text of a kind is another than the last one.
+func (m *Manager) isNew(kind, text string) bool {
+	before := m.told[kind]
+	m.told[kind] = text
+	return text != before
+}
+
+func (m *Manager) tellFailure(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if m.isNew("failure", text) && text != "" {
+		m.settings.Log.Error("eviction", "error", text)
+	}
+}
+
+// reclaim removes garbage on the disk that runs full, and measures again; nil where there is none to
+// remove (kubelet: buildSignalToNodeReclaimFuncs, reclaimNodeLevelResources). Where images have a file
+// system of their own, they take nothing of that of the node.
+func (m *Manager) reclaim(ctx context.Context, s Signal, look *Look) *Look {
+	if s.condition() != v1.NodeDiskPressure {
+		return nil
+	}
+	err := m.world.RemoveGarbage(ctx)
+	if images, _ := look.counts(s); images {
+		err = errors.Join(err, m.world.RemoveImages(ctx))
+	}
+	if err != nil && m.isNew("reclaim", err.Error()) {
+		m.settings.Log.Warn("removing garbage", "error", err.Error())
+	}
+	again, err := m.world.Look(ctx)
+	if err != nil {
+		return nil
+	}
+	return again
+}
+
+// evictOne evicts the first pod that can go.
+func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Look) (bool, error) {
+	active := m.pods.Active(ctx)
+	usage, err := m.world.Usage(ctx, active)
+	if err != nil {
+		return false, fmt.Errorf("no pod is evicted, because it is not known what they use: %w", err)
+	}
+	order := slices.DeleteFunc(rank(t.Signal, look, active, usage), func(pod *v1.Pod) bool {
+		return usage[pod.UID] == nil || podspec.IsCritical(pod)
+	})
+	if len(order) == 0 {
+		return false, errors.New("eviction thresholds have been met, but no pods are active to evict")
+	}
+	pod := order[0]
+	left, _ := look.below(t)
+	why := &model.Eviction{
+		Message: message(t, left, pod, usage[pod.UID]), Signal: string(t.Signal), At: m.settings.Now().UTC(),
+	}
+	if err := m.pods.Evict(ctx, pod.UID, why); err != nil {
+		return false, fmt.Errorf("evicting pod %s: %w", model.RefOf(pod), err)
+	}
+	return true, nil
+}

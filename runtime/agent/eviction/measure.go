@@ -1,0 +1,115 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/machine"
+)
+
+// Machine measures what the machine has left. It asks the runtime once, and reads some files after that.
+type Machine struct {
+	// NodeDirs lie on the file systems of the node.
+	NodeDirs []string
+	// ImageFs finds out where the runtime keeps images.
+	ImageFs func(context.Context) (string, error)
+
+	imageDir string
+	known    bool
+}
+
+// Look measures. What cannot be found out is missing, and is part of the error.
+func (m *Machine) Look(ctx context.Context) (*Look, error) {
+	look := &Look{Left: map[Signal][]Amount{}}
+	errs := []error{look.addMemory(), look.addTasks()}
+	node, err := m.node(look)
+	images, imagesErr := m.images(ctx)
+	errs = append(errs, err, imagesErr)
+	if images != nil {
+		look.add(ImageFsAvailable, images.bytes)
+		look.add(ImageFsInodesFree, images.inodes)
+		look.OwnImageFs = images.device != node
+	}
+	return look, errors.Join(errs...)
+}
+
+func (l *Look) add(s Signal, a Amount) { l.Left[s] = append(l.Left[s], a) }
+
+func (l *Look) addMemory() error {
+	capacity := machine.MemoryBytes()
+	used, err := cgroup.WorkingSet()
+	if err == nil && capacity > 0 {
+		l.add(MemoryAvailable, Amount{max(capacity-used, 0), capacity})
+	}
+	return err
+}
+
+func (l *Look) addTasks() error {
+	running, limit, err := machine.Tasks("/proc")
+	if err == nil {
+		l.add(PIDAvailable, Amount{limit - running, limit})
+	}
+	return err
+}
+
+// node measures the file systems of the node, and returns the device of the first.
+func (m *Machine) node(look *Look) (device uint64, failed error) {
+	for _, dir := range m.NodeDirs {
+		d, err := measure(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			failed = errors.Join(failed, err)
+			continue
+		case device == 0:
+			device = d.device
+		}
+		look.add(NodeFsAvailable, d.bytes)
+		look.add(NodeFsInodesFree, d.inodes)
+	}
+	return device, failed
+}
+
+// images measures the file system of images; nil where the runtime does not say which one it is.
+func (m *Machine) images(ctx context.Context) (*disk, error) {
+	if !m.known {
+		dir, err := m.ImageFs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m.imageDir, m.known = dir, true
+	}
+	if m.imageDir == "" {
+		return nil, nil //nolint:nilnil // there is none that is known
+	}
+	return measure(m.imageDir)
+}
+
+// disk is a file system. One without a limit of inodes has none of them.
+type disk struct {
+	bytes, inodes Amount
+	device        uint64
+}
+
+func measure(dir string) (*disk, error) {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	if err := errors.Join(unix.Stat(dir, &st), unix.Statfs(dir, &fs)); err != nil {
+		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	block := uint64(fs.Bsize)                                                                 //nolint:gosec,unconvert,nolintlint // another type on other machines
+	bytes := func(blocks uint64) int64 { return int64(min(blocks*block, math.MaxInt64/100)) } //nolint:gosec // bounded
+	count := func(n uint64) int64 { return int64(min(n, math.MaxInt64)) }                     //nolint:gosec // bounded
+	d := &disk{
+		bytes: Amount{bytes(fs.Bavail), bytes(fs.Blocks)}, inodes: Amount{count(fs.Ffree), count(fs.Files)},
+		device: uint64(st.Dev), //nolint:unconvert,nolintlint // another type on other machines
+	}
+	return d, nil
+}

@@ -1,0 +1,93 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestLook: the machine has memory, process ids and the file systems of its directories. The runtime is
+// asked until it has answered, once.
+func TestLook(t *testing.T) {
+	asked := 0
+	dir := t.TempDir()
+	m := &Machine{NodeDirs: []string{dir, filepath.Join(dir, "missing")}, ImageFs: func(context.Context) (string, error) {
+		if asked++; asked == 1 {
+			return "", errors.New("down")
+		}
+		return dir, nil
+	}}
+	if look, err := m.Look(t.Context()); err == nil || len(look.Left[NodeFsAvailable]) != 1 || look.Left[ImageFsAvailable] != nil {
+		t.Errorf("without the runtime: %+v %v", look, err)
+	}
+	for range 2 {
+		look, err := m.Look(t.Context())
+		if err != nil || asked != 2 || look.OwnImageFs {
+			t.Errorf("%+v %v, asked %d times", look, err, asked)
+		}
+		for _, one := range meanings() {
+			all := look.Left[one.signal]
+			if len(all) != 1 || all[0].Capacity <= 0 || all[0].Available <= 0 || all[0].Available > all[0].Capacity {
+				t.Errorf("%s: %+v", one.signal, all)
+			}
+		}
+	}
+}
+
+// TestLookAtSmallDisks: a small file system fills up, in bytes and in files; of two of the node
+// each counts, and images may have one of their own.
+func TestLookAtSmallDisks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a file system")
+	}
+	small := filepath.Join(t.TempDir(), "small")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("small", small, "tmpfs", 0, "size=1m,nr_inodes=100"); errors.Is(err, unix.EPERM) {
+		t.Skip("no file system can be mounted here")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	all := thresholds(t, "nodefs.available<10%,nodefs.inodesFree<10%")
+	m := &Machine{NodeDirs: []string{t.TempDir(), small}, ImageFs: func(context.Context) (string, error) { return small, nil }}
+	signals := func() (names string) {
+		look, err := m.Look(t.Context())
+		if err != nil || !look.OwnImageFs || look.Left[ImageFsInodesFree][0].Capacity != 100 {
+			t.Errorf("%+v %v", look, err)
+		}
+		for _, one := range met(all, look) {
+			names += string(one.Signal) + " "
+		}
+		return names
+	}
+	full := filepath.Join(small, "full")
+	if err := os.WriteFile(full, make([]byte, 1000<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := signals(); got != "nodefs.available " {
+		t.Errorf("full: %s", got)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); err == nil; {
+		var f *os.File
+		if f, err = os.CreateTemp(small, "file"); err == nil {
+			err = f.Close()
+		}
+	}
+	if got := signals(); !strings.Contains(got, "nodefs.inodesFree") {
+		t.Errorf("without inodes: %s", got)
+	}
+}

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/agent/metrics"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// evicting evicts pods for who watches the machine (eviction.Pods), by passes of their workers.
+type evicting struct {
+	inbox   inbox
+	keeper  *keeper
+	workers *podworkers.Workers
+	now     func() time.Time
+	log     *logger
+	metrics *metrics.Metrics
+	// last are the last passes of all pods.
+	last map[types.UID]lastPass
+	// waiting are told how the eviction of a pod ended.
+	waiting map[types.UID]chan error
+	// conditions are what the node is short of.
+	conditions []v1.NodeConditionType
+}
+
+// evictionLimit is how long the end of an evicted pod is waited for (kubelet: podCleanupTimeout).
+const evictionLimit = 30 * time.Second
+
+var (
+	errNotEvicted = errors.New("it is being deleted, or all pods stop")
+	errTooLong    = errors.New("it has not ended in time")
+)
+
+// Active are the pods that were admitted and have not ended (kubelet: GetActivePods).
+func (e *evicting) Active(ctx context.Context) []*v1.Pod {
+	pods, _ := ask(ctx, e.inbox, func() []*v1.Pod {
+		var active []*v1.Pod
+		for _, uid := range slices.Sorted(maps.Keys(e.keeper.kept)) {
+			s, known := e.keeper.stored[uid]
+			idle := s.Idle
+			if last, had := e.last[uid]; had {
+				idle = last.idle
+			}
+			if known && !idle && !s.Deleting {
+				active = append(active, s.Desired.Pod)
+			}
+		}
+		return active
+	})
+	return pods
+}
+
+// Evict ends a pod, and returns when it has ended.
+func (e *evicting) Evict(ctx context.Context, uid types.UID, why *model.Eviction) error {
+	ended := make(chan error, 1)
+	begun, err := ask(ctx, e.inbox, func() bool {
+		if !e.workers.Evict(e.now(), uid, why) {
+			return false
+		}
+		e.waiting[uid] = ended
+		return true
+	})
+	switch {
+	case err != nil:
+		return err
+	case !begun:
+		return errNotEvicted
+	}
+	late := time.NewTimer(evictionLimit)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return errTooLong
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Pressure takes what the node is short of.
+func (e *evicting) Pressure(ctx context.Context, conditions []v1.NodeConditionType) {
+	e.inbox.post(ctx, func() { e.conditions = conditions })
+}
+
+// passed takes the end of a pass: an eviction has ended, or the pod is gone.
+func (e *evicting) passed(p *passed) {
+	if p.pass.Kind == podworkers.Sync {
+		return
+	}
+	if why := p.pass.Eviction; why != nil && p.evicts() {
+		e.metrics.Evicted(why.Signal)
+		e.log.Warn("pod evicted", "pod", p.pass.Ref.String(), "signal", why.Signal, "message", why.Message)
+	}
+	if ended := e.waiting[p.pass.Ref.UID]; ended != nil {
+		delete(e.waiting, p.pass.Ref.UID)
+		ended <- p.failure()
+	}
+}
+
+// evicts reports whether a pass has evicted the pod, which was not before.
+func (p *passed) evicts() bool {
+	return p.outcome != nil && p.outcome.Plan != nil && p.outcome.Plan.Eviction == p.pass.Eviction
+}
+
+// idle reports whether a pod takes nothing any more: it has finished, was not admitted, or was evicted.
+func (p *passed) idle(before bool) bool {
+	if p.outcome == nil || p.outcome.Plan == nil || p.outcome.Observed == nil {
+		return before
+	}
+	return p.outcome.Observed.Memory.Completion != nil || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
+}
+
+// pressure are the conditions of the node in words.
+func (e *evicting) pressure() []string {
+	var names []string
+	for _, c := range e.conditions {
+		names = append(names, fmt.Sprint(c))
+	}
+	return names
+}

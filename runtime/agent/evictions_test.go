@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// active are the names of the pods that can be evicted.
+func (l *lab) active(a *Agent) string {
+	l.t.Helper()
+	var names []string
+	for _, pod := range a.evicts.Active(l.t.Context()) {
+		names = append(names, pod.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// TestEvictions: an evicted pod is gone when Evict returns, and stays Failed, also for the next agent,
+// until its manifest changes. What else runs is left alone, and while the node is short of something no
+// pod is admitted.
+func TestEvictions(t *testing.T) {
+	l, log := admittingLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	one, two := l.sized("one", "1"), l.sized("two", "1")
+	c.updates <- []*podspec.Desired{one, two}
+	l.until("both run", func() bool { return len(l.running()) == 2 })
+	l.until("both can be evicted", func() bool { return strings.Contains(l.active(a), "one") && strings.Contains(l.active(a), "two") })
+	before := l.running()
+	why := &model.Eviction{Message: "The node was low on resource: memory. ", Signal: "memory.available", At: time.Now().UTC()}
+	if err := a.evicts.Evict(t.Context(), one.Pod.UID, why); err != nil {
+		t.Fatal(err)
+	}
+	if now := l.running(); now["one"] != "" || now["two"] != before["two"] {
+		t.Errorf("%v run, before %v", now, before)
+	}
+	if e := l.checkpoint("one").Eviction; e == nil || !e.Done || e.Message != why.Message || l.active(a) != "two" {
+		t.Errorf("record %+v, active %s", e, l.active(a))
+	}
+	if p := l.status(a, "one"); p.Eviction == nil || p.Eviction.Signal != why.Signal {
+		t.Errorf("status %+v", p)
+	}
+	page := httptest.NewRecorder()
+	a.Metrics().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	if !strings.Contains(page.Body.String(), `kubelet_evictions{eviction_signal="memory.available"} 1`) || log.count("pod evicted") != 1 {
+		t.Errorf("%d lines of the eviction, or no metric", log.count("pod evicted"))
+	}
+	a.evicts.Pressure(t.Context(), []v1.NodeConditionType{v1.NodeDiskPressure})
+	three := l.sized("three", "1")
+	c.updates <- []*podspec.Desired{one, two, three}
+	l.until("three is rejected", func() bool { p := l.status(a, "three"); return p != nil && p.Rejection != nil })
+	if r := l.checkpoint("three").Rejection; r.Reason != model.Evicted || r.StatusMessage() != "Pod was rejected: The node had condition: [DiskPressure]. " {
+		t.Errorf("rejection %+v", r)
+	}
+	stop()
+
+	a, stop = l.run(c)
+	defer stop()
+	c.updates <- []*podspec.Desired{one, two}
+	l.until("one stays evicted", func() bool { p := l.status(a, "one"); return p != nil && p.Eviction != nil })
+	if l.active(a) != "two" || log.count("pod evicted") != 1 {
+		t.Errorf("active: %s, %d lines", l.active(a), log.count("pod evicted"))
+	}
+	c.updates <- []*podspec.Desired{l.sized("one", "2"), two}
+	l.until("one runs anew", func() bool { return l.running()["one"] != "" })
+	if now := l.running(); l.checkpoint("one").Eviction != nil || now["two"] != before["two"] {
+		t.Errorf("%v run, before %v", now, before)
+	}
+}
+
+// TestEvictionsThatCannotBe: nobody waits for a pod that is not there, or that goes anyway.
+func TestEvictionsThatCannotBe(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	defer stop()
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
+	l.until("it runs", func() bool { return len(l.running()) == 1 })
+	if err := a.evicts.Evict(t.Context(), types.UID("nobody"), &model.Eviction{}); err == nil {
+		t.Error("an unknown pod was evicted")
+	}
+	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.evicts.Evict(t.Context(), podspec.UID("default", "one"), &model.Eviction{}); err == nil {
+		t.Error("a pod was evicted while all stop")
+	}
+}

@@ -1,0 +1,35 @@
+package housekeeping
+
+import (
+	"context"
+	"math"
+)
+
+// RemoveGarbage removes all records that nobody needs and what deleted pods left, because a disk runs
+// full.
+func (h *Housekeeper) RemoveGarbage(ctx context.Context) error {
+	return h.atOnce(ctx, recordChore, func(ctx context.Context) error {
+		garbage, err := h.world.Garbage.Reclaim(ctx)
+		return h.removeAll(ctx, garbage, err)
+	})
+}
+
+// RemoveImages removes all images that can go, because a disk runs full (kubelet: DeleteUnusedImages).
+func (h *Housekeeper) RemoveImages(ctx context.Context) error {
+	return h.atOnce(ctx, imageChore, func(ctx context.Context) error {
+		notes, err := h.world.Images.Notes()
+		if err == nil {
+			_, err = h.free(ctx, notes, math.MaxInt64)
+		}
+		return err
+	})
+}
+
+// atOnce does something within the time of a chore, when no other runs.
+func (h *Housekeeper) atOnce(ctx context.Context, c chore, do func(context.Context) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, limits(c))
+	defer cancel()
+	return do(ctx)
+}

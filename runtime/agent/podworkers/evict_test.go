@@ -1,0 +1,40 @@
+package podworkers
+
+import (
+	"testing"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// TestEvict: an eviction cuts short what is done for the pod, waits behind no other pass, and is made
+// once. One that fails goes on with the passes after it.
+func TestEvict(t *testing.T) {
+	w := New(Settings{Parallel: 1})
+	why := &model.Eviction{Signal: "memory.available"}
+	if w.Update(at(0), pod("web", "a", "i:1")); w.Evict(at(0), "a", why) || w.Evict(at(0), "nobody", why) {
+		t.Error("a pod was evicted that has not begun, or is not there")
+	}
+	wants(t, w, 0, "sync a i:1; ")
+	w.Done(at(0), "a", Result{})
+	w.Update(at(1), pod("other", "b", "i:1"))
+	wants(t, w, 1, "sync b i:1; wake 60.0; ")
+	if !w.Evict(at(2), "a", why) {
+		t.Error("not evicted")
+	}
+	wants(t, w, 2, "evict a i:1; ")
+	w.Done(at(3), "a", Result{Failed: true})
+	wants(t, w, 3, "wake 13.0; ")
+	w.Evict(at(4), "b", why)
+	wants(t, w, 4, "cut b; wake 13.0; ")
+	w.Done(at(5), "b", Result{Failed: true})
+	wants(t, w, 5, "evict b i:1; wake 13.0; ")
+	w.Done(at(6), "b", Result{Pending: true})
+	wants(t, w, 6, "sync b i:1; wake 13.0; ")
+	w.Remove(at(7), model.PodRef{Namespace: "default", Name: "web", UID: "a"}, nil)
+	if w.Evict(at(7), "a", why) {
+		t.Error("a pod was evicted that is being deleted")
+	}
+	if w.Hold(); w.Evict(at(8), "b", why) {
+		t.Error("a pod was evicted while all stop")
+	}
+}

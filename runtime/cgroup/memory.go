@@ -1,0 +1,71 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// WorkingSet is how much memory all processes of the machine use that cannot be taken away at once, in
+// bytes: that of the topmost cgroup without what is inactive of files (kubelet: memory.workingSet of
+// the root container).
+func WorkingSet() (int64, error) {
+	t, err := findTree()
+	if err != nil {
+		return 0, err
+	}
+	return t.workingSet("/")
+}
+
+func (t *tree) workingSet(name string) (int64, error) {
+	h, found := t.find("memory")
+	if !found {
+		return 0, errors.New("this machine has no cgroups of memory")
+	}
+	usage, inactive := "memory.usage_in_bytes", "total_inactive_file"
+	if t.unified {
+		usage, inactive = "memory.current", "inactive_file"
+	}
+	stat, err := os.ReadFile(filepath.Join(h.at(name), "memory.stat"))
+	if err != nil {
+		return 0, err
+	}
+	counts := countsOf(string(stat))
+	used, err := readCount(filepath.Join(h.at(name), usage))
+	if t.unified && errors.Is(err, fs.ErrNotExist) {
+		// The topmost one of version 2 has no total (libcontainer: rootStatsFromMeminfo).
+		used, err = counts["anon"]+counts["file"], nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(used-counts[inactive], 0), nil
+}
+
+func readCount(path string) (int64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	count, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return count, nil
+}
+
+// countsOf reads lines of a name and a number.
+func countsOf(text string) map[string]int64 {
+	counts := map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if count, err := strconv.ParseInt(number, 10, 64); err == nil {
+			counts[name] = count
+		}
+	}
+	return counts
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// gone leaves nothing of a pod but its record.
+func gone(applied *podspec.Desired, why *model.Eviction) func(*Input) {
+	return func(in *Input) {
+		observed := newBench(in.Desired).Observed
+		observed.Memory.Applied, observed.Memory.Eviction = applied, why
+		in.Observed = observed
+	}
+}
+
+// TestEvicted: what an evicted pod comes to, by what is left of it and what is wanted now.
+func TestEvicted(t *testing.T) {
+	const all = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup Evicted"
+	why := &model.Eviction{Message: "The node was low on resource: pids. ", Signal: "pid.available", At: modeltest.Noon().Add(-time.Minute)}
+	done := &model.Eviction{Message: why.Message, Signal: why.Signal, At: why.At, Done: true}
+	small, large := sized(t, "a", "1"), sized(t, "a", "5")
+	for name, c := range map[string]struct {
+		set  func(*Input)
+		want string
+	}{
+		"now":                             {func(in *Input) { in.Options.Evict = why }, all},
+		"cut off before the first stop":   {func(in *Input) { in.Observed.Memory.Eviction = why }, all},
+		"cut off before the volumes":      {func(in *Input) { gone(small, why)(in) }, "RemoveVolume RemoveCgroup Evicted"},
+		"nothing is left":                 {gone(small, done), "Evicted"},
+		"evicted again":                   {func(in *Input) { gone(small, done)(in); in.Options.Evict = why }, "Evicted"},
+		"a restart":                       {func(in *Input) { gone(small, done)(in); in.Options.Restart = []string{"a"} }, "CheckContainer RunSandbox StartContainer"},
+		"another manifest":                {func(in *Input) { gone(large, done)(in) }, "CheckContainer RunSandbox StartContainer"},
+		"a restart before all is removed": {func(in *Input) { in.Observed.Memory.Eviction = why; in.Options.Restart = []string{"a"} }, all + " unapplied"},
+		"one that is not admitted anew":   {func(in *Input) { gone(small, done)(in); in.Desired = large }, "OutOfcpu rejected"},
+		"a stop of all pods leaves it":    {func(in *Input) { gone(small, done)(in); in.Options.Stop = true }, ""},
+		"a deletion": {func(in *Input) {
+			in.Desired = nil
+			in.Observed.Memory.Eviction = why
+			in.Observed.Memory.Generation = 1
+		}, strings.TrimSuffix(all, "Evicted") + "ArchiveLogs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(small).runs(small)
+			in := b.input()
+			c.set(in)
+			p := Make(in)
+			if got := result(p); got != c.want {
+				t.Errorf("got %s\nwant %s", got, c.want)
+			}
+			for i := range p.Steps {
+				if s := &p.Steps[i]; s.Kind == StopContainer && in.Desired != nil && *s.GracePeriodSeconds != 1 {
+					t.Errorf("%d seconds to stop", *s.GracePeriodSeconds)
+				}
+			}
+		})
+	}
+}

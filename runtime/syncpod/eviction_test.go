@@ -1,0 +1,143 @@
+package syncpod
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
+	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// full is a pod with a volume of its own.
+const full = "apiVersion: v1\nkind: Pod\nmetadata: {name: full}\nspec:\n  terminationGracePeriodSeconds: 30\n  volumes: [{name: v, emptyDir: {}}]\n" +
+	"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]\n"
+
+// low is why a pod is evicted.
+const low = "The node was low on resource: memory. "
+
+// evict evicts a pod.
+func (l *lab) evict(text string) *executor.Outcome {
+	l.t.Helper()
+	why := &model.Eviction{Message: low, Signal: "memory.available", At: l.clock.Now()}
+	outcome, err := l.Apply(l.t.Context(), loadPod(l.t, text), executor.Options{Options: plan.Options{Evict: why}, Watched: true})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return outcome
+}
+
+func (l *lab) checkpoint(text string) *state.Checkpoint {
+	l.t.Helper()
+	c, err := l.layout.Pod(loadPod(l.t, text).Pod.UID).Checkpoint().Read()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return c
+}
+
+const takesAway = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup"
+
+// checkEvicted is for a pod of which nothing is left but its record.
+func (l *lab) checkEvicted(text string) {
+	l.t.Helper()
+	c, pod := l.checkpoint(text), l.layout.Pod(loadPod(l.t, text).Pod.UID)
+	if c.Eviction == nil || !c.Eviction.Done || c.Completion != nil || c.LastRun != nil || c.Applied == nil || snapshot.TakenBy(&c.Memory) != nil {
+		l.t.Errorf("record %+v", c.Memory)
+	}
+	if entries, err := os.ReadDir(pod.Volumes()); len(entries) > 0 {
+		l.t.Errorf("volumes are left: %v %v", entries, err)
+	}
+	in, _, err := l.observer.Input(l.t.Context(), model.RefOf(loadPod(l.t, text).Pod), loadPod(l.t, text), plan.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if s := podstatus.Of(in.State()); s.Phase != "Failed" || s.Reason != "Evicted" || s.Message != low || s.StartTime == nil || len(s.ContainerStatuses) > 0 {
+		l.t.Errorf("status %+v", s)
+	}
+	again, err := l.Apply(l.t.Context(), loadPod(l.t, text), executor.Options{})
+	if err != nil || len(again.Plan.Steps) > 0 || len(again.Plan.Holds) != 1 || !again.Plan.Holds[0].Blocking || !strings.Contains(again.Plan.Holds[0].Message, "podctl restart default/full makes it anew") {
+		l.t.Errorf("an apply that changes nothing: %+v %v", again.Plan, err)
+	}
+}
+
+// TestEviction: an evicted pod stops within a second, everything of it goes but its record, and it stays
+// Failed until the user restarts it, or its manifest changes. Then it begins as one that was never there
+// (kubelet: TestMemoryPressure_VerifyPodStatus).
+func TestEviction(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.apply(full)
+	o := l.evict(full)
+	if kinds(o.Plan) != takesAway || *o.Plan.Steps[0].GracePeriodSeconds != 1 || o.Err() != nil {
+		t.Errorf("steps %s, grace %d, %v", kinds(o.Plan), *o.Plan.Steps[0].GracePeriodSeconds, o.Err())
+	}
+	l.checkEvicted(full)
+	anew, err := l.Apply(t.Context(), loadPod(t, full), executor.Options{Options: plan.Options{Restart: []string{"a"}}})
+	if err != nil || anew.Err() != nil || !strings.HasSuffix(kinds(anew.Plan), "RunSandbox StartContainer") || anew.Plan.Attempt != 0 {
+		t.Fatalf("a restart: %s %v", kinds(anew.Plan), err)
+	}
+	if c := l.checkpoint(full); c.Eviction != nil || c.LastRun == nil || c.StartTime.IsZero() || snapshot.TakenBy(&c.Memory) == nil {
+		t.Errorf("record after a restart: %+v", c.Memory)
+	}
+	l.clock.Advance(time.Second)
+	l.evict(full)
+	l.checkEvicted(full)
+	edited := strings.Replace(full, "Seconds: 30", "Seconds: 31", 1)
+	if o := l.apply(edited); !strings.HasSuffix(kinds(o.Plan), "RunSandbox StartContainer") || l.checkpoint(full).Eviction != nil {
+		t.Errorf("an edit: %s", kinds(o.Plan))
+	}
+	told := 0
+	history, err := l.layout.Pod(loadPod(t, full).Pod.UID).History().Read()
+	for i := range history.Events {
+		if history.Events[i].Reason == "Evicted" {
+			told += max(history.Events[i].Count, 1)
+		}
+	}
+	if err != nil || told != 2 {
+		t.Errorf("%d events %v", told, err)
+	}
+}
+
+// TestEvictionThatIsCutOff goes on with the next pass, also one for another manifest, which is made
+// after it.
+func TestEvictionThatIsCutOff(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.apply(full)
+	l.server.Fail(runtimetest.Fault{Method: "RemoveContainer", Times: 1, Err: status.Error(codes.Unknown, "busy")})
+	if o := l.evict(full); o.Err() == nil || l.checkpoint(full).Eviction.Done {
+		t.Fatalf("%s: %+v", kinds(o.Plan), l.checkpoint(full).Eviction)
+	}
+	edited := strings.Replace(full, "Seconds: 30", "Seconds: 31", 1)
+	if o := l.apply(edited); !strings.HasPrefix(kinds(o.Plan), "StopSandbox RemoveContainer RemoveSandbox RemoveVolume") {
+		t.Errorf("what is left goes first: %s", kinds(o.Plan))
+	}
+	l.checkEvicted(full)
+	if o := l.apply(edited); !strings.HasSuffix(kinds(o.Plan), "RunSandbox StartContainer") {
+		t.Errorf("the edit: %s", kinds(o.Plan))
+	}
+}
+
+// TestEvictionWithFaults: whatever call fails, the next pass takes the rest away, and starts nothing.
+func TestEvictionWithFaults(t *testing.T) {
+	for _, method := range []string{"StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox"} {
+		l := newLab(t, "i:1")
+		l.apply(full)
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: status.Error(codes.Unknown, "busy")})
+		if o := l.evict(full); o.Err() == nil || l.checkpoint(full).Eviction.Done {
+			t.Errorf("%s: %s", method, kinds(o.Plan))
+		}
+		if o := l.apply(full); strings.Contains(kinds(o.Plan), "Start") || *l.checkpoint(full).Eviction == (model.Eviction{}) {
+			t.Errorf("after %s: %s", method, kinds(o.Plan))
+		}
+		l.checkEvicted(full)
+	}
+}
