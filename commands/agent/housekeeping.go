@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/node"
 )
 
@@ -61,11 +60,9 @@ func diskOf(path string) (capacity, available int64, err error) {
 	if path == "" {
 		return 0, 0, errors.New("the runtime does not say where it keeps images")
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
+	fs, err := machine.FileSystemOf(path)
+	if err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", path, err)
 	}
-	block := uint64(st.Bsize)                                                                 //nolint:gosec,unconvert,nolintlint // another type on other machines
-	bytes := func(blocks uint64) int64 { return int64(min(blocks*block, math.MaxInt64/100)) } //nolint:gosec // bounded
-	return bytes(st.Blocks), bytes(st.Bavail), nil
+	return fs.Size, fs.Free, nil
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/cgroup"
@@ -178,12 +177,11 @@ func baseNames(pattern string) []string {
 
 // addDisk adds the space of a file system that can be looked at.
 func addDisk(f *doctor.Facts, d doctor.Disk) {
-	var st unix.Statfs_t
-	if d.Path == "" || unix.Statfs(d.Path, &st) != nil {
+	fs, err := machine.FileSystemOf(d.Path)
+	if err != nil {
 		return
 	}
-	block := uint64(st.Bsize) //nolint:gosec,unconvert,nolintlint // another type on other machines
-	d.Size, d.Free, d.Inodes, d.InodesFree = st.Blocks*block, st.Bavail*block, st.Files, st.Ffree
+	d.Size, d.Free, d.Inodes, d.InodesFree = uint64(fs.Size), uint64(fs.Free), uint64(fs.Inodes), uint64(fs.InodesFree) //nolint:gosec // none is negative
 	f.Disks = append(f.Disks, d)
 }
 

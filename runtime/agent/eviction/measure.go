@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math"
 	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/machine"
@@ -32,14 +29,18 @@ func (m *Machine) Look(ctx context.Context) (*Look, error) {
 	images, imagesErr := m.images(ctx)
 	errs = append(errs, err, imagesErr)
 	if images != nil {
-		look.add(ImageFsAvailable, images.bytes)
-		look.add(ImageFsInodesFree, images.inodes)
-		look.OwnImageFs = images.device != node
+		look.addDisk(ImageFsAvailable, ImageFsInodesFree, images)
+		look.OwnImageFs = images.Device != node
 	}
 	return look, errors.Join(errs...)
 }
 
 func (l *Look) add(s Signal, a Amount) { l.Left[s] = append(l.Left[s], a) }
+
+func (l *Look) addDisk(bytes, inodes Signal, fs *machine.FileSystem) {
+	l.add(bytes, Amount{fs.Free, fs.Size})
+	l.add(inodes, Amount{fs.InodesFree, fs.Inodes})
+}
 
 func (l *Look) addMemory() error {
 	capacity := machine.MemoryBytes()
@@ -69,16 +70,15 @@ func (m *Machine) node(look *Look) (device uint64, failed error) {
 			failed = errors.Join(failed, err)
 			continue
 		case device == 0:
-			device = d.device
+			device = d.Device
 		}
-		look.add(NodeFsAvailable, d.bytes)
-		look.add(NodeFsInodesFree, d.inodes)
+		look.addDisk(NodeFsAvailable, NodeFsInodesFree, d)
 	}
 	return device, failed
 }
 
 // images measures the file system of images; nil where the runtime does not say which one it is.
-func (m *Machine) images(ctx context.Context) (*disk, error) {
+func (m *Machine) images(ctx context.Context) (*machine.FileSystem, error) {
 	if !m.known {
 		dir, err := m.ImageFs(ctx)
 		if err != nil {
@@ -92,24 +92,11 @@ func (m *Machine) images(ctx context.Context) (*disk, error) {
 	return measure(m.imageDir)
 }
 
-// disk is a file system. One without a limit of inodes has none of them.
-type disk struct {
-	bytes, inodes Amount
-	device        uint64
-}
-
-func measure(dir string) (*disk, error) {
-	var st unix.Stat_t
-	var fs unix.Statfs_t
-	if err := errors.Join(unix.Stat(dir, &st), unix.Statfs(dir, &fs)); err != nil {
+// measure looks at a file system. One without a limit of inodes has none of them.
+func measure(dir string) (*machine.FileSystem, error) {
+	fs, err := machine.FileSystemOf(dir)
+	if err != nil {
 		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	block := uint64(fs.Bsize)                                                                 //nolint:gosec,unconvert,nolintlint // another type on other machines
-	bytes := func(blocks uint64) int64 { return int64(min(blocks*block, math.MaxInt64/100)) } //nolint:gosec // bounded
-	count := func(n uint64) int64 { return int64(min(n, math.MaxInt64)) }                     //nolint:gosec // bounded
-	d := &disk{
-		bytes: Amount{bytes(fs.Bavail), bytes(fs.Blocks)}, inodes: Amount{count(fs.Ffree), count(fs.Files)},
-		device: uint64(st.Dev), //nolint:unconvert,nolintlint // another type on other machines
-	}
-	return d, nil
+	return &fs, nil
 }
