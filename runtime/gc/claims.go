@@ -23,33 +23,28 @@ type ClaimUsers struct {
 }
 
 // ClaimUsers finds the claims of podctl's pods but one. It is an error when nobody can say which
-// claims a pod has: what is removed cannot be had again.
+// claims a pod has: what is removed cannot be had again. Then none is known.
 func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*ClaimUsers, error) {
-	users, err := x.claimUsers(ctx, except)
-	return &ClaimUsers{claims: x.layout.Claims(), users: users}, err
-}
-
-func (x *Collector) claimUsers(ctx context.Context, except model.PodRef) ([]claimUser, error) {
+	found := &ClaimUsers{claims: x.layout.Claims()}
 	applied, unreadable, err := state.Applied(x.layout)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	if len(unreadable) > 0 {
-		return nil, errors.New("a pod whose checkpoint cannot be read may use it: " + state.Troubles(unreadable))
+		return found, errors.New("a pod whose checkpoint cannot be read may use it: " + state.Troubles(unreadable))
 	}
 	if err = x.checkCheckpoints(ctx); err != nil {
-		return nil, err
+		return found, err
 	}
-	var users []claimUser
 	for _, other := range applied {
 		pod := other.Desired.Pod
 		for i := range pod.Spec.Volumes {
 			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.UID != except.UID {
-				users = append(users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, model.RefOf(pod)})
+				found.users = append(found.users, claimUser{state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}, model.RefOf(pod)})
 			}
 		}
 	}
-	return users, nil
+	return found, nil
 }
 
 // Of is a pod that uses a claim. An older podctl took a claimName that was a path: such a one may

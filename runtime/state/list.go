@@ -87,26 +87,6 @@ func (l Layout) Leftovers() ([]types.UID, error) {
 	return uids, nil
 }
 
-// takenIDs are the ranges that pods have. A pod whose range cannot be read may have any:
-// none is given then.
-func (l Layout) takenIDs() ([]IDRange, error) {
-	pods, err := l.present(fs.DirEntry.IsDir)
-	if err != nil {
-		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
-	}
-	var taken []IDRange
-	for _, pod := range pods {
-		r, given, err := pod.IDs().Read()
-		if err != nil {
-			return nil, fmt.Errorf("looking for ids that no other pod has: %w", err)
-		}
-		if given {
-			taken = append(taken, r)
-		}
-	}
-	return taken, nil
-}
-
 // Health is how the state directory is, found out without writing to it.
 type Health struct {
 	Exists bool

@@ -104,7 +104,7 @@ func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
 		return IDRange{}, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	taken, err := s.pod.layout.takenIDs()
+	taken, err := s.taken()
 	if err == nil {
 		r, err = freeRange(taken, subordinateIDs("/etc/subuid"))
 	}
@@ -112,6 +112,26 @@ func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
 		err = s.write(r)
 	}
 	return r, err
+}
+
+// taken are the ranges that pods have. A pod whose range cannot be read may have any:
+// none is given then.
+func (s IDStore) taken() ([]IDRange, error) {
+	pods, err := s.pod.layout.present(fs.DirEntry.IsDir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
+	}
+	var taken []IDRange
+	for _, pod := range pods {
+		r, given, err := pod.IDs().Read()
+		if err != nil {
+			return nil, fmt.Errorf("looking for ids that no other pod has: %w", err)
+		}
+		if given {
+			taken = append(taken, r)
+		}
+	}
+	return taken, nil
 }
 
 func (s IDStore) write(r IDRange) error {
