@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs end-to-end tests in the machine of `make test-vm`: e2e.sh DRIVER FLAGS..., in the
-# directory that stage.sh filled. The flags say which tests, as -test.run and -test.skip do. What runs is copied to the machine's own disk first: a
-# program that is read from the shared directory starts ten times slower.
+# directory that stage.sh filled. The flags say which tests, as -test.run and -test.skip do.
+# What runs is copied to the machine's own disk first: a program that is read from the shared
+# directory starts ten times slower.
 set -eu
 
 rm -rf /opt/podctl

@@ -29,7 +29,7 @@ END
 # next takes the first of the jobs from the list and prints it.
 next() {
 	# shellcheck disable=SC2016
-	flock "$jobs" sh -c 'head -n 1 "$1" && sed -i 1d "$1"' next "$jobs"
+	flock "$jobs.lock" sh -c 'head -n 1 "$1" && sed -i 1d "$1"' next "$jobs"
 }
 
 # lane NAME runs jobs until none is left, each in a machine that is booted for it.
