@@ -105,7 +105,8 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if sess.Logs, err = o.keep.check(); err != nil {
 		return err
 	}
-	if _, err = o.eviction.thresholds(); err != nil {
+	thresholds, err := o.eviction.thresholds()
+	if err != nil {
 		return err
 	}
 	sess.Pulls = o.pulls
@@ -148,7 +149,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	housekeeper := o.keep.housekeeper(sess, engine, log)
 	a := agent.New(agent.World{
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: o.eviction.manager(sess, engine, housekeeper, log),
+		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
 	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1)}

@@ -23,19 +23,21 @@ func (o *evictionOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.hard, "eviction-hard", eviction.Default, "What has to be left; a signal that is not named has no threshold")
 }
 
-// thresholds reads what has to be left.
+// thresholds reads what has to be left; nothing if no pod is evicted.
 func (o *evictionOptions) thresholds() ([]eviction.Threshold, error) {
 	all, err := eviction.Parse(o.hard)
 	if err != nil {
 		return nil, fmt.Errorf("--eviction-hard: %w", err)
 	}
+	if !o.on {
+		return nil, nil
+	}
 	return all, nil
 }
 
-// manager evicts pods of the agent; nil for nobody.
-func (o *evictionOptions) manager(sess *session.Session, engine *runtime.Engine, keep *housekeeping.Housekeeper, log *slog.Logger) *eviction.Manager {
-	all, err := o.thresholds()
-	if !o.on || err != nil || len(all) == 0 {
+// evictor evicts pods of the agent when thresholds are met; nil for nobody, without any.
+func evictor(sess *session.Session, engine *runtime.Engine, thresholds []eviction.Threshold, keep *housekeeping.Housekeeper, log *slog.Logger) *eviction.Manager {
+	if len(thresholds) == 0 {
 		return nil
 	}
 	layout := sess.Flags.Layout()
@@ -43,6 +45,6 @@ func (o *evictionOptions) manager(sess *session.Session, engine *runtime.Engine,
 	meter := &eviction.Meter{Client: engine.Client, Layout: layout, Node: engine.Host.Node}
 	return eviction.New(
 		eviction.World{Look: machine.Look, Usage: meter.Measure, RemoveGarbage: keep.RemoveGarbage, RemoveImages: keep.RemoveImages},
-		eviction.Settings{Thresholds: all, Now: sess.IO.Now, Log: log},
+		eviction.Settings{Thresholds: thresholds, Now: sess.IO.Now, Log: log},
 	)
 }

@@ -82,7 +82,7 @@ func (a *admitting) isOpen(uid types.UID) bool {
 // passed takes note of what a pass came to, and writes what is new of it.
 func (a *admitting) passed(p *passed) {
 	uid := p.pass.Ref.UID
-	if p.outcome == nil || p.outcome.Plan == nil {
+	if p.planned() == nil {
 		return
 	}
 	delete(a.again, uid)

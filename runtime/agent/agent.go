@@ -266,8 +266,10 @@ func (a *Agent) loop(ctx context.Context) {
 // begin begins the passes that are due, and returns when the next one is.
 func (a *Agent) begin(ctx context.Context) time.Time {
 	ends := a.stopDue()
-	for _, uid := range a.workers.Continue() {
-		a.turns.give(uid)
+	if len(a.turns) > 0 {
+		for _, uid := range a.workers.Continue() {
+			a.turns.give(uid)
+		}
 	}
 	due, cut, wake := a.workers.Next(a.settings.Now())
 	for _, uid := range cut {

@@ -109,12 +109,13 @@ func (e *evicting) passed(p *passed) {
 
 // evicts reports whether a pass has evicted the pod, which was not before.
 func (p *passed) evicts() bool {
-	return p.outcome != nil && p.outcome.Plan != nil && p.outcome.Plan.Eviction == p.pass.Eviction
+	made := p.planned()
+	return made != nil && made.Eviction == p.pass.Eviction
 }
 
 // idle reports whether a pod takes nothing any more: it has finished, was not admitted, or was evicted.
 func (p *passed) idle(before bool) bool {
-	if p.outcome == nil || p.outcome.Plan == nil || p.outcome.Observed == nil {
+	if p.planned() == nil || p.outcome.Observed == nil {
 		return before
 	}
 	return p.outcome.Observed.Memory.Completion != nil || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil

@@ -93,50 +93,59 @@ func (p *passed) failure() error {
 	return p.outcome.Err()
 }
 
+// planned is the plan that the pass has executed last; nil if it came to none.
+func (p *passed) planned() *plan.Plan {
+	if p.outcome == nil {
+		return nil
+	}
+	return p.outcome.Plan
+}
+
 // result is what the pass means for the pod's worker.
 func (p *passed) result() podworkers.Result {
 	r := podworkers.Result{Failed: p.failure() != nil}
-	if p.outcome == nil || p.outcome.Plan == nil {
-		return r
+	if made := p.planned(); made != nil {
+		r.Pending, r.Until = made.Pending(), made.ChangesAt
 	}
-	r.Pending, r.Until = p.outcome.Plan.Pending(), p.outcome.Plan.ChangesAt
 	return r
 }
 
 // refused reports whether the manifest is not applied, because what it adds is not admitted.
 func (p *passed) refused() bool {
-	return p.outcome != nil && p.outcome.Plan != nil && p.outcome.Plan.Refused()
+	made := p.planned()
+	return made != nil && made.Refused()
 }
 
 // rejection is why the pod is not admitted; nil for one that is.
 func (p *passed) rejection() *model.Rejection {
-	if p.outcome == nil || p.outcome.Plan == nil {
-		return nil
+	if made := p.planned(); made != nil {
+		return made.Rejection
 	}
-	return p.outcome.Plan.Rejection
+	return nil
 }
 
 // eviction is why the pod is evicted; nil for one that is not.
 func (p *passed) eviction() *model.Eviction {
-	if p.outcome == nil || p.outcome.Plan == nil {
-		return nil
+	if made := p.planned(); made != nil {
+		return made.Eviction
 	}
-	return p.outcome.Plan.Eviction
+	return nil
 }
 
 // waiting says what the pod waits for after the pass, in the words of its plan.
 func (p *passed) waiting() []string {
-	if p.outcome == nil || p.outcome.Plan == nil {
+	made := p.planned()
+	if made == nil {
 		return nil
 	}
 	var texts []string
-	for i := range p.outcome.Plan.Holds {
-		h := &p.outcome.Plan.Holds[i]
+	for i := range made.Holds {
+		h := &made.Holds[i]
 		text := fmt.Sprintf("%s: %s", h.Reason, h.Message)
 		if h.Container != "" {
 			text = "container " + h.Container + ": " + text
 		}
 		texts = append(texts, text)
 	}
-	return append(texts, p.outcome.Plan.WaitingFor...)
+	return append(texts, made.WaitingFor...)
 }
