@@ -26,6 +26,9 @@ type admitting struct {
 	refused map[types.UID]refusal
 	// again are the rejected pods that are asked to be admitted once more.
 	again map[types.UID]bool
+	// changes is how often room may have appeared; looked is that number when the last pass of a pod began.
+	changes int
+	looked  map[types.UID]int
 }
 
 // refusal is why a pod, or an edit of it, is not admitted.
@@ -36,7 +39,10 @@ type refusal struct {
 }
 
 func newAdmitting(s *admission.Settings, k *keeper, w *podworkers.Workers, log *logger, m *metrics.Metrics) *admitting {
-	return &admitting{settings: s, keeper: k, workers: w, log: log, metrics: m, refused: map[types.UID]refusal{}, again: map[types.UID]bool{}}
+	return &admitting{
+		settings: s, keeper: k, workers: w, log: log, metrics: m,
+		refused: map[types.UID]refusal{}, again: map[types.UID]bool{}, looked: map[types.UID]int{},
+	}
 }
 
 // of is how a pod is admitted in the pass that begins now.
@@ -44,6 +50,7 @@ func (a *admitting) of(uid types.UID, conditions []v1.NodeConditionType) *plan.A
 	if a.settings == nil {
 		return nil
 	}
+	a.looked[uid] = a.changes
 	return &plan.Admission{Settings: *a.settings, Final: !a.again[uid], First: a.before(uid), Going: a.keeper.going(), Conditions: conditions}
 }
 
@@ -79,8 +86,9 @@ func (a *admitting) isOpen(uid types.UID) bool {
 	return !known || anew || a.again[uid] || !s.Desired.SameManifest(wanted)
 }
 
-// passed takes note of what a pass came to, and writes what is new of it.
-func (a *admitting) passed(p *passed) {
+// passed takes note of what a pass came to, and writes what is new of it. A pod that waits for room that
+// may have appeared during its pass has another.
+func (a *admitting) passed(now time.Time, p *passed) {
 	uid := p.pass.Ref.UID
 	if p.planned() == nil {
 		return
@@ -93,12 +101,15 @@ func (a *admitting) passed(p *passed) {
 		return
 	}
 	h := &p.outcome.Plan.Holds[i]
-	now := refusal{h.Reason, p.outcome.Plan.Rejection != nil}
-	a.refused[uid] = now
+	why := refusal{h.Reason, p.outcome.Plan.Rejection != nil}
+	a.refused[uid] = why
+	if !why.rejected && a.looked[uid] != a.changes {
+		a.workers.Wake(now, uid)
+	}
 	switch {
-	case now.rejected && !p.rejects(), was && before == now:
+	case why.rejected && !p.rejects(), was && before == why:
 		return
-	case now.rejected:
+	case why.rejected:
 		a.metrics.Rejected(string(h.Reason))
 		a.log.Warn("pod rejected", "pod", p.pass.Ref.String(), "reason", string(h.Reason), "message", h.Status)
 	default:
@@ -115,11 +126,13 @@ func (p *passed) rejects() bool {
 func (a *admitting) ended(now time.Time, uid types.UID) {
 	delete(a.refused, uid)
 	delete(a.again, uid)
+	delete(a.looked, uid)
 	a.wake(now)
 }
 
 // wake lets pods try again that wait for what others have. Those that were rejected stay so.
 func (a *admitting) wake(now time.Time) {
+	a.changes++
 	for other, r := range a.refused {
 		if !r.rejected {
 			a.workers.Wake(now, other)

@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // lines is a log that can be read while it is written.
@@ -208,6 +209,32 @@ func TestNewcomersWait(t *testing.T) {
 	l.until("new runs in the place of old", func() bool { now := l.running(); return now["new"] != "" && now["old"] == "" })
 	if log.count("pod rejected") > 0 || l.checkpoint("new").Rejection != nil || l.status(a, "new").Rejection != nil {
 		t.Error("it was rejected in between")
+	}
+}
+
+// TestRoomThatAppearsDuringAPass: a pass that found no room saw the pod that has gone meanwhile. Its pod is
+// looked at again at once.
+func TestRoomThatAppearsDuringAPass(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		l := newStill(t)
+		l.agent.admits.settings = &admission.Settings{}
+		k, d := l.agent.keeper, l.manifest("one", "new", "a", 1)
+		l.agent.sourceTells(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{d}})
+		due, _, _ := k.workers.Next(at(0))
+		if len(due) != 1 {
+			t.Fatalf("%d passes begin", len(due))
+		}
+		l.agent.admits.of("a", nil)
+		if gone {
+			l.agent.admits.ended(at(1), "old")
+		}
+		waits := &plan.Plan{Holds: []plan.Hold{{Admission: true, Reason: "OutOfcpu"}}}
+		p := &passed{pass: due[0], outcome: &executor.Outcome{Plan: waits}}
+		l.agent.admits.passed(at(2), p)
+		k.workers.Done(at(2), "a", p.result())
+		if again, _, _ := k.workers.Next(at(2)); (len(again) == 1) != gone {
+			t.Errorf("room that appeared: %v, passes that begin: %d", gone, len(again))
+		}
 	}
 }
 

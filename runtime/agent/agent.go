@@ -328,7 +328,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	delete(a.turns, uid)
 	a.log.failed(p)
 	a.metrics.passed(p, a.last)
-	a.admits.passed(p)
+	a.admits.passed(now, p)
 	a.evicts.passed(p)
 	a.last[uid] = lastPass{
 		at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(),
