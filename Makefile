@@ -252,7 +252,7 @@ vm-deb:
 # Which end-to-end tests run there, as go test -run and -skip take them. Those that are skipped depend on
 # no kernel, cgroup or systemd, or are too long for an hour: VM_SKIP=none runs them too.
 VM_RUN ?= .
-VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
+VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
 
 .PHONY: vm-smoke
 vm-smoke: VM_SECONDS = 1200
@@ -315,6 +315,10 @@ $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
 bench: setup-runtime build images $(BIN)/bench ## Times against the bare CRI calls and other tools, in one run; writes docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
 	$(BENCH) -json $(BIN)/bench.json -markdown docs/benchmarks.md $(BENCHFLAGS)
+
+.PHONY: bench-agent
+bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## podctl agent beside a real kubelet, each on a containerd of its own, in one run; writes docs/benchmarks.md
+	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet -json $(BIN)/bench-agent.json -markdown docs/benchmarks.md $(BENCHFLAGS)
 
 .PHONY: bench-smoke
 bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itself works

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,17 +47,20 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sleep runs until it gets a signal: sleep [--ignore] [--drain D] [--code N].
+// sleep runs until it gets a signal: sleep [--ignore] [--drain D] [--code N] [--memory MIB].
 func sleep(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("sleep", flag.ContinueOnError)
 	ignore := f.Bool("ignore", false, "go on in spite of a signal")
 	drain := f.Duration("drain", 0, "how long to go on after a signal")
 	code := f.Int("code", 0, "exit code after a signal")
+	memory := f.Int("memory", 0, "how much memory to hold, in MiB")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	held := bytes.Repeat([]byte{1}, *memory<<20)
 	fmt.Println("sleeping")
 	<-ctx.Done()
+	goruntime.KeepAlive(held)
 	fmt.Println("got a signal")
 	if *ignore {
 		select {}

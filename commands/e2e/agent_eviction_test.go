@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	nodemachine "github.com/podctl/podctl/runtime/machine"
 )
 
 const greedyPod = `apiVersion: v1
@@ -85,6 +88,52 @@ func testAgentEviction(t *testing.T, m *machine) {
 	}
 	a.remove(t, "greedy.yaml", "modest.yaml", "late.yaml")
 	for _, name := range []string{"greedy", "modest", "late"} {
+		until(t, name+" is gone", func() bool { return m.isGone(t, name) })
+	}
+	a.stop(t)
+}
+
+const eaterPod = `apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 30
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [sleep, --memory, "%d"]
+`
+
+// testAgentEvictionMemory: of pods on a machine that runs short of memory, the one that uses most is
+// evicted, and the others stay.
+func testAgentEvictionMemory(t *testing.T, m *machine) {
+	used, err := cgroup.WorkingSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mebibyte = 1 << 20
+	left := (nodemachine.MemoryBytes() - used) / mebibyte
+	a := startAgent(t, m, t.TempDir(), "--eviction-hard", fmt.Sprintf("memory.available<%dMi", left-500))
+	a.put(t, "modest.yaml", fmt.Sprintf(eaterPod, "modest", 50))
+	until(t, "modest runs", func() bool { return m.isReady(t, "modest") })
+	modest := m.ids(t, "modest")
+	a.put(t, "eater.yaml", fmt.Sprintf(eaterPod, "eater", 1000))
+	status := func(pod string) string {
+		return m.run(t, "get", pod, "-o", "jsonpath={.status.phase} {.status.reason} {.status.message}").stdout
+	}
+	until(t, "eater is evicted", func() bool { return strings.HasPrefix(status("eater"), "Failed Evicted") })
+	want := fmt.Sprintf("Failed Evicted The node was low on resource: memory. Threshold quantity: %dMi, available: ", left-500)
+	if got := status("eater"); !strings.HasPrefix(got, want) || !strings.Contains(got, "Container app was using 10") {
+		t.Errorf("status %s, want %s…", got, want)
+	}
+	until(t, "there is memory again", func() bool {
+		return strings.Contains(a.log.String(), "EvictionThresholdMet") && len(m.records(t, "eater")) == 0
+	})
+	if now := m.ids(t, "modest"); len(now) != 1 || !sameMap(now, modest) {
+		t.Errorf("containers of modest: %v, before %v", now, modest)
+	}
+	a.remove(t, "modest.yaml", "eater.yaml")
+	for _, name := range []string{"modest", "eater"} {
 		until(t, name+" is gone", func() bool { return m.isGone(t, name) })
 	}
 	a.stop(t)

@@ -1,0 +1,175 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const probedPod = `apiVersion: v1
+kind: Pod
+metadata: {name: probed}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [sleep]
+    readinessProbe: {periodSeconds: 5, exec: {command: [/demo, check, file, /demo]}}
+`
+
+// idleTime is how long the agent has nothing to do. It ends before the first chore of each minute and
+// the first look at a pod of which nothing is heard.
+const idleTime = 25 * time.Second
+
+// testAgentIdle: while nothing happens, the agent writes no line of its log and no file, and asks the
+// runtime for nothing but its containers (each second where it sends no events, each minute where it
+// does) and what its probes ask.
+func testAgentIdle(t *testing.T, m *machine) {
+	port := freePort(t)
+	a := startAgent(t, m, t.TempDir(), "--listen", port)
+	began := time.Now()
+	a.put(t, "probed.yaml", probedPod)
+	for i := range 5 {
+		name := fmt.Sprintf("quiet-%d", i)
+		a.put(t, name+".yaml", fmt.Sprintf(simplePod, name, "1h"))
+	}
+	until(t, "all pods are ready", func() bool { return a.status(t).Ready && strings.Count(m.must(t, "get").stdout, "Running") == 6 })
+	// Ten seconds after its start the agent looks at images for the first time.
+	time.Sleep(time.Until(began.Add(13 * time.Second)))
+
+	operations, lists := a.idleFor(t, port, idleTime)
+	most := idleTime/time.Second + 2
+	if m.sendsEvents(t) {
+		most = 1
+	}
+	if lists > int(most) {
+		t.Errorf("%d lists in %s", lists, idleTime)
+	}
+	if probes := operations["exec_sync"]; probes < 4 || probes > 6 {
+		t.Errorf("%d probes in %s, at a period of 5 s", probes, idleTime)
+	}
+	delete(operations, "exec_sync")
+	for _, operation := range []string{"list_podsandbox", "list_containers"} {
+		// The two reads of the metrics list what runs.
+		if operations[operation] > lists+2 {
+			t.Errorf("%d calls of %s, with %d lists", operations[operation], operation, lists)
+		}
+		delete(operations, operation)
+	}
+	if len(operations) > 0 {
+		t.Errorf("idle, the agent asked the runtime for %v", operations)
+	}
+}
+
+// idleFor does nothing for a time, and returns how often the agent called the runtime and how often
+// it listed all containers meanwhile.
+func (a *agentProcess) idleFor(t *testing.T, port string, idle time.Duration) (operations map[string]int, lists int) {
+	t.Helper()
+	log, files, written := a.log.String(), filesBelow(t, a.m.state), a.written(t)
+	before := countersOf(t, port)
+	time.Sleep(idle)
+	after := countersOf(t, port)
+	if more := strings.TrimPrefix(a.log.String(), log); more != "" {
+		t.Errorf("idle, the agent logged:\n%s", more)
+	}
+	if now := filesBelow(t, a.m.state); !maps.Equal(files, now) {
+		t.Errorf("idle, files have changed: %v", changedFiles(files, now))
+	}
+	if now := a.written(t); now != written {
+		t.Errorf("idle, the agent wrote %s bytes, %s before", now, written)
+	}
+	operations = map[string]int{}
+	for name, n := range after {
+		if operation, ok := strings.CutPrefix(name, `kubelet_runtime_operations_total{operation_type="`); ok && n != before[name] {
+			operations[strings.TrimSuffix(operation, `"}`)] = n - before[name]
+		}
+	}
+	const relists = "kubelet_pleg_relist_duration_seconds_count"
+	return operations, after[relists] - before[relists]
+}
+
+// written is how many bytes the agent has written to disks.
+func (a *agentProcess) written(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", a.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nwrite_bytes: ")
+	bytes, _, _ := strings.Cut(rest, "\n")
+	return bytes
+}
+
+var counterLine = regexp.MustCompile(`(?m)^(\S+) (\d+)$`)
+
+// countersOf are the metrics of the agent that are whole numbers.
+func countersOf(t *testing.T, port string) map[string]int {
+	t.Helper()
+	counters := map[string]int{}
+	for _, match := range counterLine.FindAllStringSubmatch(read(t, "http://"+port+"/metrics"), -1) {
+		n, err := strconv.Atoi(match[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		counters[match[1]] = n
+	}
+	return counters
+}
+
+// filesBelow are the files that podctl keeps, with the time of their last change.
+func filesBelow(t *testing.T, root string) map[string]time.Time {
+	t.Helper()
+	files := map[string]time.Time{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path == filepath.Join(root, "node") {
+			return fs.SkipDir // It is the runtime's.
+		}
+		info, err := entry.Info()
+		if err == nil {
+			files[path] = info.ModTime()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// changedFiles are those that are not as they were.
+func changedFiles(before, now map[string]time.Time) []string {
+	var changed []string
+	for path, at := range now {
+		if was, ok := before[path]; !ok || !was.Equal(at) {
+			changed = append(changed, path)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// sendsEvents reports whether the runtime sends events of its containers: containerd 1.6 does not.
+func (m *machine) sendsEvents(t *testing.T) bool {
+	t.Helper()
+	reply, err := m.cri.Version(t.Context(), &runtimeapi.VersionRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.HasPrefix(strings.TrimPrefix(reply.GetRuntimeVersion(), "v"), "1.6.")
+}
