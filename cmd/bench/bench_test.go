@@ -119,3 +119,14 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+// TestParts: a part of the page takes the place of the same part of before, and of nothing else.
+func TestParts(t *testing.T) {
+	page := withPart(withPart("", "make bench", "## One\n"), "make bench-agent", "## Two\n\n")
+	page = withPart(page, "make bench", "## Other\n")
+	want := "# Benchmarks\n\n<!-- make bench -->\n\n## Other\n\n<!-- end of make bench -->\n" +
+		"\n<!-- make bench-agent -->\n\n## Two\n\n<!-- end of make bench-agent -->\n"
+	if page != want {
+		t.Errorf("the page is\n%s\nwant\n%s", page, want)
+	}
+}

@@ -235,6 +235,8 @@ type shape struct {
 	finished bool
 	// mark is in the environment of the last container: another mark replaces it.
 	mark string
+	// probed asks its only container three times in ten seconds.
+	probed bool
 }
 
 // regularPrefix is what the names of the containers begin with that are no init containers.
@@ -254,6 +256,11 @@ func (s shape) manifest(name string) string {
 		b.WriteString("  restartPolicy: Never\n")
 		args = `[exit, "0"]`
 	}
+	probes := ""
+	if s.probed {
+		args = `[serve, --http, ":8080"]`
+		probes = ", livenessProbe: {periodSeconds: 10, httpGet: {path: /healthz, port: 8080}}, readinessProbe: {periodSeconds: 5, httpGet: {path: /healthz, port: 8080}}"
+	}
 	for i := range s.inits {
 		if i == 0 {
 			b.WriteString("  initContainers:\n")
@@ -269,7 +276,7 @@ func (s shape) manifest(name string) string {
 		if i == s.containers-1 && s.mark != "" {
 			env = fmt.Sprintf(", env: [{name: MARK, value: %q}]", s.mark)
 		}
-		fmt.Fprintf(&b, "  - {name: %s%d, image: %q, args: %s%s}\n", regularPrefix, i, image, args, env)
+		fmt.Fprintf(&b, "  - {name: %s%d, image: %q, args: %s%s%s}\n", regularPrefix, i, image, args, env, probes)
 	}
 	return b.String()
 }

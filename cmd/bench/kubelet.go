@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,12 +76,8 @@ func (k *kubelet) begin(ctx context.Context) error {
 	if err := os.MkdirAll(k.dir("manifests"), 0o755); err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	ports, err := freeKubeletPorts(ctx)
 	if err != nil {
-		return err
-	}
-	if err = os.WriteFile(k.dir("config.yaml"), fmt.Appendf(nil, kubeletConfig, k.dir("manifests"), k.n.socket(), k.n.socket(),
-		k.n.cgroupRoot(), k.dir("logs"), port), 0o600); err != nil {
 		return err
 	}
 	log, err := os.Create(k.dir("log"))
@@ -90,14 +85,17 @@ func (k *kubelet) begin(ctx context.Context) error {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the kubelet has it
-	k.cmd = exec.CommandContext(ctx, k.n.o.kubelet, "--config", k.dir("config.yaml"), "--root-dir", k.dir("root"),
-		"--cert-dir", k.dir("certificates"), "--hostname-override", "bench")
+	if k.cmd, err = k.n.kubeletCommand(k.dir(""), ports); err != nil {
+		return err
+	}
 	k.cmd.Stdout, k.cmd.Stderr = log, log
-	k.cmd.Cancel = func() error { return k.cmd.Process.Signal(syscall.SIGTERM) }
 	if err = k.cmd.Start(); err != nil {
 		return err
 	}
-	err = until(ctx, kubeletStart, func() (bool, error) { return healthy(ctx, port), nil })
+	err = until(ctx, kubeletStart, func() (bool, error) {
+		_, unhealthy := get(ctx, ports.address()+"/healthz")
+		return unhealthy == nil, nil
+	})
 	if err != nil {
 		said, _ := os.ReadFile(k.dir("log")) // It goes with the rest.
 		return fmt.Errorf("the kubelet does not start: %w\n%s", errors.Join(err, k.end(context.WithoutCancel(ctx))), said)
@@ -110,23 +108,53 @@ func (k *kubelet) begin(ctx context.Context) error {
 // one that may be on the machine.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-staticPodPath: %s
-containerRuntimeEndpoint: unix://%s
-imageServiceEndpoint: unix://%s
+staticPodPath: %[1]s/manifests
+containerRuntimeEndpoint: unix://%[2]s
+imageServiceEndpoint: unix://%[2]s
 cgroupDriver: cgroupfs
-cgroupRoot: /%s
-podLogsDir: %s
-healthzPort: %d
-enableServer: false
+cgroupRoot: /%[3]s
+podLogsDir: %[1]s/logs
+healthzPort: 0
+port: %[4]d
+readOnlyPort: %[5]d
+address: 127.0.0.1
+maxPods: %[6]d
 failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: []
 makeIPTablesUtilChains: false
 localStorageCapacityIsolation: false
 evictionHard: {memory.available: 1Mi}
-authentication: {webhook: {enabled: false}}
+authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 `
+
+// kubeletNode is the name of the kubelet's node, which ends the names of its pods.
+const kubeletNode = "bench"
+
+// kubeletPorts are where a kubelet listens.
+type kubeletPorts struct{ server, readOnly int }
+
+func freeKubeletPorts(ctx context.Context) (p kubeletPorts, err error) {
+	if p.server, err = freePort(ctx); err == nil {
+		p.readOnly, err = freePort(ctx)
+	}
+	return p, err
+}
+
+// address is what it answers without a certificate.
+func (p kubeletPorts) address() string { return fmt.Sprintf("http://127.0.0.1:%d", p.readOnly) }
+
+// kubeletCommand is a kubelet of the manifests below a directory, in which it keeps everything.
+func (n *node) kubeletCommand(dir string, ports kubeletPorts) (*exec.Cmd, error) {
+	config := filepath.Join(dir, "config.yaml")
+	text := fmt.Appendf(nil, kubeletConfig, dir, n.socket(), n.cgroupRoot(), ports.server, ports.readOnly, keeperPods)
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		return nil, err
+	}
+	return exec.Command(n.o.kubelet, "--config", config, "--root-dir", filepath.Join(dir, "root"), //nolint:noctx // it is ended by a signal
+		"--cert-dir", filepath.Join(dir, "certificates"), "--hostname-override", kubeletNode), nil
+}
 
 func freePort(ctx context.Context) (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -134,18 +162,6 @@ func freePort(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return l.Addr().(*net.TCPAddr).Port, l.Close() //nolint:forcetypeassert // it listens on tcp
-}
-
-func healthy(ctx context.Context, port int) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", port), http.NoBody)
-	if err != nil {
-		return false
-	}
-	reply, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	return reply.Body.Close() == nil && reply.StatusCode == http.StatusOK
 }
 
 // start hands the kubelet the manifest, and ends when the containers run.
@@ -203,7 +219,7 @@ func (k *kubelet) sandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, erro
 
 // labels are those of the pod: the kubelet adds its own name to that of a pod from a file.
 func (k *kubelet) labels() map[string]string {
-	return map[string]string{"io.kubernetes.pod.name": k.name + "-bench"}
+	return map[string]string{"io.kubernetes.pod.name": k.name + "-" + kubeletNode}
 }
 
 // end stops the kubelet, and removes what it made.

@@ -15,8 +15,10 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // options are the flags.
@@ -25,6 +27,9 @@ type options struct {
 	podman, crictl, kubelet            string
 	only                               string
 	rounds, running                    int
+	agent                              bool
+	pods                               []int
+	window                             time.Duration
 	json, markdown                     string
 }
 
@@ -39,7 +44,7 @@ func main() {
 }
 
 func parse() *options {
-	o := &options{}
+	o := &options{pods: []int{1, 10, 50, 110}}
 	flag.StringVar(&o.podctl, "podctl", "bin/podctl", "the podctl to be timed")
 	flag.StringVar(&o.before, "before", "", "another podctl to compare it with, for example that of the commit before; left out unless it is named")
 	flag.StringVar(&o.containerd, "containerd", "containerd", "the containerd of the private node")
@@ -50,6 +55,12 @@ func parse() *options {
 	flag.StringVar(&o.only, "only", "", "regular expression of the workloads to run")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each contender of a workload runs")
 	flag.IntVar(&o.running, "running", 400, "how many pods may run at once in the measurements of scale; those beyond have finished")
+	flag.BoolVar(&o.agent, "agent", false, "measure podctl's agent, beside the kubelet if one is named, and nothing else")
+	flag.Func("pods", "with -agent: numbers of pods at which each is measured idle, as 1,10,50,110", func(list string) (err error) {
+		o.pods, err = numbers(list)
+		return err
+	})
+	flag.DurationVar(&o.window, "window", time.Minute, "with -agent: how long they are measured idle")
 	flag.StringVar(&o.json, "json", "", "file for all figures")
 	flag.StringVar(&o.markdown, "markdown", "", "file for the tables, as a page of the documentation")
 	flag.Parse()
@@ -61,6 +72,9 @@ func run(ctx context.Context, o *options) (err error) {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
 		return err
+	}
+	if o.agent {
+		return runKeepers(ctx, o, only.MatchString)
 	}
 	n, err := newNode(ctx, o)
 	if err != nil {
@@ -84,6 +98,21 @@ func run(ctx context.Context, o *options) (err error) {
 		err = errors.Join(err, failure)
 	}
 	return errors.Join(err, report.print(os.Stdout), report.save(o.json, o.markdown))
+}
+
+// numbers reads a list such as 1,10,50, in which each is larger than the one before.
+func numbers(list string) (found []int, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		if n < 1 || len(found) > 0 && n <= found[len(found)-1] {
+			return nil, fmt.Errorf("%d does not follow in a list of growing numbers", n)
+		}
+		found = append(found, n)
+	}
+	return found, nil
 }
 
 // tool splits a command with flags, and is nil when it is not installed.

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// page is the report as a page of the documentation.
+// page is the report as a part of a page of the documentation.
 func (r *Report) page() string {
 	var b strings.Builder
 	m := &r.Machine
-	b.WriteString("# Benchmarks\n\n")
 	r.results(&b)
 	fmt.Fprintf(&b, `## How it was measured
 

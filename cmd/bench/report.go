@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -98,18 +100,7 @@ func (r *Report) print(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("WORKLOAD\tCONTENDER\tMEDIAN ms\tP25-P75\tCPU ms\tRSS MiB\tPODCTL IS\n")
 	for i := range r.Workloads {
-		w := &r.Workloads[i]
-		name := w.Name
-		for _, f := range w.Contenders {
-			fmt.Fprintf(&b, "%s\t%s\t%.1f\t%s\t%s\t%s\t%s\n", name, f.Name, f.Wall.Median, f.Wall.quartiles(), orDash(f.CPU), orDash(f.MaxRSS), times(f.Ratio))
-			name = ""
-		}
-		for _, t := range w.Targets {
-			fmt.Fprintf(&b, "\t  %s\n", t.sentence())
-		}
-		if len(w.RoundTrips) > 0 {
-			fmt.Fprintf(&b, "\t  calls: %s\n", trips(w.RoundTrips))
-		}
+		r.Workloads[i].rows(&b)
 	}
 	if s := r.Startup; s != nil {
 		fmt.Fprintf(&b, "package initialisation\t%.1f ms in %d packages, most of it in:\n", s.TotalMs, s.Packages)
@@ -117,8 +108,28 @@ func (r *Report) print(out io.Writer) error {
 			fmt.Fprintf(&b, "\t%s\t%.2f\n", p.Name, p.Ms)
 		}
 	}
+	return tabulate(out, b.String())
+}
+
+// rows are a workload in the table.
+func (r *Result) rows(b *strings.Builder) {
+	name := r.Name
+	for _, f := range r.Contenders {
+		fmt.Fprintf(b, "%s\t%s\t%.1f\t%s\t%s\t%s\t%s\n", name, f.Name, f.Wall.Median, f.Wall.quartiles(), orDash(f.CPU), orDash(f.MaxRSS), times(f.Ratio))
+		name = ""
+	}
+	for _, t := range r.Targets {
+		fmt.Fprintf(b, "\t  %s\n", t.sentence())
+	}
+	if len(r.RoundTrips) > 0 {
+		fmt.Fprintf(b, "\t  calls: %s\n", trips(r.RoundTrips))
+	}
+}
+
+// tabulate writes lines of columns.
+func tabulate(out io.Writer, text string) error {
 	tab := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := io.WriteString(tab, b.String()); err != nil {
+	if _, err := io.WriteString(tab, text); err != nil {
 		return err
 	}
 	return tab.Flush()
@@ -126,18 +137,43 @@ func (r *Report) print(out io.Writer) error {
 
 // save writes the files that were asked for.
 func (r *Report) save(jsonFile, markdownFile string) error {
-	var errs []error
-	if jsonFile != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		errs = append(errs, os.WriteFile(jsonFile, append(text, '\n'), 0o644)) //nolint:gosec // figures are for everybody
+	return errors.Join(saveJSON(jsonFile, r), savePart(markdownFile, "make bench", r.page()))
+}
+
+// saveJSON writes all figures to a file, unless its name is empty.
+func saveJSON(path string, report any) error {
+	if path == "" {
+		return nil
 	}
-	if markdownFile != "" {
-		errs = append(errs, os.WriteFile(markdownFile, []byte(r.page()), 0o644)) //nolint:gosec // as above
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // figures are for everybody
+}
+
+// savePart puts a part of a page in the place of the same part of before, and leaves the others.
+func savePart(path, name, part string) error {
+	if path == "" {
+		return nil
+	}
+	page, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(path, []byte(withPart(string(page), name, part)), 0o644) //nolint:gosec // as above
+}
+
+// withPart is a page with one of its parts replaced, or with a part more.
+func withPart(page, name, part string) string {
+	begin, end := fmt.Sprintf("<!-- %s -->\n\n", name), fmt.Sprintf("\n<!-- end of %s -->\n", name)
+	part = begin + strings.TrimRight(part, "\n") + "\n" + end
+	before, rest, found := strings.Cut(page, begin)
+	if !found {
+		return cmp.Or(page, "# Benchmarks\n") + "\n" + part
+	}
+	_, after, _ := strings.Cut(rest, end)
+	return before + part + after
 }
 
 func (s Spread) quartiles() string { return fmt.Sprintf("%.1f-%.1f", s.Low, s.High) }

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// keepers are podctl's agent and, where one is named, a kubelet. All is measured with both of them
+// running, in turn, beside the pods of the curves.
+type keepers []*keeper
+
+// newKeepers brings a node up for each, and starts them.
+func newKeepers(ctx context.Context, o *options) (list keepers, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, list.end(context.WithoutCancel(ctx)))
+		}
+	}()
+	makers := []func(context.Context, *node) (*keeper, error){newAgent}
+	if o.kubelet != "" {
+		makers = append(makers, newKubelet)
+	}
+	for _, maker := range makers {
+		n, err := newNode(ctx, o)
+		if err != nil {
+			return list, err
+		}
+		k, err := maker(ctx, n)
+		if err != nil {
+			return list, errors.Join(err, n.close(context.WithoutCancel(ctx)))
+		}
+		list = append(list, k)
+		if err = k.warm(ctx); err != nil {
+			return list, err
+		}
+		if _, err = k.start(ctx, 0); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// warm has podctl make and delete a pod: after that the cgroups are there that a kubelet wants to find.
+func (k *keeper) warm(ctx context.Context) error {
+	path, err := k.write("warm.yaml", shape{containers: 1}.manifest("warm"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.podctl(ctx, "apply", "--wait=started", path), k.podctl(ctx, "delete", "warm"))
+}
+
+// end takes all down.
+func (list keepers) end(ctx context.Context) (err error) {
+	for _, k := range list {
+		err = errors.Join(err, k.end(ctx))
+	}
+	return err
+}
+
+// inTurn is a workload of all keepers, by what one of them does.
+func (list keepers) inTurn(w workload, of func(*keeper) contender) *workload {
+	for _, k := range list {
+		c := of(k)
+		c.name = k.name
+		w.contenders = append(w.contenders, c)
+	}
+	return &w
+}
+
+// workloads are the reactions that are timed.
+func (list keepers) workloads(pods int) []*workload {
+	return []*workload{
+		list.death(),
+		list.edit(1), list.edit(4),
+		list.arrival("new-1", "a new file of a pod with one container: until it runs", 1, shape{containers: 1}),
+		list.arrival("new-4", "a new file of a pod with four containers: until they run", 0.8, shape{containers: 4}),
+		list.arrival("new-init-3", "a new file of a pod with three init containers, then one: until it runs", 0.3, shape{inits: 3, containers: 1}),
+		list.crowd(),
+		list.restart(pods),
+	}
+}
+
+// against is a limit beside the kubelet.
+func against(factor float64) []limit { return []limit{{against: kubeletName, factor: factor}} }
+
+// death kills the process of a container that has not ended before, so no restart delay is due.
+func (list keepers) death() *workload {
+	w := workload{
+		name: "death", rounds: 10, limits: []limit{{ms: 50}},
+		what: "from the end of a container's process until the runtime has made the next container, which is when it is told to start it",
+	}
+	return list.inTurn(w, func(k *keeper) contender {
+		const name = "death"
+		return contender{
+			before: func(ctx context.Context) error { return k.arrive(ctx, name, shape{containers: 1}) },
+			run:    func(ctx context.Context) (sample, error) { return k.afterDeath(ctx, name) },
+			after:  func(ctx context.Context) error { return k.drop(ctx, name) },
+		}
+	})
+}
+
+// afterDeath kills the container of a pod, and waits for its successor.
+func (k *keeper) afterDeath(ctx context.Context, name string) (sample, error) {
+	before, err := k.containers(ctx, name)
+	if err != nil || len(before) != 1 {
+		return sample{}, fmt.Errorf("%d containers of %s run: %w", len(before), name, err)
+	}
+	pid, err := k.pidOf(ctx, before[0].GetId())
+	if err != nil {
+		return sample{}, err
+	}
+	began := time.Now()
+	if err = syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return sample{}, err
+	}
+	next, err := k.awaitNew(ctx, name, 1, began)
+	if err != nil {
+		return sample{}, err
+	}
+	return sample{wall: time.Unix(0, next[0].GetCreatedAt()).Sub(began)}, nil
+}
+
+// pidOf is the process of a container.
+func (k *keeper) pidOf(ctx context.Context, id string) (int, error) {
+	reply, err := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	if err != nil {
+		return 0, err
+	}
+	var info struct{ PID int }
+	if err = json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil || info.PID <= 1 {
+		return 0, fmt.Errorf("the process of container %s is not known: %w", id, err)
+	}
+	return info.PID, nil
+}
+
+// awaitNew waits until so many regular containers of a pod run and the last of them is younger than a time.
+func (k *keeper) awaitNew(ctx context.Context, name string, count int, than time.Time) (regular []*runtimeapi.Container, err error) {
+	last := fmt.Sprint(regularPrefix, count-1)
+	err = until(ctx, keeperLimit, func() (bool, error) {
+		all, failed := k.containers(ctx, name)
+		regular = slices.DeleteFunc(all, func(c *runtimeapi.Container) bool {
+			return !strings.HasPrefix(c.GetMetadata().GetName(), regularPrefix)
+		})
+		young := slices.ContainsFunc(regular, func(c *runtimeapi.Container) bool {
+			return c.GetMetadata().GetName() == last && c.GetCreatedAt() > than.UnixNano()
+		})
+		return young && len(regular) == count, failed
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s does not start %s: %w\n%s", k.name, name, err, k.said())
+	}
+	return regular, nil
+}
+
+// arrive brings a pod up.
+func (k *keeper) arrive(ctx context.Context, name string, s shape) error {
+	began := time.Now()
+	if err := k.put(name, s); err != nil {
+		return err
+	}
+	_, err := k.awaitNew(ctx, name, s.containers, began)
+	return err
+}
+
+// change puts a manifest, and times until the last container of its pod has been started anew.
+func (k *keeper) change(ctx context.Context, name string, s shape) (sample, error) {
+	began := time.Now()
+	if err := k.put(name, s); err != nil {
+		return sample{}, err
+	}
+	containers, err := k.awaitNew(ctx, name, s.containers, began)
+	if err != nil {
+		return sample{}, err
+	}
+	started, err := k.startedAt(ctx, containers)
+	return sample{wall: started.Sub(began)}, err
+}
+
+// edit changes the environment of the last container of a pod.
+func (list keepers) edit(containers int) *workload {
+	w := workload{
+		name: fmt.Sprintf("edit-1-of-%d", containers), rounds: 10, limits: against(0.5),
+		what: fmt.Sprintf("an edit of one container of %d in the file of a pod that runs: until the replaced container runs", containers),
+	}
+	name := fmt.Sprintf("edit-%d", containers)
+	return list.inTurn(w, func(k *keeper) contender {
+		return contender{
+			before: func(ctx context.Context) error { return k.arrive(ctx, name, shape{containers: containers, mark: "a"}) },
+			run: func(ctx context.Context) (sample, error) {
+				return k.change(ctx, name, shape{containers: containers, mark: "b"})
+			},
+			after: func(ctx context.Context) error { return k.drop(ctx, name) },
+		}
+	})
+}
+
+// arrival is a new file.
+func (list keepers) arrival(name, what string, factor float64, s shape) *workload {
+	return list.inTurn(workload{name: name, what: what, rounds: 10, limits: against(factor)}, func(k *keeper) contender {
+		return contender{
+			run:   func(ctx context.Context) (sample, error) { return k.change(ctx, name, s) },
+			after: func(ctx context.Context) error { return k.drop(ctx, name) },
+		}
+	})
+}
+
+// crowd is fifty files at once.
+func (list keepers) crowd() *workload {
+	const pods = 50
+	var names []string
+	for i := range pods {
+		names = append(names, fmt.Sprintf("crowd-%d", i))
+	}
+	w := workload{name: "new-50", rounds: 3, limits: against(0.8), what: "fifty files of pods with one container at once: until all run"}
+	return list.inTurn(w, func(k *keeper) contender {
+		return contender{
+			run: func(ctx context.Context) (sample, error) {
+				return clocked(func() error { return k.arriveAll(ctx, names, shape{containers: 1}) })
+			},
+			after: func(ctx context.Context) error { return k.drop(ctx, names...) },
+		}
+	})
+}
+
+// crowdPause is how often the runtime is asked whether many pods run.
+const crowdPause = 50 * time.Millisecond
+
+// arriveAll brings pods of one container up.
+func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
+	before, err := k.containers(ctx, "")
+	for _, name := range names {
+		err = errors.Join(err, k.put(name, s))
+	}
+	if err != nil {
+		return err
+	}
+	err = until(ctx, keeperLimit, func() (bool, error) {
+		time.Sleep(crowdPause)
+		now, failed := k.containers(ctx, "")
+		return len(now) == len(before)+len(names), failed
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not start %d pods: %w\n%s", k.name, len(names), err, k.said())
+	}
+	return nil
+}
+
+// restart kills the keeper and starts it again.
+func (list keepers) restart(pods int) *workload {
+	w := workload{
+		name: fmt.Sprintf("restart-%d", pods), rounds: 5, limits: []limit{{ms: 1000}},
+		what: fmt.Sprintf("the start of a keeper that was killed, with %d pods that run: until it says that it keeps them all, none of which it touched", pods),
+	}
+	return list.inTurn(w, func(k *keeper) contender {
+		return contender{run: func(ctx context.Context) (sample, error) { return k.again(ctx, pods) }}
+	})
+}
+
+// again kills and starts the keeper, which may stop no container.
+func (k *keeper) again(ctx context.Context, pods int) (sample, error) {
+	before, err := k.containers(ctx, "")
+	if err != nil {
+		return sample{}, err
+	}
+	k.kill()
+	took, err := k.start(ctx, pods)
+	if err != nil {
+		return sample{}, err
+	}
+	return sample{wall: took}, k.stillRun(ctx, before)
+}
+
+// stillRun fails if a container does not run any more.
+func (k *keeper) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
+	now, err := k.containers(ctx, "")
+	if err != nil {
+		return err
+	}
+	runs := map[string]bool{}
+	for _, c := range now {
+		runs[c.GetId()] = true
+	}
+	for _, c := range before {
+		if !runs[c.GetId()] {
+			return fmt.Errorf("%s has stopped container %s of pod %s", k.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
+		}
+	}
+	return nil
+}
+
+// runKeepers measures the agent beside a kubelet.
+func runKeepers(ctx context.Context, o *options, only func(string) bool) (err error) {
+	list, err := newKeepers(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, list.end(context.WithoutCancel(ctx))) }()
+	report := &KeeperReport{Machine: list[0].machine(ctx)}
+	err = list.measure(ctx, o, report, only)
+	return errors.Join(err, report.print(os.Stdout), report.save(o.json, o.markdown))
+}
+
+// measure takes all figures. The pods of the curves stay to the end.
+func (list keepers) measure(ctx context.Context, o *options, report *KeeperReport, only func(string) bool) error {
+	var err error
+	if report.Loads, err = list.curve(ctx, o.pods, o.window); err != nil {
+		return err
+	}
+	first, err := list.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range list.workloads(o.pods[len(o.pods)-1]) {
+		if !only(w.name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "bench:", w.name)
+		result, failed := w.measure(ctx, o.rounds)
+		if failed != nil {
+			return fmt.Errorf("%s: %w", w.name, failed)
+		}
+		report.Workloads = append(report.Workloads, *result)
+	}
+	for i, k := range list {
+		if err = k.stillRun(ctx, first[i]); err != nil {
+			return err
+		}
+	}
+	probed, err := list.probed(ctx, o.pods[len(o.pods)-1], o.window)
+	report.Loads = append(report.Loads, probed...)
+	return err
+}
+
+// all are the containers of each that run.
+func (list keepers) all(ctx context.Context) ([][]*runtimeapi.Container, error) {
+	found := make([][]*runtimeapi.Container, len(list))
+	for i, k := range list {
+		var err error
+		if found[i], err = k.containers(ctx, ""); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
