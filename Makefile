@@ -252,13 +252,22 @@ vm-deb:
 # Which end-to-end tests run there, as go test -run and -skip take them. Those that are skipped depend on
 # no kernel, cgroup or systemd, or are too long for an hour: VM_SKIP=none runs them too.
 VM_RUN ?= .
-VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
+VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|agent_soak|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
 
 .PHONY: vm-smoke
 vm-smoke: VM_SECONDS = 1200
 vm-smoke: setup-vm build images ## The shortest of it: boot, node up, limits, delete
 	sh hack/vm/stage.sh $(VM)/share $(BIN)
 	$(call run-vm,smoke.sh)
+
+# How long the agent lives in make soak, and how long its directory is edited while it is killed.
+SOAK ?= 1h
+UNREST ?= 5m
+
+.PHONY: soak
+soak: setup-runtime build images ## The agent for an hour with something each second, and for five minutes while it is killed
+	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_AGENT_SOAK=$(SOAK) PODCTL_AGENT_UNREST=$(UNREST) \
+		$(E2E) -timeout 3h -run 'TestE2E/agent_(soak|unrest)' -v ./commands/e2e/
 
 .PHONY: test-crash
 test-crash: setup-runtime build images ## Kill podctl at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -127,6 +128,9 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	log := newLog(sess)
+	if err := layout.Locks().Sweep(); err != nil {
+		log.Warn("the files of old locks stay", "error", err.Error())
+	}
 	engine, err := connect(ctx, sess, log)
 	if errors.Is(err, errStopped) {
 		return nil
@@ -162,13 +166,18 @@ func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Li
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	var servers sync.WaitGroup
+	defer func() {
+		stop()
+		// They take their sockets away.
+		servers.Wait()
+	}()
 	beside := func(what string, do func() error) {
-		go func() {
+		servers.Go(func() {
 			if err := do(); err != nil {
 				r.log.Error(what, "error", err.Error())
 			}
-		}()
+		})
 	}
 	beside("the socket of the agent cannot be served", func() error { return api.Serve(serving, layout.AgentSocket(), r) })
 	beside("the socket of the Pods API cannot be served", func() error { return servePods(serving, r.Agent, layout.PodsSocket()) })

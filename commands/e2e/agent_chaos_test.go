@@ -34,24 +34,12 @@ type unrest struct {
 	disk string
 }
 
-// unrestTime is how long it lasts: PODCTL_AGENT_UNREST, 5m in the long target.
-func unrestTime(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("PODCTL_AGENT_UNREST")
-	if text == "" {
-		return 20 * time.Second
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // testAgentUnrest: files are edited, renamed, replaced and removed while the agent and containerd are
-// killed, and the disk of the checkpoints is full for a time. In the end what runs is what the directory says, and the containers of pods that nobody
-// touched are those of the beginning.
+// killed, and the disk of the checkpoints is full for a time. In the end what runs is what the directory
+// says, and the containers of pods that nobody touched are those of the beginning. It lasts
+// PODCTL_AGENT_UNREST (`make soak`: five minutes), or some seconds.
 func testAgentUnrest(t *testing.T, m *machine) {
+	lasts := durationOf(t, "PODCTL_AGENT_UNREST", 20*time.Second)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	disk := smallDisk(t, filepath.Join(m.state, "pods"))
@@ -68,7 +56,7 @@ func testAgentUnrest(t *testing.T, m *machine) {
 	}
 	until(t, "the first pods run", func() bool { return u.isAsWanted(t) })
 	u.steady = u.running(t)
-	for end := time.Now().Add(unrestTime(t)); time.Now().Before(end); time.Sleep(time.Duration(u.rand.IntN(500)) * time.Millisecond) {
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(time.Duration(u.rand.IntN(500)) * time.Millisecond) {
 		u.step(t)
 	}
 	u.free(t)

@@ -39,8 +39,10 @@ const crashVar = "PODCTL_CRASH"
 // crash is one command that is killed.
 type crash struct {
 	runtimetest.Shape
-	// args are the command; MANIFEST stands for the manifest's file.
+	// args are the command; MANIFEST stands for the manifest's file, SOURCE for the directory of an agent.
 	args []string
+	// agent is set for a command that does not end by itself.
+	agent bool
 }
 
 // crashes are the commands for all shapes. Each applied shape is deleted as well.
@@ -57,15 +59,15 @@ func crashes() map[string]crash {
 	all := map[string]crash{}
 	for name, s := range shapes {
 		if s.After == "" {
-			all[name] = crash{s, []string{"delete", "-f", "MANIFEST"}}
+			all[name] = crash{Shape: s, args: []string{"delete", "-f", "MANIFEST"}}
 			continue
 		}
-		all[name] = crash{s, []string{"apply", "--wait=" + goalOf(s), "--ignore-backoff", "MANIFEST"}}
+		all[name] = crash{Shape: s, args: []string{"apply", "--wait=" + goalOf(s), "--ignore-backoff", "MANIFEST"}}
 		if s.Before == "" {
-			all["delete after "+name] = crash{runtimetest.Shape{Before: s.After, Behave: s.Behave}, []string{"delete", "-f", "MANIFEST"}}
+			all["delete after "+name] = crash{Shape: runtimetest.Shape{Before: s.After, Behave: s.Behave}, args: []string{"delete", "-f", "MANIFEST"}}
 		}
 	}
-	all["restart"] = crash{runtimetest.Shape{Before: two, After: two}, []string{"restart", "web"}}
+	all["restart"] = crash{Shape: runtimetest.Shape{Before: two, After: two}, args: []string{"restart", "web"}}
 	return all
 }
 
@@ -104,6 +106,8 @@ type crashLab struct {
 	end func() error
 	// healthy is the id of the container of the pod beside, whose manifest is beside.
 	beside, healthy string
+	// goal is the state at which an agent is ended; nil for one that has not changed for a while.
+	goal []string
 }
 
 // newCrashLab is a lab with a runtime in memory.
@@ -150,6 +154,19 @@ func (l *crashLab) prepare() {
 	}
 	l.write("beside.yaml", l.beside)
 	l.must("apply", l.path("beside.yaml"))
+	if l.crash.agent {
+		l.prepareSource()
+	} else {
+		l.prepareFile()
+	}
+	l.proxy.Reset()
+	// The pod beside is looked at for the first time.
+	l.records()
+}
+
+// prepareFile has a command bring about what is there before the one that is killed.
+func (l *crashLab) prepareFile() {
+	l.t.Helper()
 	if l.crash.Before != "" {
 		l.write("pod.yaml", l.crash.Before)
 		l.must("apply", "--wait="+goalOf(l.crash.Shape), "--ignore-backoff", l.path("pod.yaml"))
@@ -157,9 +174,6 @@ func (l *crashLab) prepare() {
 	if l.crash.After != "" {
 		l.write("pod.yaml", l.crash.After)
 	}
-	l.proxy.Reset()
-	// The pod beside is looked at for the first time.
-	l.records()
 }
 
 // close ends all of it; it is no clean-up of the test, which has many labs.
@@ -183,11 +197,17 @@ func (l *crashLab) write(name, text string) {
 func (l *crashLab) args(args []string) []string {
 	all := []string{
 		"--state-dir", l.stateDir, "--log-root", l.logRoot, "--cgroup-root", l.cgroupRoot,
-		"-r", "unix://" + l.path("front.sock"), "--timeout", patient(30 * time.Second).String(),
+		"-r", "unix://" + l.path("front.sock"),
+	}
+	if args[0] != "agent" {
+		all = append(all, "--timeout", patient(30*time.Second).String())
 	}
 	for _, arg := range args {
-		if arg == "MANIFEST" {
+		switch arg {
+		case "MANIFEST":
 			arg = l.path("pod.yaml")
+		case "SOURCE":
+			arg = l.source()
 		}
 		all = append(all, arg)
 	}
@@ -232,7 +252,7 @@ func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbanc
 		l.t.Fatal(err)
 	}
 	close(started)
-	err := cmd.Wait()
+	err := l.await(func() int { return cmd.Process.Pid }, cmd.Wait)
 	l.proxy.Calm()
 	if err != nil && !killed.Load() {
 		l.t.Errorf("%v: %v\n%s", l.crash.args, err, out.String())
@@ -250,7 +270,12 @@ func (l *crashLab) trace(nth int) *runtimetest.Traced {
 	}
 	defer output.Close() //nolint:errcheck // it is only read when something went wrong
 	argv := append([]string{l.podctl}, l.args(l.crash.args)...)
-	traced, err := runtimetest.Trace(l.t.Context(), argv, append(os.Environ(), l.env), output, nth)
+	pid, traced := make(chan int, 1), &runtimetest.Traced{}
+	err = l.await(func() int { return <-pid }, func() (err error) {
+		program := runtimetest.Program{Args: argv, Env: append(os.Environ(), l.env), Output: output, Started: func(is int) { pid <- is }}
+		traced, err = runtimetest.Trace(l.t.Context(), program, nth)
+		return err
+	})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -347,6 +372,9 @@ func (l *crashLab) files(dir string) []string {
 			return err
 		}
 		line, err := fileLine(path, entry)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // An agent has just removed it.
+		}
 		lines = append(lines, line)
 		return err
 	})
@@ -425,9 +453,9 @@ func (newLab newLab) measure(t *testing.T, c crash) undisturbed {
 	defer l.close()
 	traced := l.trace(0)
 	u := undisturbed{newLab: newLab, points: append(l.callPoints(), changePoints(traced.Changes)...)}
-	l.must(c.args...)
+	l.again()
 	u.state = l.state()
-	l.must("delete", "-f", "MANIFEST")
+	l.deletePod()
 	u.gone = l.state()
 	return u
 }
@@ -529,17 +557,18 @@ func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 	t.Helper()
 	l := u.newLab(t, c)
 	defer l.close()
+	l.goal = u.state
 	reached := p.kill(l)
 	if i%3 == 2 {
-		l.must("delete", "-f", "MANIFEST")
+		l.deletePod()
 		missing, left := l.settled(func() (missing, left []string) {
 			return compare(withoutDeletedLogs(u.gone), withoutDeletedLogs(l.state()))
 		})
 		l.complain("deleted after a kill at "+p.name, missing, left)
 		return reached
 	}
-	l.must(c.args...)
-	l.must(c.args...)
+	l.again()
+	l.again()
 	missing, left := l.settled(func() (missing, left []string) {
 		missing, left = compare(u.state, l.state())
 		if c.args[0] == "restart" {
@@ -549,7 +578,7 @@ func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 		return missing, left
 	})
 	if l.patience > 0 && len(missing) == 0 && onlyCutOffStarts(left) {
-		l.must("delete", "-f", "MANIFEST")
+		l.deletePod()
 		missing, left = l.settled(func() (missing, left []string) {
 			return compare(withoutDeletedLogs(u.gone), withoutDeletedLogs(l.state()))
 		})

@@ -365,6 +365,7 @@ func TestE2E(t *testing.T) {
 		{"agent stop pods", testAgentStopPods},
 		{"agent idle", testAgentIdle},
 		{"agent unrest", testAgentUnrest},
+		{"agent soak", testAgentSoak},
 		{"agent eviction", testAgentEviction},
 		{"agent eviction of memory", testAgentEvictionMemory},
 		{"agent housekeeping", testHousekeeping},

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/podctl/podctl/commands"
@@ -15,7 +17,8 @@ const playEnv = "PODCTL_TEST_PLAY"
 func TestMain(m *testing.M) {
 	runtimetest.BeTraced()
 	if os.Getenv(playEnv) != "" {
-		os.Exit(commands.Main(context.Background(), commands.System(), os.Args[1:])) //nolint:forbidigo // it is a main function
+		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:govet // it ends with the process
+		os.Exit(commands.Main(ctx, commands.System(), os.Args[1:]))           //nolint:forbidigo // it is a main function
 	}
 	runtimetest.Main(m)
 }

@@ -78,32 +78,46 @@ stop_node_unit() {
 	systemctl start podctl-node.service
 }
 
+# departing NAME PRIORITY ARGUMENTS: a pod of the agent that writes into its claim when it is told to stop.
+departing() {
+	cat >"/etc/podctl/pods/$1.yaml" <<-END
+		apiVersion: v1
+		kind: PersistentVolumeClaim
+		metadata: {name: $1}
+		spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+		---
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: $1}
+		spec:
+		  $2
+		  containers:
+		  - name: app
+		    image: registry.local/podctl/demo:1
+		    args: [$3]
+		    lifecycle: {preStop: {exec: {command: [/demo, write, /data/word, goodbye]}}}
+		    volumeMounts: [{name: data, mountPath: /data}]
+		  volumes: [{name: data, persistentVolumeClaim: {claimName: $1}}]
+	END
+}
+
+# said_goodbye NAME prints when a departing pod wrote into its claim, in seconds.
+said_goodbye() {
+	file=/var/lib/podctl/claims/default/$1/word
+	grep -q goodbye "$file" && stat -c %Y "$file"
+}
+
 agent_before_reboot() {
 	after_reboot
 	cat >/etc/podctl/config.yaml <<-END
 		agent:
 		  shutdown-grace: 4m
 	END
-	cat >/etc/podctl/pods/leaving.yaml <<-END
-		apiVersion: v1
-		kind: PersistentVolumeClaim
-		metadata: {name: left}
-		spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
-		---
-		apiVersion: v1
-		kind: Pod
-		metadata: {name: leaving}
-		spec:
-		  containers:
-		  - name: app
-		    image: registry.local/podctl/demo:1
-		    args: [sleep]
-		    lifecycle: {preStop: {exec: {command: [/demo, write, /data/word, goodbye]}}}
-		    volumeMounts: [{name: data, mountPath: /data}]
-		  volumes: [{name: data, persistentVolumeClaim: {claimName: left}}]
-	END
+	departing leaving "" "sleep, --drain, 3s"
+	departing critical "priorityClassName: system-node-critical" sleep
 	systemctl enable --now podctl-agent.service
 	until_true 300 "the agent brings up leaving" ready leaving
+	until_true 300 "the agent brings up critical" ready critical
 	until_true 60 "the agent keeps hello" ready hello
 	systemctl is-active podctl-agent.service || fail "podctl-agent.service does not run"
 	until_true 60 "a shutdown waits for the agent" sh -c 'systemd-inhibit --list | grep podctl | grep -q delay'
@@ -116,9 +130,13 @@ agent_after_reboot() {
 	until_true 300 "podctl-agent.service runs" systemctl is-active podctl-agent.service
 	until_true 300 "the agent brings leaving back" ready leaving
 	until_true 300 "the agent brings hello back" ready hello
-	podctl exec leaving -- /demo read /data/word | grep -q goodbye || fail "the machine went down before the pod had stopped"
-	rm /etc/podctl/pods/leaving.yaml
+	until_true 300 "the agent brings critical back" ready critical
+	left=$(said_goodbye leaving) || fail "the machine went down before leaving had stopped"
+	last=$(said_goodbye critical) || fail "the machine went down before critical had stopped"
+	[ "$last" -ge $((left + 3)) ] || fail "critical was stopped $((last - left)) s after leaving, which takes 3 s to end"
+	rm /etc/podctl/pods/leaving.yaml /etc/podctl/pods/critical.yaml
 	until_true 120 "the agent deletes leaving" sh -c '! podctl get leaving'
+	until_true 120 "the agent deletes critical" sh -c '! podctl get critical'
 	systemctl disable --now podctl-agent.service
 	ready hello || fail "a stop of the agent ended a pod"
 	podctl delete --timeout 5m hello

@@ -23,24 +23,36 @@ type Traced struct {
 	ExitCode int
 }
 
-// Trace runs a program to its end and notes what it changes in file systems; what it
-// says goes to output. With nth above zero it is killed, by SIGKILL, just before it makes
-// its nth change. The test's TestMain has to call BeTraced.
-func Trace(ctx context.Context, argv, env []string, output *os.File, nth int) (*Traced, error) {
+// Program is what is traced.
+type Program struct {
+	// Args are its name and arguments, Env its environment.
+	Args, Env []string
+	// Output takes what it says.
+	Output *os.File
+	// Started is told its process id once it runs; it may be nil.
+	Started func(pid int)
+}
+
+// Trace runs a program to its end and notes what it changes in file systems. With nth above zero it is
+// killed, by SIGKILL, just before it makes its nth change. The test's TestMain has to call BeTraced.
+func Trace(ctx context.Context, p Program, nth int) (*Traced, error) {
 	// Only the thread that starts a traced process may follow it.
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
-	process, err := os.StartProcess(os.Args[0], append([]string{os.Args[0]}, argv...), &os.ProcAttr{
-		Env: append(env, tracedVar+"=1"), Files: []*os.File{nil, output, output}, Sys: &unix.SysProcAttr{Ptrace: true},
+	process, err := os.StartProcess(os.Args[0], append([]string{os.Args[0]}, p.Args...), &os.ProcAttr{
+		Env: append(p.Env, tracedVar+"=1"), Files: []*os.File{nil, p.Output, p.Output}, Sys: &unix.SysProcAttr{Ptrace: true},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("tracing %s: %w", argv[0], err)
+		return nil, fmt.Errorf("tracing %s: %w", p.Args[0], err)
+	}
+	if p.Started != nil {
+		p.Started(process.Pid)
 	}
 	t := &tracer{pid: process.Pid, nth: nth, result: &Traced{ExitCode: -1}}
 	stop := context.AfterFunc(ctx, func() { unix.Kill(t.pid, unix.SIGKILL) }) //nolint:errcheck // it may be gone already
 	defer stop()
 	if err := errors.Join(t.follow(), process.Release()); err != nil {
-		return nil, fmt.Errorf("tracing %s: %w", argv[0], err)
+		return nil, fmt.Errorf("tracing %s: %w", p.Args[0], err)
 	}
 	return t.result, ctx.Err()
 }

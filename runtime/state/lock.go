@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/safefs"
@@ -76,7 +79,7 @@ func (s Locks) Agent(ctx context.Context) (*filelock.Lock, error) {
 func (s Locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
 
 // file is the file of a lock by its name: that of a pod is its uid.
-func (s Locks) file(name string) string { return filepath.Join(s.dir(), name+".lock") }
+func (s Locks) file(name string) string { return filepath.Join(s.dir(), name+lockSuffix) }
 
 func (s Locks) make() error {
 	if err := s.layout.Prepare(); err != nil {
@@ -104,4 +107,38 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 		locked.What = what
 	}
 	return lock, err
+}
+
+// Sweep removes the files of locks that nobody holds, of pods that are gone and of what all pods share: a
+// process that is killed leaves them. It waits for nobody.
+func (s Locks) Sweep() error {
+	entries, err := entriesOf(s.dir())
+	for _, entry := range entries {
+		if name, is := strings.CutSuffix(entry.Name(), lockSuffix); is {
+			err = errors.Join(err, s.sweep(name))
+		}
+	}
+	return err
+}
+
+func (s Locks) sweep(name string) error {
+	of := filelock.File{Path: s.file(name)}
+	if !strings.HasPrefix(name, lockOwn) {
+		pod := s.layout.Pod(types.UID(name))
+		has, err := pod.HasDir()
+		if has || err != nil {
+			return err
+		}
+		of.Dir = pod.Dir()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	lock, err := s.take(ctx, of, func(string) {})
+	switch {
+	case errors.As(err, new(*filelock.LockedError)):
+		return nil
+	case err != nil:
+		return err
+	}
+	return lock.Unlock()
 }

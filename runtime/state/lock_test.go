@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -335,4 +337,46 @@ func TestLockThatCannotBeOpenedIsAnError(t *testing.T) {
 	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "opening the lock") {
 		t.Errorf("error %v, want one about opening the lock", err)
 	}
+}
+
+// TestSweep: the files of locks go that nobody holds and that belong to no pod that is there.
+func TestSweep(t *testing.T) {
+	l := Layout{Root: filepath.Join(t.TempDir(), "state")}
+	lock := func(uid types.UID) *filelock.Lock {
+		held, err := l.Pod(uid).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	held := lock("held")
+	if err := os.MkdirAll(l.Pod("kept").Dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gone.lock", "kept.lock", "_node.lock", "notes"} {
+		if err := os.WriteFile(filepath.Join(l.Locks().dir(), name), []byte("pid 1 (podctl)\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Locks().Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if left := namesIn(t, l.Locks().dir()); !slices.Equal(left, []string{"held.lock", "kept.lock", "notes"}) {
+		t.Errorf("left are %v", left)
+	}
+	if err := held.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
 }

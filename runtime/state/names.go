@@ -40,12 +40,16 @@ const (
 // The locks of podctl's own. They are kept beside those of pods, and no uid may have an
 // underscore in it (checkName).
 const (
-	lockIDs     = "_ids"
-	lockPorts   = "_ports"
-	lockNode    = "_node"
-	lockObjects = "_objects"
-	lockAgent   = "_agent"
+	lockOwn     = "_"
+	lockIDs     = lockOwn + "ids"
+	lockPorts   = lockOwn + "ports"
+	lockNode    = lockOwn + "node"
+	lockObjects = lockOwn + "objects"
+	lockAgent   = lockOwn + "agent"
 )
+
+// lockSuffix ends the names of all files of locks.
+const lockSuffix = ".lock"
 
 // refusedUID stands for a uid that is refused. No uid begins with a point, so that nothing
 // ever lies there.

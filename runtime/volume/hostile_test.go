@@ -360,7 +360,7 @@ func TestHostPathIsMadeWithoutPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	traced, err := runtimetest.Trace(t.Context(), []string{os.Args[0]}, append(os.Environ(), roleEnv+"=hostpath", rootEnv+"="+root), output, 0)
+	traced, err := runtimetest.Trace(t.Context(), runtimetest.Program{Args: []string{os.Args[0]}, Env: append(os.Environ(), roleEnv+"=hostpath", rootEnv+"="+root), Output: output}, 0)
 	if err = errors.Join(err, output.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The crash matrix with an agent in the place of the command: its directory says what shall be there, it
+// is killed on the way, and the next agent gets to the same end.
+
+// agentCrashes are the crashes of agents, one for each shape of a command.
+func agentCrashes() map[string]crash {
+	all := map[string]crash{}
+	for name, c := range crashes() {
+		if name != "restart" && name != "several pods" {
+			all[name] = crash{Shape: c.Shape, args: []string{"agent", "--eviction=false", "SOURCE"}, agent: true}
+		}
+	}
+	return all
+}
+
+const (
+	// agentPointsTried is how many points of each shape there is time for in each run of the tests.
+	agentPointsTried = 4
+	// agentLimit is how long an agent may take to get to its goal.
+	agentLimit = 30 * time.Second
+	// agentCalm is for how long nothing changes once an agent has got there: longer than the two seconds
+	// for which it keeps a pod whose manifest has gone.
+	agentCalm = 3 * time.Second
+)
+
+// TestAgentCrashMatrix kills agents as TestCrashMatrix kills commands.
+func TestAgentCrashMatrix(t *testing.T) {
+	all := agentCrashes()
+	if os.Getenv(crashVar) == "" {
+		some := []string{"replace with a hook", "volumes' content", "delete after sidecar", "init containers", "sandbox change", "delete with hooks"}
+		if testing.Short() {
+			some = some[1:3]
+		}
+		maps.DeleteFunc(all, func(name string, _ crash) bool { return !slices.Contains(some, name) })
+	}
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newLab(newCrashLab).measure(t, c)
+			if os.Getenv(crashVar) == "" {
+				u.points = spread(u.points, agentPointsTried)
+			}
+			var reached atomic.Int32
+			var group sync.WaitGroup
+			for i, p := range u.points {
+				group.Go(func() {
+					if u.survives(t, c, p, i) {
+						reached.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			if n := int(reached.Load()); n < len(u.points)/2 {
+				t.Errorf("only %d of %d points were reached", n, len(u.points))
+			}
+		})
+	}
+}
+
+// source is the directory of an agent.
+func (l *crashLab) source() string { return l.path("source") }
+
+// prepareSource has an agent bring about what is there before the one that is killed.
+func (l *crashLab) prepareSource() {
+	l.t.Helper()
+	manifest := filepath.Join(l.source(), "pod.yaml")
+	if err := os.MkdirAll(l.source(), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	if l.crash.Before != "" {
+		l.write("pod.yaml", l.crash.Before)
+		l.write("source/pod.yaml", l.crash.Before)
+		l.again()
+		if err := os.Remove(manifest); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	if l.crash.After != "" {
+		l.write("pod.yaml", l.crash.After)
+		l.write("source/pod.yaml", l.crash.After)
+	}
+}
+
+// again gives the command once more, to its end.
+func (l *crashLab) again() {
+	l.t.Helper()
+	if !l.crash.agent {
+		l.must(l.crash.args...)
+		return
+	}
+	cmd := exec.CommandContext(l.t.Context(), l.podctl, l.args(l.crash.args)...)
+	cmd.Env = append(os.Environ(), l.env)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.await(func() int { return cmd.Process.Pid }, cmd.Wait); err != nil {
+		l.t.Errorf("%v: %v\n%s", l.crash.args, err, out.String())
+	}
+}
+
+// await waits for the end of a process, and brings it about once an agent has done its work.
+func (l *crashLab) await(pid func() int, wait func() error) error {
+	l.t.Helper()
+	if !l.crash.agent {
+		return wait()
+	}
+	done := make(chan error, 1)
+	go func() { done <- wait() }()
+	agent := pid()
+	var calm calmness
+	for end := time.Now().Add(agentLimit); time.Now().Before(end) && !l.isThere(agent, &calm); {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := syscall.Kill(agent, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		l.t.Fatal(err)
+	}
+	return <-done
+}
+
+// calmness is since when a state has not changed, of an agent all of whose pods had a pass.
+type calmness struct {
+	state string
+	since time.Time
+	ready bool
+}
+
+// isThere reports whether an agent has begun its work and got to its goal.
+func (l *crashLab) isThere(pid int, calm *calmness) bool {
+	l.t.Helper()
+	now := l.state()
+	if !slices.ContainsFunc(now, func(line string) bool {
+		return strings.Contains(line, fmt.Sprintf("_agent.lock -rw------- \"pid %d ", pid))
+	}) {
+		return false
+	}
+	now = slices.DeleteFunc(now, isOfAgent)
+	if l.goal != nil {
+		missing, left := compare(l.goal, now)
+		return len(missing)+len(left) == 0
+	}
+	if text := strings.Join(now, "\n"); text != calm.state || !calm.ready {
+		_, said := l.run([]string{"agent", "status", "-o", "json"})
+		*calm = calmness{text, time.Now(), strings.Contains(said, `"ready": true`)}
+	}
+	return calm.ready && time.Since(calm.since) > agentCalm
+}
+
+// isOfAgent reports whether a line of the state is about what an agent has while it runs.
+func isOfAgent(line string) bool {
+	return slices.ContainsFunc([]string{"agent.sock ", "pods.sock ", "locks/_agent.lock "}, func(name string) bool {
+		return strings.HasPrefix(line, "/state/"+name)
+	})
+}
+
+// deletePod has the command's kind delete the pod: an agent, whose manifest is taken away.
+func (l *crashLab) deletePod() {
+	l.t.Helper()
+	if !l.crash.agent {
+		l.must("delete", "-f", "MANIFEST")
+		return
+	}
+	if err := os.Remove(filepath.Join(l.source(), "pod.yaml")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.t.Fatal(err)
+	}
+	l.goal = nil
+	l.again()
+}
