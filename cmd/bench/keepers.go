@@ -99,11 +99,16 @@ func (list keepers) death() *workload {
 		what: "from the end of a container's process until the runtime has made the next container, which is when it is told to start it",
 	}
 	return list.inTurn(w, func(k *keeper) contender {
-		const name = "death"
+		// A kubelet remembers the restart delay of a pod whose manifest comes back.
+		round, name := 0, ""
 		return contender{
-			before: func(ctx context.Context) error { return k.arrive(ctx, name, shape{containers: 1}) },
-			run:    func(ctx context.Context) (sample, error) { return k.afterDeath(ctx, name) },
-			after:  func(ctx context.Context) error { return k.drop(ctx, name) },
+			before: func(ctx context.Context) error {
+				round++
+				name = fmt.Sprintf("death-%d", round)
+				return k.arrive(ctx, name, shape{containers: 1})
+			},
+			run:   func(ctx context.Context) (sample, error) { return k.afterDeath(ctx, name) },
+			after: func(ctx context.Context) error { return k.drop(ctx, name) },
 		}
 	})
 }

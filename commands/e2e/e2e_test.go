@@ -374,6 +374,10 @@ func TestE2E(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			skipMeasured(t, one.name)
+			// The connection to the runtime stays for all tests.
+			if _, err := m.cri.Version(t.Context(), &runtimeapi.VersionRequest{}); err != nil {
+				t.Fatal(err)
+			}
 			runtimetest.CheckLeaks(t)
 			one.test(t, m)
 		})
