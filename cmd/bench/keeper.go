@@ -156,7 +156,7 @@ func (k *keeper) kill() {
 // end stops the process, removes its pods and takes its node down.
 func (k *keeper) end(ctx context.Context) error {
 	k.kill()
-	err := k.removeLeft(ctx, nil)
+	err := k.removeLeft(ctx)
 	// A kubelet mounts its directory on itself.
 	unmountErr := syscall.Unmount(k.dir("root"), syscall.MNT_DETACH)
 	if !errors.Is(unmountErr, syscall.EINVAL) && !errors.Is(unmountErr, syscall.ENOENT) {
@@ -177,7 +177,8 @@ func (k *keeper) put(name string, s shape) error {
 
 func (k *keeper) manifest(name string) string { return k.dir("manifests/" + name + ".yaml") }
 
-// drop takes manifests away, waits until nothing of their pods runs, and removes what is left of them.
+// drop takes manifests away, and waits until nothing is left of their pods. A kubelet leaves records for
+// later, which are removed for it.
 func (k *keeper) drop(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := os.Remove(k.manifest(name)); err != nil {
@@ -186,12 +187,16 @@ func (k *keeper) drop(ctx context.Context, names ...string) error {
 	}
 	for _, name := range names {
 		err := until(ctx, keeperLimit, func() (bool, error) {
-			reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
-				LabelSelector: k.labels(name), State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
-			}})
+			reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: k.labels(name)}})
+			for _, s := range reply.GetItems() {
+				if k.suffix != "" && s.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+					// It may be removing it, too.
+					_, _ = k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
+				}
+			}
 			return len(reply.GetItems()) == 0, err
 		})
-		if err = errors.Join(err, k.removeLeft(ctx, k.labels(name))); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s does not stop %s: %w", k.name, name, err)
 		}
 	}
@@ -203,9 +208,9 @@ func (k *keeper) labels(name string) map[string]string {
 	return map[string]string{"io.kubernetes.pod.name": name + k.suffix}
 }
 
-// removeLeft removes what is left of the pods with these labels; of all for nil.
-func (k *keeper) removeLeft(ctx context.Context, labels map[string]string) error {
-	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
+// removeLeft removes what is left of all pods.
+func (k *keeper) removeLeft(ctx context.Context) error {
+	reply, err := k.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	for _, s := range reply.GetItems() {
 		_, stopErr := k.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()})
 		_, removeErr := k.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})

@@ -17,8 +17,8 @@ const playEnv = "PODCTL_TEST_PLAY"
 func TestMain(m *testing.M) {
 	runtimetest.BeTraced()
 	if os.Getenv(playEnv) != "" {
-		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:govet // it ends with the process
-		os.Exit(commands.Main(ctx, commands.System(), os.Args[1:]))           //nolint:forbidigo // it is a main function
+		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		os.Exit(commands.Main(ctx, commands.System(), os.Args[1:])) //nolint:forbidigo // it is a main function
 	}
 	runtimetest.Main(m)
 }

@@ -111,17 +111,20 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 
 // Sweep removes the files of locks that nobody holds, of pods that are gone and of what all pods share: a
 // process that is killed leaves them. It waits for nobody.
-func (s Locks) Sweep() error {
+func (s Locks) Sweep(ctx context.Context) error {
+	// A context that has ended takes a lock that is free.
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
 	entries, err := entriesOf(s.dir())
 	for _, entry := range entries {
 		if name, is := strings.CutSuffix(entry.Name(), lockSuffix); is {
-			err = errors.Join(err, s.sweep(name))
+			err = errors.Join(err, s.sweep(ctx, name))
 		}
 	}
 	return err
 }
 
-func (s Locks) sweep(name string) error {
+func (s Locks) sweep(ctx context.Context, name string) error {
 	of := filelock.File{Path: s.file(name)}
 	if !strings.HasPrefix(name, lockOwn) {
 		pod := s.layout.Pod(types.UID(name))
@@ -131,8 +134,6 @@ func (s Locks) sweep(name string) error {
 		}
 		of.Dir = pod.Dir()
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
 	lock, err := s.take(ctx, of, func(string) {})
 	switch {
 	case errors.As(err, new(*filelock.LockedError)):

@@ -358,7 +358,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Locks().Sweep(); err != nil {
+	if err := l.Locks().Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := namesIn(t, l.Locks().dir()); !slices.Equal(left, []string{"held.lock", "kept.lock", "notes"}) {
