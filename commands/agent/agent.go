@@ -128,7 +128,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	log := newLog(sess)
-	if err := layout.Locks().Sweep(ctx); err != nil {
+	if err = layout.Locks().Sweep(ctx); err != nil {
 		log.Warn("the files of old locks stay", "error", err.Error())
 	}
 	engine, err := connect(ctx, sess, log)
