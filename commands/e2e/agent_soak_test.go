@@ -99,7 +99,9 @@ func testAgentSoak(t *testing.T, m *machine) {
 	for i := range soakPods {
 		s.agent.remove(t, fmt.Sprintf("soak-%d.yaml", i))
 	}
-	until(t, "all pods are gone", func() bool { return len(s.m.run(t, "get", "-o", "name").stdout) == 0 })
+	for i := range soakPods {
+		until(t, "all pods are gone", func() bool { return m.isGone(t, fmt.Sprintf("soak-%d", i)) })
+	}
 	until(t, "nothing is left of them", func() bool { return strings.Join(s.leftovers(t), "\n") == strings.Join(empty, "\n") })
 	s.agent.stop(t)
 }

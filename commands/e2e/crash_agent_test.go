@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -111,30 +112,44 @@ func (l *crashLab) again() {
 	cmd.Env = append(os.Environ(), l.env)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := l.await(func() int { return cmd.Process.Pid }, cmd.Wait); err != nil {
+	if err := l.await(running(cmd)); err != nil {
 		l.t.Errorf("%v: %v\n%s", l.crash.args, err, out.String())
 	}
 }
 
-// await waits for the end of a process, and brings it about once an agent has done its work.
-func (l *crashLab) await(pid func() int, wait func() error) error {
-	l.t.Helper()
-	if !l.crash.agent {
-		return wait()
+// running runs a command to its end, and tells its process id. It keeps its thread: one that follows a
+// traced program waits for all that it has started.
+func running(cmd *exec.Cmd) func(started func(pid int)) error {
+	return func(started func(pid int)) error {
+		goruntime.LockOSThread()
+		defer goruntime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		started(cmd.Process.Pid)
+		return cmd.Wait()
 	}
-	done := make(chan error, 1)
-	go func() { done <- wait() }()
-	agent := pid()
-	var calm calmness
+}
+
+// await runs a process to its end, which it brings about once an agent has done its work.
+func (l *crashLab) await(run func(started func(pid int)) error) error {
+	l.t.Helper()
+	pid, done := make(chan int, 1), make(chan error, 1)
+	go func() { done <- run(func(is int) { pid <- is }) }()
+	if !l.crash.agent {
+		return <-done
+	}
+	agent, calm := 0, calmness{}
 	for end := time.Now().Add(agentLimit); time.Now().Before(end) && !l.isThere(agent, &calm); {
 		select {
+		case agent = <-pid:
 		case err := <-done:
 			return err
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+	if agent == 0 {
+		l.t.Fatal("the agent does not start") // The process 0 would be all of this group.
 	}
 	if err := syscall.Kill(agent, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		l.t.Fatal(err)

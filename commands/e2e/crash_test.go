@@ -248,11 +248,12 @@ func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbanc
 		cmd.Process.Kill() //nolint:errcheck // then it has ended, which is seen below
 	}
 	l.proxy.Disturb(arrange(kill))
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
-	close(started)
-	err := l.await(func() int { return cmd.Process.Pid }, cmd.Wait)
+	err := l.await(func(tell func(pid int)) error {
+		return running(cmd)(func(pid int) {
+			close(started)
+			tell(pid)
+		})
+	})
 	l.proxy.Calm()
 	if err != nil && !killed.Load() {
 		l.t.Errorf("%v: %v\n%s", l.crash.args, err, out.String())
@@ -270,9 +271,9 @@ func (l *crashLab) trace(nth int) *runtimetest.Traced {
 	}
 	defer output.Close() //nolint:errcheck // it is only read when something went wrong
 	argv := append([]string{l.podctl}, l.args(l.crash.args)...)
-	pid, traced := make(chan int, 1), &runtimetest.Traced{}
-	err = l.await(func() int { return <-pid }, func() (err error) {
-		program := runtimetest.Program{Args: argv, Env: append(os.Environ(), l.env), Output: output, Started: func(is int) { pid <- is }}
+	traced := &runtimetest.Traced{}
+	err = l.await(func(started func(pid int)) (err error) {
+		program := runtimetest.Program{Args: argv, Env: append(os.Environ(), l.env), Output: output, Started: started}
 		traced, err = runtimetest.Trace(l.t.Context(), program, nth)
 		return err
 	})
