@@ -25,7 +25,7 @@ type keeper struct {
 	// suffix is what it adds to the names of its pods.
 	suffix string
 	// command makes its process, which serves its metrics at the address.
-	command func(ctx context.Context) (*exec.Cmd, error)
+	command func() (*exec.Cmd, error)
 	address string
 	// known is how many pods it says that it keeps running.
 	known func(ctx context.Context) (int, error)
@@ -48,9 +48,10 @@ func newAgent(ctx context.Context, n *node) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{node: n, name: agentName, address: fmt.Sprintf("http://127.0.0.1:%d", port)}
-	k.command = func(context.Context) (*exec.Cmd, error) {
-		args := n.args("agent", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--max-pods", fmt.Sprint(keeperPods),
+	listen := fmt.Sprintf("127.0.0.1:%d", port)
+	k := &keeper{node: n, name: agentName, address: "http://" + listen}
+	k.command = func() (*exec.Cmd, error) {
+		args := n.args("agent", "--listen", listen, "--max-pods", fmt.Sprint(keeperPods),
 			"--eviction-hard", "memory.available<1Mi", k.dir("manifests"))
 		return exec.Command(n.o.podctl, args...), nil //nolint:noctx // it is ended by a signal
 	}
@@ -72,7 +73,7 @@ func newKubelet(ctx context.Context, n *node) (*keeper, error) {
 		return nil, err
 	}
 	k.address = ports.address()
-	k.command = func(context.Context) (*exec.Cmd, error) { return n.kubeletCommand(k.dir(""), ports) }
+	k.command = func() (*exec.Cmd, error) { return n.kubeletCommand(k.dir(""), ports) }
 	k.known = func(ctx context.Context) (int, error) {
 		text, err := get(ctx, k.address+"/pods")
 		if err != nil {
@@ -114,7 +115,7 @@ func (k *keeper) start(ctx context.Context, pods int) (time.Duration, error) {
 		return 0, err
 	}
 	defer log.Close() //nolint:errcheck // the process has it
-	cmd, err := k.command(ctx)
+	cmd, err := k.command()
 	if err != nil {
 		return 0, err
 	}

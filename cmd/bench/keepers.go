@@ -84,7 +84,7 @@ func (list keepers) workloads(pods int) []*workload {
 		list.arrival("new-1", "a new file of a pod with one container: until it runs", 1, shape{containers: 1}),
 		list.arrival("new-4", "a new file of a pod with four containers: until they run", 0.8, shape{containers: 4}),
 		list.arrival("new-init-3", "a new file of a pod with three init containers, then one: until it runs", 0.3, shape{inits: 3, containers: 1}),
-		list.crowd(),
+		list.many(),
 		list.restart(pods),
 	}
 }
@@ -218,13 +218,10 @@ func (list keepers) arrival(name, what string, factor float64, s shape) *workloa
 	})
 }
 
-// crowd is fifty files at once.
-func (list keepers) crowd() *workload {
+// many is fifty files at once.
+func (list keepers) many() *workload {
 	const pods = 50
-	var names []string
-	for i := range pods {
-		names = append(names, fmt.Sprintf("crowd-%d", i))
-	}
+	names := podNames("many", 0, pods)
 	w := workload{name: "new-50", rounds: 3, limits: against(0.8), what: "fifty files of pods with one container at once: until all run"}
 	return list.inTurn(w, func(k *keeper) contender {
 		return contender{
@@ -236,8 +233,8 @@ func (list keepers) crowd() *workload {
 	})
 }
 
-// crowdPause is how often the runtime is asked whether many pods run.
-const crowdPause = 50 * time.Millisecond
+// manyPause is how often the runtime is asked whether many pods run.
+const manyPause = 50 * time.Millisecond
 
 // arriveAll brings pods of one container up.
 func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
@@ -249,7 +246,7 @@ func (k *keeper) arriveAll(ctx context.Context, names []string, s shape) error {
 		return err
 	}
 	err = until(ctx, keeperLimit, func() (bool, error) {
-		time.Sleep(crowdPause)
+		time.Sleep(manyPause)
 		now, failed := k.containers(ctx, "")
 		return len(now) == len(before)+len(names), failed
 	})
