@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
@@ -109,8 +110,9 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 	return lock, err
 }
 
-// Sweep removes the files of locks that nobody holds, of pods that are gone and of what all pods share: a
-// process that is killed leaves them. It waits for nobody.
+// Sweep removes what a process leaves that is killed at the end of its work: the files of locks that nobody
+// holds, of pods that are gone and of what all pods share, and the empty directories of such pods. It waits
+// for nobody.
 func (s Locks) Sweep(ctx context.Context) error {
 	// A context that has ended takes a lock that is free.
 	ctx, cancel := context.WithCancel(ctx)
@@ -125,21 +127,35 @@ func (s Locks) Sweep(ctx context.Context) error {
 }
 
 func (s Locks) sweep(ctx context.Context, name string) error {
-	of := filelock.File{Path: s.file(name)}
-	if !strings.HasPrefix(name, lockOwn) {
-		pod := s.layout.Pod(types.UID(name))
-		has, err := pod.HasDir()
-		if has || err != nil {
-			return err
-		}
-		of.Dir = pod.Dir()
+	var lock *filelock.Lock
+	var err error
+	if strings.HasPrefix(name, lockOwn) {
+		lock, err = s.take(ctx, filelock.File{Path: s.file(name)}, func(string) {})
+	} else {
+		lock, err = s.layout.Pod(types.UID(name)).sweep(ctx)
 	}
-	lock, err := s.take(ctx, of, func(string) {})
 	switch {
 	case errors.As(err, new(*filelock.LockedError)):
 		return nil
-	case err != nil:
+	case lock == nil:
 		return err
 	}
-	return lock.Unlock()
+	return errors.Join(err, lock.Unlock())
+}
+
+// sweep removes the pod's directory if it is empty, and returns the pod's lock for the caller to let go of;
+// nil for a pod that has a checkpoint.
+func (p Pod) sweep(ctx context.Context) (*filelock.Lock, error) {
+	known, err := p.Checkpoint().Exists()
+	if known || err != nil {
+		return nil, err
+	}
+	lock, err := p.Lock(ctx)
+	if err == nil {
+		err = safefs.IgnoreMissing(safefs.InDirOf(p.Dir(), (*safefs.Dir).RemoveDir))
+	}
+	if errors.Is(err, unix.ENOTEMPTY) {
+		err = nil // There is work left: housekeeping does it.
+	}
+	return lock, err
 }

@@ -339,7 +339,8 @@ func TestLockThatCannotBeOpenedIsAnError(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of locks go that nobody holds and that belong to no pod that is there.
+// TestSweep: the files of locks go that nobody holds and that belong to no pod that is there, and the
+// directories in which nothing is left.
 func TestSweep(t *testing.T) {
 	l := Layout{Root: filepath.Join(t.TempDir(), "state")}
 	lock := func(uid types.UID) *filelock.Lock {
@@ -350,10 +351,12 @@ func TestSweep(t *testing.T) {
 		return held
 	}
 	held := lock("held")
-	if err := os.MkdirAll(l.Pod("kept").Dir(), 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{filepath.Join(l.Pod("kept").Dir(), "volumes"), l.Pod("empty").Dir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, name := range []string{"gone.lock", "kept.lock", "_node.lock", "notes"} {
+	for _, name := range []string{"gone.lock", "kept.lock", "empty.lock", "_node.lock", "notes"} {
 		if err := os.WriteFile(filepath.Join(l.Locks().dir(), name), []byte("pid 1 (podctl)\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -363,6 +366,9 @@ func TestSweep(t *testing.T) {
 	}
 	if left := namesIn(t, l.Locks().dir()); !slices.Equal(left, []string{"held.lock", "kept.lock", "notes"}) {
 		t.Errorf("left are %v", left)
+	}
+	if left := namesIn(t, l.pods()); !slices.Equal(left, []string{"kept"}) {
+		t.Errorf("left are the directories %v", left)
 	}
 	if err := held.Unlock(); err != nil {
 		t.Error(err)
