@@ -39,14 +39,18 @@ const idleTime = 25 * time.Second
 // does) and what its probes ask.
 func testAgentIdle(t *testing.T, m *machine) {
 	port := freePort(t)
-	a := startAgent(t, m, t.TempDir(), "--listen", port)
+	a := startAgent(t, m, t.TempDir(), "--applied=false", "--listen", port)
 	began := time.Now()
-	a.put(t, "probed.yaml", probedPod)
+	names, files := []string{"probed"}, []string{"probed.yaml"}
+	a.put(t, files[0], probedPod)
 	for i := range 5 {
 		name := fmt.Sprintf("quiet-%d", i)
+		names, files = append(names, name), append(files, name+".yaml")
 		a.put(t, name+".yaml", fmt.Sprintf(simplePod, name, "1h"))
 	}
-	until(t, "all pods are ready", func() bool { return a.status(t).Ready && strings.Count(m.must(t, "get").stdout, "Running") == 6 })
+	for _, name := range names {
+		until(t, name+" is ready", func() bool { return m.isReady(t, name) })
+	}
 	// Ten seconds after its start the agent looks at images for the first time.
 	time.Sleep(time.Until(began.Add(13 * time.Second)))
 
@@ -72,20 +76,25 @@ func testAgentIdle(t *testing.T, m *machine) {
 	if len(operations) > 0 {
 		t.Errorf("idle, the agent asked the runtime for %v", operations)
 	}
+	a.remove(t, files...)
+	for _, name := range names {
+		until(t, name+" is gone", func() bool { return m.isGone(t, name) && a.podStatus(t, name) == nil })
+	}
+	a.stop(t)
 }
 
 // idleFor does nothing for a time, and returns how often the agent called the runtime and how often
 // it listed all containers meanwhile.
 func (a *agentProcess) idleFor(t *testing.T, port string, idle time.Duration) (operations map[string]int, lists int) {
 	t.Helper()
-	log, files, written := a.log.String(), filesBelow(t, a.m.state), a.written(t)
+	log, files, written := a.log.String(), a.m.ownFiles(t), a.written(t)
 	before := countersOf(t, port)
 	time.Sleep(idle)
 	after := countersOf(t, port)
 	if more := strings.TrimPrefix(a.log.String(), log); more != "" {
 		t.Errorf("idle, the agent logged:\n%s", more)
 	}
-	if now := filesBelow(t, a.m.state); !maps.Equal(files, now) {
+	if now := a.m.ownFiles(t); !maps.Equal(files, now) {
 		t.Errorf("idle, files have changed: %v", changedFiles(files, now))
 	}
 	if now := a.written(t); now != written {
@@ -129,16 +138,17 @@ func countersOf(t *testing.T, port string) map[string]int {
 	return counters
 }
 
-// filesBelow are the files that podctl keeps, with the time of their last change.
-func filesBelow(t *testing.T, root string) map[string]time.Time {
+// ownFiles are the files that podctl keeps, with the time of their last change: not those of the runtime
+// and not the logs, which containers write.
+func (m *machine) ownFiles(t *testing.T) map[string]time.Time {
 	t.Helper()
 	files := map[string]time.Time{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(m.state, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if path == filepath.Join(root, "node") {
-			return fs.SkipDir // It is the runtime's.
+		if path == filepath.Join(m.state, "node") || path == m.logs {
+			return fs.SkipDir
 		}
 		info, err := entry.Info()
 		if err == nil {
