@@ -37,6 +37,9 @@ func cgroupsBelow(root string) ([]string, error) {
 			}
 			for _, dir := range dirs {
 				err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+					if errors.Is(err, fs.ErrNotExist) {
+						return nil // An agent has just removed it.
+					}
 					if err == nil && entry.IsDir() {
 						found = append(found, path)
 					}

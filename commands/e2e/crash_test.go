@@ -311,6 +311,8 @@ func timeless(line string) string {
 		`(/containers/\w+)/[0-9a-f]+`:       "$1/HEX",
 		`[0-9a-f]{64}`:                      "ID",
 		`(/\.deleted/[^/ ]+)\.\d{8}-[\d.]+`: "$1.TIME",
+		// Who held the lock of a pod last.
+		`(/locks/[0-9a-f-]+\.lock \S+).*`: "$1",
 	} {
 		line = regexp.MustCompile(pattern).ReplaceAllString(line, with)
 	}

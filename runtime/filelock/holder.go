@@ -1,6 +1,7 @@
 package filelock
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -40,13 +41,19 @@ func (e *LockedError) Unwrap() error { return e.Err }
 
 // writeHolder leaves word of who holds the lock, for those who wait. A full disk
 // must not keep a pod from being deleted, so nothing depends on it. No words stand for those
-// that this process was called with.
+// that this process was called with. The word stays when the lock is freed, and nothing is written
+// where it is there: an agent takes the locks of its pods again and again.
 func (l *Lock) writeHolder(words []string) {
+	if len(words) == 0 {
+		words = os.Args
+	}
+	word := fmt.Appendf(nil, "pid %d (%s)\n", os.Getpid(), command(words))
+	there := make([]byte, 2*commandMax)
+	if n, _ := l.file.ReadAt(there, 0); bytes.Equal(there[:n], word) {
+		return
+	}
 	if l.file.Truncate(0) == nil {
-		if len(words) == 0 {
-			words = os.Args
-		}
-		_, _ = fmt.Fprintf(l.file, "pid %d (%s)\n", os.Getpid(), command(words))
+		_, _ = l.file.Write(word)
 	}
 }
 

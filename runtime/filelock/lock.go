@@ -136,7 +136,7 @@ func (a *attempt) enterGate() (bool, error) {
 }
 
 // removed reports whether the file is not the one that others will open: it was
-// removed, with the pod, while this process waited. The wait begins anea.
+// removed, with the pod, while this process waited. The wait begins anew.
 func (a *attempt) removed() bool {
 	opened, err := a.file.Stat()
 	if err == nil {
@@ -177,11 +177,7 @@ func taken(err error) (bool, error) {
 // Unlock frees the lock, and removes its file unless File.Dir exists. It may be called once.
 func (l *Lock) Unlock() error {
 	keep, err := l.keeps()
-	switch {
-	case err != nil:
-	case keep:
-		err = l.file.Truncate(0)
-	default:
+	if err == nil && !keep {
 		err = safefs.RemoveFile(l.file.Name())
 	}
 	if err = errors.Join(err, l.file.Close()); err != nil {
