@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -110,6 +111,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
+	collectOften()
 	sess.Pulls = o.pulls
 	layout := sess.Flags.Layout()
 	if o.stopPods && o.shutdownGrace <= 0 {
@@ -145,7 +147,10 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	s := agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },
-		Ready:   func() { log.Info("ready") },
+		Ready: func() {
+			log.Info("ready")
+			go debug.FreeOSMemory() // All pods at once took more than is needed from now on.
+		},
 	}
 	if o.stopPods {
 		s.StopPods = o.shutdownGrace

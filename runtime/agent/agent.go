@@ -99,6 +99,10 @@ type Agent struct {
 	ready   bool
 	// ending is under way while the pods are stopped; nil as a rule.
 	ending *ending
+	// next is when a pass is due, as begin has found it; zero for never. It holds while still is set:
+	// since then nothing has happened that a pass could follow from.
+	next  time.Time
+	still bool
 }
 
 // ErrHandover says, as the cause of the end of the context of Run, that another agent follows at once:
@@ -153,8 +157,9 @@ func New(w World, s Settings) *Agent {
 	a.admits = newAdmitting(s.Admission, a.keeper, a.workers, a.log, a.metrics.Metrics)
 	a.probes = &probing{
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
-		wake: func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
-		set:  probers.New(s.Now(), random), pods: map[types.UID]probed{},
+		wake:  func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
+		still: func() { a.still = true },
+		set:   probers.New(s.Now(), random), pods: map[types.UID]probed{},
 	}
 	return a
 }
@@ -254,6 +259,7 @@ func (a *Agent) loop(ctx context.Context) {
 		case do := <-a.inbox:
 			do()
 		case <-timer.C:
+			a.still = true
 		}
 		wake := a.begin(ctx)
 		timer.Stop()
@@ -263,8 +269,18 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 }
 
-// begin begins the passes that are due, and returns when the next one is.
+// begin begins the passes and asks the probes that are due, and returns when the next one is. Most probes
+// are asked and answered without a look at the pods: there are many of both.
 func (a *Agent) begin(ctx context.Context) time.Time {
+	if !a.still || !a.next.IsZero() && !a.settings.Now().Before(a.next) {
+		a.next = a.beginPasses(ctx)
+	}
+	a.still = false
+	return first(a.next, a.probes.ask(ctx))
+}
+
+// beginPasses begins the passes that are due, and returns when the next one is.
+func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	ends := a.stopDue()
 	if len(a.turns) > 0 {
 		for _, uid := range a.workers.Continue() {
@@ -280,7 +296,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 	}
 	a.metrics.wanted(a.keeper, a.last)
 	a.checkReady()
-	return first(first(wake, ends), a.probes.ask(ctx))
+	return first(wake, ends)
 }
 
 // first is the earlier of two times; zero means never.

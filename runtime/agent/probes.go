@@ -34,6 +34,8 @@ type probing struct {
 	inbox   inbox
 	// wake has a pod looked at.
 	wake func(types.UID)
+	// still tells that no pass follows from an answer.
+	still func()
 
 	set  *probers.Set
 	pods map[types.UID]probed
@@ -103,7 +105,11 @@ func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Re
 	if change.Look {
 		look = func() { b.wake(ask.Pod.UID) }
 	}
-	if !change.Keep {
+	switch {
+	case !change.Keep && !change.Look:
+		b.still()
+		return
+	case !change.Keep:
 		look()
 		return
 	}

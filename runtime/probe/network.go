@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ import (
 // userAgent is what a probe calls itself: that of the kubelet whose behaviour
 // podctl has.
 const userAgent = "kube-probe/1.36"
+
+// httpProber sends all HTTP probes. Its connections are not kept.
+var httpProber = sync.OnceValue(func() httpprobe.Prober { return httpprobe.New(false) }) //nolint:gochecknoglobals // made once, when it is needed
 
 // httpAsk sends a GET request. Redirects to the same host are followed, TLS is
 // not verified, proxies are not used.
@@ -33,11 +37,10 @@ func httpAsk(action *v1.HTTPGetAction, t Target) (ask, error) {
 	if !hasHeader(action, "User-Agent") {
 		req.Header.Set("User-Agent", userAgent)
 	}
-	prober := httpprobe.New(false)
 	return ask{
 		handler: "http-get " + req.URL.Redacted(),
 		run: func(ctx context.Context, timeout time.Duration) answer {
-			return answered(prober.Probe(req.WithContext(ctx), timeout))
+			return answered(httpProber().Probe(req.WithContext(ctx), timeout))
 		},
 	}, nil
 }

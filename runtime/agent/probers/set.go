@@ -21,6 +21,23 @@ type Set struct {
 	pods   map[types.UID]*pod
 	// asking are the probes that have not answered yet. An answer may outlive its worker.
 	asking map[key]bool
+	// queue are the probes that are asked once they are due, in that order. It holds unless stale is set.
+	queue []turn
+	stale bool
+}
+
+// turn is a probe in the queue.
+type turn struct {
+	pod    model.PodRef
+	in     *container
+	probe  model.ProbeType
+	worker *worker
+}
+
+// before orders turns by when they are due, and those at the same moment by name.
+func (t *turn) before(other *turn) int {
+	return cmp.Or(t.worker.due.Compare(other.worker.due), t.pod.Compare(other.pod),
+		cmp.Compare(t.in.spec.Name, other.in.spec.Name), cmp.Compare(t.probe, other.probe))
 }
 
 // key names a probe of one run of a container.
@@ -82,6 +99,7 @@ func (seen *Seen) types() []model.ProbeType {
 // the manifest are taken over; what does not run any more is forgotten. It returns the verdicts
 // that the checkpoint has not: those that could not be written.
 func (s *Set) Sync(now time.Time, seen Seen) []probe.Answer {
+	s.stale = true
 	p := &pod{ref: model.RefOf(seen.Desired.Pod), deleting: seen.Deleting, containers: map[string]*container{}}
 	for i := range seen.Running {
 		r := &seen.Running[i]
@@ -142,7 +160,10 @@ func (s *Set) spread(now time.Time, c *container, p *v1.Probe) time.Duration {
 }
 
 // Forget drops a pod that is gone or has finished.
-func (s *Set) Forget(uid types.UID) { delete(s.pods, uid) }
+func (s *Set) Forget(uid types.UID) {
+	delete(s.pods, uid)
+	s.stale = true
+}
 
 // Ask is one probe to ask now. Each is answered by a call of Done.
 type Ask struct {
@@ -159,28 +180,43 @@ func (a *Ask) key() key { return key{a.Target.ContainerID, a.Type} }
 // Next begins the probes that are due, and says when to call it again: zero means not before a
 // call of another method.
 func (s *Set) Next(now time.Time) (ask []Ask, wake time.Time) {
+	if s.stale {
+		s.order()
+	}
+	due := 0
+	for ; due < len(s.queue) && !s.queue[due].worker.due.After(now); due++ {
+		t := &s.queue[due]
+		t.worker.asked, t.worker.overtaken = now, false
+		s.asking[key{t.in.id, t.probe}] = true
+		target := probe.Target{ContainerID: t.in.id, Container: t.in.spec, PodIP: t.in.address}
+		ask = append(ask, Ask{Pod: t.pod, Type: t.probe, Probe: t.worker.probe, Target: target, At: now})
+	}
+	s.queue = slices.Delete(s.queue, 0, due)
+	if len(s.queue) > 0 {
+		wake = s.queue[0].worker.due
+	}
+	return ask, wake
+}
+
+// order makes the queue anew.
+func (s *Set) order() {
+	s.queue, s.stale = s.queue[:0], false
 	for _, p := range s.pods {
 		for _, c := range p.containers {
 			for t, w := range c.workers {
-				switch {
-				case !s.asks(c, t):
-				case w.due.After(now):
-					if wake.IsZero() || w.due.Before(wake) {
-						wake = w.due
-					}
-				default:
-					w.asked, w.overtaken = now, false
-					s.asking[key{c.id, t}] = true
-					target := probe.Target{ContainerID: c.id, Container: c.spec, PodIP: c.address}
-					ask = append(ask, Ask{Pod: p.ref, Type: t, Probe: w.probe, Target: target, At: now})
+				if s.asks(c, t) {
+					s.queue = append(s.queue, turn{p.ref, c, t, w})
 				}
 			}
 		}
 	}
-	slices.SortFunc(ask, func(a, b Ask) int {
-		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Target.Container.Name, b.Target.Container.Name), cmp.Compare(a.Type, b.Type))
-	})
-	return ask, wake
+	slices.SortFunc(s.queue, func(a, b turn) int { return a.before(&b) })
+}
+
+// enqueue puts a probe into the queue that has answered, and is asked again.
+func (s *Set) enqueue(t turn) {
+	at, _ := slices.BinarySearchFunc(s.queue, t, func(a, b turn) int { return a.before(&b) })
+	s.queue = slices.Insert(s.queue, at, t)
 }
 
 // asks reports whether a probe is asked once it is due: it is not decided, has answered, and the
@@ -207,6 +243,8 @@ type Change struct {
 // that is being deleted there is nothing to write down.
 func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
 	delete(s.asking, ask.key())
+	stale := s.stale
+	s.stale = true
 	c := s.find(ask.Pod.UID, ask.Target.Container.Name)
 	if c == nil || c.id != ask.Target.ContainerID {
 		return Change{}
@@ -217,6 +255,13 @@ func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
 	}
 	w.due = next(ask.At, now, periodOf(w.probe))
 	changed := w.fold(now, ask.Type, result)
+	if !changed && !stale {
+		// Nothing has changed but when this one is due.
+		s.stale = false
+		if s.asks(c, ask.Type) {
+			s.enqueue(turn{ask.Pod, c, ask.Type, w})
+		}
+	}
 	a := w.answer(c, ask.Type, result)
 	a.Changed, a.Told = w.unkept(), w.tells(now, result)
 	if a.Changed {
@@ -234,6 +279,7 @@ func (s *Set) AskNow(now time.Time, uid types.UID, name string) {
 		return
 	}
 	w := c.workers[model.Readiness]
+	s.stale = true
 	w.due = now.Add(delay(now, c.startedAt, w.probe))
 }
 
