@@ -339,6 +339,9 @@ func (list keepers) measure(ctx context.Context, o *options, report *KeeperRepor
 			return err
 		}
 	}
+	if !only("probed") {
+		return nil
+	}
 	probed, err := list.probed(ctx, o.pods[len(o.pods)-1], o.window)
 	report.Loads = append(report.Loads, probed...)
 	return err

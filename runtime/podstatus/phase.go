@@ -17,7 +17,18 @@ func phaseOf(p *Pod) v1.PodPhase {
 	if done := p.Observed.Memory.Completion; done != nil && p.Manifest.Spec.RestartPolicy != v1.RestartPolicyAlways {
 		return done.Phase
 	}
-	return tallyOf(p).phase()
+	phase := tallyOf(p).phase()
+	if phase == v1.PodPending && losesRecords(p) {
+		return v1.PodRunning
+	}
+	return phase
+}
+
+// losesRecords reports whether the pod had come to run when its deletion began, which takes its records away:
+// it does not wait to run again.
+func losesRecords(p *Pod) bool {
+	m := &p.Observed.Memory
+	return m.Deletion != nil && m.LastRun != nil && !p.anyRegular(func(name string) bool { return m.LastRun.Containers[name] == "" })
 }
 
 // tally counts the containers of a pod by what they are doing; the phase follows

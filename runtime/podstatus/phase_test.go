@@ -121,3 +121,28 @@ func TestStartErrorsDecideNoPhase(t *testing.T) {
 		}
 	}
 }
+
+// TestPhaseWhileRecordsGo: the deletion of a pod that ran takes its records away, and the pod is not Pending
+// for that. One that never came to run stays so.
+func TestPhaseWhileRecordsGo(t *testing.T) {
+	for _, test := range []struct {
+		deletion *model.Deletion
+		ran      map[string]string
+		want     v1.PodPhase
+	}{
+		{&model.Deletion{}, map[string]string{"app": "app-0"}, v1.PodRunning},
+		{&model.Deletion{}, map[string]string{"seed": "seed-0"}, v1.PodPending},
+		{nil, map[string]string{"app": "app-0"}, v1.PodPending},
+	} {
+		w := policy(t, v1.RestartPolicyAlways)
+		w.Memory.Deletion, w.Memory.LastRun = test.deletion, &model.LastRun{Sandbox: "s0", Containers: test.ran}
+		if got := podOf(w).Phase; got != test.want {
+			t.Errorf("deletion %v of a pod that ran %v: %s", test.deletion, test.ran, got)
+		}
+	}
+	w := policy(t, v1.RestartPolicyAlways)
+	w.Memory.Deletion = &model.Deletion{}
+	if got := podOf(w).Phase; got != v1.PodPending {
+		t.Errorf("deletion of a pod that never ran: %s", got)
+	}
+}
