@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -111,7 +110,6 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
-	collectOften()
 	sess.Pulls = o.pulls
 	layout := sess.Flags.Layout()
 	if o.stopPods && o.shutdownGrace <= 0 {
@@ -144,12 +142,13 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
+	started := settle()
 	s := agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready: func() {
 			log.Info("ready")
-			go debug.FreeOSMemory() // All pods at once took more than is needed from now on.
+			go started()
 		},
 	}
 	if o.stopPods {

@@ -3,15 +3,27 @@ package agent
 import (
 	"os"
 	"runtime/debug"
+	"sync"
+	"time"
 )
 
-// gcPercent lets the heap of an agent grow to twice of what is in use before it is collected. The start of
-// podctl collects later (package early): that is right for a command that ends soon.
-const gcPercent = 100
+const (
+	// gcPercent lets the heap of an agent grow to twice of what is in use before it is collected.
+	gcPercent = 100
+	// startLimit is how long the start may take: an agent whose sources cannot be read is not ready.
+	startLimit = time.Minute
+)
 
-// collectOften begins to collect garbage as what stays for long does. GOGC in the environment rules.
-func collectOften() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+// settle returns what ends the start of an agent. Until then garbage is collected seldom (package early),
+// which is right for what ends soon, or looks at all pods at once. From then on it is collected as what stays
+// needs it, and the memory that the start took is given back. GOGC in the environment rules.
+func settle() func() {
+	end := sync.OnceFunc(func() {
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(gcPercent)
+		}
+		debug.FreeOSMemory()
+	})
+	time.AfterFunc(startLimit, end)
+	return end
 }
