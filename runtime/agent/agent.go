@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/probers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -70,7 +71,6 @@ type World struct {
 // Agent keeps pods until it is stopped. All that it decides is decided by one goroutine.
 type Agent struct {
 	settings Settings
-	passes   Passes
 	records  Records
 	client   *cri.Client
 	keeping  *housekeeping.Housekeeper
@@ -86,19 +86,19 @@ type Agent struct {
 	metrics *measuring
 	admits  *admitting
 	evicts  *evicting
+	maker   *passMaker
+	pulls   *pulling
 	// beside makes a pass beside the loop.
 	beside func(p *podworkers.Pass, do func())
 	// running are the passes that run, by pod; last is how the last pass of each ended.
 	running map[types.UID]context.CancelFunc
-	turns   turns
 	last    map[types.UID]lastPass
 	// rereads let each source look now.
 	rereads []chan struct{}
 	runtime runtimeState
 	started time.Time
 	ready   bool
-	// ending is under way while the pods are stopped; nil as a rule.
-	ending *ending
+	ending  *ending
 	// next is when a pass is due, as begin has found it; zero for never. It holds while still is set:
 	// since then nothing has happened that a pass could follow from.
 	next  time.Time
@@ -138,9 +138,9 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, passes: w.Passes, records: w.Records, client: w.Client, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
+		settings: s, records: w.Records, client: w.Client, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
-		running: map[types.UID]context.CancelFunc{}, turns: turns{}, last: map[types.UID]lastPass{},
+		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
 	}
 	random := s.Random
@@ -149,6 +149,16 @@ func New(w World, s Settings) *Agent {
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: random})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
+	a.ending = &ending{workers: a.workers, keeper: a.keeper, now: s.Now, log: s.Log}
+	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: turns{}}
+	a.maker = &passMaker{
+		Passes: w.Passes, records: w.Records, allowKubelet: s.AllowKubelet, own: order, now: s.Now, pulls: a.pulls,
+		told: func(ctx context.Context, uid types.UID, e executor.Event) {
+			a.log.step(e)
+			a.metrics.step(ctx, e)
+			a.pods.Changed(uid)
+		},
+	}
 	a.shownPods = newShownPods(a.inbox, a.keeper, w.Lister, a.metrics.WatchDropped)
 	a.evicts = &evicting{
 		inbox: a.inbox, keeper: a.keeper, workers: a.workers, now: s.Now, log: a.log, metrics: a.metrics.Metrics, last: a.last,
@@ -203,12 +213,12 @@ func (a *Agent) watch(ctx context.Context) {
 		a.rereads = append(a.rereads, reread)
 		go s.Run(ctx, reread, func(u sources.Update) { a.inbox.post(ctx, func() { a.sourceTells(u) }) })
 	}
-	go a.every(ctx, recordsEach, func() {
+	go a.inbox.every(ctx, recordsEach, func() {
 		if err := a.readRecords(); err != nil {
 			a.log.Error("reading the state directory", "error", err.Error())
 		}
 	})
-	go a.every(ctx, renewEach, a.renew)
+	go a.inbox.every(ctx, renewEach, a.renew)
 	go a.watchObjects(ctx)
 	if a.keeping != nil {
 		go a.keeping.Run(ctx, a.keptPods)
@@ -239,152 +249,6 @@ func (a *Agent) keptPods(ctx context.Context) []model.PodRef {
 		return refs
 	})
 	return refs
-}
-
-// every posts something to do, again and again.
-func (a *Agent) every(ctx context.Context, period time.Duration, do func()) {
-	for cri.Sleep(ctx, period) == nil {
-		a.inbox.post(ctx, do)
-	}
-}
-
-// loop does what it is told and begins what is due.
-func (a *Agent) loop(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case do := <-a.inbox:
-			do()
-		case <-timer.C:
-			a.still = true
-		}
-		wake := a.begin(ctx)
-		timer.Stop()
-		if !wake.IsZero() {
-			timer.Reset(max(wake.Sub(a.settings.Now()), time.Millisecond))
-		}
-	}
-}
-
-// begin begins the passes and asks the probes that are due, and returns when the next one is. Most probes
-// are asked and answered without a look at the pods: there are many of both.
-func (a *Agent) begin(ctx context.Context) time.Time {
-	if !a.still || !a.next.IsZero() && !a.settings.Now().Before(a.next) {
-		a.next = a.beginPasses(ctx)
-	}
-	a.still = false
-	return first(a.next, a.probes.ask(ctx))
-}
-
-// beginPasses begins the passes that are due, and returns when the next one is.
-func (a *Agent) beginPasses(ctx context.Context) time.Time {
-	ends := a.stopDue()
-	if len(a.turns) > 0 {
-		for _, uid := range a.workers.Continue() {
-			a.turns.give(uid)
-		}
-	}
-	due, cut, wake := a.workers.Next(a.settings.Now())
-	for _, uid := range cut {
-		a.running[uid]()
-	}
-	for _, p := range due {
-		a.start(ctx, p)
-	}
-	a.metrics.wanted(a.keeper, a.last)
-	a.checkReady()
-	return first(wake, ends)
-}
-
-// first is the earlier of two times; zero means never.
-func first(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
-
-// start makes a pass beside the loop. The end of the agent does not cut off a deletion or a stop: it
-// lasts no longer than its grace period.
-func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
-	own := ctx
-	if p.Kind != podworkers.Sync {
-		own = context.WithoutCancel(ctx)
-		a.probes.end(p.Ref.UID)
-	}
-	if p.Kind == podworkers.Stop || p.Kind == podworkers.Evict {
-		// What is stopped is what was applied; the manifest may say something else by now.
-		p.Pod = a.keeper.asApplied(p.Pod)
-	}
-	own, cancel := context.WithCancel(own)
-	a.running[p.Ref.UID] = cancel
-	admission := a.admits.of(p.Ref.UID, a.evicts.conditions)
-	a.beside(&p, func() {
-		done := a.makePass(own, p, admission)
-		cancel()
-		a.inbox <- func() { a.passed(ctx, &done) }
-	})
-}
-
-// drain waits for the passes that run, and for what the end of the agent has cut short.
-func (a *Agent) drain() {
-	for len(a.running) > 0 {
-		(<-a.inbox)()
-	}
-	a.probes.beside.Wait()
-}
-
-// passed takes what a pass came to.
-func (a *Agent) passed(ctx context.Context, p *passed) {
-	uid, now := p.pass.Ref.UID, a.settings.Now()
-	delete(a.running, uid)
-	delete(a.turns, uid)
-	a.log.failed(p)
-	a.metrics.passed(p, a.last)
-	a.admits.passed(now, p)
-	a.evicts.passed(p)
-	a.last[uid] = lastPass{
-		at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(),
-		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle),
-	}
-	a.pods.Changed(uid)
-	switch {
-	case p.superseded():
-		a.workers.Done(now, uid, p.result())
-		a.workers.Forget(uid)
-		a.probes.forget(uid)
-		a.readRecord(uid)
-	case p.pass.Kind == podworkers.Terminate:
-		a.workers.Done(now, uid, p.result())
-		if p.failure() == nil {
-			a.ended(p)
-		}
-	case p.pass.Kind == podworkers.Stop:
-		a.workers.Done(now, uid, p.result())
-	default:
-		if !p.refused() {
-			a.keeper.applied(p.pass.Pod)
-		}
-		a.probes.sync(ctx, p)
-		a.workers.Done(now, uid, p.result())
-	}
-}
-
-// ended takes note of a pod that is gone.
-func (a *Agent) ended(p *passed) {
-	uid := p.pass.Ref.UID
-	delete(a.last, uid)
-	delete(a.metrics.starting, uid)
-	a.probes.forget(uid)
-	a.pods.Ended(uid)
-	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
-		a.settings.Sources[i].Ended(p.pass.Ref)
-	}
-	a.keeper.ended(a.settings.Now(), uid)
-	a.admits.ended(a.settings.Now(), uid)
 }
 
 func textOf(err error) string {

@@ -4,9 +4,11 @@
 // In: sources, the state directory and the runtime. Out: passes, and what it shows of them. It
 // decides when a pod is looked at, and never what is done to it: that is the plan of the pass.
 //
-//	agent.go    the loop: the only goroutine that touches the values below
+//	agent.go    the agent, and what tells it of changes
+//	loop.go     the loop: the only goroutine that touches the values below
 //	keeper.go   which pods are wanted, from what sources want and what is remembered
-//	passes.go   one pass, and what follows from it
+//	passes.go   one pass, and what it came to
+//	ending.go   all pods are stopped when the machine shuts down
 //	records.go  the pods that have a checkpoint
 //	status.go   what it shows
 //	pods.go     the pods that it shows

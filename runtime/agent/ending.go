@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -9,11 +10,17 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/shutdown"
 )
 
-// ending is a shutdown under way.
+// ending stops all pods.
 type ending struct {
+	workers *podworkers.Workers
+	keeper  *keeper
+	now     func() time.Time
+	log     *slog.Logger
+	// order is the shutdown that is under way; nil as a rule.
 	order *shutdown.Shutdown
 	// done is closed when all pods have stopped, or their time is over.
 	done   chan struct{}
@@ -23,7 +30,7 @@ type ending struct {
 // StopPods stops all pods within some time, those with the lowest priority first, and returns when
 // they have stopped or the time is over. No pass begins for them until ResumePods, or the next agent.
 func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
-	done, err := ask(ctx, a.inbox, func() <-chan struct{} { return a.beginEnding(within) })
+	done, err := ask(ctx, a.inbox, func() <-chan struct{} { return a.ending.begin(within) })
 	if err != nil {
 		return err
 	}
@@ -37,44 +44,47 @@ func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
 
 // ResumePods starts again what StopPods has stopped: the machine does not shut down after all.
 func (a *Agent) ResumePods(ctx context.Context) {
-	a.inbox.post(ctx, func() {
-		if a.ending != nil {
-			a.settings.Log.Info("the shutdown was called off; pods start again")
-			a.ending = nil
-			a.workers.Resume(a.settings.Now())
-		}
-	})
+	a.inbox.post(ctx, a.ending.callOff)
 }
 
-// beginEnding lets no pass begin any more, and stops the pods, if that has not begun yet.
-func (a *Agent) beginEnding(within time.Duration) <-chan struct{} {
-	if a.ending != nil {
-		return a.ending.done
+// callOff lets pods start again.
+func (e *ending) callOff() {
+	if e.order != nil {
+		e.log.Info("the shutdown was called off; pods start again")
+		e.order = nil
+		e.workers.Resume(e.now())
 	}
-	pods := make([]*v1.Pod, 0, len(a.keeper.kept))
-	for _, uid := range slices.Sorted(maps.Keys(a.keeper.kept)) {
-		pods = append(pods, a.keeper.kept[uid].Pod)
+}
+
+// begin lets no pass begin any more, and stops the pods, if that has not begun yet.
+func (e *ending) begin(within time.Duration) <-chan struct{} {
+	if e.order != nil {
+		return e.done
 	}
-	a.settings.Log.Info("stopping all pods", "pods", len(pods), "within", within.String())
-	a.workers.Hold()
-	a.ending = &ending{order: shutdown.New(a.settings.Now(), within, pods), done: make(chan struct{})}
-	return a.ending.done
+	pods := make([]*v1.Pod, 0, len(e.keeper.kept))
+	for _, uid := range slices.Sorted(maps.Keys(e.keeper.kept)) {
+		pods = append(pods, e.keeper.kept[uid].Pod)
+	}
+	e.log.Info("stopping all pods", "pods", len(pods), "within", within.String())
+	e.workers.Hold()
+	e.order, e.done, e.closed = shutdown.New(e.now(), within, pods), make(chan struct{}), false
+	return e.done
 }
 
 // stopDue stops the pods whose turn it is, and returns when the next turn comes; zero while nothing
 // is to stop.
-func (a *Agent) stopDue() time.Time {
-	if a.ending == nil || a.ending.closed {
+func (e *ending) stopDue() time.Time {
+	if e.order == nil || e.closed {
 		return time.Time{}
 	}
-	now := a.settings.Now()
-	stop, wake, done := a.ending.order.Next(now, func(uid types.UID) bool { return !a.workers.Stopped(uid) })
+	now := e.now()
+	stop, wake, done := e.order.Next(now, func(uid types.UID) bool { return !e.workers.Stopped(uid) })
 	for _, s := range stop {
-		a.workers.Stop(now, s.UID, s.Grace)
+		e.workers.Stop(now, s.UID, s.Grace)
 	}
 	if done {
-		a.ending.closed = true
-		close(a.ending.done)
+		e.closed = true
+		close(e.done)
 	}
 	return wake
 }
@@ -82,7 +92,7 @@ func (a *Agent) stopDue() time.Time {
 // loopUntilStopped stops all pods after the agent was told to end.
 func (a *Agent) loopUntilStopped(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := a.beginEnding(a.settings.StopPods)
+	done := a.ending.begin(a.settings.StopPods)
 	go func() {
 		<-done
 		stop()

@@ -1,6 +1,11 @@
 package agent
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/podctl/podctl/runtime/cri"
+)
 
 // inbox is how goroutines beside the loop reach it: it does what they post, one after the other.
 type inbox chan func()
@@ -10,6 +15,13 @@ func (i inbox) post(ctx context.Context, do func()) {
 	select {
 	case i <- do:
 	case <-ctx.Done():
+	}
+}
+
+// every posts something to do, again and again.
+func (i inbox) every(ctx context.Context, period time.Duration, do func()) {
+	for cri.Sleep(ctx, period) == nil {
+		i.post(ctx, do)
 	}
 }
 

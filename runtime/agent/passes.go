@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
@@ -34,40 +36,49 @@ type passed struct {
 	took time.Duration
 }
 
-// makePass makes one pass of a pod that is admitted so.
-func (a *Agent) makePass(ctx context.Context, p podworkers.Pass, admission *plan.Admission) passed {
+// passMaker makes passes, beside the loop.
+type passMaker struct {
+	Passes
+
+	records      Records
+	allowKubelet bool
+	// own are the sources of the agent.
+	own []string
+	now func() time.Time
+	// told is called with what happens in the pass of a pod.
+	told  func(ctx context.Context, uid types.UID, e executor.Event)
+	pulls *pulling
+}
+
+// one makes one pass of a pod that is admitted so.
+func (m *passMaker) one(ctx context.Context, p podworkers.Pass, admission *plan.Admission) passed {
 	opts := executor.Options{
-		Options: plan.Options{PullBackoff: true, Admission: admission}, AllowKubelet: a.settings.AllowKubelet, Watched: true,
-		Report: func(e executor.Event) {
-			a.log.step(e)
-			a.metrics.step(ctx, e)
-			a.pods.Changed(p.Ref.UID)
-		},
+		Options: plan.Options{PullBackoff: true, Admission: admission}, AllowKubelet: m.allowKubelet, Watched: true,
+		Report: func(e executor.Event) { m.told(ctx, p.Ref.UID, e) },
 	}
-	began, done := a.settings.Now(), passed{pass: p}
-	opts.Pulling = a.pulling(ctx, p.Ref.UID)
+	began, done := m.now(), passed{pass: p}
+	opts.Pulling = m.pulls.of(ctx, p.Ref.UID)
 	opts.GracePeriod, opts.Stop, opts.Evict = p.Grace, p.Kind == podworkers.Stop, p.Eviction
 	switch p.Kind {
 	case podworkers.Terminate:
-		opts.Precondition = a.stillOurs(p.Ref)
-		done.outcome, done.err = a.passes.Delete(ctx, p.Ref, opts)
+		opts.Precondition = m.stillOurs(p.Ref)
+		done.outcome, done.err = m.Delete(ctx, p.Ref, opts)
 	case podworkers.Stop, podworkers.Evict:
-		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
+		done.outcome, done.err = m.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
-		done.outcome, done.err = a.passes.Apply(ctx, p.Pod, opts)
+		done.outcome, done.err = m.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
-			done.redactor = a.records.Redactor(p.Pod)
+			done.redactor = m.records.Redactor(p.Pod)
 		}
 	}
-	done.took = a.settings.Now().Sub(began)
+	done.took = m.now().Sub(began)
 	return done
 }
 
 // stillOurs ends the deletion of a pod that somebody has applied by hand meanwhile.
-func (a *Agent) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
-	own := a.keeper.order
+func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
-		if mayEnd(c, own) {
+		if mayEnd(c, m.own) {
 			return nil
 		}
 		return &syncpod.SupersededError{Pod: ref}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/agent/podworkers"
 )
 
 // turns are the pulls that have ended, by pod, whose passes wait until they may go on.
@@ -19,14 +21,21 @@ func (t turns) give(uid types.UID) {
 
 // pulling lets a pass that waits for a registry keep no other from beginning: with as many slow pulls
 // as there may be passes no container would be restarted.
-func (a *Agent) pulling(ctx context.Context, uid types.UID) func() func(context.Context) error {
+type pulling struct {
+	inbox   inbox
+	workers *podworkers.Workers
+	turns   turns
+}
+
+// of is called by the pass of a pod when it begins to pull, and what it returns when the pull has ended.
+func (b *pulling) of(ctx context.Context, uid types.UID) func() func(context.Context) error {
 	return func() func(context.Context) error {
-		a.inbox.post(ctx, func() { a.workers.Pulling(uid) })
+		b.inbox.post(ctx, func() { b.workers.Pulling(uid) })
 		return func(ctx context.Context) error {
 			turn := make(chan struct{})
-			a.inbox.post(ctx, func() {
-				a.workers.Pulled(uid)
-				a.turns[uid] = append(a.turns[uid], turn)
+			b.inbox.post(ctx, func() {
+				b.workers.Pulled(uid)
+				b.turns[uid] = append(b.turns[uid], turn)
 			})
 			select {
 			case <-turn:
@@ -35,5 +44,15 @@ func (a *Agent) pulling(ctx context.Context, uid types.UID) func() func(context.
 				return context.Cause(ctx)
 			}
 		}
+	}
+}
+
+// goOn lets passes go on whose pulls have ended.
+func (b *pulling) goOn() {
+	if len(b.turns) == 0 {
+		return
+	}
+	for _, uid := range b.workers.Continue() {
+		b.turns.give(uid)
 	}
 }

@@ -106,7 +106,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 		r.wrong("the deletion of %s is taken back", uid)
 	case p.Kind == podworkers.Sync && !p.Pod.Stored && !r.isCurrent(p.Pod):
 		r.wrong("a pass begins for %s, which is not wanted any more", versionOf(p.Pod))
-	case p.Kind == podworkers.Stop && r.agent.ending == nil:
+	case p.Kind == podworkers.Stop && r.agent.ending.order == nil:
 		r.wrong("%s is stopped without a shutdown", uid)
 	}
 }
@@ -171,7 +171,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	}
 	p := r.pods[c.uid]
 	switch {
-	case r.agent.ending != nil:
+	case r.agent.ending.order != nil:
 		delete(r.first, c.uid)
 	case c.failing, d == nil && (p == nil || p.deleting || r.ending[c.uid]):
 	case d == nil || p == nil || imageOf(p.desired) == c.image:

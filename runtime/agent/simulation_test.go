@@ -129,7 +129,7 @@ func (l *life) start() {
 	})
 	// The loop's mail waits until the life delivers it.
 	a.inbox = make(inbox, 100)
-	a.shownPods.inbox = a.inbox
+	a.shownPods.inbox, a.pulls.inbox = a.inbox, a.inbox
 	a.beside = func(p *podworkers.Pass, do func()) {
 		l.mayBegin(p)
 		l.spawn(&task{name: fmt.Sprintf("%s %s", p.Kind, p.Ref.UID), pass: p}, do)
@@ -395,7 +395,7 @@ func (l *life) seldom() {
 	case n == 10:
 		l.boot()
 	case n < 13:
-		l.post("logind", "shutdown", func() { l.agent.beginEnding(30 * time.Second) })
+		l.post("logind", "shutdown", func() { l.agent.ending.begin(30 * time.Second) })
 	default:
 		l.callOff()
 	}

@@ -50,37 +50,11 @@ type Result struct {
 	Until time.Time
 }
 
-// Settings are the times of a set of workers. Their zero values are the kubelet's.
-type Settings struct {
-	// Parallel bounds how many Sync passes run at the same time; zero means no bound. Terminate
-	// passes do not count, nor do those that wait for an image.
-	Parallel int
-	// Resync is how long after a pass without failure a pod is looked at again, RetryAfter how
-	// long after one with a failure. Both are made longer by up to a half.
-	Resync, RetryAfter time.Duration
-	// Jitter is a random number in [0,1).
-	Jitter func() float64
-}
-
-// The kubelet's times (syncFrequency and backOffPeriod).
-const (
-	resync     = time.Minute
-	retryAfter = 10 * time.Second
-)
-
-// As many passes of a pod that did something follow each other at once. After that they are a pause
-// apart: a pod that never comes to rest shall not keep the machine busy.
-const (
-	busyMax   = 5
-	busyPause = time.Second
-)
-
 // Workers has one worker for each pod. Its methods are called one at a time.
 type Workers struct {
+	roster
+
 	settings Settings
-	workers  map[types.UID]*worker
-	// arrivals counts the pods that came, so that the first is served first.
-	arrivals int
 	// held reports that no Sync pass begins.
 	held bool
 }
@@ -88,7 +62,7 @@ type Workers struct {
 // New makes a set without pods.
 func New(s Settings) *Workers {
 	s.Resync, s.RetryAfter = cmp.Or(s.Resync, resync), cmp.Or(s.RetryAfter, retryAfter)
-	return &Workers{settings: s, workers: map[types.UID]*worker{}}
+	return &Workers{settings: s, roster: roster{workers: map[types.UID]*worker{}}}
 }
 
 // worker is one pod, from its first update until it is gone.
@@ -225,7 +199,7 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 		// There is little time for another try.
 		x.due = earlier(x.due, now.Add(busyPause))
 	default:
-		x.due = earlier(x.due, w.nextLook(now, x, result))
+		x.due = earlier(x.due, w.settings.nextLook(now, x, result))
 	}
 }
 
@@ -235,36 +209,6 @@ func (w *Workers) ended(x *worker) {
 	if x.again != nil {
 		w.add(x.ref).wanted = x.again
 	}
-}
-
-// nextLook is when a pod is looked at again if nothing wakes it.
-func (w *Workers) nextLook(now time.Time, x *worker, result Result) time.Time {
-	var next time.Time
-	switch {
-	case result.Failed:
-		x.busy = 0
-		next = w.jittered(now, w.settings.RetryAfter)
-	case !result.Pending:
-		x.busy = 0
-		next = w.jittered(now, w.settings.Resync)
-	case x.busy < busyMax:
-		x.busy++
-		return now
-	default:
-		next = now.Add(busyPause)
-	}
-	if !result.Until.IsZero() {
-		next = earlier(next, result.Until)
-	}
-	return next
-}
-
-// jittered is a time from now, made longer by up to a half.
-func (w *Workers) jittered(now time.Time, after time.Duration) time.Time {
-	if w.settings.Jitter == nil {
-		return now.Add(after)
-	}
-	return now.Add(after + time.Duration(w.settings.Jitter()*float64(after)/2))
 }
 
 // State is where a pod is.
@@ -354,48 +298,6 @@ func (w *Workers) freeSyncs() int {
 	return max(free, 0)
 }
 
-// byDue lists those that are due longest first, so that a pod that wakes often delays no other.
-func (w *Workers) byDue() []*worker {
-	all := make([]*worker, 0, len(w.workers))
-	for _, x := range w.workers {
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *worker) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.arrived, b.arrived)) })
-	return all
-}
-
-func (w *Workers) add(ref model.PodRef) *worker {
-	w.arrivals++
-	x := &worker{ref: ref, arrived: w.arrivals}
-	w.workers[ref.UID] = x
-	return x
-}
-
-// occupant is the pod of the same name that has to be gone before a pod can be made: one that is there,
-// or that came before (kubelet: allowStaticPodStart).
-func (w *Workers) occupant(x *worker) *worker {
-	if x.began {
-		return nil
-	}
-	var first *worker
-	for _, other := range w.workers {
-		before := other != x && other.ref.SameName(x.ref) && (other.began || other.arrived < x.arrived)
-		if before && (first == nil || other.arrived < first.arrived) {
-			first = other
-		}
-	}
-	return first
-}
-
-// dropWaiting forgets the pods that wait for a name that a newer pod is to have.
-func (w *Workers) dropWaiting(ref model.PodRef) {
-	for uid, x := range w.workers {
-		if x.ref.SameName(ref) && w.occupant(x) != nil {
-			delete(w.workers, uid)
-		}
-	}
-}
-
 // begin makes the pass of what is wanted now.
 func (x *worker) begin() Pass {
 	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted}
@@ -415,14 +317,4 @@ func (x *worker) begin() Pass {
 func (x *worker) replace(now time.Time) {
 	x.stale = x.running != nil
 	x.due = earlier(x.due, now)
-}
-
-// never is later than any moment that a pod is looked at.
-func never() time.Time { return time.Unix(1<<40, 0) }
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

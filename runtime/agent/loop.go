@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+)
+
+// loop does what it is told and begins what is due.
+func (a *Agent) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case do := <-a.inbox:
+			do()
+		case <-timer.C:
+			a.still = true
+		}
+		wake := a.begin(ctx)
+		timer.Stop()
+		if !wake.IsZero() {
+			timer.Reset(max(wake.Sub(a.settings.Now()), time.Millisecond))
+		}
+	}
+}
+
+// begin begins the passes and asks the probes that are due, and returns when the next one is. Most probes
+// are asked and answered without a look at the pods: there are many of both.
+func (a *Agent) begin(ctx context.Context) time.Time {
+	if !a.still || !a.next.IsZero() && !a.settings.Now().Before(a.next) {
+		a.next = a.beginPasses(ctx)
+	}
+	a.still = false
+	return first(a.next, a.probes.ask(ctx))
+}
+
+// beginPasses begins the passes that are due, and returns when the next one is.
+func (a *Agent) beginPasses(ctx context.Context) time.Time {
+	ends := a.ending.stopDue()
+	a.pulls.goOn()
+	due, cut, wake := a.workers.Next(a.settings.Now())
+	for _, uid := range cut {
+		a.running[uid]()
+	}
+	for _, p := range due {
+		a.start(ctx, p)
+	}
+	a.metrics.wanted(a.keeper, a.last)
+	a.checkReady()
+	return first(wake, ends)
+}
+
+// first is the earlier of two times; zero means never.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// start makes a pass beside the loop. The end of the agent does not cut off a deletion or a stop: it
+// lasts no longer than its grace period.
+func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
+	own := ctx
+	if p.Kind != podworkers.Sync {
+		own = context.WithoutCancel(ctx)
+		a.probes.end(p.Ref.UID)
+	}
+	if p.Kind == podworkers.Stop || p.Kind == podworkers.Evict {
+		// What is stopped is what was applied; the manifest may say something else by now.
+		p.Pod = a.keeper.asApplied(p.Pod)
+	}
+	own, cancel := context.WithCancel(own)
+	a.running[p.Ref.UID] = cancel
+	admission := a.admits.of(p.Ref.UID, a.evicts.conditions)
+	a.beside(&p, func() {
+		done := a.maker.one(own, p, admission)
+		cancel()
+		a.inbox <- func() { a.passed(ctx, &done) }
+	})
+}
+
+// drain waits for the passes that run, and for what the end of the agent has cut short.
+func (a *Agent) drain() {
+	for len(a.running) > 0 {
+		(<-a.inbox)()
+	}
+	a.probes.beside.Wait()
+}
+
+// passed takes what a pass came to.
+func (a *Agent) passed(ctx context.Context, p *passed) {
+	uid, now := p.pass.Ref.UID, a.settings.Now()
+	delete(a.running, uid)
+	delete(a.pulls.turns, uid)
+	a.log.failed(p)
+	a.metrics.passed(p, a.last)
+	a.admits.passed(now, p)
+	a.evicts.passed(p)
+	a.last[uid] = lastPass{
+		at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(),
+		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle),
+	}
+	a.pods.Changed(uid)
+	switch {
+	case p.superseded():
+		a.workers.Done(now, uid, p.result())
+		a.workers.Forget(uid)
+		a.probes.forget(uid)
+		a.readRecord(uid)
+	case p.pass.Kind == podworkers.Terminate:
+		a.workers.Done(now, uid, p.result())
+		if p.failure() == nil {
+			a.ended(p)
+		}
+	case p.pass.Kind == podworkers.Stop:
+		a.workers.Done(now, uid, p.result())
+	default:
+		if !p.refused() {
+			a.keeper.applied(p.pass.Pod)
+		}
+		a.probes.sync(ctx, p)
+		a.workers.Done(now, uid, p.result())
+	}
+}
+
+// ended takes note of a pod that is gone.
+func (a *Agent) ended(p *passed) {
+	uid := p.pass.Ref.UID
+	delete(a.last, uid)
+	delete(a.metrics.starting, uid)
+	a.probes.forget(uid)
+	a.pods.Ended(uid)
+	if i := slices.Index(a.keeper.order, a.keeper.keeperOf(uid)); i >= 0 {
+		a.settings.Sources[i].Ended(p.pass.Ref)
+	}
+	a.keeper.ended(a.settings.Now(), uid)
+	a.admits.ended(a.settings.Now(), uid)
+}
