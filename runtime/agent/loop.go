@@ -12,19 +12,18 @@ import (
 func (a *Agent) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case do := <-a.inbox:
-			do()
-		case <-timer.C:
-			a.still = true
-		}
+	for ctx.Err() == nil {
 		wake := a.begin(ctx)
 		timer.Stop()
 		if !wake.IsZero() {
 			timer.Reset(max(wake.Sub(a.settings.Now()), time.Millisecond))
+		}
+		select {
+		case <-ctx.Done():
+		case do := <-a.inbox:
+			do()
+		case <-timer.C:
+			a.still = true
 		}
 	}
 }
