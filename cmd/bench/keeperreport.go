@@ -89,7 +89,7 @@ func (r *KeeperReport) page() string {
 	}
 	b.WriteString("\n")
 	for i := range r.Workloads {
-		fmt.Fprintf(&b, "* %s: %s\n", r.Workloads[i].Name, r.Workloads[i].What)
+		fmt.Fprintf(&b, "* %s: %s%s\n", r.Workloads[i].Name, r.Workloads[i].What, r.Workloads[i].yardsticks())
 	}
 	b.WriteString("\nWhile nothing happens:\n\n| pods | | CPU ms/s | RSS MiB | anonymous MiB | calls/s | wake-ups/s | KiB written/min | containerd CPU ms/s |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Loads {
@@ -108,15 +108,27 @@ func (r *KeeperReport) page() string {
 // keeperRow is a workload in the table of the page.
 func (r *Result) keeperRow(b *strings.Builder) {
 	agent, kubelet, ratio := r.Contenders[0].Wall, "-", "-"
-	if len(r.Contenders) > 1 {
-		other := r.Contenders[1]
-		kubelet, ratio = fmt.Sprintf("%.0f (%s)", other.Wall.Median, other.Wall.quartiles()), times(other.Ratio)
+	for i := range r.Contenders {
+		if other := &r.Contenders[i]; other.Name == kubeletName {
+			kubelet, ratio = fmt.Sprintf("%.0f (%s)", other.Wall.Median, other.Wall.quartiles()), times(other.Ratio)
+		}
 	}
 	var targets []string
 	for _, t := range r.Targets {
 		targets = append(targets, t.sentence())
 	}
 	fmt.Fprintf(b, "| %s | %.0f (%s) | %s | %s | %s |\n", r.Name, agent.Median, agent.quartiles(), kubelet, ratio, strings.Join(targets, "; "))
+}
+
+// yardsticks are the contenders that are no keepers.
+func (r *Result) yardsticks() string {
+	var b strings.Builder
+	for i := range r.Contenders {
+		if c := &r.Contenders[i]; c.Name != agentName && c.Name != kubeletName {
+			fmt.Fprintf(&b, "; %s comes after %.0f ms (%s)", c.Name, c.Wall.Median, c.Wall.quartiles())
+		}
+	}
+	return b.String()
 }
 
 // keeperMethod says how it was measured.
