@@ -75,9 +75,10 @@ func New(sess *session.Session) *cobra.Command {
 			if o.show {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
+			heard := hearSignals()
 			err := run(cmd.Context(), sess, o, args, now)
 			if errors.Is(err, errRestart) {
-				return restart()
+				return heard.restart()
 			}
 			return err
 		},

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -143,11 +144,33 @@ func (r *reloading) run(ctx context.Context) error {
 	return errRestart
 }
 
-// restart puts a new process in the place of this one, with the same id.
-func restart() error {
+// signals are those that come while no agent hears them: before it has begun, and while another follows it.
+type signals struct {
+	ends, hangups chan os.Signal
+}
+
+// hearSignals keeps a signal to reload from killing the process that hears it too early. What it asks for
+// happens anyway: the configuration is read after it.
+func hearSignals() signals {
+	s := signals{ends: make(chan os.Signal, 1), hangups: make(chan os.Signal, 1)}
+	signal.Notify(s.ends, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(s.hangups, syscall.SIGHUP)
+	return s
+}
+
+// restart puts a new process in the place of this one, with the same id. It returns nil if this one was told to
+// end meanwhile. From then on a signal to end ends the process at once: none is lost on the way.
+func (s signals) restart() error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
+	}
+	signal.Ignore(syscall.SIGHUP)
+	signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+	select {
+	case <-s.ends:
+		return nil
+	default:
 	}
 	return fmt.Errorf("starting %s again: %w", program, syscall.Exec(program, os.Args, os.Environ())) //nolint:gosec // it is this program
 }

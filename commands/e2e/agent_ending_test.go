@@ -24,15 +24,15 @@ func testAgentReload(t *testing.T, m *machine) {
 			t.Fatal(err)
 		}
 	}
-	for dir, name := range map[string]string{first: "one", second: "two"} {
+	for dir, name := range map[string]string{first: "first", second: "second"} {
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), fmt.Appendf(nil, simplePod, name, "1s"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	configure("agent:\n  sources: [" + first + "]\n")
 	a := startAgent(t, m, "", "--config", file)
-	until(t, "one runs", func() bool { return m.isReady(t, "one") })
-	ids := m.ids(t, "one")
+	until(t, "first runs", func() bool { return m.isReady(t, "first") })
+	ids := m.ids(t, "first")
 
 	configure("agent:\n  sauces: []\n")
 	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "config.yaml:2") || !strings.Contains(r.stderr, "goes on") {
@@ -40,8 +40,8 @@ func testAgentReload(t *testing.T, m *machine) {
 	}
 	configure("agent:\n  sources: [" + first + ", " + second + "]\n")
 	m.must(t, "agent", "reload")
-	until(t, "two runs", func() bool { return m.isReady(t, "two") })
-	if now := m.ids(t, "one"); !sameMap(ids, now) {
+	until(t, "second runs", func() bool { return m.isReady(t, "second") })
+	if now := m.ids(t, "first"); !sameMap(ids, now) {
 		t.Errorf("the reload changed %v to %v", ids, now)
 	}
 	if pid := a.status(t).PID; pid != a.cmd.Process.Pid {
@@ -57,11 +57,11 @@ func testAgentReload(t *testing.T, m *machine) {
 		r := m.run(t, "agent", "status", "-o", "json")
 		return r.code == 0 && json.Unmarshal([]byte(r.stdout), &s) == nil && len(s.Sources) == 1
 	})
-	if !m.isReady(t, "two") {
+	if !m.isReady(t, "second") {
 		t.Error("a pod was deleted because its source is not read any more")
 	}
 	a.stop(t)
-	m.must(t, "delete", "one", "two")
+	m.must(t, "delete", "first", "second")
 }
 
 // testAgentStopPods: with --stop-pods the pods end with the agent, those of low priority first, and
@@ -93,4 +93,41 @@ func testAgentStopPods(t *testing.T, m *machine) {
 	until(t, "both run again", func() bool { return m.isReady(t, "low") && m.isReady(t, "high") })
 	a.stop(t)
 	m.must(t, "delete", "low", "high")
+}
+
+// testAgentRestartSignals: signals that come while the agent starts again with another configuration are not
+// lost, and one to reload does not kill it.
+func testAgentRestartSignals(t *testing.T, m *machine) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
+	configure := func(seconds int) {
+		if err := os.WriteFile(file, fmt.Appendf(nil, "agent:\n  sources: [%s]\n  url-interval: %ds\n", dir, seconds), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 6 {
+		configure(20)
+		a := startAgent(t, m, "", "--config", file)
+		configure(21)
+		m.must(t, "agent", "reload")
+		for range 10 {
+			time.Sleep(time.Duration(i+1) * 4 * time.Millisecond)
+			if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatalf("a reload has ended the agent: %v", err)
+			}
+		}
+		if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- a.cmd.Wait() }()
+		select {
+		case err := <-ended:
+			state, _ := a.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			if err != nil && state.Signal() != syscall.SIGTERM {
+				t.Errorf("the agent ends with %v", err)
+			}
+		case <-time.After(patient(10 * time.Second)):
+			t.Fatal("the agent was told to end while it started again, and runs on")
+		}
+	}
 }

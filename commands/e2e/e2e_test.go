@@ -362,6 +362,7 @@ func TestE2E(t *testing.T) {
 		{"agent after restarts", testAgentAfterRestarts},
 		{"agent standalone", testAgentStandalone},
 		{"agent reload", testAgentReload},
+		{"agent restart signals", testAgentRestartSignals},
 		{"agent stop pods", testAgentStopPods},
 		{"agent idle", testAgentIdle},
 		{"agent unrest", testAgentUnrest},
