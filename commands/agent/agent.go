@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"os/signal"
 	goruntime "runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -53,6 +50,8 @@ type agentOptions struct {
 	shutdownGrace time.Duration
 	// show prints the configuration instead of running an agent.
 	show bool
+	// heard are the signals of the process.
+	heard signals
 }
 
 // New is `podctl agent`.
@@ -75,10 +74,10 @@ func New(sess *session.Session) *cobra.Command {
 			if o.show {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
-			heard := hearSignals()
+			o.heard = hearSignals()
 			err := run(cmd.Context(), sess, o, args, now)
 			if errors.Is(err, errRestart) {
-				return heard.restart()
+				return o.heard.restart()
 			}
 			return err
 		},
@@ -161,15 +160,12 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
-	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1)}
+	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
 	return serve(ctx, r, layout, public, o.guard(a, log))
 }
 
 // serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
 func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Listener, guard *logind.Guard) error {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var servers sync.WaitGroup
 	defer func() {
@@ -190,7 +186,7 @@ func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Li
 		r.log.Info("serving metrics", "address", public.Addr().String())
 		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, r) })
 	}
-	go r.hear(serving, hangups)
+	go r.hear(serving)
 	go watchdog(serving, r.Agent)
 	if guard.Within > 0 {
 		go guard.Run(serving)

@@ -47,6 +47,8 @@ type reloading struct {
 	log *slog.Logger
 	// restart is told that the configuration has changed.
 	restart chan struct{}
+	// hangups are signals to reload.
+	hangups <-chan os.Signal
 }
 
 // errRestart says that the agent is to start again, with another configuration.
@@ -105,10 +107,10 @@ func (r *reloading) changes(ctx context.Context) ([]string, error) {
 }
 
 // hear reloads on signals.
-func (r *reloading) hear(ctx context.Context, hangups <-chan os.Signal) {
+func (r *reloading) hear(ctx context.Context) {
 	for {
 		select {
-		case <-hangups:
+		case <-r.hangups:
 			notifyReloading(func() {
 				if err := r.Reload(ctx); err != nil {
 					r.log.Error("the configuration cannot be read", "error", err.Error())
@@ -144,13 +146,13 @@ func (r *reloading) run(ctx context.Context) error {
 	return errRestart
 }
 
-// signals are those that come while no agent hears them: before it has begun, and while another follows it.
+// signals are those that an agent hears from its start until another follows it.
 type signals struct {
 	ends, hangups chan os.Signal
 }
 
-// hearSignals keeps a signal to reload from killing the process that hears it too early. What it asks for
-// happens anyway: the configuration is read after it.
+// hearSignals begins to hear them. A signal to reload that comes before the agent has begun would end the
+// process; it waits for the agent.
 func hearSignals() signals {
 	s := signals{ends: make(chan os.Signal, 1), hangups: make(chan os.Signal, 1)}
 	signal.Notify(s.ends, syscall.SIGINT, syscall.SIGTERM)
