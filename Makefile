@@ -211,7 +211,7 @@ verify: generate ## Generated documents and go.mod are up to date, the sources o
 vulncheck: ## Look for known faults in what is used (needs the Go vulnerability database)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
 
-E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -short
+E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 20m -short
 
 .PHONY: e2e
 e2e: setup-runtime build images ## End-to-end tests on a private containerd of the distribution
