@@ -152,13 +152,17 @@ func openSubPath(volume, sub string) (*os.File, error) {
 	return makeMissing(root, elements(there), missing)
 }
 
+// maxAppearances is how often a directory may appear while it is looked for: a container that makes and removes
+// it again and again does not keep podctl busy.
+const maxAppearances = 10
+
 // resolve follows the links of a path below base, as far as it exists. It says
 // where that leads, relative to base and without links, and which directories
 // are missing there. Nothing depends on the answer being true for long: what it
 // names is opened without following links out of the volume.
 func resolve(base, sub string) (there string, missing []string, err error) {
 	parts := strings.Split(path.Clean(sub), "/")
-	for n := len(parts); ; n-- {
+	for n, appeared := len(parts), 0; ; n-- {
 		existing := filepath.Join(base, filepath.Join(parts[:n]...))
 		target, err := filepath.EvalSymlinks(existing)
 		if err == nil {
@@ -169,8 +173,15 @@ func resolve(base, sub string) (there string, missing []string, err error) {
 			// The volume itself may have been removed meanwhile.
 			return "", nil, err
 		}
-		if _, err := os.Lstat(existing); err == nil {
+		info, err := os.Lstat(existing)
+		switch {
+		case err != nil:
+		case info.Mode()&fs.ModeSymlink != 0, appeared == maxAppearances:
 			return "", nil, errors.New("a symbolic link in it leads nowhere")
+		default:
+			// Another container of the pod, which starts at the same time, has just made it.
+			appeared++
+			n++
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -282,5 +284,27 @@ func TestCheckedSubPaths(t *testing.T) {
 	}
 	if path, err := CheckSubPath(newContext(t, emptyDirVolume("data")), ref, 0, "a"); err != nil || path == "" {
 		t.Errorf("of a volume that is not there yet: %q, %v", path, err)
+	}
+}
+
+// TestSubPathMadeByTwo: two containers of a pod that start at the same time make the same directory of a volume.
+func TestSubPathMadeByTwo(t *testing.T) {
+	root := t.TempDir()
+	for i := range 500 {
+		sub := filepath.Join(strconv.Itoa(i), "s")
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				f, err := openSubPath(root, sub)
+				if err != nil {
+					t.Errorf("%s: %v", sub, err)
+					return
+				}
+				if err = f.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
 	}
 }
