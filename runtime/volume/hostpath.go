@@ -85,8 +85,13 @@ func unmakeable(path string) error {
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
-		if _, err = os.Lstat(at); err == nil {
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+		case info.Mode()&fs.ModeSymlink != 0:
 			return fmt.Errorf("%s is a link that leads nowhere", at)
+		default:
+			return nil // Somebody has just made it, so more can be made.
 		}
 	}
 }

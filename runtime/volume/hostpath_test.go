@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -211,4 +212,30 @@ func TestFaultsOfContent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestUnmakeablePathsThatAppear: a directory that somebody makes while it is looked for is no link that leads nowhere.
+func TestUnmakeablePathsThatAppear(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "appears")
+	done := make(chan struct{})
+	var maker sync.WaitGroup
+	maker.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = os.Mkdir(dir, 0o700)
+				_ = os.Remove(dir)
+			}
+		}
+	})
+	for range 20_000 {
+		if err := unmakeable(filepath.Join(dir, "below")); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(done)
+	maker.Wait()
 }
