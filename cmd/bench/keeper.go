@@ -231,9 +231,9 @@ func (k *keeper) containers(ctx context.Context, name string) ([]*runtimeapi.Con
 }
 
 // startedAt is when the last of some containers was started, as the runtime says.
-func (k *keeper) startedAt(ctx context.Context, containers []*runtimeapi.Container) (last time.Time, err error) {
+func startedAt(ctx context.Context, cri runtimeapi.RuntimeServiceClient, containers []*runtimeapi.Container) (last time.Time, err error) {
 	for _, c := range containers {
-		reply, err := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+		reply, err := cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 		if err != nil {
 			return last, err
 		}

@@ -153,7 +153,7 @@ func (k *keeper) killOnly(ctx context.Context, name string) (id string, at time.
 		return "", at, fmt.Errorf("%d containers of %s run: %w", len(containers), name, err)
 	}
 	id = containers[0].GetId()
-	pid, err := k.pidOf(ctx, id)
+	pid, err := pidOf(ctx, k.cri, id)
 	if err != nil {
 		return id, at, err
 	}
@@ -175,8 +175,8 @@ func (k *keeper) afterDeath(ctx context.Context, name string) (sample, error) {
 }
 
 // pidOf is the process of a container.
-func (k *keeper) pidOf(ctx context.Context, id string) (int, error) {
-	reply, err := k.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+func pidOf(ctx context.Context, cri runtimeapi.RuntimeServiceClient, id string) (int, error) {
+	reply, err := cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil {
 		return 0, err
 	}
@@ -227,7 +227,7 @@ func (k *keeper) change(ctx context.Context, name string, s shape) (sample, erro
 	if err != nil {
 		return sample{}, err
 	}
-	started, err := k.startedAt(ctx, containers)
+	started, err := startedAt(ctx, k.cri, containers)
 	return sample{wall: started.Sub(began)}, err
 }
 

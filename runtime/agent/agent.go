@@ -150,7 +150,7 @@ func New(w World, s Settings) *Agent {
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: random})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
 	a.ending = &ending{workers: a.workers, keeper: a.keeper, now: s.Now, log: s.Log}
-	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: turns{}}
+	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: map[types.UID][]chan struct{}{}}
 	a.maker = &passMaker{
 		Passes: w.Passes, records: w.Records, allowKubelet: s.AllowKubelet, own: order, now: s.Now, pulls: a.pulls,
 		told: func(ctx context.Context, uid types.UID, e executor.Event) {

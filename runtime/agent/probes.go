@@ -34,7 +34,7 @@ type probing struct {
 	inbox   inbox
 	// wake has a pod looked at.
 	wake func(types.UID)
-	// still tells that no pass follows from an answer.
+	// still is called when no pass follows from an answer.
 	still func()
 
 	set  *probers.Set
@@ -101,19 +101,15 @@ func (b *probing) ask(ctx context.Context) time.Time {
 // answered takes the answer of a probe.
 func (b *probing) answered(ctx context.Context, ask probers.Ask, result probe.Result) {
 	change := b.set.Done(b.now(), ask, result)
-	look := func() {}
+	look := b.still
 	if change.Look {
 		look = func() { b.wake(ask.Pod.UID) }
 	}
-	switch {
-	case !change.Keep && !change.Look:
-		b.still()
-		return
-	case !change.Keep:
+	if change.Keep {
+		b.keep(ctx, ask.Pod, []probe.Answer{change.Answer}, look)
+	} else {
 		look()
-		return
 	}
-	b.keep(ctx, ask.Pod, []probe.Answer{change.Answer}, look)
 }
 
 // keep writes answers down, beside the loop. What follows from them is done after that, not before:

@@ -8,23 +8,13 @@ import (
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 )
 
-// turns are the pulls that have ended, by pod, whose passes wait until they may go on.
-type turns map[types.UID][]chan struct{}
-
-// give lets the pass of a pod go on.
-func (t turns) give(uid types.UID) {
-	for _, turn := range t[uid] {
-		close(turn)
-	}
-	delete(t, uid)
-}
-
 // pulling lets a pass that waits for a registry keep no other from beginning: with as many slow pulls
 // as there may be passes no container would be restarted.
 type pulling struct {
 	inbox   inbox
 	workers *podworkers.Workers
-	turns   turns
+	// turns are the pulls that have ended, by pod, whose passes wait until they may go on.
+	turns map[types.UID][]chan struct{}
 }
 
 // of is called by the pass of a pod when it begins to pull, and what it returns when the pull has ended.
@@ -53,6 +43,9 @@ func (b *pulling) goOn() {
 		return
 	}
 	for _, uid := range b.workers.Continue() {
-		b.turns.give(uid)
+		for _, turn := range b.turns[uid] {
+			close(turn)
+		}
+		delete(b.turns, uid)
 	}
 }

@@ -132,7 +132,7 @@ func (s Locks) sweep(ctx context.Context, name string) error {
 	if strings.HasPrefix(name, lockOwn) {
 		lock, err = s.take(ctx, filelock.File{Path: s.file(name)}, func(string) {})
 	} else {
-		lock, err = s.layout.Pod(types.UID(name)).sweep(ctx)
+		lock, err = s.sweepPod(ctx, s.layout.Pod(types.UID(name)))
 	}
 	switch {
 	case errors.As(err, new(*filelock.LockedError)):
@@ -143,9 +143,9 @@ func (s Locks) sweep(ctx context.Context, name string) error {
 	return errors.Join(err, lock.Unlock())
 }
 
-// sweep removes the pod's directory if it is empty, and returns the pod's lock for the caller to let go of;
-// nil for a pod that has a checkpoint.
-func (p Pod) sweep(ctx context.Context) (*filelock.Lock, error) {
+// sweepPod removes the directory of a pod if it is empty, and returns the pod's lock for the caller to let go
+// of; nil for a pod that has a checkpoint.
+func (s Locks) sweepPod(ctx context.Context, p Pod) (*filelock.Lock, error) {
 	known, err := p.Checkpoint().Exists()
 	if known || err != nil {
 		return nil, err
