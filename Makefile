@@ -252,7 +252,7 @@ vm-deb:
 # Which end-to-end tests run there, as go test -run and -skip take them. Those that are skipped depend on
 # no kernel, cgroup or systemd, or are too long for an hour: VM_SKIP=none runs them too.
 VM_RUN ?= .
-VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|agent_soak|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
+VM_SKIP ?= ^(plan_writes_nothing|missing_.*|configuration_update|bad_input|snapshot|saved_plan|environment_file|host_port_conflict|probe_--wait|run|get|objects|logs|events|wait|config|doctor_bundle|images|image_pull|prune|agent_idle|agent_soak|agent_faults|a_delete_wins|stopped_holder|bounded_inputs|escapes|delete_thirty|runtime_restart_at_calls)$$
 
 .PHONY: vm-smoke
 vm-smoke: VM_SECONDS = 1200
@@ -274,6 +274,14 @@ test-crash: setup-runtime build images ## Kill podctl and its agent at every poi
 	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 2h -run 'Test(Agent)?CrashMatrix' ./commands/e2e/
 	CGO_ENABLED=0 PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
 		$(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/e2e/
+
+# How many faults come about in each half of make test-faults.
+FAULTS ?= 2000
+
+.PHONY: test-faults
+test-faults: setup-runtime build images ## Let calls of an agent go wrong 2000 times at random, in memory and on a real runtime
+	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_TRIALS=$(FAULTS) \
+		$(E2E) -timeout 3h -run 'Test(AgentFaultsInMemory$$|E2E/agent_faults$$)' -v ./commands/e2e/
 
 # The emulator that runs programs for arm64.
 QEMU_ARM64 ?= qemu-aarch64-static

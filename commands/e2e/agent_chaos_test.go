@@ -48,8 +48,11 @@ func testAgentUnrest(t *testing.T, m *machine) {
 		files: map[string]string{}, versions: map[string]int{}, steady: map[string]string{},
 	}
 	pods := 10
-	if slowness() > 1 {
+	switch {
+	case slowness() > 1:
 		pods = 5
+	case lasts > time.Minute:
+		pods = 20
 	}
 	for range pods {
 		u.add(t)
@@ -88,7 +91,7 @@ func (u *unrest) step(t *testing.T) {
 	file := files[u.rand.IntN(len(files))]
 	pod := u.files[file]
 	switch op := u.rand.IntN(24); {
-	case op < 4 && len(u.files) < 20:
+	case op < 4 && len(u.files) < 25:
 		u.add(t)
 	case op < 9:
 		u.touched(pod)

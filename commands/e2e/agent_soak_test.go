@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"math/rand/v2"
 	"net/http"
@@ -22,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -68,7 +71,7 @@ spec:
 `
 
 // testAgentSoak: after a long time of edits, deaths, failed probes, restarts of the runtime, much log,
-// pulls and collected images the agent takes no more memory, goroutines and files than after a tenth of
+// pulls and collected images the agent takes no more memory, goroutines, files and disk than after a tenth of
 // it, and once the pods are gone nothing of them is left. It lasts PODCTL_AGENT_SOAK (`make soak`: an
 // hour), or some seconds.
 func testAgentSoak(t *testing.T, m *machine) {
@@ -90,7 +93,7 @@ func testAgentSoak(t *testing.T, m *machine) {
 	t.Logf("%d steps: %v", s.steps, s.done)
 	t.Logf("after a tenth %v", first)
 	t.Logf("at the end    %v", last)
-	for what, more := range map[string]float64{"process_resident_memory_bytes": 24 << 20, "go_goroutines": 30, "process_open_fds": 30} {
+	for what, more := range map[string]float64{"process_resident_memory_bytes": 24 << 20, "go_goroutines": 30, "process_open_fds": 30, "disk": 64 << 20} {
 		if last[what] > first[what]*1.2+more {
 			t.Errorf("%s was %.0f, and is %.0f", what, first[what], last[what])
 		}
@@ -246,7 +249,38 @@ func (s *soak) uses(t *testing.T) map[string]float64 {
 		}
 		uses[metric] = value
 	}
+	uses["disk"] = float64(diskUse(t, s.m.state))
 	return uses
+}
+
+// diskUse is how many bytes the files of a directory take, without those of other file systems.
+func diskUse(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	var top unix.Stat_t
+	if err := unix.Lstat(dir, &top); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		var stat unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(path, &stat)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // It has gone meanwhile.
+		case err != nil:
+			return err
+		case stat.Dev == top.Dev:
+			bytes += stat.Blocks * 512
+		case entry.IsDir():
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
 }
 
 // leftovers are what pods have beside their records and logs: mounts, cgroups, networks, shims,

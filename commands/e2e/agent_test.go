@@ -36,6 +36,14 @@ type agentProcess struct {
 // It evicts no pods unless it is told to: the machine of the tests may have a full disk.
 func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
 	t.Helper()
+	a := launchAgent(t, m, dir, args...)
+	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
+	return a
+}
+
+// launchAgent starts an agent as startAgent does, and does not wait until it answers.
+func launchAgent(t *testing.T, m *machine, dir string, args ...string) *agentProcess {
+	t.Helper()
 	a := &agentProcess{m: m, dir: dir}
 	if dir != "" {
 		args = append(args, dir)
@@ -57,7 +65,6 @@ func startAgent(t *testing.T, m *machine, dir string, args ...string) *agentProc
 			t.Logf("the agent's log:\n%s", a.log.String())
 		}
 	})
-	waitFor(t, func() bool { return m.run(t, "agent", "status").code == 0 })
 	return a
 }
 

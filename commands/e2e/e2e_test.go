@@ -366,6 +366,7 @@ func TestE2E(t *testing.T) {
 		{"agent stop pods", testAgentStopPods},
 		{"agent idle", testAgentIdle},
 		{"agent unrest", testAgentUnrest},
+		{"agent faults", testAgentFaults},
 		{"agent soak", testAgentSoak},
 		{"agent eviction", testAgentEviction},
 		{"agent eviction of memory", testAgentEvictionMemory},

@@ -56,7 +56,11 @@ func trials(few int) (count int, seed uint64) {
 }
 
 // TestRandomFaultsInMemory: the binary against a runtime in memory.
-func TestRandomFaultsInMemory(t *testing.T) {
+func TestRandomFaultsInMemory(t *testing.T) { judgeAll(t, machineInMemory(t), 6) }
+
+// machineInMemory is a machine whose runtime is in memory.
+func machineInMemory(t *testing.T) *machine {
+	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "podctl-judge-") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +86,7 @@ func TestRandomFaultsInMemory(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	m.cri = runtimeapi.NewRuntimeServiceClient(conn)
-	judgeAll(t, m, 6)
+	return m
 }
 
 // testRandomFaults: the binary against containerd.
@@ -146,33 +150,38 @@ func (j *judge) checkGone(t *testing.T) {
 	}
 }
 
-// manifest is a random pod; its init containers end at once in containerd and never in
-// memory, so it has sidecars alone.
-func (j *judge) manifest() string {
-	j.words = nil
+// manifest is a random pod.
+func (j *judge) manifest() (text string) {
+	text, j.words = randomPod(j.r, "two")
+	return text
+}
+
+// randomPod is a random pod, and the names of its containers; its init containers end at once in containerd and never
+// in memory, so it has sidecars alone.
+func randomPod(r *rand.Rand, name string) (text string, containers []string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: two}\nspec:\n  terminationGracePeriodSeconds: 1\n")
-	if j.r.IntN(3) == 0 {
-		fmt.Fprintf(&b, "  hostname: h%d\n", j.r.IntN(2))
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 1\n", name)
+	if r.IntN(3) == 0 {
+		fmt.Fprintf(&b, "  hostname: h%d\n", r.IntN(2))
 	}
 	fmt.Fprintf(&b, "  volumes: [{name: v, emptyDir: {}}]\n")
-	if j.r.IntN(2) == 0 {
-		j.words = append(j.words, "s")
+	if r.IntN(2) == 0 {
+		containers = append(containers, "s")
 		fmt.Fprintf(&b, "  initContainers: [{name: s, image: 'registry.local/podctl/demo:1', args: [sleep], restartPolicy: Always}]\n")
 	}
 	fmt.Fprintf(&b, "  containers:\n")
-	for _, name := range []string{"a", "b", "c"}[:1+j.r.IntN(3)] {
-		j.words = append(j.words, name)
-		fmt.Fprintf(&b, "  - {name: %s, image: 'registry.local/podctl/demo:1', args: [sleep], env: [{name: X, value: 'v%d'}]", name, j.r.IntN(3))
-		if j.r.IntN(2) == 0 {
+	for _, container := range []string{"a", "b", "c"}[:1+r.IntN(3)] {
+		containers = append(containers, container)
+		fmt.Fprintf(&b, "  - {name: %s, image: 'registry.local/podctl/demo:1', args: [sleep], env: [{name: X, value: 'v%d'}]", container, r.IntN(3))
+		if r.IntN(2) == 0 {
 			b.WriteString(", volumeMounts: [{name: v, mountPath: /v}]")
 		}
-		if j.r.IntN(4) == 0 {
+		if r.IntN(4) == 0 {
 			b.WriteString(", lifecycle: {postStart: {exec: {command: [/demo, exit, '0']}}, preStop: {exec: {command: [/demo, exit, '0']}}}")
 		}
 		b.WriteString("}\n")
 	}
-	return b.String()
+	return b.String(), containers
 }
 
 // trial is a pod, perhaps another one after it, and what happens to them.
@@ -228,6 +237,13 @@ func (j *judge) disturbed(path string, words ...string) {
 
 // fault is something that goes wrong with one of the next calls.
 func (j *judge) fault(die func()) runtimetest.Disturbance {
+	d := randomFault(j.r, die)
+	j.log = append(j.log, faultText(&d))
+	return d
+}
+
+// randomFault is something that goes wrong with one of the next calls.
+func randomFault(r *rand.Rand, die func()) runtimetest.Disturbance {
 	all := []runtimetest.Disturbance{
 		{Fail: codes.Unavailable},
 		{Fail: codes.DeadlineExceeded},
@@ -246,13 +262,16 @@ func (j *judge) fault(die func()) runtimetest.Disturbance {
 		"", "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox",
 		"ExecSync", "PodSandboxStatus", "ContainerStatus", "ListContainers", "ImageStatus",
 	}
-	d := all[j.r.IntN(len(all))]
-	d.Method, d.Nth = methods[j.r.IntN(len(methods))], 1+j.r.IntN(3)
+	d := all[r.IntN(len(all))]
+	d.Method, d.Nth = methods[r.IntN(len(methods))], 1+r.IntN(3)
 	if d.Method == "" {
-		d.Nth = 1 + j.r.IntN(40)
+		d.Nth = 1 + r.IntN(40)
 	}
-	j.log = append(j.log, fmt.Sprintf("fault %s %d: fail %v lose %v delay %v hang %t kill %t after %t", d.Method, d.Nth, d.Fail, d.Lose, d.Delay, d.Hang, d.Kill != nil, d.KillAfter != nil))
 	return d
+}
+
+func faultText(d *runtimetest.Disturbance) string {
+	return fmt.Sprintf("fault %s %d: fail %v lose %v delay %v hang %t kill %t after %t", d.Method, d.Nth, d.Fail, d.Lose, d.Delay, d.Hang, d.Kill != nil, d.KillAfter != nil)
 }
 
 // readable: an error is a sentence about the pod, without noise.

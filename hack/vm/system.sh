@@ -1,8 +1,8 @@
 #!/bin/sh
 # What systemd and dpkg do with podctl, in the machine of `make test-vm`: the package is
 # installed, the timer keeps a pod, the machine reboots and everything is there again; then the
-# agent keeps the pods, a second reboot waits until they have stopped, the agent starts them
-# again, and the package is removed.
+# agent keeps the pods, also while the clock jumps, a second reboot waits until they have stopped,
+# the agent starts them again, and the package is removed.
 set -eu
 
 fail() {
@@ -107,6 +107,24 @@ said_goodbye() {
 	grep -q goodbye "$file" && stat -c %Y "$file"
 }
 
+# ids NAME prints the ids of the containers of a pod.
+ids() { podctl get -o json "$1" | sed -n 's#.*containerd://\([0-9a-f]*\)".*#\1#p'; }
+
+# another NAME IDS: other containers run than these.
+another() { ready "$1" && [ "$(ids "$1")" != "$2" ]; }
+
+# jump HOURS: the clock jumps. No container is touched for it, and one that dies after it starts again.
+jump() {
+	hello=$(ids hello) leaving=$(ids leaving)
+	date -s "$1 hours"
+	sleep 100
+	[ "$(ids hello)" = "$hello" ] || fail "after a jump of the clock by $1 hours hello has other containers"
+	[ "$(ids leaving)" = "$leaving" ] || fail "after a jump of the clock by $1 hours leaving has another container"
+	ready hello || fail "after a jump of the clock by $1 hours hello does not run"
+	ctr --address /var/lib/podctl/node/containerd.sock --namespace k8s.io tasks kill --signal SIGKILL "$leaving"
+	until_true 120 "leaving starts again after a jump of the clock by $1 hours" another leaving "$leaving"
+}
+
 agent_before_reboot() {
 	after_reboot
 	cat >/etc/podctl/config.yaml <<-END
@@ -123,6 +141,8 @@ agent_before_reboot() {
 	until_true 60 "a shutdown waits for the agent" sh -c 'systemd-inhibit --list | grep podctl | grep -q delay'
 	delay=$(busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager InhibitDelayMaxUSec)
 	[ "${delay#t }" -ge 240000000 ] || fail "logind waits for $delay µs only"
+	jump +2
+	jump -4
 	reboot_to agent_after_reboot
 }
 

@@ -12,9 +12,11 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // Proxy stands between a client and a container runtime, passes every call on as
@@ -27,6 +29,8 @@ type Proxy struct {
 	calls []string
 	// disturbances wait for their calls.
 	disturbances []*Disturbance
+	// broken is closed when the calls that are under way shall break off.
+	broken chan struct{}
 }
 
 // StartProxy listens on a socket and passes calls on to the runtime behind
@@ -38,8 +42,8 @@ func StartProxy(ctx context.Context, listen, upstream string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting the proxy: %w", err)
 	}
-	p := &Proxy{conn: conn}
-	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.pass))
+	p := &Proxy{conn: conn, broken: make(chan struct{})}
+	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.call))
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", listen)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the proxy: %w", err), conn.Close())
@@ -52,6 +56,15 @@ func StartProxy(ctx context.Context, listen, upstream string) (*Proxy, error) {
 func (p *Proxy) Close() error {
 	p.server.Stop()
 	return p.conn.Close()
+}
+
+// Break ends all calls that are under way, streams of events too, as when a connection breaks. What the runtime was
+// asked to do it may have done.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.broken)
+	p.broken = make(chan struct{})
 }
 
 // Calls lists the methods that were called, by their short names, in order.
@@ -80,27 +93,39 @@ func (p *Proxy) Writes() []string {
 	})
 }
 
-// record notes a call, and returns what shall happen to it.
-func (p *Proxy) record(method string) *Disturbance {
+// record notes a call, and returns what shall happen to it, and what is closed when it shall break off.
+func (p *Proxy) record(method string) (*Disturbance, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, path.Base(method))
 	for i, d := range p.disturbances {
 		if d.meets(path.Base(method)) {
 			p.disturbances = slices.Delete(p.disturbances, i, i+1)
-			return d
+			return d, p.broken
 		}
 	}
-	return nil
+	return nil, p.broken
 }
 
-// pass hands one call on, whatever it is.
-func (p *Proxy) pass(_ any, from grpc.ServerStream) error {
+// call is one call of a client, which may break off.
+func (p *Proxy) call(_ any, from grpc.ServerStream) error {
 	method, ok := grpc.MethodFromServerStream(from)
 	if !ok {
 		return errors.New("a call without a method")
 	}
-	d := p.record(method)
+	d, broken := p.record(method)
+	answered := make(chan error, 1)
+	go func() { answered <- p.pass(d, method, from) }()
+	select {
+	case err := <-answered:
+		return err
+	case <-broken:
+		return status.Error(codes.Unavailable, "the connection broke on demand")
+	}
+}
+
+// pass hands one call on, whatever it is.
+func (p *Proxy) pass(d *Disturbance, method string, from grpc.ServerStream) error {
 	ctx := from.Context()
 	if err := d.before(ctx); err != nil {
 		return err
