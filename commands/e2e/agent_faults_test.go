@@ -243,9 +243,9 @@ func (f *faultyAgent) hide() {
 // kill ends a container of a pod. An edit after it keeps the delay of its restart short.
 func (f *faultyAgent) kill(name string) {
 	f.t.Helper()
-	for container, id := range f.m.ids(f.t, name) {
+	for container, ids := range f.m.allIDs(f.t, name) {
 		f.note("%s of %s dies", container, name)
-		_, _ = f.m.cri.StopContainer(f.t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}) // It may have gone.
+		_, _ = f.m.cri.StopContainer(f.t.Context(), &runtimeapi.StopContainerRequest{ContainerId: ids[0]}) // It may have gone.
 		f.edit(name)
 		return
 	}
@@ -283,7 +283,12 @@ func (f *faultyAgent) wrong() string {
 		return left
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.wanted)) {
-		ids := f.m.ids(f.t, name)
+		ids := f.m.allIDs(f.t, name)
+		for container, all := range ids {
+			if len(all) > 1 {
+				return fmt.Sprintf("%s of %s runs as %v", container, name, all)
+			}
+		}
 		if want := slices.Sorted(slices.Values(f.wanted[name])); !slices.Equal(slices.Sorted(maps.Keys(ids)), want) {
 			return fmt.Sprintf("%s runs %v, and shall run %v", name, ids, want)
 		}

@@ -13,6 +13,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +82,11 @@ func testAgentSoak(t *testing.T, m *machine) {
 	t.Logf("seed %d", seed)
 	s := &soak{m: m, port: freePort(t), rand: rand.New(rand.NewPCG(seed, 0)), images: differentImages(t, 12), done: map[string]int{}}
 	empty := s.leftovers(t)
+	defer func() {
+		if t.Failed() {
+			t.Logf("left is %v, and was %v", s.leftovers(t), empty)
+		}
+	}()
 	s.agent = startAgent(t, m, t.TempDir(), "--listen", s.port, "--container-log-max-size", "256Ki", "--container-log-max-files", "2",
 		"--image-gc-high-threshold", "1", "--image-gc-low-threshold", "0", "--max-dead-containers", "20")
 	for i := range soakPods {
@@ -283,6 +290,9 @@ func diskUse(t *testing.T, dir string) (bytes int64) {
 	return bytes
 }
 
+// cgroupOfPod matches the cgroup of a pod, and not those above it, which stay.
+var cgroupOfPod = regexp.MustCompile(`[-/]pod[0-9a-f]{8}`)
+
 // leftovers are what pods have beside their records and logs: mounts, cgroups, networks, shims,
 // addresses, containers and directories of state.
 func (s *soak) leftovers(t *testing.T) []string {
@@ -299,17 +309,10 @@ func (s *soak) leftovers(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := func(list []string) (of []string) {
-		for _, one := range list {
-			if strings.Contains(one, "/pod") {
-				of = append(of, one)
-			}
-		}
-		return of
-	}
+	groups = slices.DeleteFunc(groups, func(group string) bool { return !cgroupOfPod.MatchString(group) })
 	return []string{
 		fmt.Sprintf("%d mounts", strings.Count(string(mounts), s.m.state+"/")),
-		fmt.Sprintf("cgroups %v", pods(groups)),
+		fmt.Sprintf("cgroups %v", groups),
 		fmt.Sprintf("machinery %v", s.m.machinery(t)),
 		fmt.Sprintf("networks %v", nobodysNetworks(t)),
 		fmt.Sprintf("%d containers", len(containers.GetContainers())),

@@ -62,7 +62,8 @@ func launchAgent(t *testing.T, m *machine, dir string, args ...string) *agentPro
 			_ = a.cmd.Wait()
 		}
 		if t.Failed() {
-			t.Logf("the agent's log:\n%s", a.log.String())
+			lines := strings.SplitAfter(a.log.String(), "\n")
+			t.Logf("the end of the agent's log:\n%s", strings.Join(lines[max(0, len(lines)-200):], ""))
 		}
 	})
 	return a

@@ -203,6 +203,20 @@ func (m *machine) pod(t *testing.T, name string) *v1.Pod {
 // Two running records of one name are an error.
 func (m *machine) ids(t *testing.T, podName string) map[string]string {
 	t.Helper()
+	ids := map[string]string{}
+	for name, all := range m.allIDs(t, podName) {
+		ids[name] = all[0]
+		if len(all) > 1 {
+			t.Errorf("container %s runs twice", name)
+		}
+	}
+	return ids
+}
+
+// allIDs maps the names of a pod's containers to the ids of their running records. There may be two for a moment: a
+// container is replaced once its last process has ended, and the runtime says later that it has.
+func (m *machine) allIDs(t *testing.T, podName string) map[string][]string {
+	t.Helper()
 	reply, err := m.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: map[string]string{"io.kubernetes.pod.name": podName},
 		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
@@ -210,12 +224,10 @@ func (m *machine) ids(t *testing.T, podName string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := map[string]string{}
+	ids := map[string][]string{}
 	for _, c := range reply.GetContainers() {
-		if ids[c.GetMetadata().GetName()] != "" {
-			t.Errorf("container %s runs twice", c.GetMetadata().GetName())
-		}
-		ids[c.GetMetadata().GetName()] = c.GetId()
+		name := c.GetMetadata().GetName()
+		ids[name] = append(ids[name], c.GetId())
 	}
 	return ids
 }
