@@ -45,7 +45,7 @@ type Runtime struct {
 
 // SandboxImage is the image that the runtime makes sandboxes of.
 type SandboxImage struct {
-	// Name is empty when the runtime only tells that it keeps none.
+	// Name is empty when the runtime only says that it keeps none.
 	Name    string `json:"name,omitempty"`
 	Present bool   `json:"present"`
 }

@@ -361,7 +361,7 @@ func TestResetContainers(t *testing.T) {
 	}
 }
 
-// TestPendingRestartsAreRemembered: what a pass stops to start it anew is owed a start until it
+// TestPendingRestartsAreRemembered: what a pass stops to start it anew is remembered until it
 // has started, also if another pass comes between.
 func TestPendingRestartsAreRemembered(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
@@ -371,18 +371,18 @@ func TestPendingRestartsAreRemembered(t *testing.T) {
 	if outcome, err := l.plan(model.PodRef{}, other).run(Options{}); err != nil || outcome.Err() == nil {
 		t.Fatal(err, outcome.Err())
 	}
-	if owed := l.checkpoint(p.in.Pod).PendingRestarts; owed["a"] != id {
-		t.Errorf("after a start that failed: %v, want %s", owed, id)
+	if pending := l.checkpoint(p.in.Pod).PendingRestarts; pending["a"] != id {
+		t.Errorf("after a start that failed: %v, want %s", pending, id)
 	}
 	x := l.plan(model.PodRef{}, other).execution(Options{})
 	x.plan.Steps = nil
 	x.checkpoint.notePendingRestarts()
-	if owed := x.checkpoint.checkpoint.PendingRestarts; owed["a"] != id {
-		t.Errorf("a pass that does something else forgets it: %v", owed)
+	if pending := x.checkpoint.checkpoint.PendingRestarts; pending["a"] != id {
+		t.Errorf("a pass that does something else forgets it: %v", pending)
 	}
 	l.apply(other)
-	if owed := l.checkpoint(p.in.Pod).PendingRestarts; len(owed) > 0 {
-		t.Errorf("after it started: %v", owed)
+	if pending := l.checkpoint(p.in.Pod).PendingRestarts; len(pending) > 0 {
+		t.Errorf("after it started: %v", pending)
 	}
 }
 

@@ -9,8 +9,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/safefs"
 )
@@ -77,10 +80,15 @@ func command(args []string) string {
 	return line[:min(len(line), commandMax)]
 }
 
-// readHolder reads who holds a lock. What stands in the file goes to a terminal,
-// so control characters do not pass.
+// readHolder reads who holds a lock. The word in the file may be that of the last holder, when a program takes the lock
+// that leaves none, such as flock(1): then it is what the kernel says. What is returned goes to a terminal, so control
+// characters do not pass.
 func readHolder(path string) string {
 	text, err := readSome(path)
+	if pid := lockedBy(path); pid > 0 && !bytes.HasPrefix(text, fmt.Appendf(nil, "pid %d ", pid)) {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		text, err = fmt.Appendf(nil, "pid %d (%s)", pid, bytes.TrimSpace(name)), nil
+	}
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return -1
@@ -91,6 +99,27 @@ func readHolder(path string) string {
 		return "another process"
 	}
 	return line
+}
+
+// lockedBy is the process that holds the flock of a file, as the kernel lists it in /proc/locks; 0 if none does that is
+// known here.
+func lockedBy(path string) (pid int) {
+	var file unix.Stat_t
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil || unix.Lstat(path, &file) != nil {
+		return 0
+	}
+	where := fmt.Sprintf("%02x:%02x:%d", unix.Major(file.Dev), unix.Minor(file.Dev), file.Ino)
+	for line := range strings.Lines(string(locks)) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[1] != "FLOCK" || fields[5] != where {
+			continue
+		}
+		if pid, err = strconv.Atoi(fields[4]); err == nil {
+			return pid
+		}
+	}
+	return 0
 }
 
 // readSome reads the beginning of a regular file.

@@ -1,9 +1,12 @@
 package filelock
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestCommandTellsNoSecrets(t *testing.T) {
@@ -48,5 +51,28 @@ func TestHolderIsFitForATerminal(t *testing.T) {
 	}
 	if got := readHolder(t.TempDir() + "/missing"); got != "another process" {
 		t.Errorf("holder of a missing lock is %q", got)
+	}
+}
+
+// TestHolderThatLeavesNoWord: a lock that another program holds is not said to be that of podctl that held it before.
+func TestHolderThatLeavesNoWord(t *testing.T) {
+	path := t.TempDir() + "/lock"
+	if err := os.WriteFile(path, []byte("pid 4194305 (podctl agent)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	name, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readHolder(path), fmt.Sprintf("pid %d (%s)", os.Getpid(), strings.TrimSpace(string(name))); got != want {
+		t.Errorf("readHolder = %q, want %q", got, want)
 	}
 }

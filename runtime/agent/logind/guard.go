@@ -20,7 +20,7 @@ type Manager interface {
 	RaiseMaxDelay(ctx context.Context, to time.Duration) error
 	// Inhibit takes a lock; closing it lets a shutdown go on.
 	Inhibit(ctx context.Context) (io.Closer, error)
-	// Shutdowns tells that a shutdown begins (true), or was called off (false). It is closed when the
+	// Shutdowns receives true when a shutdown begins, and false when it was called off. It is closed when the
 	// connection ends.
 	Shutdowns(ctx context.Context) (<-chan bool, error)
 }
