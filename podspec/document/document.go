@@ -28,6 +28,8 @@ type Document struct {
 	Values int64
 	// Kind is the kind of object that the document was found to be; empty until then.
 	Kind string
+	// prefix is what paths begin with in the whole document, when this is a part of it.
+	prefix string
 }
 
 // Parse turns the document into JSON and into a tree of positions. A document
@@ -116,7 +118,7 @@ func (d *Document) Whole(detail string) Problem {
 
 // At builds a problem at a field path.
 func (d *Document) At(class Class, path, detail string) Problem {
-	p := Problem{Class: class, File: d.File, Path: d.shown(path), Detail: detail}
+	p := Problem{Class: class, File: d.File, Path: d.Full(d.shown(path)), Detail: detail}
 	p.Line, p.Column = d.Position(path)
 	return p
 }
@@ -137,7 +139,30 @@ func (d *Document) AtValue(class Class, path, detail string) Problem {
 // Note builds a note at a field path, about a pod or about none.
 func (d *Document) Note(pod, path, detail string) Note {
 	line, column := d.Position(path)
-	return Note{Pod: pod, File: d.File, Line: line, Column: column, Path: path, Detail: detail}
+	return Note{Pod: pod, File: d.File, Line: line, Column: column, Path: d.Full(path), Detail: detail}
+}
+
+// Part is the object at a field of a document, in which paths begin at that field. Problems and notes of it have the
+// paths of the whole document.
+func (d *Document) Part(path string, json []byte) *Document {
+	part := &Document{File: d.File, line: d.line, JSON: json, Kind: d.Kind, prefix: d.Full(path), root: value(d.root, fieldpath.Split(path))}
+	if part.root == nil {
+		part.root = find(d.root, fieldpath.Split(path))
+	}
+	return part
+}
+
+// Relative is a path of the whole document as one of this part.
+func (d *Document) Relative(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, d.prefix), ".")
+}
+
+// Full is a path in the whole document.
+func (d *Document) Full(path string) string {
+	if d.prefix == "" || path == "" {
+		return d.prefix + path
+	}
+	return d.prefix + "." + path
 }
 
 // Item is one entry of a List, with the positions it has in the list.

@@ -13,13 +13,20 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
+// isPublic reports whether the values of a kind of objects may be repeated.
+func isPublic(kind string) bool {
+	switch kind {
+	case "Pod", "ConfigMap", "PersistentVolumeClaim", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob":
+		return true
+	}
+	return false
+}
+
 // MayBeSecret reports whether the document may be a Secret: its text is not repeated in a
 // problem. Only a document that says it is something else may not.
 func (d *Document) MayBeSecret() bool {
 	kinds := d.kinds()
-	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool {
-		return !slices.Contains([]string{"Pod", "ConfigMap", "PersistentVolumeClaim"}, kind)
-	})
+	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return !isPublic(kind) })
 }
 
 // kinds are the kinds that the document gives: several until duplicate keys are refused.

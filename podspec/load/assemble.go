@@ -40,6 +40,8 @@ type assembly struct {
 	// made counts what pods make of objects, in bytes.
 	made int64
 
+	// workloads is set when objects that stand for pods are taken.
+	workloads bool
 	// table classifies fields; nil until a pod needs it.
 	table *fields.Table
 	// beside is set while sources are added that only add to the manifests.
@@ -106,7 +108,11 @@ func (a *assembly) addDocument(r *report) {
 		}
 		return
 	}
-	switch o := newObject(r, meta.APIVersion); {
+	o := newObject(r, meta.APIVersion)
+	if o == nil && a.workloads {
+		o = newWorkload(r, meta.APIVersion)
+	}
+	switch {
 	case o != nil:
 		a.add(o)
 	case meta.APIVersion == "v1" && (meta.Kind == "List" || meta.Kind == "PodList"):
@@ -139,7 +145,10 @@ func (a *assembly) add(o *object) {
 		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not taken with --configmap, only ConfigMap and Secret: give the file as a manifest")
 		o.damaged = true
 	}
-	if o.pod == nil {
+	switch {
+	case o.workload != nil:
+		validateWorkload(o)
+	case o.pod == nil:
 		validateObject(o)
 	}
 	if o.meta.Name == "" || o.report.isUndecoded("metadata.name") || o.report.isUndecoded("metadata.namespace") {
@@ -177,13 +186,16 @@ func (a *assembly) manifest() *Manifest {
 	m := &Manifest{}
 	used := map[*object]bool{}
 	for _, o := range a.objects {
-		if o.pod != nil {
+		switch {
+		case o.pod != nil:
 			a.addPod(m, o, used)
+		case o.workload != nil:
+			a.addWorkload(m, o, used)
 		}
 	}
 	for _, o := range a.objects {
 		switch {
-		case o.pod != nil || used[o] || o.damaged:
+		case o.pod != nil || o.workload != nil || used[o] || o.damaged:
 		case o.beside:
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", fmt.Sprintf("%s is used by no pod of the manifest", o)))
 		default:
@@ -208,15 +220,23 @@ func (a *assembly) allProblems() []document.Problem {
 	return all
 }
 
-// addPod completes and checks one pod.
+// addPod takes one pod.
 func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
+	if desired := a.makePod(m, o, used); !o.damaged {
+		m.Pods = append(m.Pods, desired)
+	}
+}
+
+// makePod completes and checks one pod.
+func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podspec.Desired {
 	a.notes = append(a.notes, dropInjectedToken(o)...)
 	written, notes := classifyWritten(o, a.fieldTable())
 	o.report.add(written)
 	setDefaults(o.pod)
 	validate(o.report, o.pod)
 	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
-		return o.report.isUndecoded(n.Path) || o.report.hasProblem(n.Path)
+		path := o.report.Relative(n.Path)
+		return o.report.isUndecoded(path) || o.report.hasProblem(path)
 	})...)
 	o.pod.Status = v1.PodStatus{}
 	o.pod.ManagedFields = nil
@@ -227,9 +247,7 @@ func (a *assembly) addPod(m *Manifest, o *object, used map[*object]bool) {
 	o.report.add(a.notDamaged(desired, unresolvedProblems(o, desired)))
 	a.notes = append(a.notes, pullSecretNotes(o, desired)...)
 	m.missing = append(m.missing, missingPullSecrets(o, desired)...)
-	if !o.damaged {
-		m.Pods = append(m.Pods, desired)
-	}
+	return desired
 }
 
 // fieldTable is one table for all pods.

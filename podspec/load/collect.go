@@ -11,7 +11,7 @@ import (
 func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) {
 	wanted := podspec.ReferredObjects(d.Pod)
 	for _, o := range a.objects {
-		if o.pod != nil || o.duplicate || o.meta.Namespace != d.Pod.Namespace || !slices.Contains(wanted, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}) {
+		if o.pod != nil || o.workload != nil || o.duplicate || o.meta.Namespace != d.Pod.Namespace || !slices.Contains(wanted, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name}) {
 			continue
 		}
 		used[o] = true

@@ -22,6 +22,8 @@ type Loader struct {
 	ConfigMaps []string
 	// Stored has what is kept apart from pods; nil if nothing is.
 	Stored Complete
+	// Workloads takes objects that stand for pods too.
+	Workloads bool
 }
 
 // Load reads manifests and everything in them. The error says that a source could not be
@@ -44,7 +46,7 @@ func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
 }
 
 func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
-	a := &assembly{stored: l.Stored}
+	a := &assembly{stored: l.Stored, workloads: l.Workloads}
 	for _, s := range sources {
 		a.addSource(s)
 	}
@@ -78,6 +80,8 @@ func Parse(sources ...input.Source) *Manifest {
 // Manifest is what a set of sources says.
 type Manifest struct {
 	Pods []*podspec.Desired
+	// Workloads are the objects that stand for pods.
+	Workloads []*podspec.Workload
 	// Apart are the ConfigMaps, Secrets and claims that no pod of the manifest names.
 	Apart    []*podspec.Object
 	Problems []document.Problem

@@ -19,7 +19,7 @@ type typeMeta struct {
 }
 
 // object is one object of a manifest and the report on its document. One of pod, configMap,
-// secret and claim is set, and meta is its metadata.
+// secret, claim and workload is set, and meta is its metadata.
 type object struct {
 	report *report
 	meta   *metav1.ObjectMeta
@@ -35,6 +35,7 @@ type object struct {
 	configMap *v1.ConfigMap
 	secret    *v1.Secret
 	claim     *v1.PersistentVolumeClaim
+	workload  *podspec.Workload
 	// tokens are the names of a pod's volumes that were left out.
 	tokens map[string]bool
 }

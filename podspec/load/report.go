@@ -35,7 +35,7 @@ func (r *report) refuse(class document.Class, path, detail string) {
 // add adds problems whose places are known.
 func (r *report) add(problems []document.Problem) {
 	for _, p := range problems {
-		if r.accepts(p.Path) {
+		if r.accepts(r.Relative(p.Path)) {
 			r.kept = append(r.kept, p)
 		}
 	}
@@ -112,7 +112,20 @@ func namesOthers(path []string) bool {
 
 // hasProblem reports whether there is a problem of a field already.
 func (r *report) hasProblem(path string) bool {
-	return slices.ContainsFunc(r.kept, func(p document.Problem) bool { return p.Path == path })
+	full := r.Full(path)
+	return slices.ContainsFunc(r.kept, func(p document.Problem) bool { return p.Path == full })
+}
+
+// part is the report on the object at a field, which is decoded with the whole document.
+func (r *report) part(path string, json []byte) *report {
+	p := &report{Document: r.Part(path, json), unnamed: r.unnamed}
+	below := pathKey(fieldpath.Split(path)) + "\x00"
+	for key := range r.undecoded {
+		if rest, ok := strings.CutPrefix(key, below); ok {
+			p.ignore(strings.Split(rest, "\x00"))
+		}
+	}
+	return p
 }
 
 // problems are the problems in the order of their lines, with how many there are besides.

@@ -1,0 +1,98 @@
+package load
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/fieldpath"
+)
+
+// newWorkload decodes a document of a kind that stands for pods; nil for another kind.
+func newWorkload(r *report, version string) *object {
+	w := &podspec.Workload{Source: r.File}
+	var into any
+	switch version + "/" + r.Kind {
+	case "apps/v1/Deployment":
+		w.Deployment = &appsv1.Deployment{}
+		into = w.Deployment
+	case "apps/v1/ReplicaSet":
+		w.ReplicaSet = &appsv1.ReplicaSet{}
+		into = w.ReplicaSet
+	case "apps/v1/StatefulSet":
+		w.StatefulSet = &appsv1.StatefulSet{}
+		into = w.StatefulSet
+	case "apps/v1/DaemonSet":
+		w.DaemonSet = &appsv1.DaemonSet{}
+		into = w.DaemonSet
+	case "batch/v1/Job":
+		w.Job = &batchv1.Job{}
+		into = w.Job
+	case "batch/v1/CronJob":
+		w.CronJob = &batchv1.CronJob{}
+		into = w.CronJob
+	default:
+		return nil
+	}
+	r.decodeInto(into)
+	return &object{report: r, workload: w, meta: w.Meta()}
+}
+
+// addWorkload completes and checks one object that stands for pods, and the pod of its template.
+func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
+	template, path := o.workload.PodTemplate()
+	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}}
+	pod.meta = &pod.pod.ObjectMeta
+	pod.meta.Name, pod.meta.Namespace = o.workload.FirstPod(), o.meta.Namespace
+	a.reports = append(a.reports, pod.report)
+	w := *o.workload
+	w.Template = a.makePod(m, pod, used)
+	// What the API server finds in the template has been found in its pod, and what is left is not allowed in a template.
+	o.report.kept = dropRepeated(o.report.kept, pod.report)
+	o.takeNames(pod.report)
+	if !o.damaged {
+		m.Workloads = append(m.Workloads, &w)
+	}
+}
+
+// takeNames takes the problems of what the pod has from its workload.
+func (o *object) takeNames(pod *report) {
+	var kept []document.Problem
+	for _, p := range pod.kept {
+		switch path := pod.Relative(p.Path); path {
+		case "metadata.name", "metadata.namespace":
+			if !o.report.hasProblem(path) {
+				o.report.refuse(p.Class, path, p.Detail)
+			}
+		default:
+			kept = append(kept, p)
+		}
+	}
+	pod.kept = kept
+}
+
+// dropRepeated leaves out the problems that a part of the document has at the same place.
+func dropRepeated(problems []document.Problem, part *report) (kept []document.Problem) {
+	for _, p := range problems {
+		if !part.hasProblem(part.Relative(p.Path)) || part.Relative(p.Path) == p.Path {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// rawPart is the JSON of the object at a field of another one; an empty object if there is none.
+func rawPart(text []byte, path string) []byte {
+	for _, name := range fieldpath.Split(path) {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(text, &fields) != nil || len(fields[name]) == 0 || string(fields[name]) == "null" {
+			return []byte("{}")
+		}
+		text = fields[name]
+	}
+	return text
+}

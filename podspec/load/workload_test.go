@@ -1,0 +1,120 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec/input"
+)
+
+const podTemplate = `
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: app
+        image: registry.local/app:1
+`
+
+const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:` + podTemplate
+
+// jobSpec is the spec of a Job, with a blank of space before each line.
+const jobSpec = `
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: app, image: registry.local/app:1}
+`
+
+// withWorkloads is what a manifest says whose workloads are taken.
+func withWorkloads(t *testing.T, text string) *Manifest {
+	t.Helper()
+	m, err := Loader{Workloads: true}.Parse(input.Source{Name: "-", Text: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestWorkloads: every kind is taken with its defaults, and its template becomes a pod with the name of its first one.
+func TestWorkloads(t *testing.T) {
+	set := strings.NewReplacer("Deployment", "StatefulSet", "replicas: 3", "ordinals: {start: 4}\n  serviceName: web")
+	for name, c := range map[string]struct{ text, kind, pod string }{
+		"a Deployment":  {deployment, "Deployment", "web-0"},
+		"a ReplicaSet":  {strings.Replace(deployment, "Deployment", "ReplicaSet", 1), "ReplicaSet", "web-0"},
+		"a StatefulSet": {set.Replace(deployment), "StatefulSet", "web-4"},
+		"a DaemonSet":   {strings.NewReplacer("Deployment", "DaemonSet", "  replicas: 3\n", "").Replace(deployment), "DaemonSet", "web-0"},
+		"a Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec, "Job", "work-0"},
+		"a CronJob": {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" +
+			strings.ReplaceAll(jobSpec, "\n", "\n    "), "CronJob", "work-00000000-0"},
+	} {
+		m := withWorkloads(t, c.text)
+		if m.Err() != nil || len(m.Workloads) != 1 || len(m.Pods) > 0 {
+			t.Errorf("%s: %v, %d workloads, %d pods", name, m.Err(), len(m.Workloads), len(m.Pods))
+			continue
+		}
+		w := m.Workloads[0]
+		pod := w.Template.Pod
+		if w.Kind() != c.kind || pod.Name != c.pod || pod.UID == "" || pod.Spec.Containers[0].TerminationMessagePath == "" {
+			t.Errorf("%s: %s with the pod %s, uid %q", name, w, pod.Name, pod.UID)
+		}
+	}
+	if w := withWorkloads(t, deployment).Workloads[0]; w.Deployment.Spec.Strategy.RollingUpdate == nil || w.Meta().UID == "" {
+		t.Errorf("a Deployment without defaults: %+v", w.Deployment)
+	}
+}
+
+// TestWorkloadProblems: each is refused once, at its place in the whole document.
+func TestWorkloadProblems(t *testing.T) {
+	edited := func(before, after string) string { return strings.Replace(deployment, before, after, 1) }
+	for name, c := range map[string]struct{ text, want string }{
+		"an unknown field":                 {edited("replicas: 3", "replica: 3"), "-:5:3: spec.replica: unknown field; did you mean replicas?"},
+		"an unknown field of the template": {edited("image:", "imag:"), "-:12:9: spec.template.spec.containers[0].imag: unknown field; did you mean image?"},
+		"a wrong value":                    {edited("replicas: 3", "replicas: -1"), "-:5:3: spec.replicas: -1 is not valid: must be greater than or equal to 0"},
+		"another selector":                 {edited("{app: web}}\n  template", "{app: other}}\n  template"), "-:8:16: spec.template.metadata.labels: the value is not valid: `selector` does not match template `labels`"},
+		"a wrong value of the template":    {edited("name: app", "name: App"), "-:11:9: spec.template.spec.containers[0].name:"},
+		"a policy of Jobs":                 {deployment + "      restartPolicy: Never\n", `-:13:7: spec.template.spec.restartPolicy: "Never" is not one of the allowed values: supported values: "Always"`},
+		"a path for a name":                {edited("name: web", "name: ../web"), `-:3:12: metadata.name: "../web" is not valid`},
+		"too long a name":                  {edited("name: web", "name: "+strings.Repeat("w", 252)), "-:3:12: metadata.name:"},
+		"a refused volume":                 {deployment + "      volumes: [{name: v, nfs: {server: a, path: /b}}]\n", "-:13:27: spec.template.spec.volumes[0].nfs: This kind of volume is not supported"},
+		"a ConfigMap as volume":            {deployment + "      volumes: [{name: v, configMap: {name: A_b}}]\n", "spec.template.spec.volumes[0].configMap.name:"},
+		"the same one twice":               {deployment + "---\n" + deployment, "metadata.name: Deployment default/web is given twice, first in -:3"},
+		"a Job without a policy":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1), `spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`},
+		"a CronJob without a schedule":     {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "spec.schedule: is required"},
+	} {
+		m := withWorkloads(t, c.text)
+		if refused := (*RefusedError)(nil); !errors.As(m.Err(), &refused) || !strings.Contains(refused.Error(), c.want) || len(refused.Problems) != 1 {
+			t.Errorf("%s: want %q alone in: %v", name, c.want, m.Err())
+		}
+	}
+}
+
+// TestWorkloadNotes: what has no effect in a template is noted at its place, once for all pods.
+func TestWorkloadNotes(t *testing.T) {
+	m := withWorkloads(t, deployment+"      nodeName: a\n")
+	if m.Err() != nil || len(m.NoEffect) != 1 || !strings.HasPrefix(m.NoEffect[0].String(), "-:13:7: spec.template.spec.nodeName: ") {
+		t.Errorf("%v, %v", m.Err(), m.NoEffect)
+	}
+}
+
+// TestWorkloadObjects: the pod of a template takes the ConfigMaps of the manifest, and what is missing is told at its
+// place.
+func TestWorkloadObjects(t *testing.T) {
+	text := deployment + "        envFrom: [{configMapRef: {name: one}}, {configMapRef: {name: two}}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}\n"
+	m := withWorkloads(t, text)
+	if m.Err() != nil || len(m.Apart) > 0 || len(m.Problems) != 1 || !strings.HasPrefix(m.Problems[0].Path, "spec.template.spec.containers[0].envFrom[1]") {
+		t.Fatalf("%v, %d objects apart, %v", m.Err(), len(m.Apart), fmt.Sprint(m.Problems))
+	}
+	if w := m.Workloads[0]; w.Template.Objects.ConfigMaps["one"] == nil {
+		t.Errorf("the template has the objects %+v", w.Template.Objects)
+	}
+}

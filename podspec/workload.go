@@ -1,0 +1,146 @@
+package podspec
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Workload is an object that stands for pods. One of its kinds is set, with the API server's defaults filled in.
+type Workload struct {
+	Deployment  *appsv1.Deployment  `json:"deployment,omitempty"`
+	ReplicaSet  *appsv1.ReplicaSet  `json:"replicaSet,omitempty"`
+	StatefulSet *appsv1.StatefulSet `json:"statefulSet,omitempty"`
+	DaemonSet   *appsv1.DaemonSet   `json:"daemonSet,omitempty"`
+	Job         *batchv1.Job        `json:"job,omitempty"`
+	CronJob     *batchv1.CronJob    `json:"cronJob,omitempty"`
+	// Template is the pod of the template under the name of the workload's first pod, complete with the objects that
+	// it refers to.
+	Template *Desired `json:"template"`
+	// Source names the document's origin, as that of a Desired.
+	Source string `json:"source"`
+}
+
+// The kinds of workloads.
+const (
+	KindDeployment  = "Deployment"
+	KindReplicaSet  = "ReplicaSet"
+	KindStatefulSet = "StatefulSet"
+	KindDaemonSet   = "DaemonSet"
+	KindJob         = "Job"
+	KindCronJob     = "CronJob"
+)
+
+// Kind is the kind that is set.
+func (w *Workload) Kind() string {
+	switch {
+	case w.Deployment != nil:
+		return KindDeployment
+	case w.ReplicaSet != nil:
+		return KindReplicaSet
+	case w.StatefulSet != nil:
+		return KindStatefulSet
+	case w.DaemonSet != nil:
+		return KindDaemonSet
+	case w.Job != nil:
+		return KindJob
+	}
+	return KindCronJob
+}
+
+// Meta is the metadata of the object.
+func (w *Workload) Meta() *metav1.ObjectMeta {
+	switch w.Kind() {
+	case KindDeployment:
+		return &w.Deployment.ObjectMeta
+	case KindReplicaSet:
+		return &w.ReplicaSet.ObjectMeta
+	case KindStatefulSet:
+		return &w.StatefulSet.ObjectMeta
+	case KindDaemonSet:
+		return &w.DaemonSet.ObjectMeta
+	case KindJob:
+		return &w.Job.ObjectMeta
+	}
+	return &w.CronJob.ObjectMeta
+}
+
+// PodTemplate is the template of the workload's pods, and its field in the object.
+func (w *Workload) PodTemplate() (template *v1.PodTemplateSpec, path string) {
+	const at = "spec.template"
+	switch w.Kind() {
+	case KindDeployment:
+		return &w.Deployment.Spec.Template, at
+	case KindReplicaSet:
+		return &w.ReplicaSet.Spec.Template, at
+	case KindStatefulSet:
+		return &w.StatefulSet.Spec.Template, at
+	case KindDaemonSet:
+		return &w.DaemonSet.Spec.Template, at
+	case KindJob:
+		return &w.Job.Spec.Template, at
+	}
+	return &w.CronJob.Spec.JobTemplate.Spec.Template, "spec.jobTemplate.spec.template"
+}
+
+// String is the kind and the name of the workload, as the API server writes them: Deployment default/web.
+func (w *Workload) String() string {
+	return fmt.Sprintf("%s %s/%s", w.Kind(), w.Meta().Namespace, w.Meta().Name)
+}
+
+// WorkloadUID is the uid of a workload whose manifest gives none: a UUIDv5 of its kind, namespace and name.
+func WorkloadUID(kind, namespace, name string) types.UID {
+	return types.UID(uuid.NewSHA1(uuid.MustParse(uidSpace), []byte(kind+"/"+namespace+"/"+name)).String())
+}
+
+// FirstPod is the name of the first pod of a workload.
+func (w *Workload) FirstPod() string {
+	name, first := w.Meta().Name, 0
+	switch {
+	case w.StatefulSet != nil && w.StatefulSet.Spec.Ordinals != nil:
+		first = int(w.StatefulSet.Spec.Ordinals.Start)
+	case w.CronJob != nil:
+		// The Job of a time has the minutes since 1970 in its name (getJobName of the CronJob controller).
+		name += "-00000000"
+	}
+	return fmt.Sprintf("%s-%d", name, first)
+}
+
+// SelectJob gives a Job the selector, and its pods the labels, that the API server gives a new one
+// (generateSelectorIfNeeded).
+func SelectJob(job *batchv1.Job) {
+	if job.Spec.ManualSelector != nil && *job.Spec.ManualSelector {
+		return
+	}
+	uid := string(job.UID)
+	if job.Spec.Template.Labels == nil {
+		job.Spec.Template.Labels = map[string]string{}
+	}
+	for label, value := range map[string]string{
+		legacyJobName: job.Name, batchv1.JobNameLabel: job.Name, legacyControllerUID: uid, batchv1.ControllerUidLabel: uid,
+	} {
+		if _, given := job.Spec.Template.Labels[label]; !given {
+			job.Spec.Template.Labels[label] = value
+		}
+	}
+	if job.Spec.Selector == nil {
+		job.Spec.Selector = &metav1.LabelSelector{}
+	}
+	if job.Spec.Selector.MatchLabels == nil {
+		job.Spec.Selector.MatchLabels = map[string]string{}
+	}
+	if _, given := job.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !given {
+		job.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel] = uid
+	}
+}
+
+// The labels of a Job's pods that were there before those with a prefix.
+const (
+	legacyJobName       = "job-name"
+	legacyControllerUID = "controller-uid"
+)

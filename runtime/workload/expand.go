@@ -1,0 +1,198 @@
+package workload
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// Input is what an expansion depends on.
+type Input struct {
+	Workload *podspec.Workload
+	// Pods are those of the workload that are there, in any order.
+	Pods []Pod
+	// Fits reports whether a DaemonSet's pod may run on this machine; nil means that it may.
+	Fits func(*v1.Pod) bool
+	Now  time.Time
+}
+
+// Pod is a pod that is there.
+type Pod struct {
+	// Applied is the pod as it was applied last.
+	Applied *podspec.Desired
+	// Status is its status; without conditions it is not ready.
+	Status v1.PodStatus
+	// Deleting is set while the pod is being deleted.
+	Deleting bool
+}
+
+// Expansion is what a workload comes to at a time.
+type Expansion struct {
+	// Pods are the pods as they shall be now, the first ordinal first. One that has to wait for its update is there as
+	// it was applied last.
+	Pods []*podspec.Desired
+	// Gone are the pods that shall be deleted.
+	Gone []model.PodRef
+	// Waits say why a pod is not yet made, updated or deleted.
+	Waits []Wait
+	// Status counts the pods that are there.
+	Status Status
+	// Next is when time alone changes something; zero if it does not.
+	Next time.Time
+}
+
+// Wait is why something has to wait.
+type Wait struct {
+	// Pod is the name of the pod that waits.
+	Pod string
+	// Why is one sentence.
+	Why string
+}
+
+// Status counts pods as the status of a workload does.
+type Status struct {
+	Desired, Current, Updated, Ready, Available int
+}
+
+// Complete reports whether the workload is as it shall be: no pod is missing, old or left over, and all are available.
+func (s *Status) Complete() bool {
+	return s.Current == s.Desired && s.Updated == s.Desired && s.Available == s.Desired
+}
+
+// Expand says which pods a workload shall have now. Those of a Job and of a CronJob depend on more than this, and are
+// not made here.
+func Expand(in *Input) *Expansion {
+	x := newExpanding(in)
+	switch {
+	case in.Workload.StatefulSet != nil:
+		x.statefulSet(in.Workload.StatefulSet)
+	case in.Workload.DaemonSet != nil:
+		x.daemonSet(in.Workload.DaemonSet)
+	case in.Workload.Deployment != nil:
+		x.deployment(in.Workload.Deployment)
+	case in.Workload.ReplicaSet != nil:
+		x.replicaSet(in.Workload.ReplicaSet)
+	}
+	return x.done()
+}
+
+// expanding is an expansion that is being made.
+type expanding struct {
+	in    *Input
+	maker *maker
+	out   *Expansion
+	// there are the pods that are there, by their ordinal.
+	there map[int]*there
+	// wanted are the pods as they shall be, by their ordinal.
+	wanted map[int]*podspec.Desired
+	// desired is how many pods there shall be.
+	desired int
+	// ordered is set for a StatefulSet whose pods come and go one after the other (OrderedReady).
+	ordered bool
+}
+
+// there is a pod that is there, and what is known of it.
+type there struct {
+	Pod
+	ordinal int
+	// updated is set when the pod is as the workload says now.
+	updated          bool
+	ready, available bool
+}
+
+func newExpanding(in *Input) *expanding {
+	x := &expanding{in: in, maker: newMaker(in.Workload), out: &Expansion{}, there: map[int]*there{}, wanted: map[int]*podspec.Desired{}}
+	for _, pod := range in.Pods {
+		ordinal, ok := x.maker.ordinalOf(pod.Applied.Pod.Name)
+		if !ok {
+			x.gone(pod.Applied)
+			continue
+		}
+		x.there[ordinal] = x.look(pod, ordinal)
+	}
+	return x
+}
+
+// look finds out what is known of a pod.
+func (x *expanding) look(pod Pod, ordinal int) *there {
+	t := &there{Pod: pod, ordinal: ordinal, updated: same(pod.Applied, x.maker.pod(ordinal))}
+	since, ready := readySince(&pod.Status)
+	if t.ready = ready && !pod.Deleting; !t.ready {
+		return t
+	}
+	from := since.Add(time.Duration(x.maker.minReady) * time.Second)
+	if t.available = !from.After(x.in.Now); !t.available {
+		x.next(from)
+	}
+	return t
+}
+
+// readySince is since when a pod is ready, as far as that is known.
+func readySince(status *v1.PodStatus) (since time.Time, ready bool) {
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
+			since, ready = c.LastTransitionTime.Time, true
+		}
+	}
+	if !ready || !since.IsZero() {
+		return since, ready
+	}
+	for i := range status.ContainerStatuses {
+		if running := status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(since) {
+			since = running.StartedAt.Time
+		}
+	}
+	return since, ready
+}
+
+// next has the workload looked at again at a time.
+func (x *expanding) next(at time.Time) {
+	if x.out.Next.IsZero() || at.Before(x.out.Next) {
+		x.out.Next = at
+	}
+}
+
+// make gives a pod its newest version, whether it is there or not.
+func (x *expanding) make(ordinal int) { x.wanted[ordinal] = x.maker.pod(ordinal) }
+
+// keep leaves a pod as it is, and says why.
+func (x *expanding) keep(t *there, why string) {
+	x.wanted[t.ordinal] = t.Applied
+	x.wait(t.Applied.Pod.Name, why)
+}
+
+func (x *expanding) wait(pod, why string) {
+	if why != "" {
+		x.out.Waits = append(x.out.Waits, Wait{Pod: pod, Why: why})
+	}
+}
+
+func (x *expanding) gone(d *podspec.Desired) {
+	x.out.Gone = append(x.out.Gone, model.PodRef{Namespace: d.Pod.Namespace, Name: d.Pod.Name, UID: d.Pod.UID})
+}
+
+// ordinals are those of the pods that are there, the lowest first.
+func (x *expanding) ordinals() []int { return slices.Sorted(maps.Keys(x.there)) }
+
+// done puts the expansion in order and counts the pods.
+func (x *expanding) done() *Expansion {
+	for _, ordinal := range slices.Sorted(maps.Keys(x.wanted)) {
+		x.out.Pods = append(x.out.Pods, x.wanted[ordinal])
+	}
+	slices.SortFunc(x.out.Gone, func(a, b model.PodRef) int { return cmp.Compare(a.Name, b.Name) })
+	x.out.Status = Status{Desired: x.desired, Current: len(x.in.Pods)}
+	for _, t := range x.there {
+		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {
+			if is {
+				*counted++
+			}
+		}
+	}
+	return x.out
+}

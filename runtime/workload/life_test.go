@@ -1,0 +1,267 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// life is a workload and its pods, whose time passes in seconds.
+type life struct {
+	t    *testing.T
+	r    *rand.Rand
+	now  time.Time
+	w    *podspec.Workload
+	pods map[string]*living
+	log  []string
+}
+
+// living is a pod that is there.
+type living struct {
+	applied *podspec.Desired
+	// ready is since when; zero while it is not. deadline is when it gets ready, or is gone.
+	ready, deadline time.Time
+	deleting        bool
+}
+
+const manifest = `apiVersion: apps/v1
+kind: %s
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: app, image: "registry.local/app:%d"}
+%s`
+
+// loaded is a workload of a kind, with a version of its image and the rest of its spec.
+func loaded(t *testing.T, kind string, version int, rest ...string) *podspec.Workload {
+	t.Helper()
+	text := fmt.Sprintf(manifest, kind, version, "  "+strings.Join(rest, "\n  ")+"\n")
+	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: "-", Text: []byte(text)})
+	if err != nil || m.Err() != nil {
+		t.Fatal(err, m.Err())
+	}
+	return m.Workloads[0]
+}
+
+func newLife(t *testing.T, seed uint64) *life {
+	return &life{t: t, r: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1e9, 0), pods: map[string]*living{}}
+}
+
+func (l *life) expand() *Expansion {
+	in := &Input{Workload: l.w, Now: l.now}
+	for _, p := range l.pods {
+		pod := Pod{Applied: p.applied, Deleting: p.deleting}
+		if !p.ready.IsZero() {
+			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(p.ready)}}
+		}
+		in.Pods = append(in.Pods, pod)
+	}
+	return Expand(in)
+}
+
+// ready is how many pods are.
+func (l *life) ready() (count int) {
+	for _, p := range l.pods {
+		if !p.ready.IsZero() && !p.deleting {
+			count++
+		}
+	}
+	return count
+}
+
+// do does what an expansion says, as passes over its pods do. It returns how many ready pods that took.
+func (l *life) do(x *Expansion) (changed bool) {
+	for _, d := range x.Pods {
+		p := l.pods[d.Pod.Name]
+		switch {
+		case p == nil:
+			p = &living{}
+			l.pods[d.Pod.Name] = p
+		case p.deleting || same(p.applied, d):
+			continue
+		}
+		l.log = append(l.log, fmt.Sprintf("%d: %s gets %s", l.now.Unix()-1e9, d.Pod.Name, d.Pod.Spec.Containers[0].Image))
+		p.applied, p.ready, p.deadline = d, time.Time{}, l.now.Add(time.Duration(1+l.r.IntN(10))*time.Second)
+		changed = true
+	}
+	for _, ref := range x.Gone {
+		if p := l.pods[ref.Name]; !p.deleting {
+			l.log = append(l.log, fmt.Sprintf("%d: %s goes", l.now.Unix()-1e9, ref.Name))
+			p.deleting, p.deadline = true, l.now.Add(time.Duration(l.r.IntN(5))*time.Second)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// pass lets a second pass.
+func (l *life) pass() {
+	l.now = l.now.Add(time.Second)
+	for name, p := range l.pods {
+		switch {
+		case p.deadline.IsZero() || l.now.Before(p.deadline):
+		case p.deleting:
+			delete(l.pods, name)
+		default:
+			p.ready, p.deadline = l.now, time.Time{}
+		}
+	}
+}
+
+func (l *life) wrong(format string, args ...any) {
+	l.t.Helper()
+	l.t.Errorf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(l.log, "\n"))
+}
+
+// settle lets the workload come to rest.
+func (l *life) settle(check func()) {
+	l.t.Helper()
+	for range 2000 {
+		x := l.expand()
+		l.do(x)
+		if check(); l.t.Failed() {
+			return
+		}
+		if x.Status.Complete() && len(x.Gone) == 0 {
+			return
+		}
+		l.pass()
+	}
+	l.wrong("it does not come to rest: %+v", l.expand())
+}
+
+// TestRollingUpdates: an update of any Deployment takes no more pods than it may, has no more than it may, and ends.
+func TestRollingUpdates(t *testing.T) {
+	for seed := range uint64(100) {
+		l := newLife(t, seed)
+		replicas, surge, unavailable, minReady := l.r.IntN(7), l.r.IntN(3), l.r.IntN(3), l.r.IntN(4)
+		rest := []string{
+			fmt.Sprintf("replicas: %d", replicas), fmt.Sprintf("minReadySeconds: %d", minReady),
+			fmt.Sprintf("strategy: {rollingUpdate: {maxSurge: %d, maxUnavailable: %d}}", surge, max(unavailable, 1-surge)),
+		}
+		l.w = loaded(t, "Deployment", 1, rest...)
+		l.settle(func() {})
+		if len(l.pods) != replicas {
+			l.wrong("there are %d pods, want %d", len(l.pods), replicas)
+		}
+		lowest := replicas - max(unavailable, 1-surge)
+		for version := 2; version < 4; version++ {
+			l.w = loaded(t, "Deployment", version, rest...)
+			l.settle(func() {
+				if l.ready() < lowest || len(l.pods) > replicas+surge {
+					l.wrong("%d of %d pods are ready, at least %d have to be, and at most %d be there", l.ready(), len(l.pods), lowest, replicas+surge)
+				}
+			})
+		}
+		for name, p := range l.pods {
+			if image := p.applied.Pod.Spec.Containers[0].Image; image != "registry.local/app:3" {
+				l.wrong("%s has %s", name, image)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, %v", seed, rest)
+		}
+	}
+}
+
+// TestRecreate: no two versions are there at the same time.
+func TestRecreate(t *testing.T) {
+	l := newLife(t, 1)
+	l.w = loaded(t, "Deployment", 1, "replicas: 4", "strategy: {type: Recreate}")
+	l.settle(func() {})
+	l.w = loaded(t, "Deployment", 2, "replicas: 4", "strategy: {type: Recreate}")
+	l.settle(func() {
+		images := map[string]bool{}
+		for _, p := range l.pods {
+			images[p.applied.Pod.Spec.Containers[0].Image] = true
+		}
+		if len(images) > 1 {
+			l.wrong("there are %v", images)
+		}
+	})
+	if len(l.pods) != 4 {
+		l.wrong("there are %d pods", len(l.pods))
+	}
+}
+
+// TestScaling: pods of the highest ordinals come and go, and the others stay as they are.
+func TestScaling(t *testing.T) {
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet"} {
+		l := newLife(t, 1)
+		l.w = loaded(t, kind, 1, "replicas: 2")
+		l.settle(func() {})
+		first := l.pods["web-0"].applied
+		for _, replicas := range []int{5, 1, 0, 3} {
+			l.w = loaded(t, kind, 1, fmt.Sprintf("replicas: %d", replicas))
+			l.settle(func() {})
+			if len(l.pods) != replicas {
+				l.wrong("%s: %d pods, want %d", kind, len(l.pods), replicas)
+			}
+			if replicas == 1 && l.pods["web-0"].applied != first {
+				l.wrong("%s: web-0 was touched", kind)
+			}
+		}
+	}
+}
+
+// TestStatefulSetOrder: pods come in order and go, and are updated, in the opposite one, one after the other.
+func TestStatefulSetOrder(t *testing.T) {
+	l := newLife(t, 3)
+	l.w = loaded(t, "StatefulSet", 1, "replicas: 3", "serviceName: web")
+	one := func() {
+		if n := len(l.pods) - l.ready(); n > 1 {
+			l.wrong("%d pods are not ready", n)
+		}
+	}
+	l.settle(one)
+	l.w = loaded(t, "StatefulSet", 2, "replicas: 3", "serviceName: web")
+	l.settle(one)
+	l.w = loaded(t, "StatefulSet", 2, "replicas: 0", "serviceName: web")
+	l.settle(func() {})
+	var order []string
+	for _, line := range l.log {
+		_, what, _ := strings.Cut(line, ": ")
+		order = append(order, strings.NewReplacer("registry.local/app:", "", "gets ", "", "web-", "").Replace(what))
+	}
+	want := []string{"0 1", "1 1", "2 1", "2 2", "1 2", "0 2", "2 goes", "1 goes", "0 goes"}
+	if !slices.Equal(order, want) {
+		t.Errorf("the order is %q, want %q", order, want)
+	}
+}
+
+// TestStatefulSetUpdateStrategies: a partition and OnDelete leave pods as they are, and a parallel set makes all at once.
+func TestStatefulSetUpdateStrategies(t *testing.T) {
+	for strategy, updated := range map[string]int{
+		"updateStrategy: {rollingUpdate: {partition: 2}}": 1,
+		"updateStrategy: {type: OnDelete}":                0,
+	} {
+		l := newLife(t, 1)
+		l.w = loaded(t, "StatefulSet", 1, "replicas: 3", "podManagementPolicy: Parallel", strategy)
+		if x := l.expand(); len(x.Pods) != 3 {
+			t.Errorf("a parallel set makes %d pods at once", len(x.Pods))
+		}
+		l.settle(func() {})
+		l.w = loaded(t, "StatefulSet", 2, "replicas: 3", "podManagementPolicy: Parallel", strategy)
+		for range 100 {
+			l.do(l.expand())
+			l.pass()
+		}
+		if x := l.expand(); x.Status.Updated != updated || len(x.Waits) != 3-updated {
+			t.Errorf("%s: %d pods are updated, want %d; waits %v", strategy, x.Status.Updated, updated, x.Waits)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/spechash"
+)
+
+// maker makes the pods of a workload.
+type maker struct {
+	w *podspec.Workload
+	// hash names the version of the template.
+	hash string
+	// minReady is how many seconds a pod has to be ready until it counts as available.
+	minReady int32
+}
+
+func newMaker(w *podspec.Workload) *maker {
+	m := &maker{w: w}
+	switch {
+	case w.Deployment != nil:
+		m.minReady = w.Deployment.Spec.MinReadySeconds
+	case w.ReplicaSet != nil:
+		m.minReady = w.ReplicaSet.Spec.MinReadySeconds
+	case w.StatefulSet != nil:
+		m.minReady = w.StatefulSet.Spec.MinReadySeconds
+	case w.DaemonSet != nil:
+		m.minReady = w.DaemonSet.Spec.MinReadySeconds
+	}
+	template, _ := w.PodTemplate()
+	m.hash = hashOf(template)
+	return m
+}
+
+// hashOf names a version of a template in few letters, as controller.ComputeHash does.
+func hashOf(template *v1.PodTemplateSpec) string {
+	hash := fnv.New32a()
+	text, err := json.Marshal(template)
+	if err != nil {
+		panic(err) // Every type of the API has a JSON form.
+	}
+	_, _ = hash.Write(text) // It never fails.
+	return rand.SafeEncodeString(strconv.FormatUint(uint64(hash.Sum32()), 10))
+}
+
+// name is that of the pod of an ordinal.
+func (m *maker) name(ordinal int) string { return fmt.Sprintf("%s-%d", m.w.Meta().Name, ordinal) }
+
+// ordinalOf is the ordinal in the name of a pod.
+func (m *maker) ordinalOf(name string) (ordinal int, ok bool) {
+	text, ok := strings.CutPrefix(name, m.w.Meta().Name+"-")
+	ordinal, err := strconv.Atoi(text)
+	return ordinal, ok && err == nil && m.name(ordinal) == name
+}
+
+// pod is the pod of an ordinal as the workload says now.
+func (m *maker) pod(ordinal int) *podspec.Desired {
+	pod := m.w.Template.Pod.DeepCopy()
+	pod.Name = m.name(ordinal)
+	pod.UID = podspec.UID(pod.Namespace, pod.Name)
+	meta := m.w.Meta()
+	version := "apps/v1"
+	if m.w.Job != nil || m.w.CronJob != nil {
+		version = "batch/v1"
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: version, Kind: m.w.Kind(), Name: meta.Name, UID: meta.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	m.label(pod, ordinal)
+	d := podspec.New(pod, m.w.Source, "")
+	d.Objects, d.Shared = m.w.Template.Objects, m.w.Template.Shared
+	return d
+}
+
+// label adds what the controllers of a cluster add to each pod.
+func (m *maker) label(pod *v1.Pod, ordinal int) {
+	switch {
+	case m.w.StatefulSet != nil:
+		pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
+		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(ordinal)
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = m.hash
+		m.identify(pod)
+	case m.w.DaemonSet != nil:
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = m.hash
+	case m.w.Job != nil:
+		pod.Labels[batchv1.JobNameLabel] = m.w.Job.Name
+	default:
+		pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = m.hash
+	}
+}
+
+// identify gives the pod of a StatefulSet its host name and its claims (initIdentity, updateStorage of the controller).
+func (m *maker) identify(pod *v1.Pod) {
+	pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, m.w.StatefulSet.Spec.ServiceName
+	claims := map[string]bool{}
+	var volumes []v1.Volume
+	for i := range m.w.StatefulSet.Spec.VolumeClaimTemplates {
+		name := m.w.StatefulSet.Spec.VolumeClaimTemplates[i].Name
+		claims[name] = true
+		volumes = append(volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{
+			PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + pod.Name},
+		}})
+	}
+	for i := range pod.Spec.Volumes {
+		if !claims[pod.Spec.Volumes[i].Name] {
+			volumes = append(volumes, pod.Spec.Volumes[i])
+		}
+	}
+	pod.Spec.Volumes = volumes
+}
+
+// same reports whether two versions of a pod ask for the same.
+func same(a, b *podspec.Desired) bool {
+	if !equality.Semantic.DeepEqual(a.Pod.Spec, b.Pod.Spec) || !equality.Semantic.DeepEqual(a.Pod.Labels, b.Pod.Labels) ||
+		!equality.Semantic.DeepEqual(a.Pod.Annotations, b.Pod.Annotations) {
+		return false
+	}
+	containersOfB := podspec.Containers(b.Pod)
+	for i, ref := range podspec.Containers(a.Pod) {
+		if spechash.Container(a, ref.Container) != spechash.Container(b, containersOfB[i].Container) {
+			return false
+		}
+	}
+	return true
+}

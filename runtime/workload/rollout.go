@@ -1,0 +1,160 @@
+package workload
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// replicaSet makes the pods that are missing. A ReplicaSet never changes a pod that is there.
+func (x *expanding) replicaSet(set *appsv1.ReplicaSet) {
+	x.desired = int(ptr.Deref(set.Spec.Replicas, 1))
+	for ordinal := range x.desired {
+		if t := x.there[ordinal]; t != nil {
+			x.keep(t, "")
+		} else {
+			x.make(ordinal)
+		}
+	}
+	x.goneAbove(x.desired)
+}
+
+// goneAbove deletes the pods of all ordinals from one on.
+func (x *expanding) goneAbove(from int) {
+	for _, ordinal := range x.ordinals() {
+		if ordinal >= from {
+			x.gone(x.there[ordinal].Applied)
+		}
+	}
+}
+
+// deployment updates pods as the strategy says.
+func (x *expanding) deployment(d *appsv1.Deployment) {
+	x.desired = int(ptr.Deref(d.Spec.Replicas, 1))
+	switch {
+	case d.Spec.Paused:
+		x.paused()
+	case d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
+		x.recreate()
+	default:
+		x.roll(d.Spec.Strategy.RollingUpdate)
+	}
+}
+
+// paused scales and updates nothing, as in a cluster.
+func (x *expanding) paused() {
+	for ordinal := range x.desired {
+		if t := x.there[ordinal]; t == nil {
+			x.make(ordinal)
+		} else if t.updated {
+			x.keep(t, "")
+		} else {
+			x.keep(t, "The Deployment is paused.")
+		}
+	}
+	x.goneAbove(x.desired)
+}
+
+// recreate deletes all old pods before it makes a new one.
+func (x *expanding) recreate() {
+	old := 0
+	for _, ordinal := range x.ordinals() {
+		if t := x.there[ordinal]; !t.updated || ordinal >= x.desired {
+			x.gone(t.Applied)
+			if !t.updated {
+				old++
+			}
+		}
+	}
+	for ordinal := range x.desired {
+		switch t := x.there[ordinal]; {
+		case t != nil && t.updated:
+			x.make(ordinal)
+		case old == 0:
+			x.make(ordinal)
+		default:
+			x.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate makes it once %s.", areGone(old)))
+		}
+	}
+}
+
+func areGone(old int) string {
+	if old == 1 {
+		return "the old pod is gone"
+	}
+	return fmt.Sprintf("the %d old pods are gone", old)
+}
+
+// roll updates as many pods at once as there may be unavailable, with pods of maxSurge beside them.
+func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
+	surge, unavailable := fenceposts(strategy, x.desired)
+	// spare is how many available pods may become unavailable now.
+	spare := x.available() - (x.desired - unavailable)
+	old := x.rollBase(&spare)
+	x.rollSurge(min(surge, old), &spare)
+}
+
+// fenceposts are how many pods there may be more and fewer than desired (ResolveFenceposts of the Deployment controller).
+func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, unavailable int) {
+	if strategy == nil {
+		return 0, 1
+	}
+	zero := intstr.FromInt32(0)
+	// Validation has refused what is no number and no percentage.
+	surge, _ = intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(strategy.MaxSurge, zero), desired, true)
+	unavailable, _ = intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(strategy.MaxUnavailable, zero), desired, false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+func (x *expanding) available() (count int) {
+	for _, t := range x.there {
+		if t.available {
+			count++
+		}
+	}
+	return count
+}
+
+// rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas). It returns
+// how many still have to wait.
+func (x *expanding) rollBase(spare *int) (old int) {
+	for ordinal := range x.desired {
+		switch t := x.there[ordinal]; {
+		case t == nil, t.updated, !t.available:
+			x.make(ordinal)
+		case *spare > 0:
+			*spare--
+			x.make(ordinal)
+			old++
+		default:
+			old++
+			x.keep(t, fmt.Sprintf("It is updated once %d pods are available.", x.available()-*spare+1))
+		}
+	}
+	return old
+}
+
+// rollSurge makes the pods that an update has beside the others, and deletes those that it needs no longer.
+func (x *expanding) rollSurge(surge int, spare *int) {
+	for ordinal := x.desired; ordinal < x.desired+surge; ordinal++ {
+		x.make(ordinal)
+	}
+	for _, ordinal := range x.ordinals() {
+		t := x.there[ordinal]
+		switch {
+		case ordinal < x.desired+surge:
+		case !t.available, *spare > 0:
+			if t.available {
+				*spare--
+			}
+			x.gone(t.Applied)
+		default:
+			x.keep(t, "It is deleted once the updated pods are available.")
+		}
+	}
+}

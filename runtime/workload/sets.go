@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+)
+
+// statefulSet makes, updates and deletes pods in the order of their ordinals (updateStatefulSet of the controller).
+func (x *expanding) statefulSet(set *appsv1.StatefulSet) {
+	x.desired = int(ptr.Deref(set.Spec.Replicas, 1))
+	first := 0
+	if set.Spec.Ordinals != nil {
+		first = int(set.Spec.Ordinals.Start)
+	}
+	x.ordered = set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+	if settled := x.makeInOrder(first); x.ordered && !settled {
+		x.keepOutside(first, "It is deleted once all pods before it are available.")
+		return
+	}
+	if settled := x.deleteInOrder(first); x.ordered && !settled {
+		return
+	}
+	x.updateInOrder(set, first)
+}
+
+// makeInOrder makes the pods that are missing. In order, one waits until all before it are available. It reports
+// whether all are there and available.
+func (x *expanding) makeInOrder(first int) (settled bool) {
+	settled = true
+	for ordinal := first; ordinal < first+x.desired; ordinal++ {
+		t := x.there[ordinal]
+		switch {
+		case t != nil:
+			x.wanted[ordinal] = t.Applied
+			// A pod that does not get ready is repaired by its newest version.
+			if !t.available && !t.updated && !t.ready {
+				x.make(ordinal)
+			}
+		case x.ordered && !settled:
+			x.wait(x.maker.name(ordinal), "It is made once all pods before it are available.")
+		default:
+			x.make(ordinal)
+		}
+		settled = settled && t != nil && t.available
+	}
+	return settled
+}
+
+func (x *expanding) outside(first int) []int {
+	return slices.DeleteFunc(x.ordinals(), func(ordinal int) bool { return ordinal >= first && ordinal < first+x.desired })
+}
+
+func (x *expanding) keepOutside(first int, why string) {
+	for _, ordinal := range x.outside(first) {
+		x.keep(x.there[ordinal], why)
+	}
+}
+
+// deleteInOrder deletes the pods that are too many: in order the last one alone. It reports whether there was none.
+func (x *expanding) deleteInOrder(first int) (settled bool) {
+	outside := x.outside(first)
+	for i, ordinal := range slices.Backward(outside) {
+		if t := x.there[ordinal]; x.ordered && i < len(outside)-1 {
+			x.keep(t, "It is deleted once all pods after it are gone.")
+		} else {
+			x.gone(t.Applied)
+		}
+	}
+	return len(outside) == 0
+}
+
+// updateInOrder updates pods from the last one down to the partition, one that is available after the other, or as many
+// at once as there may be unavailable.
+func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		x.onDelete(first, "It is updated when it is deleted (updateStrategy OnDelete).")
+		return
+	}
+	partition, unavailable := 0, 1
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		partition = int(ptr.Deref(rolling.Partition, 0))
+		_, unavailable = fenceposts(&appsv1.RollingUpdateDeployment{MaxUnavailable: rolling.MaxUnavailable}, x.desired)
+	}
+	spare := unavailable
+	for ordinal := first + x.desired - 1; ordinal >= first; ordinal-- {
+		if t := x.there[ordinal]; t == nil || !t.available {
+			spare--
+		}
+	}
+	for ordinal := first + x.desired - 1; ordinal >= first; ordinal-- {
+		switch t := x.there[ordinal]; {
+		case t == nil, t.updated:
+		case ordinal < partition:
+			x.keep(t, fmt.Sprintf("Its ordinal is below the partition %d.", partition))
+		case !t.available:
+			x.make(ordinal)
+		case spare > 0:
+			spare--
+			x.make(ordinal)
+		default:
+			x.keep(t, "It is updated once the pods after it are available.")
+		}
+	}
+}
+
+// onDelete keeps old pods as they are.
+func (x *expanding) onDelete(first int, why string) {
+	for ordinal := first; ordinal < first+x.desired; ordinal++ {
+		if t := x.there[ordinal]; t != nil && !t.updated {
+			x.keep(t, why)
+		}
+	}
+}
+
+// daemonSet has one pod, if it may run on this machine.
+func (x *expanding) daemonSet(set *appsv1.DaemonSet) {
+	if x.in.Fits != nil && !x.in.Fits(x.maker.pod(0).Pod) {
+		x.goneAbove(0)
+		return
+	}
+	x.desired = 1
+	if t := x.there[0]; t != nil && !t.updated && set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		x.keep(t, "It is updated when it is deleted (updateStrategy OnDelete).")
+	} else {
+		x.make(0)
+	}
+	x.goneAbove(1)
+}
