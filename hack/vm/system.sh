@@ -108,7 +108,7 @@ said_goodbye() {
 }
 
 # ids NAME prints the ids of the containers of a pod.
-ids() { podctl get -o json "$1" | sed -n 's#.*containerd://\([0-9a-f]*\)".*#\1#p'; }
+ids() { podctl get -o 'jsonpath={.status.containerStatuses[*].containerID}' "$1" | sed 's#containerd://##g'; }
 
 # another NAME IDS: other containers run than these.
 another() { ready "$1" && [ "$(ids "$1")" != "$2" ]; }

@@ -171,6 +171,10 @@ func New(w World, s Settings) *Agent {
 		still: func() { a.still = true },
 		set:   probers.New(s.Now(), random), pods: map[types.UID]probed{},
 	}
+	a.keeper.resolved = func() {
+		a.forgetGone()
+		a.pods.Look()
+	}
 	return a
 }
 

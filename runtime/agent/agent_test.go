@@ -197,13 +197,7 @@ func TestAgent(t *testing.T) {
 // and containers that end start again.
 func TestSlowPullsKeepNobodyWaiting(t *testing.T) {
 	l := newLab(t)
-	front := filepath.Join(filepath.Dir(l.socket), "front.sock")
-	proxy, err := runtimetest.StartProxy(t.Context(), front, l.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
-	l.socket = front
+	proxy := l.behindProxy()
 	c := newChannel()
 	_, stop := l.run(c)
 	pods := []*podspec.Desired{}

@@ -32,6 +32,12 @@ type keeper struct {
 	leaving  map[types.UID]*podspec.Desired
 	merged   sources.Merged
 	problems []sources.Problem
+	// settles is when it counts that sources do not want a pod which they brought in the life of another agent: Lingers
+	// after all of them were read for the first time. settled is set from then on. What a source has wanted in the life of
+	// this agent, which are the pods of seen, lingers there.
+	settles time.Time
+	settled bool
+	seen    map[types.UID]bool
 	// resolved is called when these may be others than before.
 	resolved func()
 }
@@ -40,7 +46,7 @@ func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper
 	return &keeper{
 		workers: workers, order: order, byHand: byHand,
 		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, kept: map[types.UID]*podspec.Desired{},
-		leaving: map[types.UID]*podspec.Desired{}, resolved: func() {},
+		leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, resolved: func() {},
 	}
 }
 
@@ -66,9 +72,24 @@ func (k *keeper) recordSays(now time.Time, uid types.UID, stored *Stored) {
 	k.resolve(now)
 }
 
+// settle counts what sources do not want once it is time, and returns when that is; zero if it has been, or is not known.
+func (k *keeper) settle(now time.Time) time.Time {
+	if !k.settles.IsZero() && !k.settled && !now.Before(k.settles) {
+		k.settled = true
+		k.resolve(now)
+	}
+	if k.settled {
+		return time.Time{}
+	}
+	return k.settles
+}
+
 // resolve tells the workers what has changed.
 func (k *keeper) resolve(now time.Time) {
 	wanted := k.wantedBySources(now)
+	if k.merged.Complete && k.settles.IsZero() {
+		k.settles = now.Add(sources.Lingers)
+	}
 	for uid, s := range k.stored {
 		if wanted[uid] == nil && k.stays(&s) {
 			wanted[uid] = s.Desired
@@ -115,6 +136,7 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 			continue
 		}
 		wanted[d.Pod.UID] = d
+		k.seen[d.Pod.UID] = true
 	}
 	sources.Stamp(problems, now, k.problems)
 	k.problems = problems
@@ -148,7 +170,8 @@ func (k *keeper) stays(s *Stored) bool {
 	case !k.isOwn(s.Desired.Keeper):
 		return k.byHand
 	}
-	return !k.merged.Complete || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
+	lingers := !k.settled && !k.seen[s.Desired.Pod.UID]
+	return !k.merged.Complete || lingers || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
 }
 
 // isBeingMade reports whether the first pass of a pod of a source has not ended: it may have a
@@ -240,6 +263,7 @@ func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.stored, uid)
 	delete(k.kept, uid)
 	delete(k.leaving, uid)
+	delete(k.seen, uid)
 	k.resolve(now)
 }
 

@@ -113,7 +113,9 @@ func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	k.sourceSays(at(3), sources.Update{Source: "url", Problems: []sources.Problem{{Text: "away"}}})
 	want(t, k, 3, "")
 	k.sourceSays(at(4), update("url", b))
-	want(t, k, 4, "terminate a")
+	want(t, k, 4, "")
+	k.settle(at(6))
+	want(t, k, 6, "terminate a")
 }
 
 // TestAPodThatIsBeingMadeStays, as its checkpoint has it, until every source has been read, if its
@@ -160,8 +162,31 @@ func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 		k := newTestKeeper(byHand, "dir")
 		k.recordsSay(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")))
 		k.sourceSays(at(1), update("dir"))
-		want(t, k, 1, map[bool]string{true: "sync h i:1; sync o i:1; terminate a", false: "terminate a"}[byHand])
+		want(t, k, 1, map[bool]string{true: "sync a i:1; sync h i:1; sync o i:1", false: "sync a i:1"}[byHand])
+		end(k, 1, pod("web", "a", "i:1", "dir"), podworkers.Sync)
+		if due := k.settle(at(1)); !due.Equal(at(3)) {
+			t.Errorf("what is missing counts at %s", due)
+		}
+		want(t, k, 2.9, "")
+		k.settle(at(3))
+		want(t, k, 3, "terminate a")
 	}
+}
+
+// TestAFileThatIsMissingAtTheStart: a pod is left alone whose file comes back within two seconds after the start of an
+// agent.
+func TestAFileThatIsMissingAtTheStart(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.recordsSay(at(0), stored(a))
+	k.sourceSays(at(0), update("dir"))
+	want(t, k, 0, "sync a i:1")
+	end(k, 0, a, podworkers.Sync)
+	k.sourceSays(at(1.5), update("dir", a))
+	k.settle(at(2))
+	want(t, k, 2, "")
+	k.sourceSays(at(3), update("dir"))
+	want(t, k, 3, "terminate a")
 }
 
 // TestInvalidManifestsLeaveTheirPods: a file that cannot be used at the start keeps what came from
@@ -175,6 +200,7 @@ func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 	k.sourceSays(at(0), u)
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
+	k.settle(at(2))
 	k.sourceSays(at(2), update("dir"))
 	want(t, k, 2, "terminate a")
 }
@@ -303,8 +329,9 @@ func TestTwoPodsOfAName(t *testing.T) {
 	k.recordsSay(at(0), stored(a, b))
 	want(t, k, 0, "sync a i:1")
 	k.sourceSays(at(1), update("dir", a))
-	k.recordsSay(at(2), stored(a, b))
-	want(t, k, 2, "terminate b")
+	k.settle(at(3))
+	k.recordsSay(at(3), stored(a, b))
+	want(t, k, 3, "terminate b")
 	end(k, 3, b, podworkers.Terminate)
 	end(k, 3, a, podworkers.Sync)
 	want(t, k, 3, "")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/executor"
 )
 
 // loop does what it is told and begins what is due.
@@ -41,6 +42,7 @@ func (a *Agent) begin(ctx context.Context) time.Time {
 // beginPasses begins the passes that are due, and returns when the next one is.
 func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	ends := a.ending.stopDue()
+	settles := a.keeper.settle(a.settings.Now())
 	a.pulls.goOn()
 	due, cut, wake := a.workers.Next(a.settings.Now())
 	for _, uid := range cut {
@@ -51,7 +53,7 @@ func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	}
 	a.metrics.wanted(a.keeper, a.last)
 	a.checkReady()
-	return first(wake, ends)
+	return first(first(wake, ends), settles)
 }
 
 // first is the earlier of two times; zero means never.
@@ -74,12 +76,12 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 		// What is stopped is what was applied; the manifest may say something else by now.
 		p.Pod = a.keeper.asApplied(p.Pod)
 	}
-	own, cancel := context.WithCancel(own)
-	a.running[p.Ref.UID] = cancel
+	own, cancel := context.WithCancelCause(own)
+	a.running[p.Ref.UID] = func() { cancel(executor.ErrOutdated) }
 	admission := a.admits.of(p.Ref.UID, a.evicts.conditions)
 	a.beside(&p, func() {
 		done := a.maker.one(own, p, admission)
-		cancel()
+		cancel(nil)
 		a.inbox <- func() { a.passed(ctx, &done) }
 	})
 }
@@ -120,11 +122,30 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	case p.pass.Kind == podworkers.Stop:
 		a.workers.Done(now, uid, p.result())
 	default:
-		if !p.refused() {
-			a.keeper.applied(p.pass.Pod)
-		}
 		a.probes.sync(ctx, p)
 		a.workers.Done(now, uid, p.result())
+		switch {
+		case p.err != nil:
+			// Whether it came as far as to write the manifest down is known on disk alone.
+			a.readRecord(uid)
+			if _, known := a.keeper.stored[uid]; !known {
+				a.workers.MadeNothing(uid)
+			}
+		case !p.refused():
+			a.keeper.applied(p.pass.Pod)
+		}
+	}
+}
+
+// forgetGone drops what is known of pods that are neither kept nor deleted by the agent: somebody else has deleted them.
+func (a *Agent) forgetGone() {
+	for uid := range a.last {
+		if a.workers.Knows(uid) || a.running[uid] != nil {
+			continue
+		}
+		delete(a.last, uid)
+		a.probes.forget(uid)
+		a.admits.ended(a.settings.Now(), uid)
 	}
 }
 

@@ -27,7 +27,6 @@ type shownPods struct {
 func newShownPods(in inbox, k *keeper, lister Lister, dropped func()) *shownPods {
 	s := &shownPods{Lister: lister, inbox: in, keeper: k}
 	s.pods = podsapi.New(s, dropped)
-	k.resolved = s.pods.Look
 	return s
 }
 

@@ -52,7 +52,11 @@ type probed struct {
 // sync lets the probes follow what a pass has seen and done.
 func (b *probing) sync(ctx context.Context, p *passed) {
 	uid := p.pass.Ref.UID
-	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Observed == nil || !probe.HasAny(p.pod().Pod) {
+	if p.pass.Kind != podworkers.Sync || p.outcome == nil || p.outcome.Observed == nil {
+		return
+	}
+	if !probe.HasAny(p.pod().Pod) {
+		b.forget(uid)
 		return
 	}
 	one := probed{seen: probers.Seen{Desired: p.pod(), Running: running(p.outcome)}, redactor: p.redactor}

@@ -4,11 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/sources"
 )
 
 // rules are what an agent may never do:
@@ -23,6 +25,10 @@ type rules struct {
 	*life
 	// delivered is what each source has told this agent; nothing for one that has not spoken.
 	delivered map[string]map[string]*podspec.Desired
+	// all is when the last of them spoke for the first time.
+	all time.Time
+	// seen are the pods that one of them has wanted.
+	seen map[types.UID]bool
 	// newest is the newest version that was written down of a pod of a source.
 	newest map[string]int
 	// unwanted are the pods that some manifest, or its absence, has asked to delete, ending those whose
@@ -44,10 +50,25 @@ func (r *rules) told(delivered map[string]map[string]*podspec.Desired) {
 	if r.delivered = delivered; delivered == nil {
 		r.delivered = map[string]map[string]*podspec.Desired{}
 	}
+	r.all, r.seen = time.Time{}, map[types.UID]bool{}
+}
+
+// counts reports whether it counts that no source wants a pod: all have spoken, and one has wanted it before or its file
+// had the time to come back.
+func (r *rules) counts(uid types.UID) bool {
+	return !r.all.IsZero() && (r.seen[uid] || !r.now.Before(r.all.Add(sources.Lingers)))
 }
 
 // heard takes note of what the agent has been asked to delete.
 func (r *rules) heard() {
+	if len(r.delivered) == len(sourceNames) && r.all.IsZero() {
+		r.all = r.now
+	}
+	for _, wants := range r.delivered {
+		for _, d := range wants {
+			r.seen[d.Pod.UID] = true
+		}
+	}
 	for uid := range r.pods {
 		if !r.unwanted[uid] && r.asksEnd(uid) {
 			r.unwanted[uid] = true
@@ -104,7 +125,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 		r.ending[uid] = true
 	case r.ending[uid]:
 		r.wrong("the deletion of %s is taken back", uid)
-	case p.Kind == podworkers.Sync && !p.Pod.Stored && !r.isCurrent(p.Pod):
+	case p.Kind == podworkers.Sync && !p.Pod.Stored && r.counts(uid) && !r.isCurrent(p.Pod):
 		r.wrong("a pass begins for %s, which is not wanted any more", versionOf(p.Pod))
 	case p.Kind == podworkers.Stop && r.agent.ending.order == nil:
 		r.wrong("%s is stopped without a shutdown", uid)
@@ -122,7 +143,7 @@ func (r *rules) asksEnd(uid types.UID) bool {
 	switch {
 	case r.heldByHand(name, uid):
 		return true
-	case len(r.delivered) < len(sourceNames):
+	case !r.counts(uid):
 		return false
 	}
 	for _, source := range sourceNames {
@@ -176,7 +197,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	case c.failing, d == nil && (p == nil || p.deleting || r.ending[c.uid]):
 	case d == nil || p == nil || imageOf(p.desired) == c.image:
 		r.wrong("container %d of %s is stopped, and nobody asked for it", c.id, c.uid)
-	case !d.Stored && !r.isCurrent(d):
+	case !d.Stored && r.counts(c.uid) && !r.isCurrent(d):
 		r.wrong("container %d of %s is stopped for %s, which is not wanted any more", c.id, c.uid, versionOf(d))
 	}
 }

@@ -318,6 +318,7 @@ func (l *life) tick() {
 		l.post("", "records", func() { _ = l.agent.readRecords() })
 	}
 	if !l.wake.IsZero() && !l.now.Before(l.wake) {
+		l.heard()
 		l.wake = l.agent.begin(l.ctx)
 	}
 }

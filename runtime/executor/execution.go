@@ -115,7 +115,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 			pulling: opts.Pulling, inputs: inputs, outputs: out, checkpoint: checkpoint,
 		},
 		start: &starter{
-			subject: sub, client: e.client, report: report, inputs: inputs, outputs: out, checkpoint: checkpoint, hooks: hooks, stop: stop, debug: opts.Debug,
+			subject: sub, client: e.client, report: report, inputs: inputs, outputs: out, checkpoint: checkpoint, hooks: hooks, stop: stop, debug: opts.Debug, watched: opts.Watched,
 		},
 		remove: &remover{
 			subject: sub, client: e.client, cgroups: e.cgroups, garbage: e.garbage, rotator: e.rotator, now: e.now, report: report,

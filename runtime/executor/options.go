@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -11,6 +12,10 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
+
+// ErrOutdated is the cause with which the context of a pass ends that is cut short because something else is wanted of
+// its pod.
+var ErrOutdated = fmt.Errorf("something else is wanted of the pod: %w", context.Canceled)
 
 // Options are the user's wishes for a pass.
 type Options struct {
@@ -26,7 +31,9 @@ type Options struct {
 	// AllowKubelet lets a pass do what its plan says although a kubelet, which kills every
 	// pod that it does not know, uses the same runtime.
 	AllowKubelet bool
-	// Watched writes down when conditions of the pod change, for somebody who looks at it whenever
+	// Watched is set by who looks at the pod again whenever something happens to it. If its context ends, and not because of
+	// ErrOutdated, a container whose postStart hook runs is left to the next one, as a kubelet that ends leaves it.
+	// Watched also writes down when conditions of the pod change, for somebody who looks at it whenever
 	// something happens to it. Nobody else knows when it was.
 	Watched bool
 	// Only lets a deletion take away this manifest's pod and no other: one that was changed

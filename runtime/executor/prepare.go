@@ -97,7 +97,10 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 	})
 	if err != nil {
 		err = pullReason(err)
-		x.checkpoint.noteFailure(s.Container, err)
+		// A pull that nobody waits for any more says nothing of the image.
+		if ctx.Err() == nil {
+			x.checkpoint.noteFailure(s.Container, err)
+		}
 	}
 	return cmp.Or(err, ended(ctx))
 }

@@ -27,6 +27,8 @@ type starter struct {
 	checkpoint *checkpointer
 	hooks      *hooks
 	stop       *stopper
+	// watched is that of the Options.
+	watched bool
 	// debug is the container that the plan starts beside the manifest; nil as a rule.
 	debug *v1.EphemeralContainer
 }
@@ -49,7 +51,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 		return "", nil
 	}
 	err = x.postStart(ctx, ref, id)
-	if err != nil {
+	if r, ok := errors.AsType[*reasonError](err); ok && r.stopped {
 		x.outputs.dropStarted(ref.Name)
 		x.checkpoint.noteFailure(ref.Name, err)
 	}
@@ -137,13 +139,17 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 
 // postStart runs the hook after a start. When it fails the container is stopped
 // as any other would be, and its restart policy decides what comes next. So it is when the
-// hook is ended by who waits for it: the container would run on as if it had succeeded.
+// hook is ended by who waits for it: the container would run on as if it had succeeded. An agent that ends leaves it all the
+// same, as a kubelet that ends: it shall stop no pod.
 func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id string) error {
 	err := x.hooks.run(ctx, ref.Lifecycle.PostStart, ref, id)
 	if err == nil {
 		return nil
 	}
 	failure := &hookFailure{pod: x.plan.Pod, ref: ref, handler: ref.Lifecycle.PostStart, err: err}
+	if x.watched && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrOutdated) {
+		return failure
+	}
 	grace := int64(30)
 	if own := x.desired.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = *own

@@ -162,6 +162,40 @@ func TestPostStartThatFails(t *testing.T) {
 	}
 }
 
+// TestPostStartThatIsEnded: an agent that ends leaves the container running. Who gives up a pass, or wants another one, has
+// it stopped: it would run on as if its hook had succeeded.
+func TestPostStartThatIsEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		watched bool
+		cause   error
+		stops   int
+	}{
+		"an agent ends": {true, nil, 0}, "a pass is outdated": {true, ErrOutdated, 1}, "a user gives up": {false, nil, 1},
+	} {
+		l := newLab(t, "i:1")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		l.server.OnExec(func(_ string, command []string) *runtimeapi.ExecSyncResponse {
+			if command[0] == "begin" {
+				cancel(c.cause)
+				time.Sleep(50 * time.Millisecond) // The caller gives up meanwhile.
+			}
+			return &runtimeapi.ExecSyncResponse{}
+		})
+		p := l.plan(model.PodRef{}, hookPod("1"))
+		x := p.execution(Options{Watched: c.watched})
+		if _, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, "")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := x.start.startContainer(ctx, p.step(plan.StartContainer, "a"))
+		if stops := l.count("StopContainer a"); !errors.Is(err, context.Canceled) || stops != c.stops {
+			t.Errorf("%s: %v, and %d stops", name, err, stops)
+		}
+		if _, failed := x.checkpoint.checkpoint.StartErrors["a"]; failed != (c.stops > 0) {
+			t.Errorf("%s: failures %v", name, x.checkpoint.checkpoint.StartErrors)
+		}
+	}
+}
+
 // TestReplacementsThatAreNotStarted: what was created beside the stop of its predecessor is
 // removed when the start is skipped; what cannot be removed is told.
 func TestReplacementsThatAreNotStarted(t *testing.T) {

@@ -33,3 +33,15 @@ func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
 		t.Errorf("a run of more than ten minutes did not end the delay: %s", until)
 	}
 }
+
+// TestPullsAndTheClock: a pull that failed holds the next one for its back-off, unless it failed in the future: the clock was
+// set back.
+func TestPullsAndTheClock(t *testing.T) {
+	failed := time.Unix(1e9, 0)
+	e := model.StartError{At: failed}.Postponed("i:1", model.StartError{})
+	for after, holds := range map[time.Duration]bool{0: true, 9 * time.Second: true, 10 * time.Second: false, -time.Hour: false} {
+		if got := e.Holds(failed.Add(after)); got != holds {
+			t.Errorf("%s after it failed it holds the next try: %t", after, got)
+		}
+	}
+}

@@ -109,6 +109,9 @@ func (e StartError) Postponed(image string, before StartError) StartError {
 	return e
 }
 
+// Holds reports whether the image is not tried again yet. A failure in the future holds nothing: the clock was set back.
+func (e *StartError) Holds(now time.Time) bool { return now.Before(e.Until) && !AheadOf(now, e.At) }
+
 // Line is the failure in one line.
 func (e StartError) Line() string {
 	message := strings.Join(strings.Fields(e.Message), " ")

@@ -25,13 +25,15 @@ type Host struct {
 	seccompRoot string
 	from        Sources
 
+	// asking is held by who asks the runtime, which may take long; mu never is while somebody does.
+	asking  chan struct{}
 	mu      sync.Mutex
 	machine func() criconfig.Node
 	kubelet func() error
 	facts   *RuntimeFacts
-	// stale is set when the facts are to be asked for again. Until then passes that run go on
-	// with those they began with.
-	stale bool
+	// asked counts the calls of Renew, and answered is the one that the facts follow. Until they are asked for again passes
+	// that run go on with those they began with.
+	asked, answered int
 }
 
 // Sources are where facts of the machine come from.
@@ -57,7 +59,7 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	if from.Kubelet == nil {
 		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }
 	}
-	h := &Host{client: client, seccompRoot: layout.Seccomp(), from: from}
+	h := &Host{client: client, seccompRoot: layout.Seccomp(), from: from, asking: make(chan struct{}, 1)}
 	h.Renew()
 	return h
 }
@@ -67,7 +69,8 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 func (h *Host) Renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.machine, h.kubelet, h.stale = sync.OnceValue(h.from.Machine), sync.OnceValue(h.from.Kubelet), true
+	h.machine, h.kubelet = sync.OnceValue(h.from.Machine), sync.OnceValue(h.from.Kubelet)
+	h.asked++
 }
 
 // Node gathers the facts of the machine that pod configuration depends on, once
@@ -97,11 +100,40 @@ type RuntimeFacts struct {
 
 // RuntimeFacts asks the runtime about itself, once.
 func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
+	if facts, _ := h.known(); facts != nil {
+		return *facts, nil
+	}
+	select {
+	case h.asking <- struct{}{}:
+		defer func() { <-h.asking }()
+	case <-ctx.Done():
+		return RuntimeFacts{}, cri.Wrap("asking for the runtime's version", context.Cause(ctx))
+	}
+	facts, asked := h.known()
+	if facts != nil {
+		return *facts, nil
+	}
+	f, err := h.askRuntime(ctx)
+	if err != nil {
+		return RuntimeFacts{}, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.facts != nil && !h.stale {
-		return *h.facts, nil
+	h.facts, h.answered = &f, asked
+	return f, nil
+}
+
+// known are the facts if they need not be asked for, and how often Renew was called.
+func (h *Host) known() (facts *RuntimeFacts, asked int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.answered != h.asked {
+		return nil, h.asked
 	}
+	return h.facts, h.asked
+}
+
+func (h *Host) askRuntime(ctx context.Context) (RuntimeFacts, error) {
 	var f RuntimeFacts
 	var config *runtimeapi.RuntimeConfigResponse
 	group, ctx := errgroup.WithContext(ctx)
@@ -130,7 +162,6 @@ func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	f.Status.RuntimeHandlers = handlers(f.Status, info)
 	// It is long, and more than a snapshot may tell of a machine.
 	f.Status.Info = nil
-	h.facts, h.stale = &f, false
 	return f, nil
 }
 

@@ -209,7 +209,7 @@ func (r *restrainer) delayed(s start) *Hold {
 // by now, or that the manifest names no more, holds nothing.
 func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
 	failure := r.Observed.Memory.StartErrors[ref.Name]
-	if !r.opts.PullBackoff || !r.Now.Before(failure.Until) || !r.pulls(ref, failure.Image) {
+	if !r.opts.PullBackoff || !failure.Holds(r.Now) || !r.pulls(ref, failure.Image) {
 		return nil
 	}
 	return &Hold{

@@ -140,7 +140,7 @@ func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container)
 		}
 	}
 	failure, ok := r.Observed.Memory.StartErrors[ref.Name]
-	if ok && r.Now.Before(failure.Until) {
+	if ok && failure.Holds(r.Now) {
 		failure.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", ref.Image, failure.Reason, failure.Message)
 		failure.Reason = model.ImagePullBackOff
 	}

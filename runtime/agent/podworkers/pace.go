@@ -44,7 +44,8 @@ func (s *Settings) nextLook(now time.Time, x *worker, result Result) time.Time {
 		next = now.Add(busyPause)
 	}
 	if !result.Until.IsZero() {
-		next = earlier(next, result.Until)
+		// Until is a time of the clock on the wall, which may be set. What is left until then is not.
+		next = earlier(next, now.Add(result.Until.Sub(now)))
 	}
 	return next
 }

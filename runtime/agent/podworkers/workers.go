@@ -163,6 +163,13 @@ func (w *Workers) Forget(uid types.UID) {
 	x.forgotten, x.again = true, nil
 }
 
+// MadeNothing says that the passes of a pod so far have left nothing, so that it waits for one of its name that is there.
+func (w *Workers) MadeNothing(uid types.UID) {
+	if x := w.workers[uid]; x != nil && x.running == nil {
+		x.began = false
+	}
+}
+
 // Wake says that something happened to a pod. It is looked at as soon as its pass has ended.
 func (w *Workers) Wake(now time.Time, uid types.UID) {
 	if x := w.workers[uid]; x != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -484,4 +485,17 @@ func TestStopUnheld(t *testing.T) {
 	w.Update(at(0), pod("a", "1", "i:1"))
 	w.Stop(at(0), "1", 5)
 	wants(t, w, 0, "sync 1 i:1; ")
+}
+
+// TestTheClockOnTheWall: what a plan waits for is a time of the clock on the wall. The worker waits as long as it was until
+// then, and not for ever if the clock is set back.
+func TestTheClockOnTheWall(t *testing.T) {
+	now := time.Now()
+	w := New(Settings{})
+	w.Update(now, pod("web", "a", "i:1"))
+	w.Next(now)
+	w.Done(now, "a", Result{Until: now.Round(0).Add(30 * time.Second)})
+	if _, _, wake := w.Next(now); wake.Sub(now) != 30*time.Second || !strings.Contains(wake.String(), " m=") {
+		t.Errorf("it is looked at again at %s, now it is %s", wake, now)
+	}
 }

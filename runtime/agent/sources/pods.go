@@ -106,7 +106,7 @@ func (ps pods) thaw(failed, now time.Time) {
 // expire drops what has been missing long enough. It returns when there will be more.
 func (ps pods) expire(now time.Time) (again time.Time) {
 	isOver := func(since time.Time) bool {
-		over := since.Add(lingers)
+		over := since.Add(Lingers)
 		if over.After(now) {
 			again = first(again, over)
 		}

@@ -115,7 +115,7 @@ func TestGivesUp(t *testing.T) {
 			passes(0)
 			k.has()
 			k.events <- struct{}{}
-			passes(lingers - 1)
+			passes(Lingers - 1)
 			k.wants(t, 3, 3, "one:1")
 			k.has("b", manifest("one", "", "1"))
 			passes(1)

@@ -77,13 +77,14 @@ type Settings struct {
 	Settle time.Duration
 }
 
+// Lingers is how long a pod is still wanted that no text has any more: files are renamed and directories are replaced.
+const Lingers = 2 * time.Second
+
 const (
 	interval = 20 * time.Second
 	settle   = 30 * time.Millisecond
 	// urlTimeout bounds the download of a text.
 	urlTimeout = 10 * time.Second
-	// lingers is how long a pod is still wanted that no text has any more.
-	lingers = 2 * time.Second
 	// patience is how long something must be wrong before it is a problem: a text may be half
 	// written.
 	patience = time.Second

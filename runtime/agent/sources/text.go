@@ -51,7 +51,7 @@ func (x *text) arrive(now time.Time) bool {
 
 // forgotten reports whether the text has been missing for so long that nothing of it counts.
 func (x *text) forgotten(now time.Time) bool {
-	return !x.gone.IsZero() && !now.Before(x.gone.Add(lingers))
+	return !x.gone.IsZero() && !now.Before(x.gone.Add(Lingers))
 }
 
 // blame notes what is wrong with the text; empty when nothing is.

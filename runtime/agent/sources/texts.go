@@ -118,7 +118,7 @@ func (t *Texts) thaw(now time.Time) {
 // thawed is since when something is missing that was missing while a source could not be read.
 // What was over before that stays so.
 func thawed(missing, failed, now time.Time) time.Time {
-	if missing.IsZero() || !failed.Before(missing.Add(lingers)) {
+	if missing.IsZero() || !failed.Before(missing.Add(Lingers)) {
 		return missing
 	}
 	return now

@@ -232,10 +232,10 @@ func TestMissingForAMoment(t *testing.T) {
 		b := newBook(t)
 		b.write("a", one)
 		c.away(b)
-		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(lingers)) {
+		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.Equal(b.now.Add(Lingers)) {
 			t.Errorf("%s: %s, again %v", name, shown(b.last), b.again)
 		}
-		b.later(lingers - 1)
+		b.later(Lingers - 1)
 		c.back(b)
 		b.later(time.Hour)
 		if !strings.HasPrefix(shown(b.last), "one:1") || !b.again.IsZero() {
@@ -244,7 +244,7 @@ func TestMissingForAMoment(t *testing.T) {
 		b = newBook(t)
 		b.write("a", one, "b", manifest("other", "", "1"))
 		c.away(b)
-		b.later(lingers)
+		b.later(Lingers)
 		if strings.Contains(shown(b.last), "one:1") {
 			t.Errorf("%s: not back, but wanted are %q", name, shown(b.last))
 		}
@@ -313,7 +313,7 @@ func TestObjectsOfOtherTexts(t *testing.T) {
 	first := b.write("pod", withConfig("one"), "config", fmt.Sprintf(config, "x"))
 	b.wants("one:1+x")
 	b.remove("config")
-	b.later(lingers - 1)
+	b.later(Lingers - 1)
 	b.wants("one:1+x")
 	if again := b.write("other", fmt.Sprintf(config, "x")); again.Pods[0] != first.Pods[0] {
 		t.Error("a ConfigMap that moved changed its pod")
@@ -321,7 +321,7 @@ func TestObjectsOfOtherTexts(t *testing.T) {
 	b.write("other", fmt.Sprintf(config, "y"))
 	b.wants("one:1+y")
 	b.remove("other")
-	b.later(lingers)
+	b.later(Lingers)
 	b.wants("one:1")
 	b.write("other", fmt.Sprintf(config, "z"))
 	b.wants("one:1+z")
@@ -373,7 +373,7 @@ func TestWholeSource(t *testing.T) {
 		t.Errorf("%+v", b.last)
 	}
 	b.read()
-	b.later(lingers - 1)
+	b.later(Lingers - 1)
 	b.wants("one:1 two:1+x")
 	b.later(1)
 	b.wants("two:1")

@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/runtimetest"
+)
+
+// behindProxy lets the agent reach the runtime through a proxy that disturbs its calls.
+func (l *lab) behindProxy() *runtimetest.Proxy {
+	l.t.Helper()
+	front := filepath.Join(filepath.Dir(l.socket), "front.sock")
+	proxy, err := runtimetest.StartProxy(l.t.Context(), front, l.socket)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = proxy.Close() })
+	l.socket = front
+	return proxy
+}
+
+// look is what the loop of an agent sees.
+func look[T any](l *lab, a *Agent, see func() T) T {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
+	defer cancel()
+	seen, err := ask(ctx, a.inbox, see)
+	if err != nil {
+		l.t.Fatal("the loop of the agent does not answer")
+	}
+	return seen
+}
+
+// edited is a pod of the source with another value of a variable.
+func (l *lab) edited(name, image, value string) *podspec.Desired {
+	l.t.Helper()
+	d := l.manifest(name, image)
+	again := podspec.New(d.Pod.DeepCopy(), d.Source, "")
+	again.Pod.Spec.Containers[0].Env = []v1.EnvVar{{Name: "VALUE", Value: value}}
+	again.Keeper = d.Keeper
+	return again
+}
+
+// TestAHungRuntimeKeepsNobodyWaiting: the agent answers, and takes what it is told, while the runtime does not say what
+// it is, also when that is to be asked again.
+func TestAHungRuntimeKeepsNobodyWaiting(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	proxy.Disturb(runtimetest.Disturbance{Method: "RuntimeConfig", Nth: 1, Hang: true})
+	c := newChannel()
+	a, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
+	l.until("the runtime is asked", func() bool { return proxy.Count("RuntimeConfig") == 1 })
+	a.inbox <- a.renew
+	if n := look(l, a, func() int { return len(a.keeper.kept) }); n != 1 {
+		t.Errorf("%d pods are kept", n)
+	}
+	proxy.Break()
+	stop()
+}
+
+// TestAnEditDuringAPull: a pull that is cut short says nothing of the image, so the next pass pulls at once.
+func TestAnEditDuringAPull(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Delay: time.Hour})
+	c := newChannel()
+	_, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "slow:1")}
+	l.until("the pull hangs", func() bool { return proxy.Count("PullImage") == 1 })
+	proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Delay: time.Hour})
+	c.updates <- []*podspec.Desired{l.edited("one", "slow:1", "2")}
+	l.until("the image is pulled again", func() bool { return proxy.Count("PullImage") == 2 })
+	checkpoint, err := l.layout.Pod(podspec.UID("default", "one")).Checkpoint().Read()
+	if err != nil || len(checkpoint.StartErrors) > 0 {
+		t.Errorf("%v, failures %+v", err, checkpoint.StartErrors)
+	}
+	stop()
+}
+
+// TestProbesThatAreRemoved are asked no more, although their container runs on.
+func TestProbesThatAreRemoved(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
+	asked := func() int { return look(l, a, func() int { return len(a.probes.pods) }) }
+	l.until("the probe is asked", func() bool { return asked() == 1 })
+	id := l.running()["one"]
+	d := l.manifest("one", "i:1")
+	d.Pod.Spec.Containers[0].ReadinessProbe = nil
+	c.updates <- []*podspec.Desired{d}
+	l.until("no probe is asked", func() bool { return asked() == 0 })
+	if now := l.running()["one"]; now != id {
+		t.Errorf("container %s runs, and %s did", now, id)
+	}
+	stop()
+}
+
+// TestPodsOfUsersAreForgotten once their users have deleted them: an agent lives long.
+func TestPodsOfUsersAreForgotten(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	a, stop := l.run(c)
+	for i := range 5 {
+		d := l.manifest(fmt.Sprintf("one-%d", i), "i:1")
+		d.Keeper = ""
+		if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() != nil {
+			t.Fatal(err, outcome)
+		}
+		l.until("the agent knows it", func() bool { return look(l, a, func() int { return len(a.last) }) == 1 })
+		if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		l.until("nothing is known of it", func() bool {
+			return look(l, a, func() int { return len(a.last) + len(a.admits.looked) + len(a.probes.pods) }) == 0
+		})
+	}
+	stop()
+}
+
+// TestAPassThatFailsAppliesNothing: what is shown and stopped is what is written down, and not an edit that never was.
+func TestAPassThatFailsAppliesNothing(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	c := newChannel()
+	a, stop := l.run(c)
+	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
+	l.until("it runs and rests", func() bool {
+		return l.running()["one"] != "" && look(l, a, func() bool { return len(a.running) == 0 })
+	})
+	for range 20 {
+		proxy.Disturb(runtimetest.Disturbance{Method: "ListPodSandbox", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
+	}
+	edit := l.manifest("one", "i:2")
+	c.updates <- []*podspec.Desired{edit}
+	l.until("its pass fails", func() bool {
+		return look(l, a, func() bool { return strings.Contains(a.last[edit.Pod.UID].failure, "told to fail") })
+	})
+	if image := look(l, a, func() string { return a.keeper.asApplied(edit).Pod.Spec.Containers[0].Image }); image != "i:1" {
+		t.Errorf("%s counts as applied", image)
+	}
+	proxy.Calm()
+	stop()
+}
