@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -17,6 +18,8 @@ type Input struct {
 	Workload *podspec.Workload
 	// Pods are those of the workload that are there, in any order.
 	Pods []Pod
+	// Job is what was written down of a Job's status; nil for a new one.
+	Job *batchv1.JobStatus
 	// Fits reports whether a DaemonSet's pod may run on this machine; nil means that it may.
 	Fits func(*v1.Pod) bool
 	Now  time.Time
@@ -43,6 +46,10 @@ type Expansion struct {
 	Waits []Wait
 	// Status counts the pods that are there.
 	Status Status
+	// Job is the status of a Job.
+	Job *batchv1.JobStatus
+	// Expired is set when a Job shall be deleted (ttlSecondsAfterFinished).
+	Expired bool
 	// Next is when time alone changes something; zero if it does not.
 	Next time.Time
 }
@@ -65,11 +72,15 @@ func (s *Status) Complete() bool {
 	return s.Current == s.Desired && s.Updated == s.Desired && s.Available == s.Desired
 }
 
-// Expand says which pods a workload shall have now. Those of a Job and of a CronJob depend on more than this, and are
-// not made here.
+// Expand says which pods a workload shall have now. A CronJob has none of its own: its Jobs have.
 func Expand(in *Input) *Expansion {
 	x := newExpanding(in)
 	switch {
+	case in.Workload.Job != nil:
+		x.runJob(in.Workload.Job)
+		return x.out
+	case in.Workload.CronJob != nil:
+		return x.out
 	case in.Workload.StatefulSet != nil:
 		x.statefulSet(in.Workload.StatefulSet)
 	case in.Workload.DaemonSet != nil:
@@ -108,6 +119,9 @@ type there struct {
 
 func newExpanding(in *Input) *expanding {
 	x := &expanding{in: in, maker: newMaker(in.Workload), out: &Expansion{}, there: map[int]*there{}, wanted: map[int]*podspec.Desired{}}
+	if in.Workload.Job != nil || in.Workload.CronJob != nil {
+		return x
+	}
 	for _, pod := range in.Pods {
 		ordinal, ok := x.maker.ordinalOf(pod.Applied.Pod.Name)
 		if !ok {
