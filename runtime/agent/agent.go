@@ -172,6 +172,9 @@ func New(w World, s Settings) *Agent {
 		set:   probers.New(s.Now(), random), pods: map[types.UID]probed{},
 	}
 	a.keeper.resolved = func() {
+		for _, p := range a.log.tellProblems(a.keeper.problems) {
+			a.workers.Wake(s.Now(), p.Pod)
+		}
 		a.forgetGone()
 		a.pods.Look()
 	}
@@ -266,7 +269,6 @@ func textOf(err error) string {
 func (a *Agent) sourceTells(u sources.Update) {
 	a.keeper.sourceSays(a.settings.Now(), u)
 	a.admits.wake(a.settings.Now())
-	a.log.tellProblems(a.keeper.problems)
 }
 
 // runtimeTells takes what has happened in the runtime.

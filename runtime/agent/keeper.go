@@ -11,6 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -130,7 +131,7 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	wanted := map[types.UID]*podspec.Desired{}
 	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
 		if other := k.holderByHand(d); other != nil {
-			problems = append(problems, sources.Problem{File: d.Source, Text: fmt.Sprintf(
+			problems = append(problems, sources.Problem{File: d.Source, Pod: other.UID, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
 				model.RefOf(d.Pod), other.UID, other.UID)})
 			continue
@@ -239,6 +240,16 @@ func (k *keeper) release(now time.Time, uid types.UID, d *podspec.Desired) {
 		k.workers.Forget(uid)
 		delete(k.leaving, uid)
 	}
+}
+
+// warnings are the other manifests of a pod that do not count.
+func (k *keeper) warnings(uid types.UID) (warnings []executor.PodWarning) {
+	for _, p := range k.problems {
+		if p.Pod == uid {
+			warnings = append(warnings, executor.PodWarning{Reason: "DuplicateManifest", Text: p.Text, Since: p.Since})
+		}
+	}
+	return warnings
 }
 
 // applied takes note of a pod that a pass has brought about.

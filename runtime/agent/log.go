@@ -70,14 +70,15 @@ func (l *logger) failed(p *passed) {
 	}
 }
 
-// tellProblems writes the problems of sources that are new, and those that have gone.
-func (l *logger) tellProblems(now []sources.Problem) {
+// tellProblems writes the problems of sources that are new, which it returns, and those that have gone.
+func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 	current := map[toldProblem]bool{}
 	for _, one := range now {
 		p := toldProblem{one.File, one.Text}
 		current[p] = true
 		if !l.problems[p] {
 			l.Warn("source", "file", p.file, "problem", p.text)
+			news = append(news, one)
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(l.problems), toldProblem.compare) {
@@ -86,6 +87,7 @@ func (l *logger) tellProblems(now []sources.Problem) {
 		}
 	}
 	l.problems = current
+	return news
 }
 
 // unreadable writes which checkpoints cannot be read, each once.

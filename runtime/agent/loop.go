@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/plan"
 )
 
 // loop does what it is told and begins what is due.
@@ -78,9 +79,9 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	}
 	own, cancel := context.WithCancelCause(own)
 	a.running[p.Ref.UID] = func() { cancel(executor.ErrOutdated) }
-	admission := a.admits.of(p.Ref.UID, a.evicts.conditions)
+	opts := executor.Options{Options: plan.Options{Admission: a.admits.of(p.Ref.UID, a.evicts.conditions)}, Warnings: a.keeper.warnings(p.Ref.UID)}
 	a.beside(&p, func() {
-		done := a.maker.one(own, p, admission)
+		done := a.maker.one(own, p, opts)
 		cancel(nil)
 		a.inbox <- func() { a.passed(ctx, &done) }
 	})

@@ -50,12 +50,10 @@ type passMaker struct {
 	pulls *pulling
 }
 
-// one makes one pass of a pod that is admitted so.
-func (m *passMaker) one(ctx context.Context, p podworkers.Pass, admission *plan.Admission) passed {
-	opts := executor.Options{
-		Options: plan.Options{PullBackoff: true, Admission: admission}, AllowKubelet: m.allowKubelet, Watched: true,
-		Report: func(e executor.Event) { m.told(ctx, p.Ref.UID, e) },
-	}
+// one makes one pass of a pod, with the options that the loop knows.
+func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Options) passed {
+	opts.PullBackoff, opts.AllowKubelet, opts.Watched = true, m.allowKubelet, true
+	opts.Report = func(e executor.Event) { m.told(ctx, p.Ref.UID, e) }
 	began, done := m.now(), passed{pass: p}
 	opts.Pulling = m.pulls.of(ctx, p.Ref.UID)
 	opts.GracePeriod, opts.Stop, opts.Evict = p.Grace, p.Kind == podworkers.Stop, p.Eviction

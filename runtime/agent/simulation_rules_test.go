@@ -194,7 +194,9 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	switch {
 	case r.agent.ending.order != nil:
 		delete(r.first, c.uid)
-	case c.failing, d == nil && (p == nil || p.deleting || r.ending[c.uid]):
+	case c.failing:
+	case pass.Kind == podworkers.Terminate:
+		// Whether the pod may be deleted was held when the pass began.
 	case d == nil || p == nil || imageOf(p.desired) == c.image:
 		r.wrong("container %d of %s is stopped, and nobody asked for it", c.id, c.uid)
 	case !d.Stored && r.counts(c.uid) && !r.isCurrent(d):

@@ -154,3 +154,35 @@ func TestAPassThatFailsAppliesNothing(t *testing.T) {
 	proxy.Calm()
 	stop()
 }
+
+// TestTwoManifestsOfAPod: the one that does not count is an event of the pod, once.
+func TestTwoManifestsOfAPod(t *testing.T) {
+	l := newLab(t)
+	c := newChannel()
+	_, stop := l.run(c)
+	first, second := l.manifest("one", "i:1"), l.manifest("one", "i:2")
+	first.Source, second.Source = "/first.yaml", "/second.yaml"
+	told := func() (count int) {
+		history, err := l.layout.Pod(podspec.UID("default", "one")).History().Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range history.Events {
+			if e.Reason == "DuplicateManifest" && strings.Contains(e.Message, "/second.yaml: Pod default/one is given twice, first in /first.yaml") {
+				count += e.Count
+			}
+		}
+		return count
+	}
+	c.updates <- []*podspec.Desired{first}
+	l.until("it runs", func() bool { return l.running()["one"] != "" })
+	id := l.running()["one"]
+	c.updates <- []*podspec.Desired{first, second}
+	l.until("the other manifest is told", func() bool { return told() > 0 })
+	c.updates <- []*podspec.Desired{first, second, l.manifest("two", "i:1")}
+	l.until("another pod runs", func() bool { return l.running()["two"] != "" })
+	if now := l.running()["one"]; told() != 1 || now != id {
+		t.Errorf("it is told %d times, and the containers are %s and %s", told(), id, now)
+	}
+	stop()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -36,6 +37,8 @@ type Options struct {
 	// Watched also writes down when conditions of the pod change, for somebody who looks at it whenever
 	// something happens to it. Nobody else knows when it was.
 	Watched bool
+	// Warnings are told as events of the pod, each once since its time.
+	Warnings []PodWarning
 	// Only lets a deletion take away this manifest's pod and no other: one that was changed
 	// or deleted meanwhile ends it with a *SupersededError. Nil means whatever there is.
 	Only *podspec.Desired
@@ -72,4 +75,12 @@ func (o *Outcome) Err() error {
 		errs = append(errs, &o.Failed[i])
 	}
 	return errors.Join(errs...)
+}
+
+// PodWarning is something that the user is to know of a pod, and that no step comes of.
+type PodWarning struct {
+	// Reason is that of the event, one word.
+	Reason, Text string
+	// Since is when it was first so.
+	Since time.Time
 }

@@ -24,6 +24,8 @@ type reporter struct {
 	manifest *v1.Pod
 	now      func() time.Time
 	redactor *redaction.Redactor
+	// warnings are those of the Options.
+	warnings []PodWarning
 	// notify is the caller's; it may be nil.
 	notify func(Event)
 
@@ -84,6 +86,9 @@ func (r *reporter) pullPaused(container, image string) {
 func (r *reporter) write(pod state.Pod) {
 	r.mu.Lock()
 	recordPlan(&r.recorder, r.now(), r.plan)
+	for _, w := range r.warnings {
+		r.recorder.WarningOnce(r.now(), w.Since, w.Reason, "", w.Text)
+	}
 	err := r.recorder.Write(pod, r.pod, r.redactor)
 	r.mu.Unlock()
 	if err != nil {

@@ -79,7 +79,7 @@ func lostTo(d, other *podspec.Desired) Problem {
 	if keyOf(d) != keyOf(other) {
 		what = fmt.Sprintf("the uid %q of %s", d.Pod.UID, what)
 	}
-	return Problem{File: d.Source, Text: fmt.Sprintf("%s: %s is given twice, first in %s", d.Source, what, other.Source)}
+	return Problem{File: d.Source, Pod: other.Pod.UID, Text: fmt.Sprintf("%s: %s is given twice, first in %s", d.Source, what, other.Source)}
 }
 
 // Stamp gives problems that have no time the one since when they are, from those before, and

@@ -54,6 +54,8 @@ type Problem struct {
 	Text string
 	// Since is when it was first found so.
 	Since time.Time
+	// Pod is the pod that keeps its manifest although the text has another one of it; empty if it is about no pod.
+	Pod types.UID
 }
 
 // compare orders problems by their text.
