@@ -51,6 +51,26 @@ func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 	return (*digest.Key)(nil).Secret("", digest.SecretRef{}, nil)
 }
 
+// PullDigest stands for the credentials in the pod's pull secrets; empty if it has none.
+func (d *Desired) PullDigest() string {
+	var digests []digest.Named
+	for _, ref := range d.Pod.Spec.ImagePullSecrets {
+		secret := d.Objects.Secrets[ref.Name]
+		if secret == nil {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+			digests = append(digests, digest.Named{
+				Name: ref.Name + "/" + key, Digest: d.SecretDigest(digest.SecretRef{Name: ref.Name, Key: key}, secret.Data[key]),
+			})
+		}
+	}
+	if len(digests) == 0 {
+		return ""
+	}
+	return digest.SealAll("pull:v1", digests)
+}
+
 // id names the pod in digests.
 func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 

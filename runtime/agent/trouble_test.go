@@ -186,3 +186,43 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 	}
 	stop()
 }
+
+// withCredentials is a pod of the source that pulls its image with a password.
+func (l *lab) withCredentials(name, image, password string) *podspec.Desired {
+	l.t.Helper()
+	d := l.manifest(name, image)
+	d.Pod.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: "registry"}}
+	secret := &v1.Secret{Type: v1.SecretTypeDockerConfigJson}
+	secret.Namespace, secret.Name = "default", "registry"
+	secret.Data = map[string][]byte{v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths": {"docker.io": {"username": "me", "password": %q}}}`, password)}
+	d.Objects.Put(&podspec.Object{Secret: secret})
+	return d
+}
+
+// TestCorrectedCredentials: an image that could not be pulled is tried at once with other credentials, and its back-off
+// begins anew.
+func TestCorrectedCredentials(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	for range 2 {
+		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
+	}
+	c := newChannel()
+	_, stop := l.run(c)
+	failure := func() model.StartError {
+		checkpoint, err := l.layout.Pod(podspec.UID("default", "one")).Checkpoint().Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return checkpoint.StartErrors["a"]
+	}
+	c.updates <- []*podspec.Desired{l.withCredentials("one", "slow:1", "wrong")}
+	l.until("the pull fails", func() bool { return failure().Pause > 0 })
+	first := failure()
+	c.updates <- []*podspec.Desired{l.withCredentials("one", "slow:1", "right")}
+	l.until("it is tried again", func() bool { return !failure().At.Equal(first.At) })
+	if again := failure(); again.Pause != first.Pause || again.Credentials == first.Credentials || strings.Contains(again.Credentials, "right") {
+		t.Errorf("the failures are %+v and %+v", first, again)
+	}
+	stop()
+}

@@ -311,7 +311,8 @@ func (x *checkpointer) noteFailure(container string, err error) {
 		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
 	}
 	if image := (*images.Error)(nil); x.pullBackoff && errors.As(err, &image) {
-		failure = failure.Postponed(image.Image, x.checkpoint.StartErrors[container])
+		credentials := x.desired.PullDigest()
+		failure = failure.Postponed(image.Image, credentials, model.PullFailure(x.checkpoint.StartErrors, image.Image, credentials))
 		x.report.pullPaused(container, image.Image)
 	}
 	x.checkpoint.StartErrors[container] = failure

@@ -38,10 +38,36 @@ func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
 // set back.
 func TestPullsAndTheClock(t *testing.T) {
 	failed := time.Unix(1e9, 0)
-	e := model.StartError{At: failed}.Postponed("i:1", model.StartError{})
+	e := model.StartError{At: failed}.Postponed("i:1", "", model.StartError{})
 	for after, holds := range map[time.Duration]bool{0: true, 9 * time.Second: true, 10 * time.Second: false, -time.Hour: false} {
 		if got := e.Holds(failed.Add(after)); got != holds {
 			t.Errorf("%s after it failed it holds the next try: %t", after, got)
+		}
+	}
+}
+
+// TestFailuresOfPulls: the back-off of an image doubles with each try of the pod that fails with the same credentials, and
+// one try may fail for several containers.
+func TestFailuresOfPulls(t *testing.T) {
+	at, all := time.Unix(1e9, 0), map[string]model.StartError{}
+	fail := func(container, credentials string, after time.Duration) time.Duration {
+		at = at.Add(after)
+		all[container] = model.StartError{At: at}.Postponed("i:1", credentials, model.PullFailure(all, "i:1", credentials))
+		return all[container].Until.Sub(at)
+	}
+	for i, c := range []struct {
+		container, credentials string
+		after, want            time.Duration
+	}{
+		{"a", "", 0, 10 * time.Second},
+		{"b", "", time.Second, 9 * time.Second},
+		{"b", "", 9 * time.Second, 20 * time.Second},
+		{"a", "", 20 * time.Second, 40 * time.Second},
+		{"a", "other", time.Second, 10 * time.Second},
+		{"a", "other", time.Hour, 20 * time.Second},
+	} {
+		if got := fail(c.container, c.credentials, c.after); got != c.want {
+			t.Errorf("%d: the next try is %s later, want %s", i, got, c.want)
 		}
 	}
 }

@@ -92,17 +92,35 @@ type StartError struct {
 	// Until is when the image that could not be pulled is tried again; zero when nobody waits
 	// for that.
 	Until time.Time `json:"until,omitzero"`
-	// Image is the image that could not be pulled, and Pause how long its back-off is, which
-	// doubles with each failure in a row. They are kept where passes respect the back-off.
-	Image string        `json:"image,omitempty"`
-	Pause time.Duration `json:"pause,omitempty"`
+	// Image is the image that could not be pulled, Credentials stands for the pull secrets that it was tried with, and Pause
+	// is how long its back-off is, which doubles with each failure in a row. They are kept where passes respect the back-off.
+	Image       string        `json:"image,omitempty"`
+	Credentials string        `json:"credentials,omitempty"`
+	Pause       time.Duration `json:"pause,omitempty"`
 }
 
-// Postponed is the failure to pull an image with its back-off: ten seconds, doubled with each
-// failure in a row to pull the same image, five minutes at most (kubelet: imagePullBackOff).
-func (e StartError) Postponed(image string, before StartError) StartError {
-	e.Image, e.Pause = image, BackoffInitial
-	if before.Image == image && before.Pause > 0 {
+// PullFailure is the last failure of a pod's containers to pull an image with the same credentials; the zero value if
+// there is none. What is corrected is tried again at once.
+func PullFailure(all map[string]StartError, image, credentials string) (last StartError) {
+	for _, e := range all {
+		if e.Pause > 0 && e.Image == image && e.Credentials == credentials && e.At.After(last.At) {
+			last = e
+		}
+	}
+	return last
+}
+
+// Postponed is the failure to pull an image with its back-off: ten seconds, doubled with each failure in a row of the pod
+// to pull the same image with the same credentials, five minutes at most (kubelet: imagePullBackOff). One that comes before
+// the back-off is over belongs to the same try.
+func (e StartError) Postponed(image, credentials string, before StartError) StartError {
+	e.Image, e.Credentials, e.Pause = image, credentials, BackoffInitial
+	switch {
+	case before.Pause == 0:
+	case before.Holds(e.At):
+		e.Pause, e.Until = before.Pause, before.Until
+		return e
+	default:
 		e.Pause = min(2*before.Pause, backoffMax)
 	}
 	e.Until = e.At.Add(e.Pause)

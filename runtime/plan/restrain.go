@@ -208,27 +208,33 @@ func (r *restrainer) delayed(s start) *Hold {
 // pullDelayed is the ImagePullBackOff that holds a start; nil when none does. An image that is there
 // by now, or that the manifest names no more, holds nothing.
 func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
-	failure := r.Observed.Memory.StartErrors[ref.Name]
-	if !r.opts.PullBackoff || !failure.Holds(r.Now) || !r.pulls(ref, failure.Image) {
+	if !r.opts.PullBackoff || len(r.Observed.Memory.StartErrors) == 0 {
 		return nil
 	}
-	return &Hold{
-		Container: ref.Name, Reason: model.ImagePullBackOff, Until: &failure.Until,
-		Message: fmt.Sprintf("Back-off pulling image %q", failure.Image),
+	for _, image := range r.pulled(ref) {
+		failure := model.PullFailure(r.Observed.Memory.StartErrors, image, r.Desired.PullDigest())
+		if failure.Holds(r.Now) {
+			return &Hold{
+				Container: ref.Name, Reason: model.ImagePullBackOff, Until: &failure.Until,
+				Message: fmt.Sprintf("Back-off pulling image %q", image),
+			}
+		}
 	}
+	return nil
 }
 
-// pulls reports whether a start of a container pulls an image.
-func (r *restrainer) pulls(ref podspec.ContainerRef, image string) bool {
-	absent := func(policy v1.PullPolicy) bool {
-		return r.Observed.Images[image].ID == "" || r.opts.pullPolicy(policy) == v1.PullAlways
+// pulled are the images that a start of a container pulls.
+func (r *restrainer) pulled(ref podspec.ContainerRef) (images []string) {
+	add := func(image string, policy v1.PullPolicy) {
+		if r.Observed.Images[image].ID == "" || r.opts.pullPolicy(policy) == v1.PullAlways {
+			images = append(images, image)
+		}
 	}
-	if ref.Image == image {
-		return absent(ref.ImagePullPolicy)
+	add(ref.Image, ref.ImagePullPolicy)
+	for _, vol := range imageVolumes(r.Manifest, ref) {
+		add(vol.Image.Reference, vol.Image.PullPolicy)
 	}
-	return slices.ContainsFunc(imageVolumes(r.Manifest, ref), func(vol *v1.Volume) bool {
-		return vol.Image.Reference == image && absent(vol.Image.PullPolicy)
-	})
+	return images
 }
 
 // holdPod says whether the whole pod is held, and why.
