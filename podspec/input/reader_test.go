@@ -278,3 +278,25 @@ func TestIsManifest(t *testing.T) {
 		}
 	}
 }
+
+// TestURLNames: what a URL is known by has neither its password nor its query, and tells two URLs apart.
+func TestURLNames(t *testing.T) {
+	names := map[string]bool{}
+	for url, want := range map[string]string{
+		"https://host/pods.yaml":                     "https://host/pods.yaml",
+		"https://me:hunter2@host/pods.yaml":          "https://me:xxxxx@host/pods.yaml",
+		"https://host/pods.yaml?token=hunter2":       "https://host/pods.yaml?xxxxx#",
+		"https://host/pods.yaml?token=hunter3":       "https://host/pods.yaml?xxxxx#",
+		"https://me:hunter2@host/?hunter2#hunter2":   "https://me:xxxxx@host/?xxxxx#",
+		"https://host/pods.yaml?X-Signature=hunter2": "https://host/pods.yaml?xxxxx#",
+	} {
+		got, err := URLName(url)
+		if err != nil || !strings.HasPrefix(got, want) || strings.Contains(got, "hunter") || names[got] {
+			t.Errorf("%s is known by %q, %v", url, got, err)
+		}
+		names[got] = true
+	}
+	if _, err := URLName("http://192.0.2.1/pods.yaml?token=hunter2"); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package input
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -34,13 +35,27 @@ func (r Reader) readURL(ctx context.Context, name string) ([]Source, error) {
 	return []Source{{Name: known, Text: answer.Text}}, err
 }
 
-// URLName is the name that a URL is known by: it has no password.
+// URLName is the name that a URL is known by. It has no password and no query, which may hold a token or a signature: a part
+// of a digest tells apart URLs that differ in these.
 func URLName(name string) (string, error) {
 	u, err := parseURL(name)
 	if err != nil {
 		return "", err
 	}
-	return u.Redacted(), nil
+	if u.RawQuery == "" {
+		return u.Redacted(), nil
+	}
+	digest := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s#%x", shown(u), digest[:4]), nil
+}
+
+// shown is a URL without what may be secret in it.
+func shown(u *url.URL) string {
+	without := *u
+	if without.Fragment, without.RawFragment = "", ""; without.RawQuery != "" {
+		without.RawQuery = "xxxxx"
+	}
+	return without.Redacted()
 }
 
 // parseURL reads a URL that may be fetched. Plain http is only taken from this machine: what
@@ -55,7 +70,7 @@ func parseURL(name string) (*url.URL, error) {
 		return nil, fmt.Errorf("reading manifest: %w", err)
 	}
 	if !isTrusted(u) {
-		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", u.Redacted())
+		return nil, fmt.Errorf("reading manifest %s: plain http is only accepted from this machine; use https", shown(u))
 	}
 	return u, nil
 }
@@ -75,7 +90,7 @@ func (r Reader) Get(ctx context.Context, name, etag string) (Answer, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return Answer{}, fmt.Errorf("reading manifest %s: %w", u.Redacted(), err)
+		return Answer{}, fmt.Errorf("reading manifest %s: %w", shown(u), err)
 	}
 	return answer, nil
 }
@@ -132,7 +147,7 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	case len(before) > maxRedirects:
 		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
 	case !isTrusted(next.URL) || (next.URL.Scheme == "http" && before[len(before)-1].URL.Scheme != "http"):
-		return fmt.Errorf("the server redirects to %s, which is neither https nor on this machine", next.URL.Redacted())
+		return fmt.Errorf("the server redirects to %s, which is neither https nor on this machine", shown(next.URL))
 	}
 	return nil
 }
