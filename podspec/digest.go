@@ -20,15 +20,19 @@ func (d *Desired) Digest() string {
 	return d.Once("digest", func() string {
 		open := d.text(func(digest.SecretRef, []byte) string { return "" })
 		sum := sha256.Sum256([]byte(open))
-		return digest.SealAll("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests())
+		return digest.SealAll("sha256:"+hex.EncodeToString(sum[:]), d.secretDigests(slices.Sorted(maps.Keys(d.Objects.Secrets))))
 	})
 }
 
-// secretDigests are the digests of all secret values, by the names of Secret and key.
-func (d *Desired) secretDigests() []digest.Named {
+// secretDigests are the digests of all values of Secrets that are there, by the names of Secret and key.
+func (d *Desired) secretDigests(names []string) []digest.Named {
 	var digests []digest.Named
-	for _, name := range slices.Sorted(maps.Keys(d.Objects.Secrets)) {
-		data := d.Objects.Secrets[name].Data
+	for _, name := range names {
+		secret := d.Objects.Secrets[name]
+		if secret == nil {
+			continue
+		}
+		data := secret.Data
 		for _, key := range slices.Sorted(maps.Keys(data)) {
 			digests = append(digests, digest.Named{Name: name + "/" + key, Digest: d.SecretDigest(digest.SecretRef{Name: name, Key: key}, data[key])})
 		}

@@ -53,22 +53,14 @@ func (d *Desired) SecretDigest(ref digest.SecretRef, value []byte) string {
 
 // PullDigest stands for the credentials in the pod's pull secrets; empty if it has none.
 func (d *Desired) PullDigest() string {
-	var digests []digest.Named
+	names := make([]string, 0, len(d.Pod.Spec.ImagePullSecrets))
 	for _, ref := range d.Pod.Spec.ImagePullSecrets {
-		secret := d.Objects.Secrets[ref.Name]
-		if secret == nil {
-			continue
-		}
-		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
-			digests = append(digests, digest.Named{
-				Name: ref.Name + "/" + key, Digest: d.SecretDigest(digest.SecretRef{Name: ref.Name, Key: key}, secret.Data[key]),
-			})
-		}
+		names = append(names, ref.Name)
 	}
-	if len(digests) == 0 {
-		return ""
+	if digests := d.secretDigests(names); len(digests) > 0 {
+		return digest.SealAll("pull:v1", digests)
 	}
-	return digest.SealAll("pull:v1", digests)
+	return ""
 }
 
 // id names the pod in digests.

@@ -152,11 +152,6 @@ func (d *Document) Part(path string, json []byte) *Document {
 	return part
 }
 
-// Relative is a path of the whole document as one of this part.
-func (d *Document) Relative(path string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(path, d.prefix), ".")
-}
-
 // Full is a path in the whole document.
 func (d *Document) Full(path string) string {
 	if d.prefix == "" || path == "" {

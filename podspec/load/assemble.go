@@ -235,7 +235,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	setDefaults(o.pod)
 	validate(o.report, o.pod)
 	a.notes = append(a.notes, slices.DeleteFunc(notes, func(n document.Note) bool {
-		path := o.report.Relative(n.Path)
+		path := o.report.relative(n.Path)
 		return o.report.isUndecoded(path) || o.report.hasProblem(path)
 	})...)
 	o.pod.Status = v1.PodStatus{}

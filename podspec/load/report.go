@@ -35,7 +35,7 @@ func (r *report) refuse(class document.Class, path, detail string) {
 // add adds problems whose places are known.
 func (r *report) add(problems []document.Problem) {
 	for _, p := range problems {
-		if r.accepts(r.Relative(p.Path)) {
+		if r.accepts(r.relative(p.Path)) {
 			r.kept = append(r.kept, p)
 		}
 	}
@@ -114,6 +114,11 @@ func namesOthers(path []string) bool {
 func (r *report) hasProblem(path string) bool {
 	full := r.Full(path)
 	return slices.ContainsFunc(r.kept, func(p document.Problem) bool { return p.Path == full })
+}
+
+// relative is a path of the whole document as one of the object that the report is on.
+func (r *report) relative(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, r.Full("")), ".")
 }
 
 // part is the report on the object at a field, which is decoded with the whole document.

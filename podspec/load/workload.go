@@ -63,7 +63,7 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 func (o *object) takeNames(pod *report) {
 	var kept []document.Problem
 	for _, p := range pod.kept {
-		switch path := pod.Relative(p.Path); path {
+		switch path := pod.relative(p.Path); path {
 		case "metadata.name", "metadata.namespace":
 			if !o.report.hasProblem(path) {
 				o.report.refuse(p.Class, path, p.Detail)
@@ -78,7 +78,7 @@ func (o *object) takeNames(pod *report) {
 // dropRepeated leaves out the problems that a part of the document has at the same place.
 func dropRepeated(problems []document.Problem, part *report) (kept []document.Problem) {
 	for _, p := range problems {
-		if !part.hasProblem(part.Relative(p.Path)) || part.Relative(p.Path) == p.Path {
+		if !part.hasProblem(part.relative(p.Path)) || part.relative(p.Path) == p.Path {
 			kept = append(kept, p)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package workload makes pods of objects that stand for pods: Deployments, ReplicaSets, StatefulSets and DaemonSets.
+// Package workload makes pods of objects that stand for pods: Deployments, ReplicaSets, StatefulSets, DaemonSets and
+// Jobs.
 //
 // In: a workload, the pods of it that are there, and the time. Out: the pods as they shall be now, those that shall go,
 // and when to look again. It is pure: it reads and writes nothing, and knows no runtime. What happens to each pod is

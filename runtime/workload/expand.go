@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -88,7 +89,9 @@ func Expand(in *Input) *Expansion {
 	case in.Workload.Deployment != nil:
 		x.deployment(in.Workload.Deployment)
 	case in.Workload.ReplicaSet != nil:
-		x.replicaSet(in.Workload.ReplicaSet)
+		// A ReplicaSet never changes a pod that is there.
+		x.desired = int(ptr.Deref(in.Workload.ReplicaSet.Spec.Replicas, 1))
+		x.scale("")
 	}
 	return x.done()
 }

@@ -8,14 +8,17 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// replicaSet makes the pods that are missing. A ReplicaSet never changes a pod that is there.
-func (x *expanding) replicaSet(set *appsv1.ReplicaSet) {
-	x.desired = int(ptr.Deref(set.Spec.Replicas, 1))
+// scale makes the pods that are missing and deletes those that are too many. Those that are there stay as they are, and
+// why is the reason for one that is old.
+func (x *expanding) scale(why string) {
 	for ordinal := range x.desired {
-		if t := x.there[ordinal]; t != nil {
-			x.keep(t, "")
-		} else {
+		switch t := x.there[ordinal]; {
+		case t == nil:
 			x.make(ordinal)
+		case t.updated:
+			x.keep(t, "")
+		default:
+			x.keep(t, why)
 		}
 	}
 	x.goneAbove(x.desired)
@@ -35,26 +38,12 @@ func (x *expanding) deployment(d *appsv1.Deployment) {
 	x.desired = int(ptr.Deref(d.Spec.Replicas, 1))
 	switch {
 	case d.Spec.Paused:
-		x.paused()
+		x.scale("The Deployment is paused.")
 	case d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
 		x.recreate()
 	default:
 		x.roll(d.Spec.Strategy.RollingUpdate)
 	}
-}
-
-// paused scales and updates nothing, as in a cluster.
-func (x *expanding) paused() {
-	for ordinal := range x.desired {
-		if t := x.there[ordinal]; t == nil {
-			x.make(ordinal)
-		} else if t.updated {
-			x.keep(t, "")
-		} else {
-			x.keep(t, "The Deployment is paused.")
-		}
-	}
-	x.goneAbove(x.desired)
 }
 
 // recreate deletes all old pods before it makes a new one.
