@@ -301,7 +301,7 @@ func (a *Agent) readRecords() error {
 		return err
 	}
 	a.log.unreadable(unreadable)
-	a.keeper.recordsSay(a.settings.Now(), stored)
+	a.keeper.recordsSay(a.settings.Now(), stored, unreadable)
 	return nil
 }
 
@@ -309,7 +309,8 @@ func (a *Agent) readRecords() error {
 func (a *Agent) readRecord(uid types.UID) {
 	stored, err := a.records.Read(uid)
 	if err != nil {
-		a.log.unreadable([]error{err})
+		a.log.unreadable(map[types.UID]error{uid: err})
+		a.keeper.recordUnreadable(uid)
 		return
 	}
 	a.keeper.recordSays(a.settings.Now(), uid, stored)

@@ -22,8 +22,10 @@ type keeper struct {
 	// order are the names of the sources; the first that wants a pod brings it.
 	order   []string
 	updates map[string]sources.Update
-	// stored are the pods that have a checkpoint.
-	stored map[types.UID]Stored
+	// stored are the pods that have a checkpoint. One that cannot be read now, which are those of unreadable, counts as
+	// it was read last.
+	stored     map[types.UID]Stored
+	unreadable map[types.UID]bool
 	// byHand is set where pods that were applied by hand are kept too.
 	byHand bool
 
@@ -46,8 +48,8 @@ type keeper struct {
 func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper {
 	return &keeper{
 		workers: workers, order: order, byHand: byHand,
-		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, kept: map[types.UID]*podspec.Desired{},
-		leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, resolved: func() {},
+		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
+		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, resolved: func() {},
 	}
 }
 
@@ -57,20 +59,43 @@ func (k *keeper) sourceSays(now time.Time, update sources.Update) {
 	k.resolve(now)
 }
 
-// recordsSay takes what is remembered of all pods.
-func (k *keeper) recordsSay(now time.Time, stored map[types.UID]Stored) {
+// recordsSay takes what is remembered of all pods, and why that of some cannot be read.
+func (k *keeper) recordsSay(now time.Time, stored map[types.UID]Stored, unreadable map[types.UID]error) {
+	clear(k.unreadable)
+	for uid := range unreadable {
+		k.unreadable[uid] = true
+		if s, known := k.stored[uid]; known {
+			stored[uid] = s
+		}
+	}
 	k.stored = stored
+	for uid := range k.kept {
+		k.missing(uid)
+	}
 	k.resolve(now)
 }
 
 // recordSays takes what is remembered of one pod; nil for nothing.
 func (k *keeper) recordSays(now time.Time, uid types.UID, stored *Stored) {
+	delete(k.unreadable, uid)
 	if stored == nil {
 		delete(k.stored, uid)
+		k.missing(uid)
 	} else {
 		k.stored[uid] = *stored
 	}
 	k.resolve(now)
+}
+
+// recordUnreadable takes note that what is remembered of a pod cannot be read now.
+func (k *keeper) recordUnreadable(uid types.UID) { k.unreadable[uid] = true }
+
+// missing lets a pod of which nothing is remembered wait for one of its name that is there: whatever was made of it is
+// gone.
+func (k *keeper) missing(uid types.UID) {
+	if _, known := k.stored[uid]; !known && !k.unreadable[uid] {
+		k.workers.MadeNothing(uid)
+	}
 }
 
 // settle counts what sources do not want once it is time, and returns when that is; zero if it has been, or is not known.
@@ -97,7 +122,7 @@ func (k *keeper) resolve(now time.Time) {
 		}
 	}
 	for uid, d := range k.kept {
-		if wanted[uid] == nil && k.isBeingMade(d) && k.stays(&Stored{Desired: d}) {
+		if wanted[uid] == nil && k.mayBeRemembered(d) && k.stays(&Stored{Desired: d}) {
 			wanted[uid] = asStored(d)
 		}
 	}
@@ -175,11 +200,12 @@ func (k *keeper) stays(s *Stored) bool {
 	return !k.merged.Complete || lingers || slices.Contains(k.updates[s.Desired.Keeper].Unread, s.Desired.Source)
 }
 
-// isBeingMade reports whether the first pass of a pod of a source has not ended: it may have a
-// checkpoint by now, or not.
-func (k *keeper) isBeingMade(d *podspec.Desired) bool {
-	_, known := k.stored[d.Pod.UID]
-	return !known && k.isOwn(d.Keeper) && k.workers.Making(d.Pod.UID)
+// mayBeRemembered reports whether a pod of a source may have a checkpoint of which nothing is known: its first pass has
+// not ended, or the checkpoint cannot be read.
+func (k *keeper) mayBeRemembered(d *podspec.Desired) bool {
+	uid := d.Pod.UID
+	_, known := k.stored[uid]
+	return !known && k.isOwn(d.Keeper) && (k.unreadable[uid] || k.workers.Making(uid))
 }
 
 // asStored is a manifest that no source may want any more: it counts only as long as the checkpoint
@@ -272,6 +298,7 @@ func (k *keeper) keeperOf(uid types.UID) string {
 // ended takes note of a pod that is gone.
 func (k *keeper) ended(now time.Time, uid types.UID) {
 	delete(k.stored, uid)
+	delete(k.unreadable, uid)
 	delete(k.kept, uid)
 	delete(k.leaving, uid)
 	delete(k.seen, uid)

@@ -104,7 +104,7 @@ func TestPodsOfSources(t *testing.T) {
 func TestNothingIsDeletedBeforeAllIsRead(t *testing.T) {
 	k := newTestKeeper(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "url")
-	k.recordsSay(at(0), stored(a, b))
+	k.recordsSay(at(0), stored(a, b), nil)
 	want(t, k, 0, "sync a i:1; sync b i:1")
 	end(k, 1, a, podworkers.Sync)
 	end(k, 1, b, podworkers.Sync)
@@ -146,12 +146,12 @@ func TestAPodThatIsBeingMadeStays(t *testing.T) {
 func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(a))
+	k.recordsSay(at(0), stored(a), nil)
 	want(t, k, 0, "sync a i:1")
 	end(k, 1, a, podworkers.Sync)
-	k.recordsSay(at(2), nil)
+	k.recordsSay(at(2), nil, nil)
 	want(t, k, 200, "")
-	k.recordsSay(at(201), stored(a))
+	k.recordsSay(at(201), stored(a), nil)
 	want(t, k, 201, "sync a i:1")
 }
 
@@ -160,7 +160,7 @@ func TestAnUnreadableCheckpointDeletesNothing(t *testing.T) {
 func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
 		k := newTestKeeper(byHand, "dir")
-		k.recordsSay(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")))
+		k.recordsSay(at(0), stored(pod("hand", "h", "i:1", ""), pod("other", "o", "i:1", "elsewhere"), pod("web", "a", "i:1", "dir")), nil)
 		k.sourceSays(at(1), update("dir"))
 		want(t, k, 1, map[bool]string{true: "sync a i:1; sync h i:1; sync o i:1", false: "sync a i:1"}[byHand])
 		end(k, 1, pod("web", "a", "i:1", "dir"), podworkers.Sync)
@@ -178,7 +178,7 @@ func TestOnlyTheSourceThatBroughtAPodDeletesIt(t *testing.T) {
 func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(a))
+	k.recordsSay(at(0), stored(a), nil)
 	k.sourceSays(at(0), update("dir"))
 	want(t, k, 0, "sync a i:1")
 	end(k, 0, a, podworkers.Sync)
@@ -194,7 +194,7 @@ func TestAFileThatIsMissingAtTheStart(t *testing.T) {
 func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
-	k.recordsSay(at(0), stored(a))
+	k.recordsSay(at(0), stored(a), nil)
 	u := update("dir")
 	u.Unread = []string{a.Source}
 	k.sourceSays(at(0), u)
@@ -209,7 +209,7 @@ func TestInvalidManifestsLeaveTheirPods(t *testing.T) {
 func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	hand, own := pod("web", "a", "i:1", ""), pod("web", "a", "i:2", "dir")
-	k.recordsSay(at(0), stored(hand))
+	k.recordsSay(at(0), stored(hand), nil)
 	want(t, k, 0, "sync a i:1")
 	k.sourceSays(at(1), update("dir", own))
 	end(k, 1, hand, podworkers.Sync)
@@ -230,7 +230,7 @@ func TestASourceAdoptsWhatWasAppliedByHand(t *testing.T) {
 // TestANameThatAPodHasByHand is not taken by another uid of a source: nobody asked to end that pod.
 func TestANameThatAPodHasByHand(t *testing.T) {
 	k := newTestKeeper(true, "dir")
-	k.recordsSay(at(0), stored(pod("web", "h", "i:1", "")))
+	k.recordsSay(at(0), stored(pod("web", "h", "i:1", "")), nil)
 	k.sourceSays(at(0), update("dir", pod("web", "a", "i:2", "dir")))
 	want(t, k, 0, "sync h i:1")
 	if len(k.problems) != 1 || !strings.Contains(k.problems[0].Text, "podctl delete h") {
@@ -259,7 +259,7 @@ func TestDeletionsGoOn(t *testing.T) {
 		s.Deleting = true
 		all[uid] = s
 	}
-	k.recordsSay(at(0), all)
+	k.recordsSay(at(0), all, nil)
 	k.sourceSays(at(0), update("dir", pod("db", "b", "i:1", "dir")))
 	want(t, k, 0, "terminate a; terminate b")
 	end(k, 1, all["b"].Desired, podworkers.Terminate)
@@ -305,7 +305,7 @@ func TestShownWhileDeleted(t *testing.T) {
 func TestShownAfterAnEdit(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	first, edited := pod("web", "a", "i:1", "dir"), pod("web", "a", "i:2", "dir")
-	k.recordsSay(at(0), stored(first))
+	k.recordsSay(at(0), stored(first), nil)
 	for second, d := range []*podspec.Desired{first, edited, first} {
 		now := float64(second)
 		before := k.shown()[0]
@@ -326,11 +326,11 @@ func TestShownAfterAnEdit(t *testing.T) {
 func TestTwoPodsOfAName(t *testing.T) {
 	k := newTestKeeper(true, "dir")
 	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
-	k.recordsSay(at(0), stored(a, b))
+	k.recordsSay(at(0), stored(a, b), nil)
 	want(t, k, 0, "sync a i:1")
 	k.sourceSays(at(1), update("dir", a))
 	k.settle(at(3))
-	k.recordsSay(at(3), stored(a, b))
+	k.recordsSay(at(3), stored(a, b), nil)
 	want(t, k, 3, "terminate b")
 	end(k, 3, b, podworkers.Terminate)
 	end(k, 3, a, podworkers.Sync)
@@ -353,10 +353,48 @@ func TestCleanups(t *testing.T) {
 	want(t, k, 12, "")
 	want(t, k, 13, "terminate a")
 	k.sourceSays(at(14), update("dir", a))
-	k.recordsSay(at(14), stored(a))
+	k.recordsSay(at(14), stored(a), nil)
 	want(t, k, 14, "")
 	k.workers.Done(at(15), "a", podworkers.Result{Failed: true})
 	want(t, k, 25, "terminate a")
 	end(k, 26, a, podworkers.Terminate)
 	want(t, k, 26, "sync a i:1")
+}
+
+// TestAnUnreadableCheckpointCountsAsItWas: neither its pod nor one of its name is touched for it, and what is known of other
+// pods changes.
+func TestAnUnreadableCheckpointCountsAsItWas(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	hand, a := pod("web", "h", "i:1", ""), pod("db", "a", "i:1", "dir")
+	k.recordsSay(at(0), stored(hand, a), nil)
+	want(t, k, 0, "sync a i:1; sync h i:1")
+	end(k, 1, hand, podworkers.Sync)
+	end(k, 1, a, podworkers.Sync)
+	k.recordsSay(at(2), stored(), map[types.UID]error{"h": errFault, "a": errFault})
+	k.sourceSays(at(3), update("dir", pod("web", "w", "i:1", "dir"), a))
+	want(t, k, 3, "")
+	if s := k.storedByName(types.NamespacedName{Namespace: "default", Name: "web"}); s == nil || s.Pod.UID != "h" {
+		t.Errorf("web is %v", s)
+	}
+	k.recordsSay(at(4), stored(a), nil)
+	want(t, k, 4, "sync w i:1")
+}
+
+// TestAPodThatIsGoneWaitsForItsName: what somebody else deleted is made again only when no other pod of its name is there.
+func TestAPodThatIsGoneWaitsForItsName(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a, b := pod("web", "a", "i:1", "dir"), pod("web", "b", "i:1", "dir")
+	leaving := stored(b)["b"]
+	leaving.Deleting = true
+	k.recordsSay(at(0), stored(a), nil)
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	end(k, 1, a, podworkers.Sync)
+	k.recordSays(at(2), "b", &leaving)
+	want(t, k, 2, "terminate b")
+	k.recordSays(at(4), "a", nil)
+	k.workers.Wake(at(4), "a")
+	want(t, k, 4, "")
+	end(k, 5, b, podworkers.Terminate)
+	want(t, k, 5, "sync a i:1")
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -91,9 +93,9 @@ func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 }
 
 // unreadable writes which checkpoints cannot be read, each once.
-func (l *logger) unreadable(errs []error) {
-	for _, err := range errs {
-		if text := err.Error(); !l.records[text] {
+func (l *logger) unreadable(errs map[types.UID]error) {
+	for _, uid := range slices.Sorted(maps.Keys(errs)) {
+		if text := errs[uid].Error(); !l.records[text] {
 			l.records[text] = true
 			l.Error("checkpoint", "error", text)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/plan"
@@ -125,17 +126,23 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	default:
 		a.probes.sync(ctx, p)
 		a.workers.Done(now, uid, p.result())
+		_, known := a.keeper.stored[uid]
 		switch {
-		case p.err != nil:
-			// Whether it came as far as to write the manifest down is known on disk alone.
-			a.readRecord(uid)
-			if _, known := a.keeper.stored[uid]; !known {
-				a.workers.MadeNothing(uid)
-			}
+		case p.err != nil, !known:
+			a.readMade(p.pass.Pod)
 		case !p.refused():
 			a.keeper.applied(p.pass.Pod)
 		}
 	}
+}
+
+// readMade reads what was remembered of a pod in its first pass, or in one that failed: how far it came, and whether somebody
+// has deleted the pod since, is known on disk alone. So is whether its name is taken still: it is deleted if it is.
+func (a *Agent) readMade(d *podspec.Desired) {
+	if other := a.keeper.holderByHand(d); other != nil {
+		a.readRecord(other.UID)
+	}
+	a.readRecord(d.Pod.UID)
 }
 
 // forgetGone drops what is known of pods that are neither kept nor deleted by the agent: somebody else has deleted them.

@@ -26,7 +26,7 @@ type Stored struct {
 // Records are the pods that have a checkpoint.
 type Records interface {
 	// All reads every checkpoint. One that cannot be read does not hide the others.
-	All() (pods map[types.UID]Stored, unreadable []error, err error)
+	All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error)
 	// Read reads that of one pod; nil if it has none.
 	Read(uid types.UID) (*Stored, error)
 	// ObjectsChangedAt is when a ConfigMap or Secret that pods share was changed last.
@@ -39,24 +39,29 @@ type Records interface {
 type Checkpoints struct{ Layout state.Layout }
 
 // All reads every checkpoint.
-func (c Checkpoints) All() (pods map[types.UID]Stored, unreadable []error, err error) {
-	applied, unreadable, err := state.Applied(c.Layout)
-	pods = make(map[types.UID]Stored, len(applied))
-	for _, p := range applied {
-		pods[p.Desired.Pod.UID] = storedOf(p.Checkpoint)
+func (c Checkpoints) All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error) {
+	entries, err := c.Layout.Checkpoints()
+	if err != nil {
+		return nil, nil, err
 	}
-	return pods, unreadable, err
+	pods, unreadable = make(map[types.UID]Stored, len(entries)), map[types.UID]error{}
+	for _, entry := range entries {
+		if entry.Err != nil {
+			unreadable[entry.UID] = entry.Err
+		} else if stored := storedOf(entry.Checkpoint); stored != nil {
+			pods[entry.UID] = *stored
+		}
+	}
+	return pods, unreadable, nil
 }
 
 // Read reads the checkpoint of one pod.
 func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	checkpoint, err := c.Layout.Pod(uid).Checkpoint().Read()
-	if err != nil || checkpoint.Applied == nil || checkpoint.Applied.Pod == nil {
+	if err != nil {
 		return nil, err
 	}
-	checkpoint.Applied.Stored = true
-	stored := storedOf(checkpoint)
-	return &stored, nil
+	return storedOf(checkpoint), nil
 }
 
 // ObjectsChangedAt is when a ConfigMap or Secret that was applied apart from pods was changed last.
@@ -71,8 +76,13 @@ func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
 	return checkpoint.Redactor(d)
 }
 
-func storedOf(c *state.Checkpoint) Stored {
-	return Stored{
+// storedOf is the pod of a checkpoint; nil if it has none.
+func storedOf(c *state.Checkpoint) *Stored {
+	if c.Applied == nil || c.Applied.Pod == nil {
+		return nil
+	}
+	c.Applied.Stored = true
+	return &Stored{
 		Desired: c.Applied, Deleting: c.Deletion != nil, Rejection: c.Rejection,
 		Idle: c.Completion != nil || c.Rejection != nil || c.Eviction != nil,
 	}

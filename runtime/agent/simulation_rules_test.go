@@ -34,6 +34,8 @@ type rules struct {
 	// unwanted are the pods that some manifest, or its absence, has asked to delete, ending those whose
 	// deletion has begun.
 	unwanted, ending map[types.UID]bool
+	// unheard are the pods that a user has deleted and of which no agent could read that they are gone.
+	unheard map[types.UID]bool
 	// first are the containers that nobody ever asks to stop.
 	first map[types.UID]int
 }
@@ -69,9 +71,12 @@ func (r *rules) heard() {
 			r.seen[d.Pod.UID] = true
 		}
 	}
-	for uid := range r.pods {
-		if !r.unwanted[uid] && r.asksEnd(uid) {
-			r.unwanted[uid] = true
+	for uid, p := range r.pods {
+		r.unwanted[uid] = r.unwanted[uid] || p.deleting || r.asksEnd(p.desired)
+	}
+	for _, one := range r.tasks {
+		if pass := one.pass; pass != nil && pass.Kind == podworkers.Sync && r.pods[pass.Ref.UID] == nil {
+			r.unwanted[pass.Ref.UID] = r.unwanted[pass.Ref.UID] || r.asksEnd(pass.Pod)
 		}
 	}
 }
@@ -86,10 +91,19 @@ func (r *rules) restarted() {
 	clear(r.unwanted)
 }
 
+// read is what an agent reads of pods: it knows who is gone, also if it did not see the end of the deletion.
+func (r *rules) read(uids ...types.UID) {
+	for _, uid := range uids {
+		if delete(r.unheard, uid); r.pods[uid] == nil {
+			r.gone(uid)
+		}
+	}
+}
+
 // notOurs is a pod of which the agent has to find out anew what it is.
 func (r *rules) notOurs(uid types.UID) { delete(r.ending, uid) }
 
-// gone is the end of a deletion.
+// gone is the end of a deletion, by the agent or by a user.
 func (r *rules) gone(uid types.UID) {
 	delete(r.ending, uid)
 	delete(r.unwanted, uid)
@@ -113,13 +127,13 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 		case one.pass == nil:
 		case one.pass.Ref.UID == uid:
 			r.wrong("two passes of %s at the same time", uid)
-		case one.pass.Ref.SameName(p.Ref) && p.Kind == podworkers.Sync && r.pods[uid] == nil:
+		case one.pass.Ref.SameName(p.Ref) && p.Kind == podworkers.Sync && r.pods[uid] == nil && !r.unheard[uid]:
 			r.wrong("%s begins beside %s, which has its name", uid, one.pass.Ref.UID)
 		}
 	}
 	switch {
 	case p.Kind == podworkers.Terminate:
-		if !r.unwanted[uid] && !r.asksEnd(uid) {
+		if p := r.pods[uid]; p != nil && !p.deleting && !r.unwanted[uid] && !r.asksEnd(p.desired) {
 			r.wrong("%s is deleted, and nobody asked for it", uid)
 		}
 		r.ending[uid] = true
@@ -134,12 +148,11 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 
 // asksEnd reports whether a pod may be deleted: its deletion has begun, or every source has spoken
 // and none wants it. That of a pod that was applied by hand is found out under its lock.
-func (r *rules) asksEnd(uid types.UID) bool {
-	p := r.pods[uid]
-	if p == nil || p.deleting || r.ending[uid] || p.desired.Keeper == "" {
+func (r *rules) asksEnd(d *podspec.Desired) bool {
+	name, uid := d.Pod.Name, d.Pod.UID
+	if r.ending[uid] || d.Keeper == "" {
 		return true
 	}
-	name := p.desired.Pod.Name
 	switch {
 	case r.heldByHand(name, uid):
 		return true
@@ -169,7 +182,8 @@ func (r *rules) heldByHand(name string, but types.UID) bool {
 func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 	uid := d.Pod.UID
 	if pass == nil {
-		r.gone(uid)
+		delete(r.ending, uid)
+		delete(r.unwanted, uid)
 		return
 	}
 	if r.ending[uid] {

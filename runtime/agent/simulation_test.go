@@ -72,7 +72,7 @@ var sourceNames = []string{"one", "two"}
 func newWholeWorld(t *testing.T, seed uint64) *life {
 	l := &life{restless: seed%4 == 3, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
 	l.world = newWorld(t, rand.New(rand.NewPCG(seed, 0)))
-	l.rules = &rules{life: l, newest: map[string]int{}, unwanted: map[types.UID]bool{}, ending: map[types.UID]bool{}, first: map[types.UID]int{}}
+	l.rules = &rules{life: l, newest: map[string]int{}, unwanted: map[types.UID]bool{}, ending: map[types.UID]bool{}, unheard: map[types.UID]bool{}, first: map[types.UID]int{}}
 	l.world.rules, l.world.event = l.rules, l.event
 	return l
 }

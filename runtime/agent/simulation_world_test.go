@@ -405,6 +405,7 @@ func (w *world) remove(ctx context.Context, ref model.PodRef, seen []container) 
 	}
 	if err := w.write("no record of "+string(ref.UID), func() {
 		delete(w.pods, ref.UID)
+		w.rules.unheard[ref.UID] = w.current.pass == nil
 		w.rules.gone(ref.UID)
 	}); err != nil {
 		outcome.Failed = append(outcome.Failed, executor.StepError{Step: &plan.Step{}, Err: err})
@@ -413,14 +414,15 @@ func (w *world) remove(ctx context.Context, ref model.PodRef, seen []container) 
 }
 
 // All reads every record; one may be unreadable, or all.
-func (w *world) All() (map[types.UID]Stored, []error, error) {
+func (w *world) All() (map[types.UID]Stored, map[types.UID]error, error) {
 	if w.chance(5) {
 		return nil, nil, errFault
 	}
-	all, unreadable := map[types.UID]Stored{}, []error(nil)
+	w.rules.read(slices.Concat(sortedUIDs(w.rules.unheard), sortedUIDs(w.rules.ending))...)
+	all, unreadable := map[types.UID]Stored{}, map[types.UID]error{}
 	for _, uid := range sortedUIDs(w.pods) {
 		if w.chance(3) {
-			unreadable = append(unreadable, fmt.Errorf("%s is unreadable", uid))
+			unreadable[uid] = fmt.Errorf("%s is unreadable", uid)
 			w.rules.notOurs(uid)
 			continue
 		}
@@ -432,8 +434,10 @@ func (w *world) All() (map[types.UID]Stored, []error, error) {
 // Read reads one record.
 func (w *world) Read(uid types.UID) (*Stored, error) {
 	if w.chance(5) {
+		w.rules.unheard[uid] = true
 		return nil, errFault
 	}
+	w.rules.read(uid)
 	p := w.pods[uid]
 	if p == nil {
 		return nil, nil

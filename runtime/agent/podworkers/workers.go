@@ -163,9 +163,10 @@ func (w *Workers) Forget(uid types.UID) {
 	x.forgotten, x.again = true, nil
 }
 
-// MadeNothing says that the passes of a pod so far have left nothing, so that it waits for one of its name that is there.
+// MadeNothing says that nothing is there of a pod, so that it waits for one of its name that is there. It changes nothing
+// of a pod that is being deleted, or whose pass runs.
 func (w *Workers) MadeNothing(uid types.UID) {
-	if x := w.workers[uid]; x != nil && x.running == nil {
+	if x := w.workers[uid]; x != nil && x.running == nil && !x.ending {
 		x.began = false
 	}
 }
