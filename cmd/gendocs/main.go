@@ -139,5 +139,13 @@ func fieldsPage() string {
 	for _, f := range rows {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Path, f.Support, f.Change, f.Needs, f.Note)
 	}
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"} {
+		fmt.Fprintf(&b, "\n## The fields of a %s\n\n| field | support | why |\n|---|---|---|\n", kind)
+		rows := fields.Workload(kind)
+		slices.SortFunc(rows, func(a, b fields.Field) int { return strings.Compare(a.Path, b.Path) })
+		for _, f := range rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Path, f.Support, f.Note)
+		}
+	}
 	return b.String()
 }

@@ -52,11 +52,16 @@ type Observer struct {
 	// objects has what pods take from elsewhere than their manifests.
 	objects *objects.Store
 	logs    logfile.Limits
+	// taken is what pods take of the node; nil for one that takes nothing.
+	taken *state.Summaries[*model.Admitted]
 }
 
 // New makes an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
-	return &Observer{client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs}
+	return &Observer{
+		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs,
+		taken: state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) }),
+	}
 }
 
 // Observe reads everything a decision about one pod needs. What does not depend

@@ -4,20 +4,18 @@ import (
 	"fmt"
 
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/snapshot"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // Others are the pods of the state directory beside one that take something of the node. One
 // whose checkpoint cannot be read holds up no other.
 func (o *Observer) Others(ref model.PodRef) ([]model.Admitted, error) {
-	applied, _, err := state.Applied(o.layout)
+	all, err := o.taken.All()
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: looking at what other pods take: %w", ref, err)
 	}
 	others := []model.Admitted{}
-	for _, a := range applied {
-		if taken := snapshot.TakenBy(&a.Checkpoint.Memory); taken != nil && taken.Pod.UID != ref.UID {
+	for _, taken := range all {
+		if taken != nil && taken.Pod.UID != ref.UID {
 			others = append(others, *taken)
 		}
 	}

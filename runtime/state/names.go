@@ -40,12 +40,13 @@ const (
 // The locks of podctl's own. They are kept beside those of pods, and no uid may have an
 // underscore in it (checkName).
 const (
-	lockOwn     = "_"
-	lockIDs     = lockOwn + "ids"
-	lockPorts   = lockOwn + "ports"
-	lockNode    = lockOwn + "node"
-	lockObjects = lockOwn + "objects"
-	lockAgent   = lockOwn + "agent"
+	lockOwn       = "_"
+	lockIDs       = lockOwn + "ids"
+	lockPorts     = lockOwn + "ports"
+	lockNode      = lockOwn + "node"
+	lockObjects   = lockOwn + "objects"
+	lockWorkloads = lockOwn + "workloads"
+	lockAgent     = lockOwn + "agent"
 )
 
 // lockSuffix ends the names of all files of locks.

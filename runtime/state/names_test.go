@@ -57,6 +57,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	with(l.Objects().Path(ObjectKey{n.namespace, "ConfigMap", n.claim}))("ConfigMap", "/root/objects", 3)
 	with(l.Objects().Path(ObjectKey{n.namespace, "Secret", n.claim}))("Secret", "/root/objects", 3)
 	with(l.Objects().Path(ObjectKey{n.namespace, "PersistentVolumeClaim", n.claim}))("stored claim", "/root/objects", 3)
+	with(l.Workloads().Path(ObjectKey{n.namespace, "Deployment", n.claim}))("workload", "/root/workloads", 3)
 	with(p.Logs(n.namespace, n.pod).Dir())("logs", "/logs", 1)
 	with(p.Logs(n.namespace, n.pod).containerDir(n.container))("logs of a container", "/logs", 2)
 	with(p.Logs(n.namespace, n.pod).File(n.container, uint32(n.index)))("log", "/logs", 3)
@@ -92,7 +93,7 @@ func FuzzPaths(f *testing.F) {
 			seen[m.path] = what
 		}
 		for _, own := range []string{
-			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.DeletedLogs().dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
+			l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects), l.Locks().file(lockWorkloads), l.DeletedLogs().dir(), filepath.Join("/root/claims", namespace, claimsAside), filepath.Join("/root/claims", namespace, claimsRemoved),
 		} {
 			if what, taken := seen[own]; taken {
 				t.Errorf("%s lies at %q, which is podctl's own", what, own)

@@ -17,12 +17,12 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// ObjectKey names a ConfigMap, Secret or claim that is kept apart from pods.
+// ObjectKey names an object that is kept apart from pods: a ConfigMap, a Secret, a claim or a workload.
 type ObjectKey struct{ Namespace, Kind, Name string }
 
 // check is a *NameError for an object that cannot be kept.
 func (k ObjectKey) check() error {
-	if objectDirs()[k.Kind] == "" {
+	if objectDirs()[k.Kind] == "" && workloadDirs()[k.Kind] == "" {
 		return &NameError{Kind: "kind", Name: k.Kind}
 	}
 	return firstError(checkName(kindNamespace, k.Namespace), checkName(kindObject, k.Name))
@@ -39,10 +39,18 @@ func (k ObjectKey) Compare(other ObjectKey) int {
 	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
 }
 
-// objectDirs are the directories of the kinds.
+// objectDirs are the directories of the kinds that pods refer to.
 func objectDirs() map[string]string {
 	return map[string]string{
 		podspec.KindConfigMap: "configmaps", podspec.KindSecret: "secrets", podspec.KindClaim: "persistentvolumeclaims",
+	}
+}
+
+// workloadDirs are the directories of the kinds that stand for pods.
+func workloadDirs() map[string]string {
+	return map[string]string{
+		podspec.KindDeployment: "deployments", podspec.KindReplicaSet: "replicasets", podspec.KindStatefulSet: "statefulsets",
+		podspec.KindDaemonSet: "daemonsets", podspec.KindJob: "jobs", podspec.KindCronJob: "cronjobs",
 	}
 }
 
@@ -55,14 +63,22 @@ const (
 	ObjectsMax = 1000
 )
 
-// Objects is the place of the objects that are kept apart from pods, one file each.
-type Objects struct{ layout Layout }
+// Objects is the place of objects that are kept apart from pods, one file each.
+type Objects struct {
+	layout Layout
+	name   string
+	// dirs are the directories of the kinds that are kept there.
+	dirs map[string]string
+}
 
-// Objects is the place of the objects that are kept apart from pods.
-func (l Layout) Objects() Objects { return Objects{l} }
+// Objects is the place of the ConfigMaps, Secrets and claims that are kept apart from pods.
+func (l Layout) Objects() Objects { return Objects{l, "objects", objectDirs()} }
+
+// Workloads is the place of the objects that stand for pods.
+func (l Layout) Workloads() Objects { return Objects{l, "workloads", workloadDirs()} }
 
 func (s Objects) dir(names ...string) string {
-	return filepath.Join(append([]string{s.layout.Root, "objects"}, names...)...)
+	return filepath.Join(append([]string{s.layout.Root, s.name}, names...)...)
 }
 
 // Path is the file of an object. The error is a *NameError.
@@ -70,7 +86,11 @@ func (s Objects) Path(key ObjectKey) (string, error) {
 	if err := key.check(); err != nil {
 		return "", err
 	}
-	return s.dir(key.Namespace, objectDirs()[key.Kind], key.Name), nil
+	dir, kept := s.dirs[key.Kind]
+	if !kept {
+		return "", &NameError{Kind: "kind", Name: key.Kind}
+	}
+	return s.dir(key.Namespace, dir, key.Name), nil
 }
 
 // Read reads the file of an object; nil if there is none.
@@ -106,7 +126,7 @@ func (s Objects) List() ([]ObjectKey, error) {
 	}
 	var keys []ObjectKey
 	for _, namespace := range namespaces {
-		for kind, dir := range objectDirs() {
+		for kind, dir := range s.dirs {
 			names, err := filesIn(root, namespace, dir)
 			if err != nil {
 				return nil, listingObjects(err)
@@ -226,4 +246,11 @@ func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
 	return l.Layout.Locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets and claims")
+}
+
+// LockWorkloads takes the objects that stand for pods for this process alone, to change them.
+func (l *Locker) LockWorkloads(ctx context.Context) (*filelock.Lock, error) {
+	ctx, cancel := l.timeout(ctx)
+	defer cancel()
+	return l.Layout.Locks().takeOwn(ctx, lockWorkloads, "the store of workloads")
 }

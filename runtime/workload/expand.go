@@ -43,6 +43,8 @@ type Expansion struct {
 	Pods []*podspec.Desired
 	// Gone are the pods that shall be deleted.
 	Gone []model.PodRef
+	// Settled are the pods that are there as they shall be, and available.
+	Settled []model.PodRef
 	// Waits say why a pod is not yet made, updated or deleted.
 	Waits []Wait
 	// Status counts the pods that are there.
@@ -58,14 +60,18 @@ type Expansion struct {
 // Wait is why something has to wait.
 type Wait struct {
 	// Pod is the name of the pod that waits.
-	Pod string
+	Pod string `json:"pod"`
 	// Why is one sentence.
-	Why string
+	Why string `json:"why"`
 }
 
 // Status counts pods as the status of a workload does.
 type Status struct {
-	Desired, Current, Updated, Ready, Available int
+	Desired   int `json:"desired"`
+	Current   int `json:"current"`
+	Updated   int `json:"updated"`
+	Ready     int `json:"ready"`
+	Available int `json:"available"`
 }
 
 // Complete reports whether the workload is as it shall be: no pod is missing, old or left over, and all are available.
@@ -191,8 +197,10 @@ func (x *expanding) wait(pod, why string) {
 }
 
 func (x *expanding) gone(d *podspec.Desired) {
-	x.out.Gone = append(x.out.Gone, model.PodRef{Namespace: d.Pod.Namespace, Name: d.Pod.Name, UID: d.Pod.UID})
+	x.out.Gone = append(x.out.Gone, refOf(d))
 }
+
+func refOf(d *podspec.Desired) model.PodRef { return model.RefOf(d.Pod) }
 
 // ordinals are those of the pods that are there, the lowest first.
 func (x *expanding) ordinals() []int { return slices.Sorted(maps.Keys(x.there)) }
@@ -204,7 +212,11 @@ func (x *expanding) done() *Expansion {
 	}
 	slices.SortFunc(x.out.Gone, func(a, b model.PodRef) int { return cmp.Compare(a.Name, b.Name) })
 	x.out.Status = Status{Desired: x.desired, Current: len(x.in.Pods)}
-	for _, t := range x.there {
+	for _, ordinal := range x.ordinals() {
+		t := x.there[ordinal]
+		if t.available && x.wanted[ordinal] != nil && same(t.Applied, x.wanted[ordinal]) {
+			x.out.Settled = append(x.out.Settled, refOf(t.Applied))
+		}
 		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {
 			if is {
 				*counted++

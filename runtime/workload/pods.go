@@ -82,9 +82,7 @@ func (m *maker) pod(ordinal int) *podspec.Desired {
 		pod.Labels = map[string]string{}
 	}
 	m.label(pod, ordinal)
-	d := podspec.New(pod, m.w.Source, "")
-	d.Objects, d.Shared = m.w.Template.Objects, m.w.Template.Shared
-	return d
+	return m.w.Template.WithPod(pod)
 }
 
 // label adds what the controllers of a cluster add to each pod.
@@ -107,21 +105,7 @@ func (m *maker) label(pod *v1.Pod, ordinal int) {
 // identify gives the pod of a StatefulSet its host name and its claims (initIdentity, updateStorage of the controller).
 func (m *maker) identify(pod *v1.Pod) {
 	pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, m.w.StatefulSet.Spec.ServiceName
-	claims := map[string]bool{}
-	var volumes []v1.Volume
-	for i := range m.w.StatefulSet.Spec.VolumeClaimTemplates {
-		name := m.w.StatefulSet.Spec.VolumeClaimTemplates[i].Name
-		claims[name] = true
-		volumes = append(volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{
-			PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + pod.Name},
-		}})
-	}
-	for i := range pod.Spec.Volumes {
-		if !claims[pod.Spec.Volumes[i].Name] {
-			volumes = append(volumes, pod.Spec.Volumes[i])
-		}
-	}
-	pod.Spec.Volumes = volumes
+	m.w.MountClaims(pod)
 }
 
 // same reports whether two versions of a pod ask for the same.

@@ -81,7 +81,7 @@ func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
 	surge, unavailable := fenceposts(strategy, x.desired)
 	// spare is how many available pods may become unavailable now.
 	spare := x.available() - (x.desired - unavailable)
-	old := x.rollBase(&spare)
+	old := x.rollBase(x.desired-unavailable, &spare)
 	x.rollSurge(min(surge, old), &spare)
 }
 
@@ -109,9 +109,9 @@ func (x *expanding) available() (count int) {
 	return count
 }
 
-// rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas). It returns
-// how many still have to wait.
-func (x *expanding) rollBase(spare *int) (old int) {
+// rollBase updates the pods that stay, those first that are not available anyway (cleanupUnhealthyReplicas). At least floor pods stay
+// available. It returns how many still have to wait.
+func (x *expanding) rollBase(floor int, spare *int) (old int) {
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {
 		case t == nil, t.updated, !t.available:
@@ -122,7 +122,7 @@ func (x *expanding) rollBase(spare *int) (old int) {
 			old++
 		default:
 			old++
-			x.keep(t, fmt.Sprintf("It is updated once %d pods are available.", x.available()-*spare+1))
+			x.keep(t, fmt.Sprintf("%d pods have to stay available; it is updated when one more is.", floor))
 		}
 	}
 	return old

@@ -75,7 +75,7 @@ type Settings struct {
 	Loader load.Loader
 	// Interval is the time between two looks; zero means 20 seconds (kubelet: fileCheckFrequency).
 	Interval time.Duration
-	// Settle is how long a directory must have been quiet before it is read; zero means 30 ms.
+	// Settle is how long a directory must have been quiet before it is read; zero means 10 ms.
 	Settle time.Duration
 }
 
@@ -84,7 +84,7 @@ const Lingers = 2 * time.Second
 
 const (
 	interval = 20 * time.Second
-	settle   = 30 * time.Millisecond
+	settle   = 10 * time.Millisecond
 	// urlTimeout bounds the download of a text.
 	urlTimeout = 10 * time.Second
 	// patience is how long something must be wrong before it is a problem: a text may be half

@@ -1,0 +1,51 @@
+package state
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestSummaries: a checkpoint is read once, and again when it is another file; one that was just written is read each time,
+// and one that is gone or damaged counts no more.
+func TestSummaries(t *testing.T) {
+	l := newLayout(t)
+	reads := 0
+	s := NewSummaries(l, func(c *Checkpoint) string { reads++; return string(c.Pod.UID) })
+	all := func(wantReads int, want ...string) {
+		t.Helper()
+		reads = 0
+		if got, err := s.All(); err != nil || !slices.Equal(got, want) || reads != wantReads {
+			t.Errorf("%v %v after %d reads, want %v after %d", got, err, reads, want, wantReads)
+		}
+	}
+	write := func(uid types.UID) {
+		t.Helper()
+		c := &Checkpoint{}
+		c.Pod.UID, c.Pod.Namespace, c.Pod.Name = uid, "default", string(uid)
+		if err := l.Pod(uid).Checkpoint().Write(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all(0)
+	write("a")
+	write("b")
+	all(2, "a", "b")
+	all(2, "a", "b")
+	time.Sleep(tick + 100*time.Millisecond)
+	all(2, "a", "b")
+	all(0, "a", "b")
+	write("b")
+	all(1, "a", "b")
+	if err := os.WriteFile(l.Pod("a").Checkpoint().Path(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all(1, "b")
+	if err := os.Remove(l.Pod("b").Checkpoint().Path()); err != nil {
+		t.Fatal(err)
+	}
+	all(0)
+}
