@@ -88,7 +88,7 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupMain, lifecycle.NewPlan(sess), lifecycle.NewApply(sess), lifecycle.NewRun(sess), lifecycle.NewRestart(sess),
+	add(groupMain, lifecycle.NewPlan(sess), lifecycle.NewApply(sess), lifecycle.NewRun(sess), lifecycle.NewRestart(sess), lifecycle.NewScale(sess),
 		inspect.NewProbe(sess), lifecycle.NewDelete(sess))
 	add(groupLook, inspect.NewGet(sess), inspect.NewDescribe(sess), inspect.NewEvents(sess), inspect.NewTop(sess), inspect.NewLogs(sess),
 		lifecycle.NewWait(sess), newValidate(sess), newRender(sess), newSnapshot(sess), newExport(sess))

@@ -50,6 +50,17 @@ func New(pod *v1.Pod, source string, written types.UID) *Desired {
 	return &Desired{Pod: pod, Source: source, WrittenUID: written, memo: newMemo(), keys: &keys{}}
 }
 
+// WithPod returns another pod that takes the same objects and comes from the same source. Digests of it are made with the
+// same key.
+func (d *Desired) WithPod(pod *v1.Pod) *Desired {
+	other := New(pod, d.Source, "")
+	other.Objects, other.Shared = d.Objects, d.Shared
+	if key := d.keys.get(); key != nil {
+		other.UseKey(key)
+	}
+	return other
+}
+
 // Check returns an error when a Desired that was read from a file lacks what others rely on.
 func (d *Desired) Check() error {
 	if d.Pod == nil {

@@ -144,3 +144,26 @@ const (
 	legacyJobName       = "job-name"
 	legacyControllerUID = "controller-uid"
 )
+
+// MountClaims gives a pod of a StatefulSet the volumes of its own claims, in the place of volumes of these names
+// (updateStorage of the StatefulSet controller). Pods of other workloads have none.
+func (w *Workload) MountClaims(pod *v1.Pod) {
+	if w.StatefulSet == nil {
+		return
+	}
+	claims := map[string]bool{}
+	var volumes []v1.Volume
+	for i := range w.StatefulSet.Spec.VolumeClaimTemplates {
+		name := w.StatefulSet.Spec.VolumeClaimTemplates[i].Name
+		claims[name] = true
+		volumes = append(volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{
+			PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + pod.Name},
+		}})
+	}
+	for i := range pod.Spec.Volumes {
+		if !claims[pod.Spec.Volumes[i].Name] {
+			volumes = append(volumes, pod.Spec.Volumes[i])
+		}
+	}
+	pod.Spec.Volumes = volumes
+}

@@ -32,11 +32,12 @@ func NewGet(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND [NAME...]",
 		Aliases: []string{"ps"},
-		Short:   "List pods and their status, or stored ConfigMaps, Secrets and claims",
+		Short:   "List pods and their status, or workloads, ConfigMaps, Secrets and claims",
 		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
 			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them.\n" +
-			"KIND is pods, configmaps (cm), secrets or pvc; KIND/NAME names one object. Listed are ConfigMaps, Secrets and claims\n" +
-			"that were applied apart from pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
+			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, or configmaps (cm),\n" +
+			"secrets or pvc; KIND/NAME names one object. Listed are ConfigMaps, Secrets and claims that were applied apart from\n" +
+			"pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
 			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
@@ -62,9 +63,15 @@ func NewGet(sess *session.Session) *cobra.Command {
 }
 
 func runGet(ctx context.Context, sess *session.Session, o *getOptions, args []string) error {
+	if kinds := selection.SplitKinds(args); kinds != nil {
+		return runGetKinds(ctx, sess, o, kinds)
+	}
 	targets, err := selection.ParseTargets(args, sess.Flags.Namespace)
 	if err != nil {
 		return err
+	}
+	if selection.IsWorkload(targets.Kind) || len(targets.Workloads) > 0 {
+		return runGetWorkloads(ctx, sess, o, &targets)
 	}
 	if targets.Kind != "" || len(targets.Objects) > 0 {
 		return runGetObjects(ctx, sess, o, &targets)

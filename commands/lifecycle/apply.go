@@ -99,7 +99,7 @@ func addWaitFlag(cmd *cobra.Command, goal *string) {
 }
 
 func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args []string) error {
-	o.Strict, o.Apart = true, true
+	o.Strict, o.Apart, o.Workloads = true, true, true
 	if o.adopt {
 		if err := adoptEndpoint(sess); err != nil {
 			return err
@@ -116,10 +116,18 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 		return err
 	}
 	stored := o.storeObjects(ctx, sess, &found)
-	if len(found.Pods) == 0 || (stored != nil && stored.Error() != "") {
+	if len(found.Pods)+len(found.Workloads) == 0 || (stored != nil && stored.Error() != "") {
 		return exit.WithUnreadable(ctx, stored, found.Unreadable)
 	}
-	return exit.WithUnreadable(ctx, exit.Join(ctx, stored, o.apply(ctx, sess, found.Pods)), found.Unreadable)
+	return exit.WithUnreadable(ctx, exit.Join(ctx, stored, o.applyFound(ctx, sess, &found)), found.Unreadable)
+}
+
+// applyFound applies pods, and the workloads that there are beside them.
+func (o *applyOptions) applyFound(ctx context.Context, sess *session.Session, found *selection.Found) error {
+	if len(found.Workloads) == 0 {
+		return o.apply(ctx, sess, found.Pods)
+	}
+	return o.applyWorkloads(ctx, sess, found)
 }
 
 // find finds the pods to apply.

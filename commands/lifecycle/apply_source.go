@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
@@ -24,7 +26,7 @@ func sourceEdits(ctx context.Context, pods []*podspec.Desired) map[model.PodRef]
 	edits := map[model.PodRef]string{}
 	for _, d := range pods {
 		refused := (*load.RefusedError)(nil)
-		if !d.Stored || !isSourceFile(d.Source) {
+		if !d.Stored || !isSourceFile(d.Source) || metav1.GetControllerOf(d.Pod) != nil {
 			continue
 		}
 		if err := s.file(ctx, d).err; err != nil && !errors.As(err, &refused) {
@@ -67,7 +69,8 @@ func sourceChanges(ctx context.Context, pods []*podspec.Desired) map[model.PodRe
 // change says how the source of a pod has changed; nothing when it has not, or when it is
 // no file.
 func (s *sources) change(ctx context.Context, d *podspec.Desired) string {
-	if !isSourceFile(d.Source) {
+	// The manifest of a workload's pod is that of the workload.
+	if !isSourceFile(d.Source) || metav1.GetControllerOf(d.Pod) != nil {
 		return ""
 	}
 	file := s.file(ctx, d)
@@ -126,7 +129,7 @@ func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	}
 	file := &sourceFile{}
 	s.read[key] = file
-	m, err := load.Load(ctx, input.Reader{Namespace: key.namespace}, key.path)
+	m, err := load.Loader{Reader: input.Reader{Namespace: key.namespace}, Workloads: true}.Load(ctx, key.path)
 	if file.err = err; err == nil {
 		file.pods, file.err = m.Pods, m.Err()
 	}

@@ -41,6 +41,7 @@ func NewDelete(sess *session.Session) *cobra.Command {
 		Short:   "Stop and remove pods",
 		Long: "Stop pods, with their preStop hooks and grace periods, and remove everything that podctl created for them.\n" +
 			"Their logs are archived until `podctl prune`.\n" +
+			"deployment/NAME, job/NAME and other workloads are deleted with their pods.\n" +
 			"configmap/NAME, secret/NAME and pvc/NAME delete what was applied apart from pods; pods that run keep their values. The\n" +
 			"data of a claim stays until `podctl delete --volumes` of its last pod or `podctl prune --volumes`." +
 			flags.ExitCodes("0 deleted", "1 error", "5 manifest refused", "130 interrupted"),
@@ -70,20 +71,27 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	if !terminal.IsText(o.output) && !o.dryRun {
 		return exit.Usagef("-o needs --dry-run")
 	}
-	o.Quiet, o.Strict, o.Apart = true, true, true
+	o.Quiet, o.Strict, o.Apart, o.Workloads = true, true, true, true
 	targets, err := o.targets(sess, args)
 	if err != nil {
 		return err
 	}
-	if o.IsEmpty(targets.Pods) {
+	if o.IsEmpty(targets.Pods) && len(targets.Workloads) == 0 {
 		return o.deleteObjects(ctx, sess, targets.Objects, nil)
 	}
 	sess.Prefetch(ctx)
-	found, absent := o.Find(ctx, sess, targets.Pods)
+	var found selection.Found
+	var absent error
+	if !o.IsEmpty(targets.Pods) {
+		found, absent = o.Find(ctx, sess, targets.Pods)
+	}
 	if o.absent {
 		absent = selection.WithoutAbsent(absent)
 	}
-	if len(found.Pods)+len(found.Apart) == 0 && absent == nil && o.Selects() {
+	if absent, err = o.deleteWorkloads(ctx, sess, targets.Workloads, &found, absent); err != nil {
+		return err
+	}
+	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && absent == nil && o.Selects() {
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 	}
 	return exit.WithUnreadable(ctx, exit.Join(ctx, o.deletePods(ctx, sess, found, absent), o.deleteObjects(ctx, sess, targets.Objects, found.Apart)), found.Unreadable)

@@ -36,6 +36,8 @@ type planOptions struct {
 	graph     string
 	// objects are what would become of objects that no pod of the manifests names.
 	objects []view.ObjectChange
+	// workloads are what those of the manifests come to.
+	workloads []*expanded
 }
 
 // NewPlan is `podctl plan`.
@@ -78,7 +80,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 }
 
 func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []string) error {
-	o.Strict, o.Apart = true, true
+	o.Strict, o.Apart, o.Workloads = true, true, true
 	if o.pin {
 		return pin(ctx, sess, slices.Concat(o.Files, args), o.Recursive)
 	}
@@ -93,6 +95,9 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 		return err
 	}
 	if o.objects, err = o.planObjects(sess, observed); err != nil {
+		return err
+	}
+	if err := o.planWorkloads(ctx, sess, observed); err != nil {
 		return err
 	}
 	return exit.WithUnreadable(ctx, o.plan(ctx, sess, observed), observed.Unreadable)
@@ -121,8 +126,13 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		}
 		return p, err
 	})
+	_, gone := podsOf(o.workloads)
+	ends, endOutcomes := selection.Look(gone, func(ref model.PodRef) (*plan.Plan, error) {
+		return observed.Engine.Pods.PlanDeletion(ctx, ref, o.planning())
+	})
+	plans, outcomes = slices.Concat(plans, ends), slices.Concat(outcomes, endOutcomes)
 	if err := exit.Join(ctx, probed, selection.Outcome(ctx, outcomes)); err != nil {
-		return o.showSome(ctx, sess, plans, unplanned(selection.Refs(observed.Pods), outcomes), err)
+		return o.showSome(ctx, sess, plans, unplanned(slices.Concat(selection.Refs(observed.Pods), gone), outcomes), err)
 	}
 	if o.save != "" {
 		if err := savePlans(o.save, plans); err != nil {
@@ -137,7 +147,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	if err := showPlans(sess, o, plans); err != nil || !o.exitCode {
 		return err
 	}
-	return exit.With(exit.Worst(planCode(plans), objectsCode(o.objects)))
+	return exit.With(exit.Worst(exit.Worst(planCode(plans), objectsCode(o.objects)), workloadsCode(o.workloads)))
 }
 
 // unplanned are the headings of pods without a plan, with the reason.
@@ -184,14 +194,15 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 	case "svg":
 		return view.WriteSVG(sess.IO.Out, plans)
 	}
-	if len(plans) == 0 && len(o.objects) == 0 {
+	if len(plans)+len(o.objects)+len(o.workloads) == 0 {
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 	}
 	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
 	if sess.IO.OutTTY {
 		text.Width, _ = sess.IO.OutSize()
 	}
-	for i, p := range plans {
+	own, rest := o.plansOfWorkloads(plans)
+	for i, p := range rest {
 		if i > 0 || len(o.objects) > 0 {
 			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
 		}
@@ -199,23 +210,24 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 			return err
 		}
 	}
-	return nil
+	return o.showWorkloads(sess, text, own, len(rest)+len(o.objects))
 }
 
-// document is the plans, and what would become of objects that are no pod's.
+// document is the plans, and what would become of objects that are no pods.
 func (o *planOptions) document(plans []*plan.Plan) any {
-	if len(o.objects) == 0 {
+	if len(o.objects)+len(o.workloads) == 0 {
 		return PlanDocument(plans)
 	}
 	if plans == nil {
 		plans = []*plan.Plan{}
 	}
 	return struct {
-		APIVersion string              `json:"apiVersion"`
-		Kind       string              `json:"kind"`
-		Objects    []view.ObjectChange `json:"objects"`
-		Items      []*plan.Plan        `json:"items"`
-	}{model.APIVersion, "PlanList", o.objects, plans}
+		APIVersion string                `json:"apiVersion"`
+		Kind       string                `json:"kind"`
+		Objects    []view.ObjectChange   `json:"objects,omitempty"`
+		Workloads  []view.WorkloadChange `json:"workloads,omitempty"`
+		Items      []*plan.Plan          `json:"items"`
+	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), plans}
 }
 
 // objectsCode is 2 when an object would change, else 0.

@@ -20,17 +20,38 @@ func kindWords() map[string][]string {
 		podspec.KindConfigMap: {"configmap", "configmaps", "cm"},
 		podspec.KindSecret:    {"secret", "secrets"},
 		podspec.KindClaim:     {"persistentvolumeclaim", "persistentvolumeclaims", "pvc"},
+
+		podspec.KindDeployment:  {"deployment", "deployments", "deploy"},
+		podspec.KindReplicaSet:  {"replicaset", "replicasets", "rs"},
+		podspec.KindStatefulSet: {"statefulset", "statefulsets", "sts"},
+		podspec.KindDaemonSet:   {"daemonset", "daemonsets", "ds"},
+		podspec.KindJob:         {"job", "jobs"},
+		podspec.KindCronJob:     {"cronjob", "cronjobs", "cj"},
 	}
 }
 
 // kindOf is the kind that a word stands for; empty if it stands for none.
 func kindOf(word string) string {
+	// kubectl also takes a kind with its group.
+	word = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(word), ".apps"), ".batch")
 	for kind, words := range kindWords() {
-		if slices.Contains(words, strings.ToLower(word)) {
+		if slices.Contains(words, word) {
 			return kind
 		}
 	}
 	return ""
+}
+
+// SplitKinds are the kinds of an argument that lists several, as pods,deployments; nil if the arguments are no such list.
+func SplitKinds(args []string) []string {
+	if len(args) != 1 || !strings.Contains(args[0], ",") {
+		return nil
+	}
+	words := strings.Split(args[0], ",")
+	if slices.ContainsFunc(words, func(word string) bool { return kindOf(word) == "" }) {
+		return nil
+	}
+	return words
 }
 
 // Targets are what the arguments of a command name.
@@ -41,8 +62,26 @@ type Targets struct {
 	// Secret or a claim. AllPods says the same of pods.
 	Kind    string
 	AllPods bool
-	// Objects are ConfigMaps, Secrets and claims.
-	Objects []state.ObjectKey
+	// Objects are ConfigMaps, Secrets and claims, Workloads the objects that stand for pods.
+	Objects, Workloads []state.ObjectKey
+}
+
+// IsWorkload reports whether a kind stands for pods.
+func IsWorkload(kind string) bool {
+	switch kind {
+	case podspec.KindDeployment, podspec.KindReplicaSet, podspec.KindStatefulSet, podspec.KindDaemonSet, podspec.KindJob, podspec.KindCronJob:
+		return true
+	}
+	return false
+}
+
+// add takes an object that is no pod.
+func (t *Targets) add(key state.ObjectKey) {
+	if IsWorkload(key.Kind) {
+		t.Workloads = append(t.Workloads, key)
+	} else {
+		t.Objects = append(t.Objects, key)
+	}
 }
 
 // ParseTargets takes arguments as kubectl does: KIND NAME... or KIND/NAME..., where a name
@@ -65,7 +104,7 @@ func ParseTargets(args []string, namespace string) (Targets, error) {
 			}
 			t.Pods = append(t.Pods, name)
 		default:
-			t.Objects = append(t.Objects, keyOf(kind, name, namespace))
+			t.add(keyOf(kind, name, namespace))
 		}
 	}
 	return t, nil
@@ -84,7 +123,7 @@ func ofKind(kind string, names []string, namespace string) (Targets, error) {
 	}
 	var t Targets
 	for _, name := range names {
-		t.Objects = append(t.Objects, keyOf(kind, name, namespace))
+		t.add(keyOf(kind, name, namespace))
 	}
 	return t, nil
 }
@@ -100,7 +139,10 @@ func keyOf(kind, name, namespace string) state.ObjectKey {
 // KindWords are the words that stand for kinds, for completion.
 func KindWords() []string {
 	words := []string{}
-	for _, kind := range []string{kindPod, podspec.KindConfigMap, podspec.KindSecret, podspec.KindClaim} {
+	for _, kind := range []string{
+		kindPod, podspec.KindConfigMap, podspec.KindSecret, podspec.KindClaim, podspec.KindDeployment,
+		podspec.KindReplicaSet, podspec.KindStatefulSet, podspec.KindDaemonSet, podspec.KindJob, podspec.KindCronJob,
+	} {
 		words = append(words, kindWords()[kind][1])
 	}
 	return words

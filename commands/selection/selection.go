@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
@@ -50,6 +51,8 @@ type Selection struct {
 	ConfigMaps []string
 	// Apart takes ConfigMaps, Secrets and claims that no pod of the manifests names, too.
 	Apart bool
+	// Workloads takes objects that stand for pods, too.
+	Workloads bool
 }
 
 // Found is what a selection finds.
@@ -57,6 +60,8 @@ type Found struct {
 	Pods []*podspec.Desired
 	// Apart are objects that no pod of the manifests names.
 	Apart []*podspec.Object
+	// Workloads are those of the manifests, or all of the namespace. Their pods are not among Pods.
+	Workloads []*podspec.Workload
 	// Unreadable is what kept pods from a strict selection: checkpoints that cannot be read, and
 	// a status that is not known and is selected by. The command does the rest, and ends with it.
 	Unreadable error
@@ -172,6 +177,9 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	if err == nil {
 		err = f.narrow(&found)
 	}
+	if err == nil && f.Workloads {
+		names, err = f.namedWorkloads(&found, names)
+	}
 	if err != nil || len(names) == 0 {
 		return found, err
 	}
@@ -275,7 +283,9 @@ func (f *finder) all() (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace)
+	if found.Pods, err = f.Filter(applied, f.sess.Flags.Namespace); err == nil && f.Workloads && !f.Selects() && f.recording == nil {
+		err = f.addWorkloads(&found)
+	}
 	return found, err
 }
 
@@ -295,7 +305,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	f.sess.Loaded(append(m.Pods, secretsOf(m.Apart)...))
+	f.sess.Loaded(slices.Concat(m.Pods, secretsOf(m.Apart), templatesOf(m.Workloads)))
 	if err := m.Err(); err != nil {
 		return Found{}, err
 	}
@@ -304,11 +314,11 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}
-	found := Found{Pods: m.Pods}
+	found := Found{Pods: m.Pods, Workloads: m.Workloads}
 	if f.Apart && f.recording == nil {
 		found.Apart = m.Apart
 	}
-	if len(found.Pods)+len(found.Apart) == 0 {
+	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 {
 		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
 	}
 	if err := CheckNamespace(f.sess, m); err != nil {
@@ -323,6 +333,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 // loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
 func (f *finder) loader() load.Loader {
 	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
+	l.Workloads = f.Workloads
 	if f.recording != nil {
 		l.Stored = nil
 	}
@@ -366,6 +377,11 @@ func CheckNamespace(sess *session.Session, m *load.Manifest) error {
 	for _, o := range m.Apart {
 		if o.Meta().Namespace != sess.Flags.Namespace {
 			return elsewhere(sess, objects.KeyOf(o).String())
+		}
+	}
+	for _, w := range m.Workloads {
+		if w.Meta().Namespace != sess.Flags.Namespace {
+			return elsewhere(sess, controller.KeyOf(w).String())
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/objects"
@@ -37,6 +38,8 @@ type Session struct {
 	engine *runtime.Engine
 	// objects is made when it is first asked for.
 	objects *objects.Store
+	// workloads is made when it is first asked for.
+	workloads *controller.Store
 
 	// loaded are the pods of manifests that were read; redactor knows their Secrets and
 	// those of all checkpoints.
@@ -83,6 +86,14 @@ func (s *Session) Objects() *objects.Store {
 		s.objects = objects.New(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
 	}
 	return s.objects
+}
+
+// Workloads are the Deployments, Jobs and other objects that stand for pods. No runtime is needed for them.
+func (s *Session) Workloads() *controller.Store {
+	if s.workloads == nil {
+		s.workloads = controller.NewStore(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
+	}
+	return s.workloads
 }
 
 // Manifests reads manifests from where the command line names them: objects without a

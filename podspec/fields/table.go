@@ -60,8 +60,10 @@ type Table struct {
 }
 
 // NewTable returns the table of All.
-func NewTable() *Table {
-	fields := All()
+func NewTable() *Table { return TableOf(All()) }
+
+// TableOf returns a table of rows.
+func TableOf(fields []Field) *Table {
 	t := &Table{rows: make(map[string]Field, len(fields)), divided: make(map[string]bool, len(fields))}
 	for _, f := range fields {
 		t.rows[f.Path] = f

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +66,35 @@ func TestEveryFieldIsClassified(t *testing.T) {
 		if f.Support != Honoured && !strings.HasSuffix(f.Note, ".") {
 			t.Errorf("%s: a sentence must say why", f.Path)
 		}
+	}
+}
+
+// TestEveryFieldOfWorkloadsIsClassified: none is ignored silently.
+func TestEveryFieldOfWorkloadsIsClassified(t *testing.T) {
+	for kind, of := range map[string]reflect.Type{
+		"Deployment": reflect.TypeFor[appsv1.Deployment](), "ReplicaSet": reflect.TypeFor[appsv1.ReplicaSet](), "StatefulSet": reflect.TypeFor[appsv1.StatefulSet](),
+		"DaemonSet": reflect.TypeFor[appsv1.DaemonSet](), "Job": reflect.TypeFor[batchv1.Job](),
+	} {
+		rows, used := Workload(kind), map[string]bool{}
+		table := TableOf(rows)
+		leaves(of, "", func(path string) {
+			f, ok := table.Classify(path)
+			if !ok {
+				t.Errorf("%s: %s is not in the table", kind, path)
+			}
+			used[f.Path] = true
+		})
+		for _, f := range rows {
+			if !used[f.Path] {
+				t.Errorf("%s: the table's row %s matches no field", kind, f.Path)
+			}
+			if f.Support != Honoured && !strings.HasSuffix(f.Note, ".") {
+				t.Errorf("%s: %s: a sentence must say why", kind, f.Path)
+			}
+		}
+	}
+	if Workload("Pod") != nil {
+		t.Error("a Pod has a table of its own")
 	}
 }
 

@@ -120,8 +120,17 @@ func (a *assembly) addDocument(r *report) {
 		a.addItems(r, meta.Items)
 	default:
 		r.refuse(document.ClassUnsupported, "kind",
-			fmt.Sprintf("%s %s is not something podctl runs; it takes Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1", meta.APIVersion, meta.Kind))
+			fmt.Sprintf("%s %s is not something podctl runs; it takes %s", meta.APIVersion, meta.Kind, a.takes()))
 	}
+}
+
+// takes lists the kinds that are taken.
+func (a *assembly) takes() string {
+	kinds := "Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1"
+	if a.workloads {
+		kinds = "Deployment, ReplicaSet, StatefulSet and DaemonSet of apps/v1, Job of batch/v1, " + kinds
+	}
+	return kinds
 }
 
 func (a *assembly) addItems(r *report, items []json.RawMessage) {

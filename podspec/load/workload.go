@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/fieldpath"
+	"github.com/podctl/podctl/podspec/fields"
 )
 
 // newWorkload decodes a document of a kind that stands for pods; nil for another kind.
@@ -48,15 +49,46 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}}
 	pod.meta = &pod.pod.ObjectMeta
 	pod.meta.Name, pod.meta.Namespace = o.workload.FirstPod(), o.meta.Namespace
+	o.workload.MountClaims(pod.pod)
+	if o.workload.CronJob != nil {
+		if len(o.report.kept) == 0 {
+			o.report.refuse(document.ClassUnsupported, "kind", "CronJobs are not run yet: give the Job of its jobTemplate")
+		}
+		return
+	}
 	a.reports = append(a.reports, pod.report)
 	w := *o.workload
 	w.Template = a.makePod(m, pod, used)
 	// What the API server finds in the template has been found in its pod, and what is left is not allowed in a template.
 	o.report.kept = dropRepeated(o.report.kept, pod.report)
 	o.takeNames(pod.report)
+	a.classifyWorkload(o)
 	if !o.damaged {
 		m.Workloads = append(m.Workloads, &w)
 	}
+}
+
+// classifyWorkload looks at every field that the user wrote outside of the template. A refused one is a problem, and one
+// without effect a note.
+func (a *assembly) classifyWorkload(o *object) {
+	var written any
+	if json.Unmarshal(o.report.JSON, &written) != nil {
+		return // What is wrong with it is known.
+	}
+	table, seen := fields.TableOf(fields.Workload(o.report.Kind)), map[string]bool{}
+	walkLeaves(written, "", func(path string, value any) {
+		f, _ := table.Classify(path)
+		at := reportedPath(path, f)
+		if f.Support == fields.Honoured || asksNothing(value, f) || seen[at] || o.report.isUndecoded(at) {
+			return
+		}
+		seen[at] = true
+		if f.Support == fields.Refused {
+			o.report.refuse(document.ClassUnsupported, at, f.Note)
+		} else {
+			a.notes = append(a.notes, o.report.Note(o.String(), at, f.Note))
+		}
+	})
 }
 
 // takeNames takes the problems of what the pod has from its workload.

@@ -54,8 +54,6 @@ func TestWorkloads(t *testing.T) {
 		"a StatefulSet": {set.Replace(deployment), "StatefulSet", "web-4"},
 		"a DaemonSet":   {strings.NewReplacer("Deployment", "DaemonSet", "  replicas: 3\n", "").Replace(deployment), "DaemonSet", "web-0"},
 		"a Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec, "Job", "work-0"},
-		"a CronJob": {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" +
-			strings.ReplaceAll(jobSpec, "\n", "\n    "), "CronJob", "work-00000000-0"},
 	} {
 		m := withWorkloads(t, c.text)
 		if m.Err() != nil || len(m.Workloads) != 1 || len(m.Pods) > 0 {
@@ -89,6 +87,8 @@ func TestWorkloadProblems(t *testing.T) {
 		"a ConfigMap as volume":            {deployment + "      volumes: [{name: v, configMap: {name: A_b}}]\n", "spec.template.spec.volumes[0].configMap.name:"},
 		"the same one twice":               {deployment + "---\n" + deployment, "metadata.name: Deployment default/web is given twice, first in -:3"},
 		"a Job without a policy":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1), `spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`},
+		"a CronJob":                        {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "kind: CronJobs are not run yet"},
+		"another controller's Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec + "  managedBy: example.com/other\n", "-:10:3: spec.managedBy: Another controller would run it"},
 		"a CronJob without a schedule":     {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "spec.schedule: is required"},
 	} {
 		m := withWorkloads(t, c.text)
@@ -103,6 +103,31 @@ func TestWorkloadNotes(t *testing.T) {
 	m := withWorkloads(t, deployment+"      nodeName: a\n")
 	if m.Err() != nil || len(m.NoEffect) != 1 || !strings.HasPrefix(m.NoEffect[0].String(), "-:13:7: spec.template.spec.nodeName: ") {
 		t.Errorf("%v, %v", m.Err(), m.NoEffect)
+	}
+}
+
+// TestWorkloadNotesOfItsOwnFields: what has no effect outside of the template is noted too.
+func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
+	m := withWorkloads(t, strings.Replace(deployment, "replicas: 3", "progressDeadlineSeconds: 3", 1)+"status: {replicas: 3, readyReplicas: 2}\n")
+	var notes []string
+	for _, n := range m.NoEffect {
+		path, _, _ := strings.Cut(n.String(), ": ")
+		notes = append(notes, path+" "+n.Path)
+	}
+	if m.Err() != nil || strings.Join(notes, "; ") != "-:5:3 spec.progressDeadlineSeconds; -:13:1 status" {
+		t.Errorf("%v, %v", m.Err(), notes)
+	}
+}
+
+// TestStatefulSetClaims: its containers may mount what its claims are called.
+func TestStatefulSetClaims(t *testing.T) {
+	set := strings.NewReplacer("Deployment", "StatefulSet", "replicas: 3", "serviceName: web\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}")
+	m := withWorkloads(t, set.Replace(deployment)+"        volumeMounts: [{name: data, mountPath: /data}]\n")
+	if m.Err() != nil || len(m.Workloads) != 1 {
+		t.Fatal(m.Err())
+	}
+	if v := m.Workloads[0].Template.Pod.Spec.Volumes; len(v) != 1 || v[0].PersistentVolumeClaim.ClaimName != "data-web-0" {
+		t.Errorf("%+v", v)
 	}
 }
 

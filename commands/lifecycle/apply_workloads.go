@@ -1,0 +1,270 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/wait"
+)
+
+// applyWorkloads keeps workloads, and makes one pass over their pods and others. With --wait it makes as many as it takes.
+func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session, found *selection.Found) error {
+	key := controller.KeyOf(found.Workloads[0])
+	switch {
+	case o.plan != "":
+		return exit.Usagef("--plan executes a plan of pods: apply %s by itself", key)
+	case o.wait == string(wait.Completed):
+		for _, w := range found.Workloads {
+			if w.Job == nil {
+				return exit.Usagef("--wait=completed: %s never completes; use --wait", controller.KeyOf(w))
+			}
+		}
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	a := &workloadApplier{o: o, expander: &expander{sess: sess, engine: engine}}
+	if err := a.look(ctx, found.Workloads, found.Pods); err != nil {
+		return err
+	}
+	if err := a.keep(ctx); err != nil {
+		return err
+	}
+	return a.apply(ctx, found.Pods)
+}
+
+// workloadApplier makes passes over workloads.
+type workloadApplier struct {
+	*expander
+	o *applyOptions
+	// all are the workloads with what they come to.
+	all []*expanded
+	// passes counts those that were made.
+	passes int
+}
+
+// look finds out what workloads would come to, before anything is kept of them.
+func (a *workloadApplier) look(ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired) error {
+	changes := make([]controller.Change, 0, len(workloads))
+	for _, w := range workloads {
+		c, err := a.sess.Workloads().Change(w)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c)
+	}
+	all, err := a.expand(ctx, changes)
+	if err != nil {
+		return err
+	}
+	a.all = all
+	pods, _ := podsOf(all)
+	return checkTwice(slices.Concat(beside, pods))
+}
+
+// keep writes the workloads down.
+func (a *workloadApplier) keep(ctx context.Context) error {
+	for _, x := range a.all {
+		c, err := a.sess.Workloads().Put(ctx, x.Record.Workload)
+		if err != nil {
+			return err
+		}
+		if x.Outcome = c.Outcome; terminal.IsText(a.o.output) {
+			a.sess.IO.Print("%s %s", c.Record.Key(), c.Outcome)
+		}
+	}
+	return nil
+}
+
+// apply makes a pass over all pods, and with --wait others until the workloads are as they shall be.
+func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) error {
+	if err := a.pass(ctx, beside); err != nil {
+		return err
+	}
+	for a.o.wait != "" && !a.done() {
+		if err := a.pause(ctx); err != nil {
+			return err
+		}
+		if err := a.again(ctx); err != nil {
+			return err
+		}
+		if err := a.pass(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return a.conclude(ctx)
+}
+
+// again looks at the workloads anew.
+func (a *workloadApplier) again(ctx context.Context) error {
+	changes := make([]controller.Change, 0, len(a.all))
+	for _, x := range a.all {
+		c := x.Change
+		c.Record.Job = x.Job
+		changes = append(changes, c)
+	}
+	all, err := a.expand(ctx, changes)
+	if err == nil {
+		a.all = all
+	}
+	return err
+}
+
+// pass deletes the pods that shall go, and makes a pass over those that shall be there. What has become of each workload
+// is known afterwards.
+func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
+	pods, gone := podsOf(a.all)
+	outcome := a.deleteGone(ctx, gone)
+	if a.passes++; a.passes > 1 {
+		pods = a.unsettled(pods)
+	}
+	if pods = slices.Concat(beside, pods); len(pods) > 0 {
+		err := a.o.apply(ctx, a.sess, pods)
+		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && a.areJobs() {
+			// Whether a Job has failed with it is the Job's to say.
+			err = nil
+		}
+		outcome = exit.Join(ctx, outcome, err)
+	}
+	if outcome != nil {
+		return outcome
+	}
+	if err := a.again(ctx); err != nil {
+		return err
+	}
+	for _, x := range a.all {
+		if x.Job == nil {
+			continue
+		}
+		x.Record.Job = x.Job
+		if err := a.sess.Workloads().KeepJob(ctx, x.Record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsettled leaves out the pods that are as they shall be: a pass has just seen them.
+func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired {
+	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
+		return slices.ContainsFunc(a.all, func(x *expanded) bool { return slices.Contains(x.Settled, model.RefOf(d.Pod)) })
+	})
+}
+
+func (a *workloadApplier) deleteGone(ctx context.Context, gone []model.PodRef) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	return DeletePods(ctx, a.sess, a.engine, gone)
+}
+
+func (a *workloadApplier) areJobs() bool {
+	return !slices.ContainsFunc(a.all, func(x *expanded) bool { return x.Job == nil })
+}
+
+// done reports whether no other pass is needed for what is waited for.
+func (a *workloadApplier) done() bool {
+	for _, x := range a.all {
+		switch {
+		case x.Job != nil && (a.o.wait != string(wait.Completed) || isFinished(x.Job)):
+		case x.Job != nil, len(x.Waits)+len(x.Gone) > 0, !x.Status.Complete():
+			return false
+		}
+	}
+	return true
+}
+
+func isFinished(job *batchv1.JobStatus) bool {
+	return condition(job, batchv1.JobComplete) != nil || condition(job, batchv1.JobFailed) != nil
+}
+
+// condition is a condition of a Job that is true; nil if it is not.
+func condition(job *batchv1.JobStatus, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Conditions {
+		if c := &job.Conditions[i]; c.Type == kind && c.Status == v1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// lookEach is how often workloads are looked at that wait for nothing whose time is known.
+const lookEach = time.Second
+
+// pause waits until something can have changed.
+func (a *workloadApplier) pause(ctx context.Context) error {
+	now := a.sess.IO.Now()
+	until := now.Add(lookEach)
+	for _, x := range a.all {
+		if !x.Next.IsZero() && x.Next.Before(until) {
+			until = x.Next
+		}
+	}
+	timer := time.NewTimer(max(until.Sub(now), time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w; %s", context.Cause(ctx), a.waiting())
+	case <-timer.C:
+		return nil
+	}
+}
+
+// waiting says what was still missing.
+func (a *workloadApplier) waiting() string {
+	for _, x := range a.all {
+		doc := x.document()
+		if lines := view.WorkloadWaits(&doc); len(lines) > 0 {
+			return lines[0]
+		}
+	}
+	return "pods are not available yet"
+}
+
+// conclude says what has become of each workload.
+func (a *workloadApplier) conclude(ctx context.Context) error {
+	var outcomes []error
+	for _, x := range a.all {
+		doc := x.document()
+		a.show(&doc)
+		if x.Job != nil {
+			if failed := condition(x.Job, batchv1.JobFailed); failed != nil {
+				outcomes = append(outcomes, &exit.CodeError{Code: exit.PodFailed, Err: fmt.Errorf("%s has failed: %s: %s", doc.Key(), failed.Reason, failed.Message)})
+			}
+		}
+		if a.o.exitCode && a.o.wait == "" && (x.Outcome != objects.Unchanged || len(x.Waits) > 0) {
+			outcomes = append(outcomes, exit.With(exit.NotYet))
+		}
+	}
+	return exit.Join(ctx, outcomes...)
+}
+
+func (a *workloadApplier) show(doc *view.WorkloadChange) {
+	if !terminal.IsText(a.o.output) {
+		if text, err := json.Marshal(doc); err == nil {
+			a.sess.IO.Out.Write(append(terminal.VisibleJSON(text), '\n')) //nolint:errcheck // a closed pipe ends the process
+		}
+		return
+	}
+	for _, line := range view.WorkloadWaits(doc) {
+		a.sess.IO.Note("note: %s", line)
+	}
+	a.sess.IO.Print("%s", view.WorkloadOutcome(doc))
+}

@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// deleteWorkloads forgets workloads, so that nothing makes their pods again, and adds their pods to those that are to be
+// deleted. What is named and not there is added to absent.
+func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found, absent error) (error, error) {
+	if len(named)+len(found.Workloads) == 0 {
+		return absent, nil
+	}
+	applied, _, err := state.Applied(sess.Flags.Layout())
+	if err != nil {
+		return absent, err
+	}
+	given := len(named)
+	for _, w := range found.Workloads {
+		named = append(named, controller.KeyOf(w))
+	}
+	for i, key := range named {
+		pods := controller.PodsOf(key, applied)
+		there, err := o.forget(ctx, sess, key)
+		switch {
+		case err != nil:
+			return absent, err
+		case !there && len(pods) == 0 && i >= given:
+			sess.IO.Print("%s not found", key)
+		case !there && len(pods) == 0 && !o.absent:
+			absent = errors.Join(absent, &objects.NotFoundError{Key: key})
+		}
+		for _, p := range pods {
+			if !selection.UIDs(found.Pods)[p.Desired.Pod.UID] {
+				found.Pods = append(found.Pods, p.Desired)
+			}
+		}
+	}
+	return absent, nil
+}
+
+// forget removes the record of a workload, and reports whether there was one.
+func (o *deleteOptions) forget(ctx context.Context, sess *session.Session, key state.ObjectKey) (there bool, err error) {
+	if o.dryRun {
+		if _, err = sess.Workloads().Get(key); err == nil {
+			sess.IO.Print("%s would be deleted", key)
+			return true, nil
+		}
+		if none := (*objects.NotFoundError)(nil); errors.As(err, &none) {
+			err = nil
+		}
+		return false, err
+	}
+	if there, err = sess.Workloads().Delete(ctx, key); there && err == nil {
+		sess.IO.Print("%s deleted", key)
+	}
+	return there, err
+}

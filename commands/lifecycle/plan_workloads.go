@@ -1,0 +1,121 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/plan"
+)
+
+// planWorkloads finds out what the workloads of a selection would come to. Their pods are planned as others are.
+func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, observed *selection.Observed) error {
+	if len(observed.Workloads) == 0 {
+		return nil
+	}
+	key := controller.KeyOf(observed.Workloads[0])
+	switch {
+	case observed.Engine == nil:
+		return exit.Usagef("--snapshot has pods only: plan %s without it", key)
+	case o.save != "":
+		return exit.Usagef("--save saves plans of pods: plan %s by itself", key)
+	}
+	changes := make([]controller.Change, 0, len(observed.Workloads))
+	for _, w := range observed.Workloads {
+		c, err := sess.Workloads().Change(w)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c)
+	}
+	all, err := (&expander{sess: sess, engine: observed.Engine}).expand(ctx, changes)
+	if err != nil {
+		return err
+	}
+	o.workloads = all
+	pods, _ := podsOf(all)
+	observed.Pods = append(observed.Pods, pods...)
+	return checkTwice(observed.Pods)
+}
+
+func documentsOf(all []*expanded) []view.WorkloadChange {
+	docs := make([]view.WorkloadChange, 0, len(all))
+	for _, x := range all {
+		docs = append(docs, x.document())
+	}
+	return docs
+}
+
+// workloadsCode is 2 when a workload would change, 3 when pods of one wait, else 0.
+func workloadsCode(all []*expanded) int {
+	code := exit.OK
+	for _, x := range all {
+		switch {
+		case x.Outcome != objects.Unchanged:
+			code = exit.Worst(code, exit.Pending)
+		case len(x.Waits) > 0:
+			code = exit.Worst(code, exit.NotYet)
+		}
+	}
+	return code
+}
+
+// workloadPlans are the plans of the pods of one workload.
+type workloadPlans struct {
+	change view.WorkloadChange
+	plans  []*plan.Plan
+}
+
+// plansOfWorkloads sorts plans by the workloads of their pods.
+func (o *planOptions) plansOfWorkloads(plans []*plan.Plan) (own []*workloadPlans, rest []*plan.Plan) {
+	of := map[model.PodRef]*workloadPlans{}
+	for _, x := range o.workloads {
+		w := &workloadPlans{change: x.document()}
+		own = append(own, w)
+		for _, ref := range w.change.Pods {
+			of[ref] = w
+		}
+		for _, ref := range w.change.Deletes {
+			of[ref] = w
+		}
+	}
+	for _, p := range plans {
+		if w := of[p.Pod]; w != nil {
+			w.plans = append(w.plans, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return own, rest
+}
+
+// showWorkloads prints the plans of each workload's pods under its name. Those that change nothing are only counted.
+func (o *planOptions) showWorkloads(sess *session.Session, text *view.Plan, own []*workloadPlans, before int) error {
+	for i, w := range own {
+		if before+i > 0 {
+			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
+		}
+		sess.IO.Print("%s", view.WorkloadHeading(&w.change, sess.IO.OutColors()))
+		for _, p := range w.plans {
+			if !o.unchanged && len(p.Steps)+len(p.Holds)+len(p.Record) == 0 && p.Complete {
+				continue
+			}
+			fmt.Fprintln(sess.IO.Out) //nolint:errcheck // a closed pipe ends the process
+			if err := text.Write(p); err != nil {
+				return err
+			}
+		}
+		sess.IO.Print("")
+		for _, line := range view.WorkloadWaits(&w.change) {
+			sess.IO.Print("%s", line)
+		}
+		sess.IO.Print("%s", sess.IO.OutColors().Bold(fmt.Sprintf("%s: %s", w.change.Key(), view.WorkloadSummary(&w.change, w.plans))))
+	}
+	return nil
+}

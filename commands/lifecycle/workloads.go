@@ -1,0 +1,96 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/workload"
+)
+
+// expanded is a workload with what it comes to now.
+type expanded struct {
+	controller.Change
+	*workload.Expansion
+}
+
+func (x *expanded) document() view.WorkloadChange {
+	return view.WorkloadChangeOf(&x.Change, x.Expansion)
+}
+
+// expander finds out which pods workloads shall have.
+type expander struct {
+	sess   *session.Session
+	engine *runtime.Engine
+}
+
+// expand looks at workloads as they are kept, or would be.
+func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*expanded, error) {
+	applied, unreadable, err := state.Applied(e.sess.Flags.Layout())
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range unreadable {
+		e.sess.IO.NoteOnce("note: %v", one)
+	}
+	x := controller.Expander{Layout: e.sess.Flags.Layout(), Objects: e.engine.Objects, Lister: e.engine.Lister, Now: e.sess.IO.Now}
+	all := make([]*expanded, 0, len(changes))
+	for _, c := range changes {
+		expansion, err := x.Expand(ctx, c.Record, applied)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkNames(c.Record.Key(), expansion.Pods, applied); err != nil {
+			return nil, err
+		}
+		all = append(all, &expanded{Change: c, Expansion: expansion})
+	}
+	return all, nil
+}
+
+// checkNames refuses a workload whose pods would take the place of others.
+func checkNames(key state.ObjectKey, pods []*podspec.Desired, applied []state.AppliedPod) error {
+	there := map[model.PodRef]*podspec.Desired{}
+	for _, p := range applied {
+		there[nameOf(p.Desired)] = p.Desired
+	}
+	for _, d := range pods {
+		if other := there[nameOf(d)]; other != nil && !controller.Owns(key, other.Pod) {
+			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: its pod %s would take the place of one that is not its own: delete that, or give one of them another name", key, nameOf(d))}
+		}
+	}
+	return nil
+}
+
+// nameOf is the name of a pod without its uid.
+func nameOf(d *podspec.Desired) model.PodRef {
+	return model.PodRef{Namespace: d.Pod.Namespace, Name: d.Pod.Name}
+}
+
+// checkTwice refuses pods of which two would have the same name.
+func checkTwice(pods []*podspec.Desired) error {
+	seen := map[model.PodRef]bool{}
+	for _, d := range pods {
+		if name := nameOf(d); seen[name] {
+			return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("pod %s would be made twice: give one of its workloads another name", name)}
+		}
+		seen[nameOf(d)] = true
+	}
+	return nil
+}
+
+// podsOf are all pods that workloads shall have, and those that shall go.
+func podsOf(all []*expanded) (pods []*podspec.Desired, gone []model.PodRef) {
+	for _, x := range all {
+		pods = append(pods, x.Pods...)
+		gone = append(gone, x.Gone...)
+	}
+	return pods, gone
+}

@@ -1,0 +1,152 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/workload"
+)
+
+// WorkloadRow is a workload with what it comes to now.
+type WorkloadRow struct {
+	Record    *controller.Record
+	Expansion *workload.Expansion
+}
+
+// Workloads are tables of workloads, as kubectl prints them.
+type Workloads struct {
+	Now        time.Time
+	Wide       bool
+	Namespaces bool
+	LabelColumns
+}
+
+// Table has one row for each workload. All are of one kind, and there is at least one.
+func (v *Workloads) Table(all []WorkloadRow) (header []string, rows [][]string) {
+	header = slices.Concat([]string{"NAME"}, workloadColumns(all[0].Record.Workload.Kind()), []string{"AGE"})
+	if v.Namespaces {
+		header = slices.Insert(header, 0, "NAMESPACE")
+	}
+	if v.Wide {
+		header = append(header, "CONTAINERS", "IMAGES")
+	}
+	header = append(header, v.labelHeader()...)
+	for i := range all {
+		r := &all[i]
+		meta := r.Record.Workload.Meta()
+		row := slices.Concat([]string{meta.Name}, r.cells(), []string{duration.HumanDuration(v.Now.Sub(r.Record.CreatedAt))})
+		if v.Namespaces {
+			row = slices.Insert(row, 0, meta.Namespace)
+		}
+		if v.Wide {
+			names, images := containersOf(r.Record.Workload)
+			row = append(row, names, images)
+		}
+		rows = append(rows, append(row, v.labelCells(meta.Labels)...))
+	}
+	return header, rows
+}
+
+func workloadColumns(kind string) []string {
+	switch kind {
+	case podspec.KindStatefulSet:
+		return []string{"READY"}
+	case podspec.KindDaemonSet, podspec.KindReplicaSet:
+		return []string{"DESIRED", "CURRENT", "READY"}
+	case podspec.KindJob:
+		return []string{"STATUS", "COMPLETIONS"}
+	case podspec.KindCronJob:
+		return []string{"SCHEDULE", "SUSPEND"}
+	}
+	return []string{"READY", "UP-TO-DATE", "AVAILABLE"}
+}
+
+func (r *WorkloadRow) cells() []string {
+	w, s := r.Record.Workload, &r.Expansion.Status
+	ready := fmt.Sprintf("%d/%d", s.Ready, s.Desired)
+	switch w.Kind() {
+	case podspec.KindStatefulSet:
+		return []string{ready}
+	case podspec.KindDaemonSet, podspec.KindReplicaSet:
+		return []string{fmt.Sprint(s.Desired), fmt.Sprint(s.Current), fmt.Sprint(s.Ready)}
+	case podspec.KindJob:
+		return []string{jobState(w.Job, r.Expansion.Job), fmt.Sprintf("%d/%d", r.Expansion.Job.Succeeded, ptr.Deref(w.Job.Spec.Completions, 1))}
+	case podspec.KindCronJob:
+		return []string{w.CronJob.Spec.Schedule, fmt.Sprint(ptr.Deref(w.CronJob.Spec.Suspend, false))}
+	}
+	return []string{ready, fmt.Sprint(s.Updated), fmt.Sprint(s.Available)}
+}
+
+// jobState is a Job's state in one word (printJob of kubectl).
+func jobState(job *batchv1.Job, status *batchv1.JobStatus) string {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		for i := range status.Conditions {
+			if status.Conditions[i].Type == kind && status.Conditions[i].Status == v1.ConditionTrue {
+				return string(kind)
+			}
+		}
+	}
+	if ptr.Deref(job.Spec.Suspend, false) {
+		return string(batchv1.JobSuspended)
+	}
+	return "Running"
+}
+
+func containersOf(w *podspec.Workload) (names, images string) {
+	template, _ := w.PodTemplate()
+	var n, i []string
+	for c := range template.Spec.Containers {
+		n, i = append(n, template.Spec.Containers[c].Name), append(i, template.Spec.Containers[c].Image)
+	}
+	return strings.Join(n, ","), strings.Join(i, ",")
+}
+
+// WorkloadDocument is a workload as kubectl prints it, with the status that the API server would have.
+func WorkloadDocument(r *WorkloadRow) any {
+	w, s := r.Record.Workload, &r.Expansion.Status
+	desired, current, updated, ready, available := int32(s.Desired), int32(s.Current), int32(s.Updated), int32(s.Ready), int32(s.Available) //nolint:gosec // there are not that many pods
+	switch w.Kind() {
+	case podspec.KindDeployment:
+		d := w.Deployment.DeepCopy()
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas = current, updated, ready
+		d.Status.AvailableReplicas, d.Status.UnavailableReplicas = available, max(desired-available, 0)
+		return d
+	case podspec.KindReplicaSet:
+		d := w.ReplicaSet.DeepCopy()
+		d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = current, ready, available
+		return d
+	case podspec.KindStatefulSet:
+		d := w.StatefulSet.DeepCopy()
+		d.Status.Replicas, d.Status.CurrentReplicas, d.Status.UpdatedReplicas = current, current-updated, updated
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas = ready, available
+		return d
+	case podspec.KindDaemonSet:
+		d := w.DaemonSet.DeepCopy()
+		d.Status.DesiredNumberScheduled, d.Status.CurrentNumberScheduled, d.Status.UpdatedNumberScheduled = desired, current, updated
+		d.Status.NumberReady, d.Status.NumberAvailable, d.Status.NumberUnavailable = ready, available, max(desired-available, 0)
+		return d
+	case podspec.KindJob:
+		d := w.Job.DeepCopy()
+		d.Status = *r.Expansion.Job
+		return d
+	}
+	return w.CronJob
+}
+
+// WorkloadList is workloads as a v1.List, as kubectl prints them.
+func WorkloadList(rows []WorkloadRow) any {
+	items := make([]any, 0, len(rows))
+	for i := range rows {
+		items = append(items, WorkloadDocument(&rows[i]))
+	}
+	return list("v1", "List", items)
+}

@@ -1,0 +1,115 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/workload"
+)
+
+// WorkloadChange is what becomes of a workload, as a document.
+type WorkloadChange struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Workload   struct {
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"workload"`
+	Outcome  objects.Outcome `json:"outcome"`
+	Revision int64           `json:"revision"`
+	// Pods are those that the workload shall have now, Deletes those that shall go.
+	Pods    []model.PodRef     `json:"pods"`
+	Deletes []model.PodRef     `json:"deletes,omitempty"`
+	Waits   []workload.Wait    `json:"waits,omitempty"`
+	Status  *workload.Status   `json:"status,omitempty"`
+	Job     *batchv1.JobStatus `json:"jobStatus,omitempty"`
+}
+
+// WorkloadChangeOf is the document of a workload with what it comes to.
+func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChange {
+	doc := WorkloadChange{APIVersion: model.APIVersion, Kind: "WorkloadChange", Outcome: c.Outcome, Revision: c.Record.Revision(), Pods: []model.PodRef{}, Deletes: x.Gone, Waits: x.Waits}
+	key := c.Record.Key()
+	doc.Workload.Kind, doc.Workload.Namespace, doc.Workload.Name = key.Kind, key.Namespace, key.Name
+	for _, d := range x.Pods {
+		doc.Pods = append(doc.Pods, model.RefOf(d.Pod))
+	}
+	if doc.Job = x.Job; x.Job == nil {
+		doc.Status = &x.Status
+	}
+	return doc
+}
+
+// Key names the workload.
+func (c *WorkloadChange) Key() state.ObjectKey {
+	return state.ObjectKey{Namespace: c.Workload.Namespace, Kind: c.Workload.Kind, Name: c.Workload.Name}
+}
+
+// WorkloadHeading is the line above the plans of a workload's pods.
+func WorkloadHeading(c *WorkloadChange, colors terminal.Colors) string {
+	text := fmt.Sprintf("%s %s/%s · is %s", c.Workload.Kind, c.Workload.Namespace, c.Workload.Name, c.Outcome)
+	if c.Outcome != objects.Unchanged {
+		text = fmt.Sprintf("%s %s/%s · would be %s", c.Workload.Kind, c.Workload.Namespace, c.Workload.Name, c.Outcome)
+	}
+	return colors.Bold(terminal.PrintableLine(text))
+}
+
+// WorkloadWaits say why pods of a workload are not yet made, updated or deleted, one line each.
+func WorkloadWaits(c *WorkloadChange) []string {
+	lines := make([]string, 0, len(c.Waits))
+	for _, w := range c.Waits {
+		lines = append(lines, terminal.PrintableLine(fmt.Sprintf("pod %s/%s waits: %s", c.Workload.Namespace, w.Pod, w.Why)))
+	}
+	return lines
+}
+
+// WorkloadSummary counts what the plans of a workload's pods come to.
+func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
+	var made, changed, unchanged, gone int
+	for _, p := range plans {
+		switch {
+		case slices.Contains(c.Deletes, p.Pod):
+			gone++
+		case len(p.Keeps) == 0 && p.CreateSandbox:
+			made++
+		case len(p.Steps)+len(p.Record) > 0:
+			changed++
+		default:
+			unchanged++
+		}
+	}
+	var parts []string
+	for _, part := range []struct {
+		count int
+		text  string
+	}{{made, "to create"}, {changed, "to change"}, {gone, "to delete"}, {len(c.Waits), "waiting"}, {unchanged, "unchanged"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"none"}
+	}
+	return "Pods: " + strings.Join(parts, ", ") + "."
+}
+
+// WorkloadOutcome says what a pass over a workload's pods has come to.
+func WorkloadOutcome(c *WorkloadChange) string {
+	text := fmt.Sprintf("%s: ", c.Key())
+	switch {
+	case c.Status == nil:
+		return text + fmt.Sprintf("%d active, %d succeeded, %d failed", c.Job.Active, c.Job.Succeeded, c.Job.Failed)
+	case c.Status.Complete():
+		return text + fmt.Sprintf("%d of %d pods available", c.Status.Available, c.Status.Desired)
+	}
+	return text + fmt.Sprintf("%d of %d pods updated, %d available; the next apply goes on, --wait waits for all", c.Status.Updated, c.Status.Desired, c.Status.Available)
+}

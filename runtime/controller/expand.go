@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/workload"
+)
+
+// Lister gives pods their status.
+type Lister interface {
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// Expander finds out which pods workloads shall have now.
+type Expander struct {
+	Layout state.Layout
+	// Objects has the ConfigMaps and Secrets that were applied apart.
+	Objects *objects.Store
+	Lister  Lister
+	Now     func() time.Time
+}
+
+// Owns reports whether a pod is one of a workload: its controller is of that kind and name.
+func Owns(key state.ObjectKey, pod *v1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && pod.Namespace == key.Namespace && owner.Kind == key.Kind && owner.Name == key.Name
+}
+
+// PodsOf are the pods of a workload that were applied, and not yet removed.
+func PodsOf(key state.ObjectKey, applied []state.AppliedPod) []state.AppliedPod {
+	var pods []state.AppliedPod
+	for _, p := range applied {
+		if Owns(key, p.Desired.Pod) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// Expand looks at the pods of a workload, and says which it shall have now.
+func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.AppliedPod) (*workload.Expansion, error) {
+	w := *r.Workload
+	template, err := e.Objects.Complete(w.Template)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Key(), err)
+	}
+	key, err := e.Layout.DigestKey().Stored()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Key(), err)
+	}
+	template.UseKey(key)
+	w.Template = template
+	in := &workload.Input{Workload: &w, Job: r.Job, Now: e.Now()}
+	own := PodsOf(r.Key(), applied)
+	pods := make([]*podspec.Desired, 0, len(own))
+	for _, p := range own {
+		pods = append(pods, p.Desired)
+	}
+	seen, err := e.Lister.List(ctx, pods)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Key(), err)
+	}
+	for i, p := range own {
+		in.Pods = append(in.Pods, workload.Pod{Applied: p.Desired, Status: seen[i].Status, Deleting: p.Checkpoint.Deletion != nil})
+	}
+	return workload.Expand(in), nil
+}

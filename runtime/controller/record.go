@@ -1,0 +1,158 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// recordVersion is the version of the format of a record's file.
+const recordVersion = 1
+
+// Record is what is kept of a workload.
+type Record struct {
+	Version int `json:"version"`
+	// Workload is as it was applied last; of the objects in its template, those that its manifest brings.
+	Workload *podspec.Workload `json:"workload"`
+	// CreatedAt is when it was applied first.
+	CreatedAt time.Time `json:"createdAt"`
+	// Job is the status of a Job as its last pass left it; nil before the first.
+	Job *batchv1.JobStatus `json:"job,omitempty"`
+	// Revisions are the versions of the template, the newest last.
+	Revisions []Revision `json:"revisions"`
+}
+
+// Revision is one version of a workload's template.
+type Revision struct {
+	// Number counts the versions from 1. A version that comes back gets the next number
+	// (deployment.kubernetes.io/revision).
+	Number   int64              `json:"number"`
+	Template v1.PodTemplateSpec `json:"template"`
+	// Pod is the pod of the template, with the objects that its manifest brings.
+	Pod *podspec.Desired `json:"pod"`
+	// At is when it was applied.
+	At time.Time `json:"at"`
+}
+
+// KeyOf names a workload.
+func KeyOf(w *podspec.Workload) state.ObjectKey {
+	return state.ObjectKey{Namespace: w.Meta().Namespace, Kind: w.Kind(), Name: w.Meta().Name}
+}
+
+// Key names the record's workload.
+func (r *Record) Key() state.ObjectKey { return KeyOf(r.Workload) }
+
+// Revision is the number of the newest revision.
+func (r *Record) Revision() int64 {
+	if len(r.Revisions) == 0 {
+		return 0
+	}
+	return r.Revisions[len(r.Revisions)-1].Number
+}
+
+// next is the record after a workload was applied over this one, which is nil for a new one.
+func (r *Record) next(w *podspec.Workload, now time.Time) *Record {
+	w = normal(w)
+	next := &Record{Version: recordVersion, Workload: w, CreatedAt: now}
+	if r != nil {
+		next.CreatedAt, next.Job, next.Revisions = r.CreatedAt, r.Job, r.Revisions
+	}
+	template, _ := w.PodTemplate()
+	if r != nil && sameText(template, &r.Revisions[len(r.Revisions)-1].Template) && w.Template.SameManifest(r.Workload.Template) {
+		return next
+	}
+	next.Revisions = append(slices.Clip(next.Revisions), Revision{
+		Number: r.revision() + 1, Template: *template.DeepCopy(), Pod: w.Template, At: now,
+	})
+	if most := 1 + historyLimit(w); len(next.Revisions) > most {
+		next.Revisions = next.Revisions[len(next.Revisions)-most:]
+	}
+	return next
+}
+
+func (r *Record) revision() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Revision()
+}
+
+// historyLimit is how many old versions of a template are kept (revisionHistoryLimit; 10 by default).
+func historyLimit(w *podspec.Workload) int {
+	const byDefault = 10
+	limit := ptr.To[int32](byDefault)
+	switch {
+	case w.Deployment != nil:
+		limit = w.Deployment.Spec.RevisionHistoryLimit
+	case w.StatefulSet != nil:
+		limit = w.StatefulSet.Spec.RevisionHistoryLimit
+	case w.DaemonSet != nil:
+		limit = w.DaemonSet.Spec.RevisionHistoryLimit
+	}
+	return int(ptr.Deref(limit, byDefault))
+}
+
+// normal is a workload as it is kept: without the objects that are looked up anew for each pass.
+func normal(w *podspec.Workload) *podspec.Workload {
+	kept := *w
+	template := *w.Template
+	template.Objects, template.Shared = w.Template.Own(), nil
+	kept.Template = &template
+	return &kept
+}
+
+// same reports whether two workloads ask for the same. Where they came from does not count.
+func same(a, b *podspec.Workload) bool {
+	if !a.Template.SameManifest(b.Template) {
+		return false
+	}
+	one, other := *a, *b
+	one.Template, other.Template, one.Source, other.Source = nil, nil, "", ""
+	return sameText(one, other)
+}
+
+func sameText(a, b any) bool {
+	one, err := json.Marshal(a)
+	other, otherErr := json.Marshal(b)
+	return err == nil && otherErr == nil && string(one) == string(other)
+}
+
+// decode reads the file of a record. What is in it must be what its place says. Errors of the parser could repeat a
+// value of a Secret, and are left out.
+func decode(key state.ObjectKey, text []byte) (*Record, error) {
+	r := &Record{}
+	if model.DecodeDocument(text, r) != nil || r.Workload == nil || r.Workload.Template == nil || len(r.Revisions) == 0 {
+		return nil, fmt.Errorf("%w: it is no record of a workload", state.ErrDamaged)
+	}
+	if r.Version > recordVersion {
+		return nil, fmt.Errorf("%w: its format is %s, and this podctl knows %d", state.ErrNewer, strconv.Itoa(r.Version), recordVersion)
+	}
+	err := r.Workload.Template.Check()
+	for i := range r.Revisions {
+		if r.Revisions[i].Pod == nil {
+			err = errors.Join(err, errors.New("a revision has no pod"))
+			continue
+		}
+		err = errors.Join(err, r.Revisions[i].Pod.Check())
+	}
+	if err != nil || !hasKind(r.Workload) || r.Key() != key {
+		return nil, fmt.Errorf("%w: it is of another workload, or lacks something", state.ErrDamaged)
+	}
+	return r, nil
+}
+
+// hasKind reports whether one kind of a workload is set.
+func hasKind(w *podspec.Workload) bool {
+	return w.Deployment != nil || w.ReplicaSet != nil || w.StatefulSet != nil || w.DaemonSet != nil || w.Job != nil || w.CronJob != nil
+}

@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Store has the workloads of one state directory.
+type Store struct {
+	locker *state.Locker
+	files  state.Objects
+	now    func() time.Time
+}
+
+// NewStore makes a Store.
+func NewStore(locker *state.Locker, now func() time.Time) *Store {
+	return &Store{locker: locker, files: locker.Layout.Workloads(), now: now}
+}
+
+// Get reads the record of a workload, or returns an *objects.NotFoundError.
+func (s *Store) Get(key state.ObjectKey) (*Record, error) {
+	r, err := s.read(key)
+	if err == nil && r == nil {
+		err = &objects.NotFoundError{Key: key}
+	}
+	return r, err
+}
+
+// read reads a record; nil if there is none.
+func (s *Store) read(key state.ObjectKey) (*Record, error) {
+	text, err := s.files.Read(key)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	r, err := decode(key, text)
+	if errors.Is(err, state.ErrDamaged) {
+		err = fmt.Errorf("%w; apply it again, or delete it with podctl delete %s/%s -n %s", err, key.Word(), key.Name, key.Namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored %s: %w", key, err)
+	}
+	return r, nil
+}
+
+// List reads the records that match, in order. One that cannot be read hides no other: those errors are joined.
+func (s *Store) List(match func(state.ObjectKey) bool) ([]*Record, error) {
+	keys, err := s.files.List()
+	if err != nil {
+		return nil, err
+	}
+	var found []*Record
+	var errs []error
+	for _, key := range keys {
+		if !match(key) {
+			continue
+		}
+		r, err := s.read(key)
+		if r != nil {
+			found = append(found, r)
+		}
+		errs = append(errs, err)
+	}
+	return found, errors.Join(errs...)
+}
+
+// Change is what becomes of a workload that is applied.
+type Change struct {
+	Outcome objects.Outcome
+	// Record is what is kept then.
+	Record *Record
+}
+
+// Change is what Put would do. A record that is damaged is replaced.
+func (s *Store) Change(w *podspec.Workload) (Change, error) {
+	before, err := s.read(KeyOf(w))
+	switch {
+	case errors.Is(err, state.ErrDamaged):
+		return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, nil
+	case err != nil:
+		return Change{}, err
+	case before == nil:
+		return Change{Outcome: objects.Created, Record: before.next(w, s.now())}, nil
+	case same(before.Workload, normal(w)):
+		return Change{Outcome: objects.Unchanged, Record: before}, nil
+	}
+	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, nil
+}
+
+// Put keeps a workload as it is applied now.
+func (s *Store) Put(ctx context.Context, w *podspec.Workload) (c Change, err error) {
+	lock, err := s.locker.LockWorkloads(ctx)
+	if err != nil {
+		return Change{}, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if c, err = s.Change(w); err != nil || c.Outcome == objects.Unchanged {
+		return c, err
+	}
+	return c, s.write(c.Record)
+}
+
+// KeepJob keeps the status of a Job, unless the Job is gone.
+func (s *Store) KeepJob(ctx context.Context, r *Record) (err error) {
+	lock, err := s.locker.LockWorkloads(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	now, err := s.read(r.Key())
+	if err != nil || now == nil || sameText(now.Job, r.Job) {
+		return err
+	}
+	now.Job = r.Job
+	return s.write(now)
+}
+
+func (s *Store) write(r *Record) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", r.Key(), err)
+	}
+	return s.files.Write(r.Key(), text)
+}
+
+// Delete removes the record of a workload. One that is gone is no error; found reports whether there was one.
+func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (found bool, err error) {
+	lock, err := s.locker.LockWorkloads(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	text, err := s.files.Read(key)
+	if err != nil || text == nil {
+		return false, err
+	}
+	return true, s.files.Remove(key)
+}

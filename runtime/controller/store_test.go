@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+const manifest = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  revisionHistoryLimit: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: a, image: 'i:1', envFrom: [{secretRef: {name: s}}]}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {key: hunter2}
+`
+
+// deployment is the Deployment of the manifest after edits.
+func deployment(t *testing.T, edits ...string) *podspec.Workload {
+	t.Helper()
+	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: "-", Text: []byte(strings.NewReplacer(edits...).Replace(manifest))})
+	if err = errors.Join(err, m.Err()); err != nil {
+		t.Fatal(err)
+	}
+	return m.Workloads[0]
+}
+
+func newStore(t *testing.T) *Store {
+	t.Helper()
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	return NewStore(&state.Locker{Layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, Waiting: func(string) {}}, func() time.Time { now = now.Add(time.Hour); return now })
+}
+
+func put(t *testing.T, s *Store, w *podspec.Workload) Change {
+	t.Helper()
+	c, err := s.Put(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestWhatBecomesOfWorkloads: one is created once, and configured when something of it or of its Secrets differs; only
+// another template is another revision, and so many old ones are kept.
+func TestWhatBecomesOfWorkloads(t *testing.T) {
+	s := newStore(t)
+	for i, c := range []struct {
+		edits    []string
+		outcome  objects.Outcome
+		revision int64
+	}{
+		{nil, objects.Created, 1},
+		{nil, objects.Unchanged, 1},
+		{[]string{"replicas: 2", "replicas: 3"}, objects.Configured, 1},
+		{[]string{"i:1", "i:2"}, objects.Configured, 2},
+		{[]string{"i:1", "i:2", "hunter2", "hunter3"}, objects.Configured, 3},
+		{nil, objects.Configured, 4},
+	} {
+		got := put(t, s, deployment(t, c.edits...))
+		if got.Outcome != c.outcome || got.Record.Revision() != c.revision {
+			t.Errorf("%d: %s, revision %d", i, got.Outcome, got.Record.Revision())
+		}
+	}
+	r, err := s.Get(state.ObjectKey{Namespace: "default", Kind: podspec.KindDeployment, Name: "web"})
+	if err != nil || len(r.Revisions) != 3 || r.Revisions[0].Number != 2 || r.CreatedAt.Hour() != 13 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if got := string(r.Revisions[1].Pod.Objects.Secrets["s"].Data["key"]); got != "hunter3" {
+		t.Errorf("revision 3 has the value %q", got)
+	}
+	if there, err := s.Delete(t.Context(), r.Key()); !there || err != nil {
+		t.Errorf("%t %v", there, err)
+	}
+	_, err = s.Get(r.Key())
+	if absent := (*objects.NotFoundError)(nil); !errors.As(err, &absent) {
+		t.Error(err)
+	}
+	if found, err := s.Delete(t.Context(), r.Key()); found || err != nil {
+		t.Errorf("again: %t %v", found, err)
+	}
+}
+
+// TestDamagedRecords: one that cannot be read is told with what to do and no value of it, hides no other, and can be
+// replaced and removed.
+func TestDamagedRecords(t *testing.T) {
+	s := newStore(t)
+	r := put(t, s, deployment(t)).Record
+	put(t, s, deployment(t, "name: web", "name: other"))
+	path, err := s.files.Path(r.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`{"workload": {"hunter2`, `null`, `{"workload":{}}`, `{"workload":{"deployment":{"metadata":{"namespace":"default","name":"hunter2"}},"template":{"pod":{}}},"revisions":[{"pod":{"pod":{}}}]}`,
+		`{"workload":{"deployment":{"metadata":{"namespace":"default","name":"web"}},"template":{"pod":{}}},"revisions":[{}]}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.List(func(state.ObjectKey) bool { return true })
+		if len(found) != 1 || !errors.Is(err, state.ErrDamaged) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "podctl delete deployment/web") {
+			t.Errorf("%s: %v %v", text, found, err)
+		}
+		if c := put(t, s, deployment(t)); c.Outcome != objects.Configured {
+			t.Errorf("%s: %s", text, c.Outcome)
+		}
+	}
+	if err := os.WriteFile(path, []byte(`{"version":2,"workload":{"deployment":{"metadata":{"namespace":"default","name":"web"}},"template":{"pod":{}}},"revisions":[{"pod":{"pod":{}}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), deployment(t)); !errors.Is(err, state.ErrNewer) {
+		t.Errorf("the record of a newer podctl: %v", err)
+	}
+}
+
+// TestOwns: a pod is of the workload that controls it.
+func TestOwns(t *testing.T) {
+	w := deployment(t)
+	pod := w.Template.Pod.DeepCopy()
+	if Owns(KeyOf(w), pod) {
+		t.Error("a pod without an owner")
+	}
+	for change, want := range map[string]bool{"": true, "namespace": false, "name": false, "kind": false} {
+		key := KeyOf(w)
+		pod := expandedPod(t, w)
+		switch change {
+		case "namespace":
+			pod.Namespace = "other"
+		case "name":
+			key.Name = "other"
+		case "kind":
+			key.Kind = podspec.KindStatefulSet
+		}
+		if Owns(key, pod) != want {
+			t.Errorf("another %q: %t", change, !want)
+		}
+	}
+}
+
+// expandedPod is the first pod of a workload that has none.
+func expandedPod(t *testing.T, w *podspec.Workload) *v1.Pod {
+	t.Helper()
+	s := newStore(t)
+	x := Expander{Layout: s.locker.Layout, Objects: objects.New(s.locker, s.now), Lister: nobody{}, Now: s.now}
+	expansion, err := x.Expand(t.Context(), put(t, s, w).Record, nil)
+	if err != nil || len(expansion.Pods) != 2 {
+		t.Fatalf("%+v %v", expansion, err)
+	}
+	return expansion.Pods[0].Pod
+}
