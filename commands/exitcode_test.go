@@ -18,7 +18,7 @@ import (
 // takers are the commands that take a pod or its manifest, which stands for POD.
 func takers() []string {
 	return []string{
-		"plan POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD", "describe POD", "events POD",
+		"plan POD", "diff POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD", "describe POD", "events POD",
 		"top --once POD", "logs POD", "wait POD", "validate POD", "render POD", "snapshot POD", "export POD", "exec POD -- true",
 		"attach POD", "port-forward POD 80", "cp POD:/x .", "debug POD --image i", "image pull -f POD",
 	}

@@ -88,9 +88,9 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupMain, lifecycle.NewPlan(sess), lifecycle.NewApply(sess), lifecycle.NewRun(sess), lifecycle.NewRestart(sess), lifecycle.NewScale(sess),
+	add(groupMain, lifecycle.NewPlan(sess), lifecycle.NewDiff(sess), lifecycle.NewApply(sess), lifecycle.NewRun(sess), lifecycle.NewRestart(sess), lifecycle.NewScale(sess), lifecycle.NewRollout(sess),
 		inspect.NewProbe(sess), lifecycle.NewDelete(sess))
-	add(groupLook, inspect.NewGet(sess), inspect.NewDescribe(sess), inspect.NewEvents(sess), inspect.NewTop(sess), inspect.NewLogs(sess),
+	add(groupLook, inspect.NewGet(sess), inspect.NewExplain(sess), inspect.NewDescribe(sess), inspect.NewEvents(sess), inspect.NewTop(sess), inspect.NewLogs(sess),
 		lifecycle.NewWait(sess), newValidate(sess), newRender(sess), newSnapshot(sess), newExport(sess))
 	add(groupInside, interact.NewExec(sess), interact.NewAttach(sess), interact.NewPortForward(sess), interact.NewCopy(sess), interact.NewDebug(sess))
 	add(groupUpkeep, image.New(sess), newPrune(sess), newDoctor(sess), agent, node.New(sess), newCompletion(), newVersion(sess))

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
@@ -50,7 +52,9 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 	if len(sources) == 0 {
 		return exit.Usagef("validate needs a manifest")
 	}
-	m, err := sess.Loader(o.recursive, o.configMaps...).Load(ctx, sources...)
+	l := sess.Loader(o.recursive, o.configMaps...)
+	l.Workloads = true
+	m, err := l.Load(ctx, sources...)
 	if err == nil {
 		err = selection.CheckNamespace(sess, m)
 	}
@@ -84,10 +88,13 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, d := range m.Pods {
 		sess.IO.Print("pod %s is valid (%s)", model.RefOf(d.Pod), d.Source)
 	}
+	for _, w := range m.Workloads {
+		sess.IO.Print("%s is valid (%s)", controller.KeyOf(w), w.Source)
+	}
 	for _, o := range m.Apart {
 		sess.IO.Print("%s is valid: no pod of the manifest names it, and apply stores it", objects.KeyOf(o))
 	}
-	if len(m.Pods)+len(m.Apart) == 0 {
+	if len(m.Pods)+len(m.Apart)+len(m.Workloads) == 0 {
 		sess.IO.Print("no pod in it")
 	}
 }
@@ -101,12 +108,16 @@ type podNote struct {
 // admissionNotes say for what a kubelet on this machine would reject pods that podctl runs.
 func admissionNotes(m *load.Manifest) []podNote {
 	notes := []podNote{}
-	if m.Err() != nil || len(m.Pods) == 0 {
+	if m.Err() != nil || len(m.Pods)+len(m.Workloads) == 0 {
 		return notes
 	}
 	node := machine.Node("/")
 	facts := snapshot.MachineOf(&node)
-	for _, d := range m.Pods {
+	pods := slices.Clone(m.Pods)
+	for _, w := range m.Workloads {
+		pods = append(pods, w.Template)
+	}
+	for _, d := range pods {
 		for _, text := range admission.Notes(d.Pod, &facts) {
 			notes = append(notes, podNote{Pod: model.RefOf(d.Pod), Detail: text})
 		}

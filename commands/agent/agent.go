@@ -24,8 +24,10 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/controllers"
 	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -142,6 +144,19 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
+	s := o.settings(sess, engine, log, from)
+	housekeeper := o.keep.housekeeper(sess, engine, log)
+	a := agent.New(agent.World{
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
+		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
+	}, s)
+	stopping(ctx, s.StopPods)
+	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
+	return serve(ctx, r, layout, public, o.guard(a, log))
+}
+
+// settings are those of the agent, which keeps the pods of sources and of the workloads that were applied.
+func (o *agentOptions) settings(sess *session.Session, engine *runtime.Engine, log *slog.Logger, from []sources.Source) agent.Settings {
 	started := settle()
 	s := agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
@@ -154,14 +169,13 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if o.stopPods {
 		s.StopPods = o.shutdownGrace
 	}
-	housekeeper := o.keep.housekeeper(sess, engine, log)
-	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
-	}, s)
-	stopping(ctx, s.StopPods)
-	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
-	return serve(ctx, r, layout, public, o.guard(a, log))
+	if o.applied {
+		expander := &controller.Expander{Layout: sess.Flags.Layout(), Objects: engine.Objects, Lister: engine.Lister, Now: sess.IO.Now}
+		workloads := controllers.New(controllers.Stored{Store: sess.Workloads(), Expander: expander}, sess.IO.Now, log, controllers.Times{})
+		s.Sources = append(s.Sources, workloads)
+		s.Changed, s.Look = workloads.Changed, workloads.Look
+	}
+	return s
 }
 
 // serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.

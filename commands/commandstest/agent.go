@@ -25,6 +25,9 @@ func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
 // Reload does nothing.
 func (s *standIn) Reload(context.Context) error { return nil }
 
+// Look does nothing.
+func (s *standIn) Look(context.Context) error { return nil }
+
 // ServeAgent answers on the socket of the lab's agent as if it kept some pods, until the test ends.
 func (l *Lab) ServeAgent(pods ...api.Pod) {
 	l.t.Helper()

@@ -47,6 +47,11 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 	if err := a.keep(ctx); err != nil {
 		return err
 	}
+	if a.beside = sess.AgentLooks(ctx); a.beside {
+		if err := a.again(ctx); err != nil {
+			return err
+		}
+	}
 	return a.apply(ctx, found.Pods)
 }
 
@@ -58,6 +63,8 @@ type workloadApplier struct {
 	all []*expanded
 	// passes counts those that were made.
 	passes int
+	// beside is set where an agent keeps the pods too.
+	beside bool
 }
 
 // look finds out what workloads would come to, before anything is kept of them.
@@ -66,7 +73,7 @@ func (a *workloadApplier) look(ctx context.Context, workloads []*podspec.Workloa
 	for _, w := range workloads {
 		c, err := a.sess.Workloads().Change(w)
 		if err != nil {
-			return err
+			return refusedObject(err)
 		}
 		changes = append(changes, c)
 	}
@@ -95,21 +102,16 @@ func (a *workloadApplier) keep(ctx context.Context) error {
 
 // apply makes a pass over all pods, and with --wait others until the workloads are as they shall be.
 func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) error {
-	if err := a.pass(ctx, beside); err != nil {
-		return err
-	}
-	for a.o.wait != "" && !a.done() {
-		if err := a.pause(ctx); err != nil {
-			return err
+	outcome := a.pass(ctx, beside)
+	for outcome == nil && a.o.wait != "" && !a.done() {
+		if outcome = a.pause(ctx); outcome == nil {
+			outcome = a.again(ctx)
 		}
-		if err := a.again(ctx); err != nil {
-			return err
-		}
-		if err := a.pass(ctx, nil); err != nil {
-			return err
+		if outcome == nil {
+			outcome = a.pass(ctx, nil)
 		}
 	}
-	return a.conclude(ctx)
+	return exit.Join(ctx, outcome, a.conclude(ctx))
 }
 
 // again looks at the workloads anew.
@@ -132,7 +134,7 @@ func (a *workloadApplier) again(ctx context.Context) error {
 func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
 	pods, gone := podsOf(a.all)
 	outcome := a.deleteGone(ctx, gone)
-	if a.passes++; a.passes > 1 {
+	if a.passes++; a.passes > 1 || a.beside {
 		pods = a.unsettled(pods)
 	}
 	if pods = slices.Concat(beside, pods); len(pods) > 0 {
@@ -143,28 +145,33 @@ func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) e
 		}
 		outcome = exit.Join(ctx, outcome, err)
 	}
-	if outcome != nil {
-		return outcome
-	}
+	return exit.Join(ctx, outcome, a.keepJobs(ctx))
+}
+
+// keepJobs looks at the workloads after a pass, and keeps how far Jobs are. One that has lived its time is forgotten.
+func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	if err := a.again(ctx); err != nil {
 		return err
 	}
+	var outcomes []error
 	for _, x := range a.all {
-		if x.Job == nil {
-			continue
-		}
-		x.Record.Job = x.Job
-		if err := a.sess.Workloads().KeepJob(ctx, x.Record); err != nil {
-			return err
+		switch {
+		case x.Expired:
+			_, err := a.sess.Workloads().Delete(ctx, x.Record.Key())
+			outcomes = append(outcomes, err, a.deleteGone(ctx, x.Gone))
+		case x.Job != nil:
+			x.Record.Job = x.Job
+			outcomes = append(outcomes, a.sess.Workloads().KeepJob(ctx, x.Record))
 		}
 	}
-	return nil
+	return exit.Join(ctx, outcomes...)
 }
 
-// unsettled leaves out the pods that are as they shall be: a pass has just seen them.
+// unsettled leaves out the pods that are as they shall be, which a pass has just seen, and those that stay as they are while
+// an agent keeps them.
 func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired {
 	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
-		return slices.ContainsFunc(a.all, func(x *expanded) bool { return slices.Contains(x.Settled, model.RefOf(d.Pod)) })
+		return a.beside && d.Stored || slices.ContainsFunc(a.all, func(x *expanded) bool { return slices.Contains(x.Settled, model.RefOf(d.Pod)) })
 	})
 }
 

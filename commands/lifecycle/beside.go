@@ -9,6 +9,7 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -20,7 +21,8 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 	}
 	kept := sess.AgentPods(ctx)
 	for _, ref := range deleted {
-		if p := kept[ref.UID]; hasSource(p) {
+		// Of a pod of a workload it is said with the workload (noteOwners).
+		if p := kept[ref.UID]; hasSource(p) && p.Source != controller.Keeper {
 			sess.IO.Note("note: pod %s comes back: its manifest is in %s; remove it from there to delete the pod", ref, p.File)
 		}
 	}
@@ -29,7 +31,7 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 // takenBack says of manifests which of them the agent does not leave in force: those of pods whose
 // manifest a source of it has in another file.
 func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods []*podspec.Desired) map[model.PodRef]string {
-	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt }
+	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt && d.Keeper != controller.Keeper }
 	if !slices.ContainsFunc(pods, given) {
 		return nil
 	}

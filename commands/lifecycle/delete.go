@@ -109,6 +109,7 @@ func (o *deleteOptions) deletePods(ctx context.Context, sess *session.Session, f
 	}
 	if err == nil {
 		err = errors.Join(o.delete(ctx, sess, engine, selection.Refs(found.Pods)), absent)
+		noteOwners(sess, found.Pods)
 	}
 	return err
 }

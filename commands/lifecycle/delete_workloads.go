@@ -6,7 +6,9 @@ import (
 
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -22,6 +24,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 		return absent, err
 	}
 	given := len(named)
+	owned := 0
 	for _, w := range found.Workloads {
 		named = append(named, controller.KeyOf(w))
 	}
@@ -40,7 +43,11 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 			if !selection.UIDs(found.Pods)[p.Desired.Pod.UID] {
 				found.Pods = append(found.Pods, p.Desired)
 			}
+			owned++
 		}
+	}
+	if !o.dryRun && owned > 0 {
+		sess.AgentLooks(ctx)
 	}
 	return absent, nil
 }
@@ -61,4 +68,19 @@ func (o *deleteOptions) forget(ctx context.Context, sess *session.Session, key s
 		sess.IO.Print("%s deleted", key)
 	}
 	return there, err
+}
+
+// noteOwners says of pods that are deleted which of them a workload makes again.
+func noteOwners(sess *session.Session, pods []*podspec.Desired) {
+	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
+	if err != nil {
+		sess.IO.NoteOnce("note: %v", err)
+	}
+	for _, d := range pods {
+		for _, r := range records {
+			if key := r.Key(); controller.Owns(key, d.Pod) {
+				sess.IO.Note("note: pod %s comes back with the next apply of %s, or by the agent: `podctl delete %s/%s` deletes it with its pods", model.RefOf(d.Pod), key, key.Word(), key.Name)
+			}
+		}
+	}
 }

@@ -30,7 +30,7 @@ func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, 
 	for _, w := range observed.Workloads {
 		c, err := sess.Workloads().Change(w)
 		if err != nil {
-			return err
+			return refusedObject(err)
 		}
 		changes = append(changes, c)
 	}

@@ -3,10 +3,12 @@ package lifecycle_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // deployment is a Deployment of an image.
@@ -66,5 +68,133 @@ func TestDeploymentFromPlanToDelete(t *testing.T) {
 	}
 	if code, _, stderr := l.Call("delete", "deployment/web"); code != exit.Error || !strings.Contains(stderr, "no deployment default/web is stored here") {
 		t.Errorf("a second delete: %d %s", code, stderr)
+	}
+}
+
+// TestRollingUpdate: one pass does what the strategy allows, says what the others wait for, and the next goes on; a version
+// can be taken back.
+func TestRollingUpdate(t *testing.T) {
+	l := newLab(t)
+	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
+	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", slowly)))
+	edited := written(l, "web", deployment(2, "i:2", slowly))
+	code, stdout, stderr := l.Call("plan", "--exit-code", edited)
+	if code != exit.Pending || !strings.Contains(stdout, "pod default/web-1 waits: 1 pods have to stay available; it is updated when one more is.\ndeployment default/web: Pods: 1 to change, 1 waiting, 1 unchanged.\n") {
+		t.Errorf("plan: %d\n%s%s", code, stdout, stderr)
+	}
+	if stdout, _ := l.Must("apply", edited); !strings.Contains(stdout, "deployment default/web: 1 of 2 pods updated, 2 available; the next apply goes on") {
+		t.Errorf("the first pass: %s", stdout)
+	}
+	if code, stdout, _ := l.Call("rollout", "status", "deployment/web"); code != exit.NotYet || !strings.Contains(stdout, "1 of 2 pods updated") {
+		t.Errorf("status in between: %d %s", code, stdout)
+	}
+	if stdout, _ := l.Must("apply", "--all"); !strings.Contains(stdout, "deployment default/web: 2 of 2 pods available") {
+		t.Errorf("the second pass: %s", stdout)
+	}
+	l.Must("rollout", "status", "deploy/web")
+	if stdout, _ := l.Must("rollout", "history", "deployment/web"); !strings.Contains(stdout, "1         ") || !strings.Contains(stdout, "i:2") {
+		t.Errorf("history: %s", stdout)
+	}
+	l.Must("rollout", "undo", "deployment/web", "--wait")
+	if stdout, _ := l.Must("get", "deploy/web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.status.availableReplicas}"); stdout != "i:1 2" {
+		t.Errorf("after undo: %s", stdout)
+	}
+	if code, _, stderr := l.Call("rollout", "undo", "deployment/web", "--to-revision", "7"); code != exit.Error || !strings.Contains(stderr, "no earlier version 7") {
+		t.Errorf("undo to a version that is not there: %d %s", code, stderr)
+	}
+}
+
+// TestWorkloadsAndOtherPods: a workload takes the place of no pod, and no two have pods of one name.
+func TestWorkloadsAndOtherPods(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", l.Write("web-0", "  containers: [{name: a, image: 'i:1'}]\n"))
+	file := written(l, "web", deployment(2, "i:1", ""))
+	for _, command := range []string{"plan", "apply"} {
+		if code, _, stderr := l.Call(command, file); code != exit.Refused || !strings.Contains(stderr, "deployment default/web: its pod default/web-0 would take the place of one that is not its own") {
+			t.Errorf("%s over another pod: %d %s", command, code, stderr)
+		}
+	}
+	if stdout, _ := l.Must("get", "-o", "name"); stdout != "pod/web-0\n" {
+		t.Errorf("afterwards: %s", stdout)
+	}
+	l.Must("delete", "web-0")
+	set := strings.NewReplacer("kind: Deployment", "kind: ReplicaSet").Replace(deployment(1, "i:1", ""))
+	if code, _, stderr := l.Call("apply", file, written(l, "set", set)); code != exit.Refused || !strings.Contains(stderr, "pod default/web-0 would be made twice") {
+		t.Errorf("two workloads with the same pods: %d %s", code, stderr)
+	}
+}
+
+// TestWorkloadNames: KIND/NAME means the pods of a workload, and the first of them where one is needed.
+func TestWorkloadNames(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", written(l, "web", deployment(2, "i:1", "")))
+	if stdout, _ := l.Must("wait", "deployment/web"); !strings.Contains(stdout, "pod default/web-0 is Ready") && !strings.Contains(stdout, "pod default/web-0 is ready") {
+		t.Errorf("wait: %s", stdout)
+	}
+	if _, _, stderr := l.Call("exec", "deployment/web", "--", "true"); !strings.Contains(stderr, "Defaulted pod web-0 out of: web-0, web-1") {
+		t.Errorf("exec: %s", stderr)
+	}
+	if code, _, stderr := l.Call("logs", "deployment/other"); code != exit.Error || !strings.Contains(stderr, "deployment default/other has no pods here") {
+		t.Errorf("logs of nothing: %d %s", code, stderr)
+	}
+	for _, words := range [][]string{{"scale", "--replicas=2", "web"}, {"scale", "deployment/web"}, {"rollout", "status", "web"}, {"apply", "--wait=completed", l.Path("web.yaml")}, {"plan", "--save", l.Path("saved"), l.Path("web.yaml")}} {
+		if code, _, stderr := l.Call(words...); code != exit.Error {
+			t.Errorf("%v: %d %s", words, code, stderr)
+		}
+	}
+	if stdout, _ := l.Must("get", "deploy,pods"); strings.Count(stdout, "NAME") != 2 || !strings.Contains(stdout, "web-1") {
+		t.Errorf("two kinds: %s", stdout)
+	}
+	if stdout, _ := l.Must("validate", l.Path("web.yaml")); !strings.Contains(stdout, "deployment default/web is valid") {
+		t.Errorf("validate: %s", stdout)
+	}
+}
+
+// TestJob: its tries run as far as parallelism allows, and its end is what is waited for.
+func TestJob(t *testing.T) {
+	job := `apiVersion: batch/v1
+kind: Job
+metadata: {name: pi}
+spec:
+  completions: 3
+  parallelism: 2
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: job, image: 'i:1'}]
+`
+	l := newLab(t)
+	l.Behave("job", slices.Repeat([]runtimetest.Behaviour{{After: soon}}, 3)...)
+	stdout, _ := l.Must("apply", "--wait=completed", written(l, "pi", job))
+	if !strings.HasSuffix(stdout, "job default/pi: 0 active, 3 succeeded, 0 failed\n") {
+		t.Errorf("a Job: %s", stdout)
+	}
+	if stdout, _ := l.Must("get", "jobs"); !strings.Contains(stdout, "Complete") || !strings.Contains(stdout, "3/3") {
+		t.Errorf("get: %s", stdout)
+	}
+	l.Must("delete", "job/pi")
+	l.Behave("job", slices.Repeat([]runtimetest.Behaviour{{After: soon, ExitCode: 3}}, 2)...)
+	if code, _, stderr := l.Call("apply", "--wait=completed", written(l, "pi", job)); code != exit.PodFailed || !strings.Contains(stderr, "job default/pi has failed: BackoffLimitExceeded") {
+		t.Errorf("a Job that fails: %d %s", code, stderr)
+	}
+}
+
+// TestDiff: its exit codes are those of kubectl diff.
+func TestDiff(t *testing.T) {
+	l := newLab(t)
+	web := l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n")
+	if code, stdout, _ := l.Call("diff", "-f", web); code != 1 || !strings.Contains(stdout, "Pod default/web") {
+		t.Errorf("a new pod: %d %s", code, stdout)
+	}
+	l.Must("apply", web)
+	if code, stdout, stderr := l.Call("diff", "-f", web); code != 0 {
+		t.Errorf("no difference: %d %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := l.Call("diff", "-f", written(l, "bad", "{apiVersion: v1, kind: Pod}")); code != 2 || stderr == "" {
+		t.Errorf("a manifest that is refused: %d %s", code, stderr)
+	}
+	if code, _, _ := l.Call("diff"); code != 2 {
+		t.Errorf("nothing: %d", code)
 	}
 }

@@ -62,6 +62,10 @@ func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := WorkloadNamed(arg, sess.Flags.Namespace); ok && len(pods) > 1 {
+		sess.IO.Note("Defaulted pod %s out of: %s", pods[0].Pod.Name, podNames(pods))
+		return pods[0], nil
+	}
 	if len(pods) != 1 {
 		return nil, exit.Usagef("%s holds %d pods; name one", arg, len(pods))
 	}
@@ -98,6 +102,15 @@ func UIDs(pods []*podspec.Desired) map[types.UID]bool {
 		uids[d.Pod.UID] = true
 	}
 	return uids
+}
+
+// podNames are the names of pods, as a list.
+func podNames(pods []*podspec.Desired) string {
+	names := make([]string, 0, len(pods))
+	for _, d := range pods {
+		names = append(names, d.Pod.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // ContainerNames lists a pod's containers for people.

@@ -30,8 +30,8 @@ func kindWords() map[string][]string {
 	}
 }
 
-// kindOf is the kind that a word stands for; empty if it stands for none.
-func kindOf(word string) string {
+// KindOf is the kind that a word stands for; empty if it stands for none.
+func KindOf(word string) string {
 	// kubectl also takes a kind with its group.
 	word = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(word), ".apps"), ".batch")
 	for kind, words := range kindWords() {
@@ -48,7 +48,7 @@ func SplitKinds(args []string) []string {
 		return nil
 	}
 	words := strings.Split(args[0], ",")
-	if slices.ContainsFunc(words, func(word string) bool { return kindOf(word) == "" }) {
+	if slices.ContainsFunc(words, func(word string) bool { return KindOf(word) == "" }) {
 		return nil
 	}
 	return words
@@ -87,13 +87,13 @@ func (t *Targets) add(key state.ObjectKey) {
 // ParseTargets takes arguments as kubectl does: KIND NAME... or KIND/NAME..., where a name
 // without a kind is that of a pod, and a name may have its namespace in front.
 func ParseTargets(args []string, namespace string) (Targets, error) {
-	if len(args) > 0 && kindOf(args[0]) != "" {
-		return ofKind(kindOf(args[0]), args[1:], namespace)
+	if len(args) > 0 && KindOf(args[0]) != "" {
+		return ofKind(KindOf(args[0]), args[1:], namespace)
 	}
 	var t Targets
 	for _, arg := range args {
 		word, name, typed := strings.Cut(arg, "/")
-		kind := kindOf(word)
+		kind := KindOf(word)
 		switch {
 		case !typed || kind == "" || input.IsManifest(arg):
 			t.Pods = append(t.Pods, arg)
@@ -112,7 +112,7 @@ func ParseTargets(args []string, namespace string) (Targets, error) {
 
 // ofKind are names that come after a kind; without names all of the kind.
 func ofKind(kind string, names []string, namespace string) (Targets, error) {
-	if i := slices.IndexFunc(names, func(name string) bool { w, _, typed := strings.Cut(name, "/"); return typed && kindOf(w) != "" }); i >= 0 {
+	if i := slices.IndexFunc(names, func(name string) bool { w, _, typed := strings.Cut(name, "/"); return typed && KindOf(w) != "" }); i >= 0 {
 		return Targets{}, exit.Usagef("%s has a kind of its own: write either KIND NAME... or KIND/NAME...", names[i])
 	}
 	switch {

@@ -218,7 +218,10 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 	if err != nil {
 		return nil, err
 	}
-	var pods []*podspec.Desired
+	pods, names, err := podsOfWorkloads(f.sess.Flags.Namespace, applied, names)
+	if err != nil {
+		return nil, err
+	}
 	var errs []error
 	for _, name := range names {
 		d, err := Named(f.sess, applied, name)

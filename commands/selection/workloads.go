@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/podctl/podctl/podspec"
@@ -37,6 +38,36 @@ func (f *finder) namedWorkloads(found *Found, names []string) (others []string, 
 	}
 	f.sess.Loaded(templatesOf(found.Workloads))
 	return targets.Pods, nil
+}
+
+// podsOfWorkloads are the pods of the workloads that are named by KIND/NAME, and the other names.
+func podsOfWorkloads(namespace string, applied []*podspec.Desired, names []string) (pods []*podspec.Desired, others []string, err error) {
+	for _, name := range names {
+		key, ok := WorkloadNamed(name, namespace)
+		if !ok {
+			others = append(others, name)
+			continue
+		}
+		before := len(pods)
+		for _, d := range applied {
+			if controller.Owns(key, d.Pod) && !UIDs(pods)[d.Pod.UID] {
+				pods = append(pods, d)
+			}
+		}
+		if len(pods) == before {
+			return nil, nil, fmt.Errorf("%s has no pods here (`podctl get %s -A` lists workloads of its kind)", key, key.Word())
+		}
+	}
+	return pods, others, nil
+}
+
+// WorkloadNamed is the workload that a name means, if it is KIND/NAME of one.
+func WorkloadNamed(name, namespace string) (key state.ObjectKey, ok bool) {
+	targets, err := ParseTargets([]string{name}, namespace)
+	if err != nil || len(targets.Workloads) != 1 {
+		return state.ObjectKey{}, false
+	}
+	return targets.Workloads[0], true
 }
 
 // templatesOf are the pods of the templates of workloads.

@@ -32,3 +32,18 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 	}
 	return pods
 }
+
+// AgentLooks lets a running agent take up the stored workloads as they are now, so that it makes no pass for what they were.
+// It reports whether one runs.
+func (s *Session) AgentLooks(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.Look(ctx)
+	if gone := (*api.NotRunningError)(nil); errors.As(err, &gone) {
+		return false
+	}
+	if err != nil {
+		s.IO.NoteOnce("note: %s", s.ErrorText(err))
+	}
+	return true
+}

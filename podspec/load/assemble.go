@@ -118,6 +118,7 @@ func (a *assembly) addDocument(r *report) {
 	case meta.APIVersion == "v1" && (meta.Kind == "List" || meta.Kind == "PodList"):
 		r.decodeInto(&v1.List{})
 		a.addItems(r, meta.Items)
+	case a.skip(r, meta):
 	default:
 		r.refuse(document.ClassUnsupported, "kind",
 			fmt.Sprintf("%s %s is not something podctl runs; it takes %s", meta.APIVersion, meta.Kind, a.takes()))

@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +88,7 @@ func TestWorkloadProblems(t *testing.T) {
 		"a ConfigMap as volume":            {deployment + "      volumes: [{name: v, configMap: {name: A_b}}]\n", "spec.template.spec.volumes[0].configMap.name:"},
 		"the same one twice":               {deployment + "---\n" + deployment, "metadata.name: Deployment default/web is given twice, first in -:3"},
 		"a Job without a policy":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1), `spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`},
+		"too many pods":                    {edited("replicas: 3", "replicas: 1001"), "-:5:3: spec.replicas: 1001 pods are more than one machine can have"},
 		"a CronJob":                        {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "kind: CronJobs are not run yet"},
 		"another controller's Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec + "  managedBy: example.com/other\n", "-:10:3: spec.managedBy: Another controller would run it"},
 		"a CronJob without a schedule":     {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "spec.schedule: is required"},
@@ -116,6 +118,27 @@ func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
 	}
 	if m.Err() != nil || strings.Join(notes, "; ") != "-:5:3 spec.progressDeadlineSeconds; -:13:1 status" {
 		t.Errorf("%v, %v", m.Err(), notes)
+	}
+}
+
+// TestKindsWithoutEffect: what charts have beside their pods is noted once, at its place, where workloads are taken; a kind that
+// nobody knows is refused.
+func TestKindsWithoutEffect(t *testing.T) {
+	text := deployment + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n"
+	m := withWorkloads(t, text)
+	var notes []string
+	for _, n := range m.NoEffect {
+		notes = append(notes, n.String())
+	}
+	want := []string{"-:15:1: kind: ServiceAccount default/web has no effect: " + nobodyAsks, "-:19:1: kind: Ingress shop/web has no effect: " + noTraffic}
+	if m.Err() != nil || !slices.Equal(notes, want) {
+		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(notes, "\n"), strings.Join(want, "\n"))
+	}
+	if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), "-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Deployment") {
+		t.Errorf("an unknown kind: %v", m.Err())
+	}
+	if m := Parse(input.Source{Name: "-", Text: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n")}); m.Err() == nil {
+		t.Error("a Service was taken where no workloads are")
 	}
 }
 

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/apps"
@@ -34,10 +36,34 @@ func validateWorkload(o *object) {
 			r.refuse(document.ClassInvalid, err.Field, r.fieldDetail(err))
 		}
 	}
+	checkNumbers(r, o.workload)
 	checkGeneratedName(r, o.meta)
 	r.checkName("metadata.name", o.meta.Name, podName)
 	r.checkName("metadata.namespace", o.meta.Namespace, namespaceName)
 	r.checkName("metadata.uid", string(o.meta.UID), podUID)
+}
+
+// maxPods is how many pods one workload can have. A kubelet runs 110 by default, and a record lists all.
+const maxPods = 1000
+
+// checkNumbers refuses workloads of more pods than one machine can have.
+func checkNumbers(r *report, w *podspec.Workload) {
+	numbers := map[string]*int32{}
+	switch w.Kind() {
+	case podspec.KindDeployment:
+		numbers["spec.replicas"] = w.Deployment.Spec.Replicas
+	case podspec.KindReplicaSet:
+		numbers["spec.replicas"] = w.ReplicaSet.Spec.Replicas
+	case podspec.KindStatefulSet:
+		numbers["spec.replicas"] = w.StatefulSet.Spec.Replicas
+	case podspec.KindJob:
+		numbers["spec.parallelism"], numbers["spec.completions"] = w.Job.Spec.Parallelism, w.Job.Spec.Completions
+	}
+	for path, number := range numbers {
+		if number != nil && *number > maxPods {
+			r.refuse(document.ClassUnsupported, path, fmt.Sprintf("%d pods are more than one machine can have; at most %d are taken", *number, maxPods))
+		}
+	}
 }
 
 // createWorkload fills in the defaults of a new object, and returns what the API server finds wrong with it.

@@ -49,6 +49,11 @@ type Settings struct {
 	StopPods time.Duration
 	// Started is called once the agent has begun to keep pods; it may be nil.
 	Started func()
+	// Changed is called when a pass has done something to a pod, or has found it in another phase or as ready as it was not
+	// before. It must not wait; it may be nil.
+	Changed func(uid types.UID)
+	// Look takes up the stored workloads as they are now; nil for an agent that keeps none.
+	Look func(ctx context.Context) error
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
 	Ready func()
 }
@@ -122,6 +127,8 @@ type lastPass struct {
 	eviction *model.Eviction
 	// idle is set for a pod that takes nothing any more.
 	idle bool
+	// found is how the pass has found it.
+	found finding
 }
 
 // runtimeState is whether the runtime answers.

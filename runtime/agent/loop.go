@@ -107,7 +107,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.evicts.passed(p)
 	a.last[uid] = lastPass{
 		at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(),
-		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle),
+		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle), found: a.found(p),
 	}
 	a.pods.Changed(uid)
 	switch {

@@ -14,6 +14,12 @@ import (
 	"github.com/podctl/podctl/runtime/workload"
 )
 
+// Keeper is the source that pods of workloads have in their records, whoever made them (podspec.Desired).
+const Keeper = "workloads"
+
+// Expanded is what a workload comes to.
+type Expanded = workload.Expansion
+
 // Lister gives pods their status.
 type Lister interface {
 	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
@@ -71,5 +77,13 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 	for i, p := range own {
 		in.Pods = append(in.Pods, workload.Pod{Applied: p.Desired, Status: seen[i].Status, Deleting: p.Checkpoint.Deletion != nil})
 	}
-	return workload.Expand(in), nil
+	out := workload.Expand(in)
+	for i, d := range out.Pods {
+		if d.Keeper != Keeper {
+			kept := *d
+			kept.Keeper = Keeper
+			out.Pods[i] = &kept
+		}
+	}
+	return out, nil
 }

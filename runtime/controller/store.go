@@ -77,7 +77,8 @@ type Change struct {
 	Record *Record
 }
 
-// Change is what Put would do. A record that is damaged is replaced.
+// Change is what Put would do. A record that is damaged is replaced; a change that the API server refuses is an
+// *objects.FrozenError.
 func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	before, err := s.read(KeyOf(w))
 	switch {
@@ -90,7 +91,7 @@ func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	case same(before.Workload, normal(w)):
 		return Change{Outcome: objects.Unchanged, Record: before}, nil
 	}
-	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, nil
+	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, frozen(before.Workload, w)
 }
 
 // Put keeps a workload as it is applied now.
@@ -103,7 +104,22 @@ func (s *Store) Put(ctx context.Context, w *podspec.Workload) (c Change, err err
 	if c, err = s.Change(w); err != nil || c.Outcome == objects.Unchanged {
 		return c, err
 	}
+	if err = s.checkRoom(&c); err != nil {
+		return Change{}, err
+	}
 	return c, s.write(c.Record)
+}
+
+// checkRoom refuses more workloads than are kept.
+func (s *Store) checkRoom(c *Change) error {
+	if c.Outcome != objects.Created {
+		return nil
+	}
+	keys, err := s.files.List()
+	if err == nil && len(keys) >= state.ObjectsMax {
+		err = fmt.Errorf("%d workloads are stored, and %s would be one more than there can be: delete some", len(keys), c.Record.Key())
+	}
+	return err
 }
 
 // KeepJob keeps the status of a Job, unless the Job is gone.

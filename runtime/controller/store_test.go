@@ -87,14 +87,15 @@ func TestWhatBecomesOfWorkloads(t *testing.T) {
 	if got := string(r.Revisions[1].Pod.Objects.Secrets["s"].Data["key"]); got != "hunter3" {
 		t.Errorf("revision 3 has the value %q", got)
 	}
-	if there, err := s.Delete(t.Context(), r.Key()); !there || err != nil {
-		t.Errorf("%t %v", there, err)
+	found, err := s.Delete(t.Context(), r.Key())
+	if !found || err != nil {
+		t.Errorf("%t %v", found, err)
 	}
 	_, err = s.Get(r.Key())
 	if absent := (*objects.NotFoundError)(nil); !errors.As(err, &absent) {
 		t.Error(err)
 	}
-	if found, err := s.Delete(t.Context(), r.Key()); found || err != nil {
+	if found, err = s.Delete(t.Context(), r.Key()); found || err != nil {
 		t.Errorf("again: %t %v", found, err)
 	}
 }
@@ -166,4 +167,25 @@ func expandedPod(t *testing.T, w *podspec.Workload) *v1.Pod {
 		t.Fatalf("%+v %v", expansion, err)
 	}
 	return expansion.Pods[0].Pod
+}
+
+// TestFrozenFields: what the API server refuses to change is refused, and nothing is kept of it.
+func TestFrozenFields(t *testing.T) {
+	s := newStore(t)
+	put(t, s, deployment(t))
+	_, err := s.Put(t.Context(), deployment(t, "app: web", "app: other"))
+	if !objects.IsRefusal(err) || !strings.Contains(err.Error(), "deployment default/web: spec.selector cannot change") {
+		t.Error(err)
+	}
+	if c := put(t, s, deployment(t)); c.Outcome != objects.Unchanged {
+		t.Error(c.Outcome)
+	}
+	job := []string{"apps/v1", "batch/v1", "kind: Deployment", "kind: Job", "  replicas: 2\n  revisionHistoryLimit: 2\n  selector: {matchLabels: {app: web}}\n", "", "    spec:\n", "    spec:\n      restartPolicy: Never\n"}
+	put(t, s, deployment(t, job...))
+	if _, err := s.Put(t.Context(), deployment(t, append(job, "i:1", "i:2")...)); !objects.IsRefusal(err) || !strings.Contains(err.Error(), "spec.template") {
+		t.Error(err)
+	}
+	if c := put(t, s, deployment(t, append(job, "  template:", "  parallelism: 2\n  template:")...)); c.Outcome != objects.Configured {
+		t.Error(c.Outcome)
+	}
 }

@@ -37,6 +37,11 @@ func (c Client) Reload(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/reload", &struct{}{})
 }
 
+// Look lets the agent take up the stored workloads as they are now.
+func (c Client) Look(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, "/look", &struct{}{})
+}
+
 func (c Client) call(ctx context.Context, method, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, http.NoBody)
 	if err != nil {

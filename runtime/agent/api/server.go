@@ -24,6 +24,8 @@ type Backend interface {
 	Metrics() http.Handler
 	// Reload reads the configuration and every source again.
 	Reload(ctx context.Context) error
+	// Look takes up the stored workloads as they are now. It returns once no pass begins for what they were.
+	Look(ctx context.Context) error
 }
 
 // Serve answers on a unix socket until the context ends. What lies there from an agent that was
@@ -101,6 +103,7 @@ func handler(b Backend) http.Handler {
 		status, err := b.Status(r.Context())
 		answer(w, status, err)
 	})
+	mux.HandleFunc("POST /look", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Look(r.Context())) })
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Reload(r.Context())) })
 	return mux
 }

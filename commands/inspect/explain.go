@@ -1,0 +1,221 @@
+package inspect
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/fieldpath"
+	"github.com/podctl/podctl/podspec/fields"
+)
+
+// NewExplain is `podctl explain`.
+func NewExplain(sess *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain KIND[.FIELD...]",
+		Short: "Describe the fields of a kind, and what podctl does with them",
+		Long: "Describe a field in the words of the Kubernetes API, with the fields below it, and say whether podctl honours it and what\n" +
+			"an edit of it does to a pod that runs." +
+			flags.ExitCodes("0 success", "1 error"),
+		Example:           "  podctl explain pod.spec.containers.livenessProbe\n  podctl explain deployment.spec.strategy",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completion.Words("pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec", "configmap", "secret", "pvc.spec"),
+		RunE:              func(_ *cobra.Command, args []string) error { return runExplain(sess, args[0]) },
+	}
+	return cmd
+}
+
+// explainable is the type and the API version of a kind; nil for one that podctl does not know.
+func explainable(kind string) (of reflect.Type, version string) {
+	switch kind {
+	case "Pod":
+		return reflect.TypeFor[v1.Pod](), "v1"
+	case podspec.KindConfigMap:
+		return reflect.TypeFor[v1.ConfigMap](), "v1"
+	case podspec.KindSecret:
+		return reflect.TypeFor[v1.Secret](), "v1"
+	case podspec.KindClaim:
+		return reflect.TypeFor[v1.PersistentVolumeClaim](), "v1"
+	case podspec.KindDeployment:
+		return reflect.TypeFor[appsv1.Deployment](), "apps/v1"
+	case podspec.KindReplicaSet:
+		return reflect.TypeFor[appsv1.ReplicaSet](), "apps/v1"
+	case podspec.KindStatefulSet:
+		return reflect.TypeFor[appsv1.StatefulSet](), "apps/v1"
+	case podspec.KindDaemonSet:
+		return reflect.TypeFor[appsv1.DaemonSet](), "apps/v1"
+	case podspec.KindJob:
+		return reflect.TypeFor[batchv1.Job](), "batch/v1"
+	}
+	return nil, ""
+}
+
+func runExplain(sess *session.Session, arg string) error {
+	word, path, _ := strings.Cut(arg, ".")
+	kind := selection.KindOf(word)
+	of, version := explainable(kind)
+	if of == nil {
+		return exit.Usagef("%s is no kind that podctl explains; it explains pod, deployment, replicaset, statefulset, daemonset, job, configmap, secret and pvc", word)
+	}
+	e := &explanation{kind: kind, path: path, of: of, doc: docOf(of)[""]}
+	if err := e.walk(); err != nil {
+		return err
+	}
+	e.write(sess.IO, version)
+	return nil
+}
+
+// explanation is a field of a kind.
+type explanation struct {
+	kind, path string
+	of         reflect.Type
+	// name and doc are of the last part of the path; empty and that of the kind for the kind itself.
+	name, doc string
+	list      bool
+}
+
+// walk goes to the field that the path names. Lists and maps need no index, as in kubectl.
+func (e *explanation) walk() error {
+	if e.path == "" {
+		return nil
+	}
+	at := e.kind
+	for part := range strings.SplitSeq(e.path, ".") {
+		inner, _ := elem(e.of)
+		next := fieldpath.Step(inner, part)
+		if inner.Kind() != reflect.Struct || next == nil {
+			return exit.Usagef("%s has no field %q; podctl explain %s lists those that it has", at, part, at)
+		}
+		e.name, e.doc, e.of = part, docOf(inner)[part], next
+		at += "." + part
+	}
+	_, e.list = elem(e.of)
+	return nil
+}
+
+// elem is the type of what a list, a map or a pointer holds, and whether it is of several.
+func elem(t reflect.Type) (inner reflect.Type, several bool) {
+	for t = fieldpath.Deref(t); (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) && t.Elem().Kind() != reflect.Uint8; t = fieldpath.Deref(t.Elem()) {
+		several = true
+	}
+	return t, several
+}
+
+// docOf are the descriptions of a type's fields, and of the type itself under the empty name.
+func docOf(t reflect.Type) map[string]string {
+	inner, _ := elem(t)
+	if described, ok := reflect.TypeAssert[interface{ SwaggerDoc() map[string]string }](reflect.New(inner).Elem()); ok {
+		return described.SwaggerDoc()
+	}
+	return nil
+}
+
+func (e *explanation) write(io *terminal.IO, version string) {
+	io.Print("KIND:       %s", e.kind)
+	io.Print("VERSION:    %s", version)
+	io.Print("")
+	if e.name != "" {
+		io.Print("FIELD: %s <%s>", e.name, typeName(e.of))
+	}
+	if text := e.support(); text != "" {
+		io.Print("PODCTL: %s", text)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nDESCRIPTION:\n%s\n", indented(e.doc, 4))
+	e.writeFields(&b)
+	_ = terminal.WriteTrimmed(io.Out, b.String())
+}
+
+// writeFields lists the fields below the field.
+func (e *explanation) writeFields(b *strings.Builder) {
+	inner, _ := elem(e.of)
+	if inner.Kind() != reflect.Struct || len(fieldpath.Fields(inner)) == 0 {
+		return
+	}
+	b.WriteString("\nFIELDS:\n")
+	docs := docOf(inner)
+	for _, f := range fieldpath.Fields(inner) {
+		fmt.Fprintf(b, "  %s\t<%s>\n%s\n\n", f.Name, typeName(f.Type), indented(docs[f.Name], 4))
+	}
+}
+
+// support says what podctl does with the field.
+func (e *explanation) support() string {
+	f, ok := e.classified()
+	if !ok {
+		return ""
+	}
+	text := string(f.Support)
+	if change := map[fields.ChangeClass]string{
+		fields.Replace: "an edit replaces containers", fields.NewSandbox: "an edit recreates the sandbox", fields.InPlace: "an edit changes the running container",
+		fields.Live: "an edit restarts nothing", fields.NextStart: "an edit counts from the next start on", fields.NewPod: "an edit counts for a new pod",
+	}[f.Change]; change != "" {
+		text += "; " + change
+	}
+	if f.Note != "" {
+		text += ". " + f.Note
+	}
+	return text
+}
+
+// classified is the row of the field; false for a field that has none, as those of ConfigMaps.
+func (e *explanation) classified() (fields.Field, bool) {
+	path := e.path
+	if rows := fields.Workload(e.kind); rows != nil {
+		inTemplate, ok := strings.CutPrefix(path, "spec.template.")
+		if !ok {
+			return fields.TableOf(rows).Classify(path)
+		}
+		path = inTemplate
+	} else if e.kind != "Pod" {
+		return fields.Field{}, false
+	}
+	return fields.NewTable().Classify(path)
+}
+
+// typeName is a type as kubectl writes it: []Container, map[string]string, string.
+func typeName(t reflect.Type) string {
+	t = fieldpath.Deref(t)
+	switch t.Kind() { //nolint:exhaustive // the API has no others
+	case reflect.Slice:
+		return "[]" + typeName(t.Elem())
+	case reflect.Map:
+		return fmt.Sprintf("map[%s]%s", typeName(t.Key()), typeName(t.Elem()))
+	case reflect.Struct:
+		return t.Name()
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "integer"
+	}
+	return t.Kind().String()
+}
+
+// indented breaks a text into lines with blanks before each.
+func indented(text string, by int) string {
+	const width = 76
+	if text == "" {
+		text = "<empty>"
+	}
+	var b strings.Builder
+	for paragraph := range strings.SplitSeq(text, "\n") {
+		for line := range strings.SplitSeq(terminal.Wrap(paragraph, width-by), "\n") {
+			b.WriteString(strings.Repeat(" ", by) + line + "\n")
+		}
+	}
+	return strings.TrimRight(b.String(), "\n ")
+}

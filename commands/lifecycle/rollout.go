@@ -1,0 +1,182 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podctl/podctl/commands/completion"
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/objects"
+)
+
+// NewRollout is `podctl rollout`.
+func NewRollout(sess *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Look at the versions of a workload, or go back to one",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newRolloutStatus(sess), newRolloutHistory(sess), newRolloutUndo(sess))
+	return cmd
+}
+
+func newRolloutStatus(sess *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status KIND/NAME",
+		Short: "Say how far a rollout is",
+		Long: "Say how many pods of a workload have its newest version and are available, and what the others wait for. Nothing is\n" +
+			"changed: to go on, apply again, or use apply --wait." +
+			flags.ExitCodes("0 all pods are as they shall be", "1 error", "3 not yet", "130 interrupted"),
+		Example:           "  podctl rollout status deployment/web",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRolloutStatus(cmd.Context(), sess, args[0]) },
+	}
+}
+
+func newRolloutHistory(sess *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "history KIND/NAME",
+		Short:             "List the versions of a workload's template",
+		Long:              "List the versions of a workload's template that are kept (revisionHistoryLimit), the newest last." + flags.ExitCodes("0 success", "1 error", "130 interrupted"),
+		Example:           "  podctl rollout history deployment/web",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
+		RunE:              func(_ *cobra.Command, args []string) error { return runRolloutHistory(sess, args[0]) },
+	}
+}
+
+func newRolloutUndo(sess *session.Session) *cobra.Command {
+	o, revision := &applyOptions{}, int64(0)
+	cmd := &cobra.Command{
+		Use:   "undo KIND/NAME",
+		Short: "Go back to an earlier version of a workload's template",
+		Long: "Go back to an earlier version of a workload's template, the last one unless --to-revision names another, and make one\n" +
+			"pass. What its manifest says counts again when that is applied." +
+			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
+		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeTemplate(cmd.Context(), sess, o, args[0], func(r *controller.Record) error { return goBack(r, revision) })
+		},
+	}
+	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to go back to (0: the one before)")
+	registerRollout(cmd, o)
+	return cmd
+}
+
+func registerRollout(cmd *cobra.Command, o *applyOptions) {
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
+	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
+	addWaitFlag(cmd, &o.wait)
+}
+
+// recordNamed is the record of the workload that an argument names.
+func recordNamed(sess *session.Session, arg string) (*controller.Record, error) {
+	key, ok := selection.WorkloadNamed(arg, sess.Flags.Namespace)
+	if !ok {
+		return nil, exit.Usagef("rollout needs a workload, for example deployment/web")
+	}
+	r, err := sess.Workloads().Get(key)
+	if err == nil {
+		sess.Loaded([]*podspec.Desired{r.Workload.Template})
+	}
+	return r, err
+}
+
+func runRolloutStatus(ctx context.Context, sess *session.Session, arg string) error {
+	r, err := recordNamed(sess, arg)
+	if err != nil {
+		return err
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	all, err := (&expander{sess: sess, engine: engine}).expand(ctx, []controller.Change{{Outcome: objects.Unchanged, Record: r}})
+	if err != nil {
+		return err
+	}
+	doc := all[0].document()
+	for _, line := range view.WorkloadWaits(&doc) {
+		sess.IO.Print("%s", line)
+	}
+	sess.IO.Print("%s", view.WorkloadOutcome(&doc))
+	if x := all[0]; x.Job == nil && !x.Status.Complete() || x.Job != nil && !isFinished(x.Job) {
+		return exit.With(exit.NotYet)
+	}
+	return nil
+}
+
+func runRolloutHistory(sess *session.Session, arg string) error {
+	r, err := recordNamed(sess, arg)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, 0, len(r.Revisions))
+	for i := range r.Revisions {
+		one := &r.Revisions[i]
+		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), imagesOf(&one.Template)})
+	}
+	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES"}, rows)
+}
+
+// imagesOf are the images of a template.
+func imagesOf(template *v1.PodTemplateSpec) string {
+	images := make([]string, 0, len(template.Spec.Containers))
+	for i := range template.Spec.Containers {
+		images = append(images, template.Spec.Containers[i].Image)
+	}
+	return strings.Join(images, ",")
+}
+
+// changeTemplate changes the template of a stored workload, and makes a pass.
+func changeTemplate(ctx context.Context, sess *session.Session, o *applyOptions, arg string, change func(*controller.Record) error) error {
+	r, err := recordNamed(sess, arg)
+	if err != nil {
+		return err
+	}
+	if r.Workload.Job != nil {
+		return exit.Usagef("%s is a Job: its template does not change", r.Key())
+	}
+	if err := change(r); err != nil {
+		return err
+	}
+	found := selection.Found{Workloads: []*podspec.Workload{r.Workload}}
+	if o.dryRun {
+		return planFound(ctx, sess, &o.planOptions, found)
+	}
+	return o.applyWorkloads(ctx, sess, &found)
+}
+
+// goBack gives a workload an earlier version of its template; 0 for the one before.
+func goBack(r *controller.Record, revision int64) error {
+	last := len(r.Revisions) - 1
+	for i := last - 1; i >= 0; i-- {
+		if one := &r.Revisions[i]; revision == 0 || one.Number == revision {
+			template, _ := r.Workload.PodTemplate()
+			*template = *one.Template.DeepCopy()
+			r.Workload.Template = one.Pod
+			return nil
+		}
+	}
+	if revision == 0 {
+		return fmt.Errorf("%s has no version before this one", r.Key())
+	}
+	return fmt.Errorf("%s has no earlier version %d (`podctl rollout history` lists those that are kept)", r.Key(), revision)
+}

@@ -1,0 +1,198 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// stock has one workload, whose pods the test says.
+type stock struct {
+	mu      sync.Mutex
+	changed time.Time
+	looks   int
+	pods    []string
+	next    time.Time
+	expired bool
+	deleted bool
+	err     error
+	readErr error
+}
+
+func (s *stock) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *stock) All() ([]*controller.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deleted || s.readErr != nil {
+		return nil, s.readErr
+	}
+	w := &podspec.Workload{Deployment: &appsv1.Deployment{}}
+	w.Deployment.Namespace, w.Deployment.Name = "default", "web"
+	return []*controller.Record{{Workload: w}}, nil
+}
+
+func (s *stock) ChangedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *stock) Expand(context.Context, *controller.Record) (*controller.Expanded, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	x := &controller.Expanded{Next: s.next, Expired: s.expired}
+	for _, text := range s.pods {
+		name, image, _ := strings.Cut(text, " ")
+		p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: image}}}}
+		p.Namespace, p.Name, p.UID = "default", name, types.UID(name)
+		d := podspec.New(p, "/web.yaml", p.UID)
+		d.Stored = true
+		x.Pods = append(x.Pods, d)
+	}
+	return x, s.err
+}
+
+func (s *stock) KeepJob(context.Context, *controller.Record) error { return nil }
+
+func (s *stock) Delete(context.Context, state.ObjectKey) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleted = true
+	return true, nil
+}
+
+// said are the updates of a source in words: "complete: web-0 i:1, web-1 i:1".
+type said struct {
+	mu    sync.Mutex
+	texts []string
+	last  sources.Update
+}
+
+func (s *said) tell(u sources.Update) {
+	var pods []string
+	for _, d := range u.Pods {
+		pods = append(pods, d.Pod.Name+" "+d.Pod.Spec.Containers[0].Image)
+		if d.Stored {
+			pods = append(pods, "stored")
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = u
+	s.texts = append(s.texts, map[bool]string{true: "complete: ", false: "not complete: "}[u.Complete]+strings.Join(pods, ", "))
+}
+
+// want waits, and holds what was said meanwhile.
+func (s *said) want(t *testing.T, after time.Duration, want ...string) {
+	t.Helper()
+	time.Sleep(after)
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.texts, want) {
+		t.Errorf("said %q, want %q", s.texts, want)
+	}
+	s.texts = nil
+}
+
+// run lets a source live until the end of the test.
+func run(t *testing.T, w Workloads) (*Source, *said) {
+	t.Helper()
+	s, heard := New(w, time.Now, slog.New(slog.DiscardHandler), Times{}), &said{}
+	ctx, end := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { s.Run(ctx, nil, heard.tell) })
+	t.Cleanup(func() { end(); done.Wait() })
+	return s, heard
+}
+
+// TestSource: it says what workloads want, when that is something else; a pod of which nothing changed is the one that was
+// told before.
+func TestSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stock{pods: []string{"web-0 i:1", "web-1 i:1"}}
+		s, heard := run(t, w)
+		heard.want(t, time.Millisecond, "complete: web-0 i:1, web-1 i:1")
+		first := heard.last.Pods
+		w.set(func() { w.pods = []string{"web-0 i:2", "web-1 i:1"}; w.changed = time.Now() })
+		heard.want(t, 1100*time.Millisecond, "complete: web-0 i:2, web-1 i:1")
+		if now := heard.last.Pods; now[0] == first[0] || now[1] != first[1] {
+			t.Error("the pods that were told are not those that changed")
+		}
+		w.set(func() { w.pods = []string{"web-0 i:2", "web-1 i:2"} })
+		s.Changed("other")
+		heard.want(t, 900*time.Millisecond)
+		s.Changed("web-0")
+		heard.want(t, 60*time.Millisecond, "complete: web-0 i:2, web-1 i:2")
+	})
+}
+
+// TestSourceIdle: while nothing happens, nobody is asked anything.
+func TestSourceIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stock{pods: []string{"web-0 i:1"}}
+		_, heard := run(t, w)
+		heard.want(t, time.Hour, "complete: web-0 i:1")
+		if w.looks != 1 {
+			t.Errorf("it has looked %d times in an hour", w.looks)
+		}
+		w.set(func() { w.pods = nil; w.next = time.Now().Add(10 * time.Second); w.changed = time.Now() })
+		heard.want(t, 2*time.Second, "complete: ")
+		w.set(func() { w.pods = []string{"web-0 i:1"}; w.next = time.Time{} })
+		heard.want(t, 10*time.Second, "complete: web-0 i:1")
+	})
+}
+
+// TestSourceFailures: what cannot be looked at wants what it wanted before, and before that nothing follows from it.
+func TestSourceFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stock{pods: []string{"web-0 i:1"}, err: errors.New("the runtime is down")}
+		s, heard := run(t, w)
+		heard.want(t, time.Minute)
+		w.set(func() { w.err = nil })
+		heard.want(t, 6*time.Second, "complete: web-0 i:1")
+		w.set(func() { w.err = errors.New("the runtime is down"); w.pods = nil })
+		s.Changed("web-0")
+		heard.want(t, time.Minute)
+		w.set(func() { w.err, w.readErr = nil, state.ErrDamaged })
+		heard.want(t, time.Minute)
+		w.set(func() { w.readErr = nil })
+		heard.want(t, 6*time.Second, "complete: ")
+	})
+}
+
+// TestSourceExpired: a Job that has lived its time is forgotten, and its pods go.
+func TestSourceExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stock{pods: []string{"web-0 i:1"}}
+		s, heard := run(t, w)
+		heard.want(t, time.Millisecond, "complete: web-0 i:1")
+		w.set(func() { w.expired = true })
+		s.Changed("web-0")
+		heard.want(t, time.Second, "complete: ")
+		if !w.deleted {
+			t.Error("its record stays")
+		}
+	})
+}
