@@ -71,7 +71,7 @@ spec:
     spec:
       restartPolicy: Never
       containers:
-      - {name: app, image: "registry.local/podctl/demo:1", args: [print, env]}
+      - {name: app, image: "registry.local/podctl/demo:1", args: [print]}
 `
 
 // testWorkloads: a Deployment is updated one pod after the other while the others stay, a StatefulSet keeps its data, a Job

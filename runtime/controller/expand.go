@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/workload"
@@ -20,9 +21,9 @@ const Keeper = "workloads"
 // Expanded is what a workload comes to.
 type Expanded = workload.Expansion
 
-// Lister gives pods their status.
+// Lister says how pods stand.
 type Lister interface {
-	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+	Standing(ctx context.Context, pods []*podspec.Desired) ([]model.Standing, error)
 }
 
 // Expander finds out which pods workloads shall have now.
@@ -70,12 +71,12 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 	for _, p := range own {
 		pods = append(pods, p.Desired)
 	}
-	seen, err := e.Lister.List(ctx, pods)
+	seen, err := e.Lister.Standing(ctx, pods)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Key(), err)
 	}
 	for i, p := range own {
-		in.Pods = append(in.Pods, workload.Pod{Applied: p.Desired, Status: seen[i].Status, Deleting: p.Checkpoint.Deletion != nil})
+		in.Pods = append(in.Pods, workload.Pod{Applied: p.Desired, Standing: seen[i], Deleting: p.Checkpoint.Deletion != nil})
 	}
 	out := workload.Expand(in)
 	for i, d := range out.Pods {

@@ -35,16 +35,33 @@ func NewLister(client *cri.Client, observer *Observer) *Lister {
 // StatusUnknown and the error as its message, and all such errors are returned beside the
 // pods. There are no pods when the user ended it or the runtime does not answer at all.
 func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	return each(ctx, l, pods, l.status)
+}
+
+// Standing observes pods, and says of each whether it is all that its manifest asks for. A pod that cannot be observed is an
+// error, and keeps no other from it.
+func (l *Lister) Standing(ctx context.Context, pods []*podspec.Desired) ([]model.Standing, error) {
+	return each(ctx, l, pods, func(ctx context.Context, d *podspec.Desired, lists *nodeLists) (model.Standing, error) {
+		in, s, err := l.statusInput(ctx, d, lists)
+		if err != nil {
+			return model.Standing{}, err
+		}
+		return model.Standing{Status: s.Shown(in).Status, Pending: !plan.Make(in).Complete}, nil
+	})
+}
+
+// each looks at pods at the same time.
+func each[T any](ctx context.Context, l *Lister, pods []*podspec.Desired, look func(context.Context, *podspec.Desired, *nodeLists) (T, error)) ([]T, error) {
 	lists, err := l.listFor(ctx, len(pods))
 	if err != nil {
 		return nil, err
 	}
-	found, errs := make([]*v1.Pod, len(pods)), make([]error, len(pods))
+	found, errs := make([]T, len(pods)), make([]error, len(pods))
 	var group errgroup.Group
 	group.SetLimit(cri.MaxCalls)
 	for i, d := range pods {
 		group.Go(func() error {
-			found[i], errs[i] = l.status(ctx, d, lists)
+			found[i], errs[i] = look(ctx, d, lists)
 			return nil // What becomes of one keeps no other.
 		})
 	}

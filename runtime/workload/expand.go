@@ -30,8 +30,8 @@ type Input struct {
 type Pod struct {
 	// Applied is the pod as it was applied last.
 	Applied *podspec.Desired
-	// Status is its status; without conditions it is not ready.
-	Status v1.PodStatus
+	// Standing is how it stands. A pod whose newest version is applied and not all there is not updated yet.
+	model.Standing
 	// Deleting is set while the pod is being deleted.
 	Deleting bool
 }
@@ -144,7 +144,7 @@ func newExpanding(in *Input) *expanding {
 
 // look finds out what is known of a pod.
 func (x *expanding) look(pod Pod, ordinal int) *there {
-	t := &there{Pod: pod, ordinal: ordinal, updated: same(pod.Applied, x.maker.pod(ordinal))}
+	t := &there{Pod: pod, ordinal: ordinal, updated: !pod.Pending && same(pod.Applied, x.maker.pod(ordinal))}
 	since, ready := readySince(&pod.Status)
 	if t.ready = ready && !pod.Deleting; !t.ready {
 		return t
@@ -214,7 +214,7 @@ func (x *expanding) done() *Expansion {
 	x.out.Status = Status{Desired: x.desired, Current: len(x.in.Pods)}
 	for _, ordinal := range x.ordinals() {
 		t := x.there[ordinal]
-		if t.available && x.wanted[ordinal] != nil && same(t.Applied, x.wanted[ordinal]) {
+		if t.available && !t.Pending && x.wanted[ordinal] != nil && same(t.Applied, x.wanted[ordinal]) {
 			x.out.Settled = append(x.out.Settled, refOf(t.Applied))
 		}
 		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {

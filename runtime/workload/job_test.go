@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // jobLife is a Job and its pods.
@@ -61,7 +62,7 @@ func (l *jobLife) step() *Expansion {
 	}
 	for _, d := range x.Pods {
 		if l.pods[d.Pod.Name] == nil {
-			l.pods[d.Pod.Name] = &Pod{Applied: d, Status: v1.PodStatus{Phase: v1.PodRunning}}
+			l.pods[d.Pod.Name] = &Pod{Applied: d, Standing: model.Standing{Status: v1.PodStatus{Phase: v1.PodRunning}}}
 		}
 	}
 	return x

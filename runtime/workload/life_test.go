@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // life is a workload and its pods, whose time passes in seconds.
@@ -262,6 +263,49 @@ func TestStatefulSetUpdateStrategies(t *testing.T) {
 		}
 		if x := l.expand(); x.Status.Updated != updated || len(x.Waits) != 3-updated {
 			t.Errorf("%s: %d pods are updated, want %d; waits %v", strategy, x.Status.Updated, updated, x.Waits)
+		}
+	}
+}
+
+// TestAPendingPodIsNotUpdated: a pod whose newest version is applied, and whose old containers still run because the new ones
+// cannot be made, holds the others up.
+func TestAPendingPodIsNotUpdated(t *testing.T) {
+	for _, kind := range []string{podspec.KindDeployment, podspec.KindStatefulSet} {
+		l := newLife(t, 1)
+		rest := []string{"replicas: 2"}
+		if kind == podspec.KindDeployment {
+			rest = append(rest, "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}")
+		} else {
+			rest = append(rest, "serviceName: web")
+		}
+		l.w = loaded(t, kind, 1, rest...)
+		l.do(l.expand())
+		for range 3 {
+			for _, p := range l.pods {
+				p.ready = l.now
+			}
+			l.do(l.expand())
+		}
+		for _, p := range l.pods {
+			p.ready = l.now
+		}
+		l.w = loaded(t, kind, 2, rest...)
+		l.do(l.expand())
+		in := &Input{Workload: l.w, Now: l.now}
+		for _, p := range l.pods {
+			pod := Pod{Applied: p.applied, Standing: model.Standing{Pending: p.ready.IsZero()}}
+			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)}}
+			in.Pods = append(in.Pods, pod)
+		}
+		x := Expand(in)
+		if x.Status.Updated != 0 || x.Status.Complete() || len(x.Waits) != 1 || len(x.Settled) != 1 {
+			t.Errorf("%s: %+v, %d settled, waits %v", kind, x.Status, len(x.Settled), x.Waits)
+		}
+		for i := range in.Pods {
+			in.Pods[i].Pending = false
+		}
+		if x := Expand(in); x.Status.Updated != 1 || len(x.Waits) != 0 {
+			t.Errorf("%s, then: %+v, waits %v", kind, x.Status, x.Waits)
 		}
 	}
 }

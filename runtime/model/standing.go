@@ -1,0 +1,10 @@
+package model
+
+import v1 "k8s.io/api/core/v1"
+
+// Standing is how a pod stands: its status, and whether its manifest asks for more than there is.
+type Standing struct {
+	Status v1.PodStatus
+	// Pending is set while a pass has something to do, or something holds it.
+	Pending bool
+}
