@@ -10,4 +10,6 @@ import (
 // nobody is a runtime without pods.
 type nobody struct{}
 
-func (nobody) Standing(context.Context, []*podspec.Desired) ([]model.Standing, error) { return nil, nil }
+func (nobody) Standing(context.Context, []*podspec.Desired) ([]model.Standing, error) {
+	return nil, nil
+}
