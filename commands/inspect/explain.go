@@ -31,7 +31,7 @@ func NewExplain(sess *session.Session) *cobra.Command {
 			flags.ExitCodes("0 success", "1 error"),
 		Example:           "  podctl explain pod.spec.containers.livenessProbe\n  podctl explain deployment.spec.strategy",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completion.Words("pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec", "configmap", "secret", "pvc.spec"),
+		ValidArgsFunction: completion.Words("pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec", "cronjob.spec", "configmap", "secret", "pvc.spec"),
 		RunE:              func(_ *cobra.Command, args []string) error { return runExplain(sess, args[0]) },
 	}
 	return cmd
@@ -58,6 +58,8 @@ func explainable(kind string) (of reflect.Type, version string) {
 		return reflect.TypeFor[appsv1.DaemonSet](), "apps/v1"
 	case podspec.KindJob:
 		return reflect.TypeFor[batchv1.Job](), "batch/v1"
+	case podspec.KindCronJob:
+		return reflect.TypeFor[batchv1.CronJob](), "batch/v1"
 	}
 	return nil, ""
 }
@@ -67,7 +69,7 @@ func runExplain(sess *session.Session, arg string) error {
 	kind := selection.KindOf(word)
 	of, version := explainable(kind)
 	if of == nil {
-		return exit.Usagef("%s is no kind that podctl explains; it explains pod, deployment, replicaset, statefulset, daemonset, job, configmap, secret and pvc", word)
+		return exit.Usagef("%s is no kind that podctl explains; it explains pod, deployment, replicaset, statefulset, daemonset, job, cronjob, configmap, secret and pvc", word)
 	}
 	e := &explanation{kind: kind, path: path, of: of, doc: docOf(of)[""]}
 	if err := e.walk(); err != nil {
@@ -174,7 +176,7 @@ func (e *explanation) support() string {
 func (e *explanation) classified() (fields.Field, bool) {
 	path := e.path
 	if rows := fields.Workload(e.kind); rows != nil {
-		inTemplate, ok := strings.CutPrefix(path, "spec.template.")
+		inTemplate, ok := strings.CutPrefix(strings.TrimPrefix(path, "spec.jobTemplate."), "spec.template.")
 		if !ok {
 			return fields.TableOf(rows).Classify(path)
 		}

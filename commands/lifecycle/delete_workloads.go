@@ -23,10 +23,19 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 	if err != nil {
 		return absent, err
 	}
+	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
+	if err != nil {
+		sess.IO.NoteOnce("note: %v", err)
+	}
 	given := len(named)
 	owned := 0
 	for _, w := range found.Workloads {
 		named = append(named, controller.KeyOf(w))
+	}
+	for _, key := range named {
+		for _, job := range controller.JobsOf(key, records) {
+			named = append(named, job.Key())
+		}
 	}
 	for i, key := range named {
 		pods := controller.PodsOf(key, applied)

@@ -29,6 +29,8 @@ import (
 type runOptions struct {
 	applyOptions
 	remove bool
+	// from is a CronJob, of which a Job is run.
+	from string
 }
 
 // NewRun is `podctl run`.
@@ -36,17 +38,18 @@ func NewRun(sess *session.Session) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Annotations: exit.OwnFailure(exit.RunFailed),
-		Use:         "run [flags] MANIFEST",
+		Use:         "run [flags] MANIFEST | run --from cronjob/NAME",
 		Short:       "Run a pod to completion and exit with its exit code",
 		Long: "Apply a pod, follow the logs of its containers until it has finished, and exit with the exit code of the regular\n" +
-			"container that failed first, or with 0." +
-			flags.ExitCodes("0 the pod succeeded", "1-124 the exit code of the container that failed first", "125 podctl could not run the pod, or an init container failed", "130 interrupted; the pod keeps running unless --rm is given", "141 the output was closed (podctl run | head); as for 130"),
-		Example:           "  podctl run --rm job.yaml",
+			"container that failed first, or with 0. With --from: run a Job of a CronJob now, whatever its schedule says." +
+			flags.ExitCodes("0 the pod succeeded", "6 --from: the Job has failed", "1-124 the exit code of the container that failed first", "125 podctl could not run the pod, or an init container failed", "130 interrupted; the pod keeps running unless --rm is given", "141 the output was closed (podctl run | head); as for 130"),
+		Example:           "  podctl run --rm job.yaml\n  podctl run --from cronjob/backup",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd.Context(), sess, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
+	f.StringVar(&o.from, "from", "", "Run a Job of this CronJob instead of a manifest: cronjob/NAME")
 	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, also if interrupted")
 	f.Var(flags.Pull(&o.pull), "pull", "Override the pull policy: always, missing or never")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pod")
@@ -54,7 +57,10 @@ func NewRun(sess *session.Session) *cobra.Command {
 }
 
 func runRun(ctx context.Context, sess *session.Session, o *runOptions, args []string) error {
-	if n := len(args) + len(o.Files); n != 1 {
+	if o.from != "" && len(args)+len(o.Files) == 0 {
+		return runFrom(ctx, sess, o, o.from)
+	}
+	if n := len(args) + len(o.Files); n != 1 || o.from != "" {
 		return &exit.CodeError{Code: exit.RunFailed, Err: exit.Usagef("podctl run takes one manifest, not %d", n)}
 	}
 	pods, err := o.Pods(ctx, sess, args...)

@@ -198,3 +198,49 @@ func TestDiff(t *testing.T) {
 		t.Errorf("nothing: %d", code)
 	}
 }
+
+// TestCronJob: it is kept, its Jobs can be run by hand, and they go with it.
+func TestCronJob(t *testing.T) {
+	l := newLab(t)
+	file := written(l, "tick", `apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tick}
+spec:
+  schedule: "*/5 * * * *"
+  jobTemplate:
+    spec:
+      backoffLimit: 0
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: job, image: 'i:1'}]
+`)
+	if stdout, _ := l.Must("apply", file); !strings.Contains(stdout, "cronjob default/tick created\ncronjob default/tick: podctl agent starts its Jobs; `podctl run --from cronjob/tick` runs one now") {
+		t.Errorf("apply: %s", stdout)
+	}
+	if stdout, _ := l.Must("get", "cj"); !strings.Contains(stdout, "*/5 * * * *") || !strings.Contains(stdout, "<none>") {
+		t.Errorf("get: %s", stdout)
+	}
+	l.Behave("job", runtimetest.Behaviour{After: soon}, runtimetest.Behaviour{After: soon, ExitCode: 2}, runtimetest.Behaviour{After: soon})
+	if stdout, _ := l.Must("run", "--from", "cronjob/tick"); !strings.Contains(stdout, "0 active, 1 succeeded, 0 failed") {
+		t.Errorf("run: %s", stdout)
+	}
+	if code, _, stderr := l.Call("run", "--from", "cj/tick"); code != exit.PodFailed || !strings.Contains(stderr, "has failed: BackoffLimitExceeded") {
+		t.Errorf("a run that fails: %d %s", code, stderr)
+	}
+	if stdout, _ := l.Must("get", "jobs", "-o", "name"); strings.Count(stdout, "job/tick-manual-") != 2 {
+		t.Errorf("jobs: %s", stdout)
+	}
+	l.Must("run", "--rm", "--from", "cronjob/tick")
+	if stdout, _ := l.Must("delete", "cronjob/tick"); strings.Count(stdout, "job default/tick-manual-") != 2 || strings.Count(stdout, "pod default/tick-manual-") != 2 {
+		t.Errorf("delete: %s", stdout)
+	}
+	if stdout, _ := l.Must("get", "jobs,pods", "-o", "name"); stdout != "" {
+		t.Errorf("left: %s", stdout)
+	}
+	for _, words := range [][]string{{"run", "--from", "tick"}, {"run", "--from", "cronjob/none"}, {"run", "--from", "cronjob/tick", file}} {
+		if code, _, _ := l.Call(words...); code != exit.RunFailed {
+			t.Errorf("%v: %d", words, code)
+		}
+	}
+}

@@ -8,9 +8,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/workload"
@@ -20,6 +22,8 @@ import (
 type WorkloadRow struct {
 	Record    *controller.Record
 	Expansion *workload.Expansion
+
+	now time.Time
 }
 
 // Workloads are tables of workloads, as kubectl prints them.
@@ -42,6 +46,7 @@ func (v *Workloads) Table(all []WorkloadRow) (header []string, rows [][]string) 
 	header = append(header, v.labelHeader()...)
 	for i := range all {
 		r := &all[i]
+		r.now = v.Now
 		meta := r.Record.Workload.Meta()
 		row := slices.Concat([]string{meta.Name}, r.cells(), []string{duration.HumanDuration(v.Now.Sub(r.Record.CreatedAt))})
 		if v.Namespaces {
@@ -65,7 +70,7 @@ func workloadColumns(kind string) []string {
 	case podspec.KindJob:
 		return []string{"STATUS", "COMPLETIONS"}
 	case podspec.KindCronJob:
-		return []string{"SCHEDULE", "SUSPEND"}
+		return []string{"SCHEDULE", "SUSPEND", "LAST SCHEDULE"}
 	}
 	return []string{"READY", "UP-TO-DATE", "AVAILABLE"}
 }
@@ -81,7 +86,11 @@ func (r *WorkloadRow) cells() []string {
 	case podspec.KindJob:
 		return []string{jobState(w.Job, r.Expansion.Job), fmt.Sprintf("%d/%d", r.Expansion.Job.Succeeded, ptr.Deref(w.Job.Spec.Completions, 1))}
 	case podspec.KindCronJob:
-		return []string{w.CronJob.Spec.Schedule, fmt.Sprint(ptr.Deref(w.CronJob.Spec.Suspend, false))}
+		last := terminal.NoValue
+		if r.Record.Cron != nil {
+			last = duration.HumanDuration(r.now.Sub(r.Record.Cron.Last))
+		}
+		return []string{w.CronJob.Spec.Schedule, fmt.Sprint(ptr.Deref(w.CronJob.Spec.Suspend, false)), last}
 	}
 	return []string{ready, fmt.Sprint(s.Updated), fmt.Sprint(s.Available)}
 }
@@ -139,7 +148,11 @@ func WorkloadDocument(r *WorkloadRow) any {
 		d.Status = *r.Expansion.Job
 		return d
 	}
-	return w.CronJob
+	d := w.CronJob.DeepCopy()
+	if r.Record.Cron != nil {
+		d.Status.LastScheduleTime = &metav1.Time{Time: r.Record.Cron.Last}
+	}
+	return d
 }
 
 // WorkloadList is workloads as a v1.List, as kubectl prints them.

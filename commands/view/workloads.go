@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
@@ -106,6 +107,8 @@ func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 func WorkloadOutcome(c *WorkloadChange) string {
 	text := fmt.Sprintf("%s: ", c.Key())
 	switch {
+	case c.Workload.Kind == podspec.KindCronJob:
+		return text + fmt.Sprintf("podctl agent starts its Jobs; `podctl run --from cronjob/%s` runs one now", c.Workload.Name)
 	case c.Status == nil:
 		return text + fmt.Sprintf("%d active, %d succeeded, %d failed", c.Job.Active, c.Job.Succeeded, c.Job.Failed)
 	case c.Status.Complete():

@@ -7,12 +7,16 @@ import "slices"
 func Workload(kind string) []Field {
 	specific := map[string][]Field{
 		"Deployment": deploymentFields(), "ReplicaSet": replicaSetFields(), "StatefulSet": statefulSetFields(),
-		"DaemonSet": daemonSetFields(), "Job": jobFields(),
+		"DaemonSet": daemonSetFields(), "Job": jobFields(), "CronJob": cronJobFields(),
 	}[kind]
 	if specific == nil {
 		return nil
 	}
 	const server = "Belongs to the API server; there is none here."
+	template := "spec.template"
+	if kind == "CronJob" {
+		template = "spec.jobTemplate.spec.template"
+	}
 	return slices.Concat(specific, []Field{
 		{Path: "apiVersion", Support: Honoured},
 		{Path: "kind", Support: Honoured},
@@ -23,9 +27,9 @@ func Workload(kind string) []Field {
 		{Path: "metadata.labels", Support: Honoured},
 		{Path: "metadata.annotations", Support: Honoured},
 		{Path: "metadata", Support: NoEffect, Note: server},
-		{Path: "spec.template", Support: Honoured, Note: "As the fields of a Pod."},
-		{Path: "spec.template.metadata.name", Support: NoEffect, Note: "Pods are named after their workload."},
-		{Path: "spec.template.metadata.namespace", Support: NoEffect, Note: "Pods are in the namespace of their workload."},
+		{Path: template, Support: Honoured, Note: "As the fields of a Pod."},
+		{Path: template + ".metadata.name", Support: NoEffect, Note: "Pods are named after their workload."},
+		{Path: template + ".metadata.namespace", Support: NoEffect, Note: "Pods are in the namespace of their workload."},
 		{Path: "status", Support: NoEffect, Note: "The status is what podctl reports, not what it is given."},
 	})
 }
@@ -66,4 +70,15 @@ func jobFields() []Field {
 		"spec.backoffLimitPerIndex", "spec.maxFailedIndexes", "spec.selector", "spec.manualSelector", "spec.ttlSecondsAfterFinished", "spec.completionMode", "spec.suspend"),
 		Field{Path: "spec.podReplacementPolicy", Support: NoEffect, Note: "A try begins once the pod before it has ended."},
 		Field{Path: "spec.managedBy", Support: Refused, Note: "Another controller would run it; there is none here."})
+}
+
+func cronJobFields() []Field {
+	rows := honoured("spec.schedule", "spec.timeZone", "spec.startingDeadlineSeconds", "spec.concurrencyPolicy", "spec.suspend",
+		"spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit", "spec.jobTemplate.metadata.labels", "spec.jobTemplate.metadata.annotations")
+	rows = append(rows, Field{Path: "spec.jobTemplate.metadata", Support: NoEffect, Note: "Jobs are named after their CronJob and the time of their run."})
+	for _, f := range jobFields() {
+		f.Path = "spec.jobTemplate." + f.Path
+		rows = append(rows, f)
+	}
+	return rows
 }

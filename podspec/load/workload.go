@@ -50,12 +50,6 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	pod.meta = &pod.pod.ObjectMeta
 	pod.meta.Name, pod.meta.Namespace = o.workload.FirstPod(), o.meta.Namespace
 	o.workload.MountClaims(pod.pod)
-	if o.workload.CronJob != nil {
-		if len(o.report.kept) == 0 {
-			o.report.refuse(document.ClassUnsupported, "kind", "CronJobs are not run yet: give the Job of its jobTemplate")
-		}
-		return
-	}
 	a.reports = append(a.reports, pod.report)
 	w := *o.workload
 	w.Template = a.makePod(m, pod, used)

@@ -55,6 +55,8 @@ func TestWorkloads(t *testing.T) {
 		"a StatefulSet": {set.Replace(deployment), "StatefulSet", "web-4"},
 		"a DaemonSet":   {strings.NewReplacer("Deployment", "DaemonSet", "  replicas: 3\n", "").Replace(deployment), "DaemonSet", "web-0"},
 		"a Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec, "Job", "work-0"},
+		"a CronJob": {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" +
+			strings.ReplaceAll(jobSpec, "\n", "\n    "), "CronJob", "work-00000000-0"},
 	} {
 		m := withWorkloads(t, c.text)
 		if m.Err() != nil || len(m.Workloads) != 1 || len(m.Pods) > 0 {
@@ -89,7 +91,6 @@ func TestWorkloadProblems(t *testing.T) {
 		"the same one twice":               {deployment + "---\n" + deployment, "metadata.name: Deployment default/web is given twice, first in -:3"},
 		"a Job without a policy":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + strings.Replace(jobSpec, "Never", "Always", 1), `spec.template.spec.restartPolicy: is required: valid values: "OnFailure", "Never"`},
 		"too many pods":                    {edited("replicas: 3", "replicas: 1001"), "-:5:3: spec.replicas: 1001 pods are more than one machine can have"},
-		"a CronJob":                        {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "kind: CronJobs are not run yet"},
 		"another controller's Job":         {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}" + jobSpec + "  managedBy: example.com/other\n", "-:10:3: spec.managedBy: Another controller would run it"},
 		"a CronJob without a schedule":     {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: work}\nspec:\n  jobTemplate:" + strings.ReplaceAll(jobSpec, "\n", "\n    "), "spec.schedule: is required"},
 	} {

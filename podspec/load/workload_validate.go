@@ -58,6 +58,9 @@ func checkNumbers(r *report, w *podspec.Workload) {
 		numbers["spec.replicas"] = w.StatefulSet.Spec.Replicas
 	case podspec.KindJob:
 		numbers["spec.parallelism"], numbers["spec.completions"] = w.Job.Spec.Parallelism, w.Job.Spec.Completions
+	case podspec.KindCronJob:
+		job := &w.CronJob.Spec.JobTemplate.Spec
+		numbers["spec.jobTemplate.spec.parallelism"], numbers["spec.jobTemplate.spec.completions"] = job.Parallelism, job.Completions
 	}
 	for path, number := range numbers {
 		if number != nil && *number > maxPods {

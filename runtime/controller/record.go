@@ -29,6 +29,8 @@ type Record struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Job is the status of a Job as its last pass left it; nil before the first.
 	Job *batchv1.JobStatus `json:"job,omitempty"`
+	// Cron is what is kept of a CronJob's runs; nil before the first.
+	Cron *CronStatus `json:"cron,omitempty"`
 	// Revisions are the versions of the template, the newest last.
 	Revisions []Revision `json:"revisions"`
 }
@@ -66,7 +68,7 @@ func (r *Record) next(w *podspec.Workload, now time.Time) *Record {
 	w = normal(w)
 	next := &Record{Version: recordVersion, Workload: w, CreatedAt: now}
 	if r != nil {
-		next.CreatedAt, next.Job, next.Revisions = r.CreatedAt, r.Job, r.Revisions
+		next.CreatedAt, next.Job, next.Cron, next.Revisions = r.CreatedAt, r.Job, r.Cron, r.Revisions
 	}
 	template, _ := w.PodTemplate()
 	if r != nil && sameText(template, &r.Revisions[len(r.Revisions)-1].Template) && w.Template.SameManifest(r.Workload.Template) {

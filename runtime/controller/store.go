@@ -123,17 +123,25 @@ func (s *Store) checkRoom(c *Change) error {
 }
 
 // KeepJob keeps the status of a Job, unless the Job is gone.
-func (s *Store) KeepJob(ctx context.Context, r *Record) (err error) {
+func (s *Store) KeepJob(ctx context.Context, r *Record) error {
+	return s.change(ctx, r.Key(), func(now *Record) { now.Job = r.Job })
+}
+
+// change changes the record of a workload, unless that is gone. Nothing is written if nothing changes.
+func (s *Store) change(ctx context.Context, key state.ObjectKey, change func(*Record)) (err error) {
 	lock, err := s.locker.LockWorkloads(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	now, err := s.read(r.Key())
-	if err != nil || now == nil || sameText(now.Job, r.Job) {
+	now, err := s.read(key)
+	if err != nil || now == nil {
 		return err
 	}
-	now.Job = r.Job
+	before := *now
+	if change(now); sameText(before, now) {
+		return nil
+	}
 	return s.write(now)
 }
 

@@ -3,10 +3,12 @@ package controller
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -187,5 +189,61 @@ func TestFrozenFields(t *testing.T) {
 	}
 	if c := put(t, s, deployment(t, append(job, "  template:", "  parallelism: 2\n  template:")...)); c.Outcome != objects.Configured {
 		t.Error(c.Outcome)
+	}
+}
+
+// TestTick: the run of a CronJob that is due is started once, also by one who was killed before that was written down; old
+// Jobs go, and what is kept of the runs stays when the CronJob is applied anew.
+func TestTick(t *testing.T) {
+	s := newStore(t)
+	now := time.Date(2026, 5, 4, 12, 0, 30, 0, time.UTC)
+	s.now = func() time.Time { return now }
+	cron := []string{
+		"apps/v1", "batch/v1", "kind: Deployment", "kind: CronJob", "  replicas: 2\n  revisionHistoryLimit: 2\n  selector: {matchLabels: {app: web}}\n", "  schedule: '* * * * *'\n  successfulJobsHistoryLimit: 0\n  jobTemplate:\n   spec:\n",
+		"  template:", "    template:", "    metadata: {l", "      metadata: {l", "    spec:\n", "      spec:\n        restartPolicy: Never\n", "      containers", "        containers",
+	}
+	r := put(t, s, deployment(t, cron...)).Record
+	tick := func(wantChanged bool, wantJobs ...string) []*Record {
+		t.Helper()
+		all, err := s.List(func(state.ObjectKey) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err = s.Get(r.Key()); err != nil {
+			t.Fatal(err)
+		}
+		changed, next, err := s.Tick(t.Context(), r, all)
+		if err != nil || changed != wantChanged || !next.Equal(now.Truncate(time.Minute).Add(time.Minute)) {
+			t.Errorf("at %s: %t, next at %s, %v", now, changed, next, err)
+		}
+		if all, err = s.List(func(state.ObjectKey) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, job := range JobsOf(r.Key(), all) {
+			names = append(names, job.Key().Name)
+		}
+		if !slices.Equal(names, wantJobs) {
+			t.Errorf("at %s there are %v, want %v", now, names, wantJobs)
+		}
+		return JobsOf(r.Key(), all)
+	}
+	tick(false)
+	now = now.Add(time.Minute)
+	jobs := tick(true, "web-29631601")
+	tick(false, "web-29631601")
+	if err := s.change(t.Context(), r.Key(), func(now *Record) { now.Cron = nil }); err != nil {
+		t.Fatal(err)
+	}
+	tick(true, "web-29631601")
+	done := *jobs[0]
+	done.Job = &batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: v1.ConditionTrue}}}
+	if err := s.KeepJob(t.Context(), &done); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, deployment(t, append(cron, "i:1", "i:2")...))
+	now = now.Add(time.Minute)
+	if jobs = tick(true, "web-29631602"); jobs[0].Workload.Template.Pod.Spec.Containers[0].Image != "i:2" {
+		t.Error("the new Job is of the old template")
 	}
 }

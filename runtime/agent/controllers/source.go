@@ -28,6 +28,8 @@ type Workloads interface {
 	// KeepJob keeps the status of a Job, Delete forgets a workload.
 	KeepJob(ctx context.Context, r *controller.Record) error
 	Delete(ctx context.Context, key state.ObjectKey) (found bool, err error)
+	// Tick starts the runs of a CronJob that are due, and says when the next is.
+	Tick(ctx context.Context, r *controller.Record, all []*controller.Record) (changed bool, next time.Time, err error)
 }
 
 // Times are how often a source looks.
@@ -171,9 +173,9 @@ func (s *Source) report(err error) {
 // look finds out what all workloads want, and when time alone changes that. What cannot be looked at wants what it wanted
 // before.
 func (s *Source) look(ctx context.Context) (update sources.Update, next time.Time, err error) {
-	records, err := s.workloads.All()
+	records, next, err := s.ticked(ctx)
 	if err != nil {
-		return s.update(), time.Time{}, err
+		return s.update(), next, err
 	}
 	wanted := map[state.ObjectKey][]*podspec.Desired{}
 	for _, r := range records {
@@ -199,6 +201,27 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 	}
 	s.wanted = wanted
 	return s.update(), next, err
+}
+
+// ticked starts the runs of CronJobs that are due, and reads all workloads then. Next is when another run is due.
+func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
+	records, err = s.workloads.All()
+	anew := false
+	for _, r := range records {
+		if r.Workload.CronJob == nil {
+			continue
+		}
+		changed, due, tickErr := s.workloads.Tick(ctx, r, records)
+		s.report(tickErr)
+		anew = anew || changed
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	if anew && err == nil {
+		records, err = s.workloads.All()
+	}
+	return records, next, err
 }
 
 func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controller.Expanded) {

@@ -73,6 +73,10 @@ func (s *stock) Expand(context.Context, *controller.Record) (*controller.Expande
 	return x, s.err
 }
 
+func (s *stock) Tick(context.Context, *controller.Record, []*controller.Record) (bool, time.Time, error) {
+	return false, time.Time{}, nil
+}
+
 func (s *stock) KeepJob(context.Context, *controller.Record) error { return nil }
 
 func (s *stock) Delete(context.Context, state.ObjectKey) (bool, error) {
