@@ -20,7 +20,7 @@ metadata: {name: draining}
 spec:
   restartPolicy: Never
   containers:
-  - {name: app, image: "registry.local/podctl/demo:1", args: [sleep, --drain, 3s]}
+  - {name: app, image: "registry.local/podctl/demo:1", args: [serve, --drain, 3s]}
 `
 
 // testAgentAfterRestarts: pods keep their containers and addresses when the runtime or the agent starts
@@ -62,6 +62,7 @@ func testAgentAfterRestarts(t *testing.T, m *machine) {
 
 	a.remove(t, "draining.yaml")
 	until(t, "draining is being deleted", func() bool { return a.isDeleting(t, "draining") })
+	until(t, "draining has its signal", func() bool { return strings.Contains(m.run(t, "logs", "draining").stdout, "got a signal") })
 	a.kill(t)
 	a.remove(t, "labelled.yaml")
 	until(t, "draining has ended by itself", func() bool { return !m.runs(t, containers["draining"]["app"]) })

@@ -595,14 +595,14 @@ func until(tb testing.TB, what string, done func() bool) {
 func testCompletion(t *testing.T, m *machine) {
 	path := write(t, `apiVersion: v1
 kind: Pod
-metadata: {name: job}
+metadata: {name: once}
 spec:
   restartPolicy: Never
   containers:
   - {name: app, image: "registry.local/podctl/demo:1", args: [exit, "0"]}
 `)
 	m.must(t, "apply", "--wait=completed", "--timeout", "30s", path)
-	if pod := m.pod(t, "job"); pod.Status.Phase != v1.PodSucceeded {
+	if pod := m.pod(t, "once"); pod.Status.Phase != v1.PodSucceeded {
 		t.Errorf("phase %s", pod.Status.Phase)
 	}
 	m.must(t, "apply", path)
@@ -612,7 +612,7 @@ spec:
 	if r := m.must(t, "plan", edited(t, path, `"0"`, `"1"`)); !strings.Contains(r.stdout, "Completed; delete it first") {
 		t.Errorf("an edited, completed pod:\n%s", r.stdout)
 	}
-	m.must(t, "delete", "job")
+	m.must(t, "delete", "once")
 }
 
 func testInitFailure(t *testing.T, m *machine) {
