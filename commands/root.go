@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,6 +123,7 @@ func (p *program) end() error {
 	if p.cancel != nil {
 		p.cancel()
 	}
+	err := p.sess.Settle()
 	_ = p.sess.Close() // The process ends, or goes on without it.
-	return p.profile.Stop()
+	return errors.Join(err, p.profile.Stop())
 }

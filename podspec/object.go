@@ -14,11 +14,12 @@ type ObjectName struct {
 	Name string `json:"name"`
 }
 
-// Object is a ConfigMap, a Secret or a claim: one of them is set.
+// Object is a ConfigMap, a Secret, a claim or a Service: one of them is set.
 type Object struct {
 	ConfigMap *v1.ConfigMap
 	Secret    *v1.Secret
 	Claim     *v1.PersistentVolumeClaim
+	Service   *v1.Service
 }
 
 // Kind is the kind of the object.
@@ -28,6 +29,8 @@ func (o *Object) Kind() string {
 		return KindConfigMap
 	case o.Secret != nil:
 		return KindSecret
+	case o.Service != nil:
+		return KindService
 	}
 	return KindClaim
 }
@@ -39,6 +42,8 @@ func (o *Object) Meta() *metav1.ObjectMeta {
 		return &o.ConfigMap.ObjectMeta
 	case o.Secret != nil:
 		return &o.Secret.ObjectMeta
+	case o.Service != nil:
+		return &o.Service.ObjectMeta
 	}
 	return &o.Claim.ObjectMeta
 }
@@ -48,7 +53,7 @@ func (o *Object) Name() ObjectName { return ObjectName{o.Kind(), o.Meta().Name} 
 
 // DeepCopy is an object of its own with the same content.
 func (o *Object) DeepCopy() *Object {
-	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy()}
+	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy()}
 }
 
 // ReferredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere, each once.

@@ -18,11 +18,12 @@ type MissingReference struct {
 	Path, Detail      string
 }
 
-// The kinds of object a pod refers to.
+// The kinds of object that are kept apart from pods. A pod names all of them but Services, which select pods.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
 	KindClaim     = "PersistentVolumeClaim"
+	KindService   = "Service"
 )
 
 // Reference is one place in which a pod refers to an object, or to keys of it.

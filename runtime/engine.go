@@ -13,10 +13,12 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/netfilter"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/proxy"
 	"github.com/podctl/podctl/runtime/session"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
@@ -44,6 +46,8 @@ type Engine struct {
 	Garbage *gc.Collector
 	// Objects are the ConfigMaps, Secrets and claims that were applied apart from pods.
 	Objects *objects.Store
+	// Proxy leads the traffic of Services to pods.
+	Proxy *proxy.Proxy
 }
 
 // Settings say where an engine keeps things.
@@ -67,6 +71,8 @@ type Settings struct {
 	Logs logfile.Limits
 	// Pulls is how many images are pulled at the same time; zero means any number.
 	Pulls int
+	// Kernel is told the way of the traffic of Services; nil for a node where their names lead to pods.
+	Kernel func(name string, rules netfilter.Rules) error
 }
 
 // NewEngine puts a connection and podctl's settings together.
@@ -87,9 +93,11 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	e.Lister = observe.NewLister(client, e.Observer)
 	e.Images = images.NewStore(client, s.Layout)
 	e.Garbage = gc.New(w, e.Host, e.Images)
+	e.Proxy = proxy.New(proxy.World{Locker: locker, Services: s.Objects, Lister: e.Lister, Kernel: s.Kernel})
 	e.Pods = syncpod.New(locker, e.Digests, e.Observer, executor.New(w, e.Host, e.Garbage))
 	e.Prober = probe.NewProber(client, s.Layout, e.Observer, locker)
 	e.Waiter = wait.New(w, e.Observer, e.Pods, e.Prober, s.Waiting)
+	e.Pods.Changed, e.Prober.Changed = e.Proxy.Changed, e.Proxy.Changed
 	e.Sessions = session.New(client, e.Observer)
 	return e
 }

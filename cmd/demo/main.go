@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string) error {
 	verbs := map[string]func(context.Context, []string) error{
 		"serve": serve, "exit": exit, "sleep": sleep, "print": printAll,
 		"write": write, "read": read, "check": check, "log": writeLines,
-		"cat": cat,
+		"cat": cat, "get": get,
 	}
 	verb, ok := verbs[args[0]]
 	if !ok {

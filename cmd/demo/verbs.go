@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -185,4 +186,25 @@ func writeLines(ctx context.Context, args []string) error {
 func cat(context.Context, []string) error {
 	_, err := io.Copy(os.Stdout, os.Stdin)
 	return err
+}
+
+// get prints what an HTTP server answers, or says that it does not: get [--within D] URL.
+func get(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("get", flag.ContinueOnError)
+	within := f.Duration("within", 2*time.Second, "how long to wait for the answer")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, *within)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Arg(0), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(os.Stdout, answer.Body)
+	return errors.Join(err, answer.Body.Close())
 }

@@ -139,9 +139,9 @@ func fieldsPage() string {
 	for _, f := range rows {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Path, f.Support, f.Change, f.Needs, f.Note)
 	}
-	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"} {
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "Service"} {
 		fmt.Fprintf(&b, "\n## The fields of a %s\n\n| field | support | why |\n|---|---|---|\n", kind)
-		rows := fields.Workload(kind)
+		rows := fields.Kind(kind)
 		slices.SortFunc(rows, func(a, b fields.Field) int { return strings.Compare(a.Path, b.Path) })
 		for _, f := range rows {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Path, f.Support, f.Note)

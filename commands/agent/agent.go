@@ -144,19 +144,19 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
-	s := o.settings(sess, engine, log, from)
+	s := o.settings(ctx, sess, engine, log, from)
 	housekeeper := o.keep.housekeeper(sess, engine, log)
 	a := agent.New(agent.World{
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
 		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
-	r := &reloading{Agent: a, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
+	r := &reloading{Agent: a, engine: engine, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}
 	return serve(ctx, r, layout, public, o.guard(a, log))
 }
 
 // settings are those of the agent, which keeps the pods of sources and of the workloads that were applied.
-func (o *agentOptions) settings(sess *session.Session, engine *runtime.Engine, log *slog.Logger, from []sources.Source) agent.Settings {
+func (o *agentOptions) settings(ctx context.Context, sess *session.Session, engine *runtime.Engine, log *slog.Logger, from []sources.Source) agent.Settings {
 	started := settle()
 	s := agent.Settings{
 		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
@@ -175,6 +175,7 @@ func (o *agentOptions) settings(sess *session.Session, engine *runtime.Engine, l
 		s.Sources = append(s.Sources, workloads)
 		s.Changed, s.Look = workloads.Changed, workloads.Look
 	}
+	s.Changed = proxied(ctx, engine, log, s.Changed)
 	return s
 }
 
@@ -202,6 +203,7 @@ func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Li
 	}
 	go r.hear(serving)
 	go watchdog(serving, r.Agent)
+	go keepServices(serving, r.engine)
 	if guard.Within > 0 {
 		go guard.Run(serving)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/cri"
 )
@@ -43,8 +44,9 @@ func settingsOf(cmd *cobra.Command, args []string) settings {
 // reloading is an agent that reads its configuration again.
 type reloading struct {
 	*agent.Agent
-	now settings
-	log *slog.Logger
+	engine *runtime.Engine
+	now    settings
+	log    *slog.Logger
 	// restart is told that the configuration has changed.
 	restart chan struct{}
 	// hangups are signals to reload.

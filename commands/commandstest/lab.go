@@ -77,7 +77,7 @@ func (l *Lab) Write(name, spec string) string {
 // Args are the arguments of a command line, behind those that lead to the lab.
 func (l *Lab) Args(args ...string) []string {
 	return append([]string{
-		"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot,
+		"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot, "--proxy-mode", "none",
 		"-r", "unix://" + l.Path("cri.sock"), "--timeout", "30s",
 	}, args...)
 }

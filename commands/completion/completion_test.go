@@ -65,7 +65,7 @@ func TestComplete(t *testing.T) {
 		"probe --filename help.yaml -c c": "core :4",
 		"get ":                            "hello help system/dns help.yaml manifests/ :4",
 		"get hello he":                    "help help.yaml :4",
-		"get s":                           "system/dns secrets statefulsets :4",
+		"get s":                           "system/dns secrets services statefulsets :4",
 		"get default/h":                   "default/hello default/help :4",
 		"get -n system ":                  "default/hello default/help dns help.yaml manifests/ :4",
 		"get ma":                          "manifests/ :6",

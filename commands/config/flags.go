@@ -22,6 +22,8 @@ type Flags struct {
 	StateDir       string
 	LogRoot        string
 	CgroupRoot     string
+	// ProxyMode is how the traffic of Services finds its way.
+	ProxyMode      string
 	RequestTimeout time.Duration
 	LockTimeout    time.Duration
 	Timeout        time.Duration
@@ -42,6 +44,13 @@ const (
 	fileFlag     = "config"
 )
 
+// The ways of the traffic of Services (as --proxy-mode of kube-proxy): rules of the kernel, or none, so that names lead to pods
+// themselves.
+const (
+	ProxyNFTables = "nftables"
+	ProxyNone     = "none"
+)
+
 // Register defines the flags.
 func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVarP(&f.RuntimeEndpoint, EndpointFlag, "r", "", "Socket of the container runtime (env CONTAINER_RUNTIME_ENDPOINT)")
@@ -50,6 +59,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVar(&f.StateDir, "state-dir", state.Default().Root, "Directory for podctl's state")
 	set.StringVar(&f.LogRoot, "log-root", state.Default().LogRoot, "Directory for pod logs")
 	set.StringVar(&f.CgroupRoot, "cgroup-root", "", "Parent of all pod cgroups (default: the root cgroup)")
+	set.Var(&flags.Choice{Value: &f.ProxyMode, Allowed: []string{ProxyNFTables, ProxyNone}, Start: ProxyNFTables}, "proxy-mode", "How the traffic of Services finds its way: nftables, or none (their names lead to pods)")
 	f.RequestTimeout = cri.DefaultRequestTimeout
 	set.Var(&flags.Limit{Value: &f.RequestTimeout, Required: true}, "request-timeout", "Timeout for a request to the container runtime")
 	set.Var(&flags.Limit{Value: &f.LockTimeout}, "lock-timeout", "Timeout for a pod that another podctl works on (0: as long as --timeout)")

@@ -31,7 +31,7 @@ func NewExplain(sess *session.Session) *cobra.Command {
 			flags.ExitCodes("0 success", "1 error"),
 		Example:           "  podctl explain pod.spec.containers.livenessProbe\n  podctl explain deployment.spec.strategy",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completion.Words("pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec", "cronjob.spec", "configmap", "secret", "pvc.spec"),
+		ValidArgsFunction: completion.Words("pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec", "cronjob.spec", "service.spec", "configmap", "secret", "pvc.spec"),
 		RunE:              func(_ *cobra.Command, args []string) error { return runExplain(sess, args[0]) },
 	}
 	return cmd
@@ -48,6 +48,8 @@ func explainable(kind string) (of reflect.Type, version string) {
 		return reflect.TypeFor[v1.Secret](), "v1"
 	case podspec.KindClaim:
 		return reflect.TypeFor[v1.PersistentVolumeClaim](), "v1"
+	case podspec.KindService:
+		return reflect.TypeFor[v1.Service](), "v1"
 	case podspec.KindDeployment:
 		return reflect.TypeFor[appsv1.Deployment](), "apps/v1"
 	case podspec.KindReplicaSet:
@@ -69,7 +71,7 @@ func runExplain(sess *session.Session, arg string) error {
 	kind := selection.KindOf(word)
 	of, version := explainable(kind)
 	if of == nil {
-		return exit.Usagef("%s is no kind that podctl explains; it explains pod, deployment, replicaset, statefulset, daemonset, job, cronjob, configmap, secret and pvc", word)
+		return exit.Usagef("%s is no kind that podctl explains; it explains pod, deployment, replicaset, statefulset, daemonset, job, cronjob, service, configmap, secret and pvc", word)
 	}
 	e := &explanation{kind: kind, path: path, of: of, doc: docOf(of)[""]}
 	if err := e.walk(); err != nil {
@@ -175,7 +177,7 @@ func (e *explanation) support() string {
 // classified is the row of the field; false for a field that has none, as those of ConfigMaps.
 func (e *explanation) classified() (fields.Field, bool) {
 	path := e.path
-	if rows := fields.Workload(e.kind); rows != nil {
+	if rows := fields.Kind(e.kind); rows != nil {
 		inTemplate, ok := strings.CutPrefix(strings.TrimPrefix(path, "spec.jobTemplate."), "spec.template.")
 		if !ok {
 			return fields.TableOf(rows).Classify(path)

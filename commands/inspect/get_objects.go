@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -199,10 +200,14 @@ func (l *objectLook) table(kind string, found []*podspec.Object) ([]string, [][]
 	return header, rows, nil
 }
 
-// usersOf are the names of the applied pods that take an object.
+// usersOf are the names of the applied pods that take an object, or that a Service stands for.
 func usersOf(o *podspec.Object, applied []*podspec.Desired) []string {
 	var names []string
-	for _, d := range objects.Users(objects.KeyOf(o), applied) {
+	users := objects.Users(objects.KeyOf(o), applied)
+	if o.Service != nil {
+		users = slices.DeleteFunc(slices.Clone(applied), func(d *podspec.Desired) bool { return !service.Selects(o.Service, d.Pod) })
+	}
+	for _, d := range users {
 		names = append(names, model.RefOf(d.Pod).Name)
 	}
 	return names

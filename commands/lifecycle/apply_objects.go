@@ -29,14 +29,21 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	if err != nil {
 		return err
 	}
-	changed := false
+	changed, services := false, false
 	err = sess.Objects().Put(ctx, found.Apart, func(c objects.Change) {
 		users := usersBeside(c.Key, applied, found.Pods)
 		changed = changed || c.Outcome != objects.Unchanged
+		services = services || c.Key.Kind == podspec.KindService
 		o.showStored(sess, &c, users)
 	})
 	if err != nil {
 		return refusedObject(err)
+	}
+	if services {
+		// Containers that start next find the names.
+		if err := sess.SyncServices(ctx); err != nil {
+			return err
+		}
 	}
 	if changed && o.exitCode && o.wait == "" {
 		return exit.With(exit.NotYet)

@@ -79,6 +79,9 @@ func (d *objectDeleter) one(ctx context.Context, key state.ObjectKey) error {
 			return err
 		}
 		d.sess.IO.Print("%s deleted", key)
+		if key.Kind == podspec.KindService {
+			return d.sess.SyncServices(ctx)
+		}
 	}
 	if users := objects.Users(key, d.applied); len(users) > 0 {
 		d.sess.IO.Note("note: %s: named by %s%s", key, podNames(users), d.then(key))

@@ -20,6 +20,7 @@ func kindWords() map[string][]string {
 		podspec.KindConfigMap: {"configmap", "configmaps", "cm"},
 		podspec.KindSecret:    {"secret", "secrets"},
 		podspec.KindClaim:     {"persistentvolumeclaim", "persistentvolumeclaims", "pvc"},
+		podspec.KindService:   {"service", "services", "svc"},
 
 		podspec.KindDeployment:  {"deployment", "deployments", "deploy"},
 		podspec.KindReplicaSet:  {"replicaset", "replicasets", "rs"},
@@ -59,10 +60,10 @@ type Targets struct {
 	// Pods are names of pods and manifests.
 	Pods []string
 	// Kind is that of all objects, if the command line names one and no objects: a ConfigMap, a
-	// Secret or a claim. AllPods says the same of pods.
+	// Secret, a claim or a Service. AllPods says the same of pods.
 	Kind    string
 	AllPods bool
-	// Objects are ConfigMaps, Secrets and claims, Workloads the objects that stand for pods.
+	// Objects are ConfigMaps, Secrets, claims and Services, Workloads the objects that stand for pods.
 	Objects, Workloads []state.ObjectKey
 }
 
@@ -140,7 +141,7 @@ func keyOf(kind, name, namespace string) state.ObjectKey {
 func KindWords() []string {
 	words := []string{}
 	for _, kind := range []string{
-		kindPod, podspec.KindConfigMap, podspec.KindSecret, podspec.KindClaim, podspec.KindDeployment,
+		kindPod, podspec.KindConfigMap, podspec.KindSecret, podspec.KindClaim, podspec.KindService, podspec.KindDeployment,
 		podspec.KindReplicaSet, podspec.KindStatefulSet, podspec.KindDaemonSet, podspec.KindJob, podspec.KindCronJob,
 	} {
 		words = append(words, kindWords()[kind][1])

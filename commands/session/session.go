@@ -19,6 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/netfilter"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/state"
@@ -72,8 +74,34 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
+		Kernel: s.kernel(),
 	})
 	return s.engine, nil
+}
+
+// kernel is what is told of the traffic of Services; nil for nothing.
+func (s *Session) kernel() func(string, netfilter.Rules) error {
+	if s.Flags.ProxyMode == config.ProxyNone {
+		return nil
+	}
+	return netfilter.Write
+}
+
+// SyncServices has rules and names follow what was changed of Services.
+func (s *Session) SyncServices(ctx context.Context) error {
+	engine, err := s.Engine()
+	if err != nil {
+		return err
+	}
+	return engine.Proxy.Sync(ctx)
+}
+
+// Settle waits until what follows from a command for Services is done. It costs nothing where there are none.
+func (s *Session) Settle() error {
+	if s.engine == nil {
+		return nil
+	}
+	return s.engine.Proxy.Wait()
 }
 
 // waiting tells what is waited for.
@@ -84,6 +112,7 @@ func (s *Session) waiting(text string) { s.IO.NoteOnce("%s", text) }
 func (s *Session) Objects() *objects.Store {
 	if s.objects == nil {
 		s.objects = objects.New(&state.Locker{Layout: s.Flags.Layout(), Timeout: s.Flags.LockTimeout, Waiting: s.waiting}, s.IO.Now)
+		s.objects.Listens = machine.Listens
 	}
 	return s.objects
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// ObjectChange is what becomes of a stored ConfigMap, Secret or claim, as a document.
+// ObjectChange is what becomes of a stored ConfigMap, Secret, claim or Service, as a document.
 type ObjectChange struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -74,7 +75,7 @@ func FutureTexts(c *ObjectChange, colors terminal.Colors) string {
 	return b.String()
 }
 
-// Objects are tables of stored ConfigMaps, Secrets or claims, as kubectl prints them.
+// Objects are tables of stored ConfigMaps, Secrets, claims or Services, as kubectl prints them.
 type Objects struct {
 	Now        time.Time
 	Wide       bool
@@ -113,6 +114,8 @@ func objectColumns(kind string) []string {
 		return []string{"TYPE", "DATA"}
 	case podspec.KindClaim:
 		return []string{"STATUS", "CAPACITY", "ACCESS MODES"}
+	case podspec.KindService:
+		return []string{"TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"}
 	}
 	return []string{"DATA"}
 }
@@ -123,6 +126,8 @@ func cells(o *podspec.Object) []string {
 		return []string{string(o.Secret.Type), fmt.Sprint(len(o.Secret.Data))}
 	case o.Claim != nil:
 		return claimCells(o)
+	case o.Service != nil:
+		return serviceCells(o.Service)
 	}
 	return []string{fmt.Sprint(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData))}
 }
@@ -137,6 +142,28 @@ func claimCells(o *podspec.Object) []string {
 		modes = append(modes, string(mode))
 	}
 	return []string{string(o.Claim.Status.Phase), capacity, strings.Join(modes, ",")}
+}
+
+// serviceCells are how a Service is reached, as kubectl prints it. The node's own addresses stand for that of a load balancer.
+func serviceCells(s *v1.Service) []string {
+	var ports []string
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		text := fmt.Sprint(p.Port)
+		if p.NodePort != 0 {
+			text += fmt.Sprintf(":%d", p.NodePort)
+		}
+		ports = append(ports, text+"/"+string(p.Protocol))
+	}
+	external := terminal.NoValue
+	switch s.Spec.Type {
+	case v1.ServiceTypeLoadBalancer:
+		external = "<node>"
+	case v1.ServiceTypeExternalName:
+		external = s.Spec.ExternalName
+	case v1.ServiceTypeClusterIP, v1.ServiceTypeNodePort:
+	}
+	return []string{string(s.Spec.Type), cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), terminal.NoValue), external, joined(ports)}
 }
 
 // age is how long ago an object was stored first; of a claim that was never stored it is unknown.
@@ -168,6 +195,8 @@ func ObjectDocument(o *podspec.Object) any {
 		return s
 	case o.Claim != nil:
 		return o.Claim
+	case o.Service != nil:
+		return o.Service
 	}
 	return o.ConfigMap
 }

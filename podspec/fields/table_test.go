@@ -75,7 +75,7 @@ func TestEveryFieldOfWorkloadsIsClassified(t *testing.T) {
 		"Deployment": reflect.TypeFor[appsv1.Deployment](), "ReplicaSet": reflect.TypeFor[appsv1.ReplicaSet](), "StatefulSet": reflect.TypeFor[appsv1.StatefulSet](),
 		"DaemonSet": reflect.TypeFor[appsv1.DaemonSet](), "Job": reflect.TypeFor[batchv1.Job](), "CronJob": reflect.TypeFor[batchv1.CronJob](),
 	} {
-		rows, used := Workload(kind), map[string]bool{}
+		rows, used := Kind(kind), map[string]bool{}
 		table := TableOf(rows)
 		leaves(of, "", func(path string) {
 			f, ok := table.Classify(path)
@@ -93,7 +93,7 @@ func TestEveryFieldOfWorkloadsIsClassified(t *testing.T) {
 			}
 		}
 	}
-	if Workload("Pod") != nil {
+	if Kind("Pod") != nil {
 		t.Error("a Pod has a table of its own")
 	}
 }

@@ -2,9 +2,12 @@ package fields
 
 import "slices"
 
-// Workload is the table of the fields of a workload of a kind, without those of its template: they are a Pod's. It is
-// empty for a kind that is none.
-func Workload(kind string) []Field {
+// Kind is the table of the fields of a kind beside Pod, without those of a pod template: they are a Pod's. It is empty for a
+// kind of which every field counts.
+func Kind(kind string) []Field {
+	if kind == "Service" {
+		return slices.Concat(serviceFields(), objectFields())
+	}
 	specific := map[string][]Field{
 		"Deployment": deploymentFields(), "ReplicaSet": replicaSetFields(), "StatefulSet": statefulSetFields(),
 		"DaemonSet": daemonSetFields(), "Job": jobFields(), "CronJob": cronJobFields(),
@@ -12,12 +15,20 @@ func Workload(kind string) []Field {
 	if specific == nil {
 		return nil
 	}
-	const server = "Belongs to the API server; there is none here."
 	template := "spec.template"
 	if kind == "CronJob" {
 		template = "spec.jobTemplate.spec.template"
 	}
-	return slices.Concat(specific, []Field{
+	return slices.Concat(specific, objectFields(), []Field{
+		{Path: template, Support: Honoured, Note: "As the fields of a Pod."},
+		{Path: template + ".metadata.name", Support: NoEffect, Note: "Pods are named after their workload."},
+		{Path: template + ".metadata.namespace", Support: NoEffect, Note: "Pods are in the namespace of their workload."},
+	})
+}
+
+// objectFields are the fields that every kind has.
+func objectFields() []Field {
+	return []Field{
 		{Path: "apiVersion", Support: Honoured},
 		{Path: "kind", Support: Honoured},
 		{Path: "metadata.name", Support: Honoured},
@@ -26,12 +37,9 @@ func Workload(kind string) []Field {
 		{Path: "metadata.uid", Support: Honoured},
 		{Path: "metadata.labels", Support: Honoured},
 		{Path: "metadata.annotations", Support: Honoured},
-		{Path: "metadata", Support: NoEffect, Note: server},
-		{Path: template, Support: Honoured, Note: "As the fields of a Pod."},
-		{Path: template + ".metadata.name", Support: NoEffect, Note: "Pods are named after their workload."},
-		{Path: template + ".metadata.namespace", Support: NoEffect, Note: "Pods are in the namespace of their workload."},
+		{Path: "metadata", Support: NoEffect, Note: "Belongs to the API server; there is none here."},
 		{Path: "status", Support: NoEffect, Note: "The status is what podctl reports, not what it is given."},
-	})
+	}
 }
 
 // honoured are rows of fields that are honoured without more to say.
@@ -81,4 +89,25 @@ func cronJobFields() []Field {
 		rows = append(rows, f)
 	}
 	return rows
+}
+
+func serviceFields() []Field {
+	const outside = "There is one node, and clients from outside keep their addresses."
+	return append(honoured("spec.selector", "spec.type", "spec.ports", "spec.publishNotReadyAddresses", "spec.allocateLoadBalancerNodePorts",
+		"spec.ipFamilies", "spec.ipFamilyPolicy"),
+		Field{Path: "spec.clusterIP", Support: Honoured, Note: "None, or one of podctl's range of addresses."},
+		Field{Path: "spec.clusterIPs", Support: Honoured, Note: "As clusterIP, one for each family."},
+		Field{Path: "spec.ports.nodePort", Support: Honoured, Note: "30000 to 32767."},
+		Field{Path: "spec.ports.appProtocol", Support: NoEffect, Note: "podctl does not look into traffic."},
+		Field{Path: "spec.sessionAffinity", Support: Honoured, Note: "A client keeps its pod as long as the ready pods stay the same."},
+		Field{Path: "spec.sessionAffinityConfig", Support: NoEffect, Note: "A client keeps its pod as long as the ready pods stay the same."},
+		Field{Path: "spec.externalTrafficPolicy", Support: NoEffect, Note: outside},
+		Field{Path: "spec.internalTrafficPolicy", Support: NoEffect, Note: outside},
+		Field{Path: "spec.healthCheckNodePort", Support: NoEffect, Note: outside},
+		Field{Path: "spec.trafficDistribution", Support: NoEffect, Note: outside},
+		Field{Path: "spec.loadBalancerIP", Support: NoEffect, Note: "The ports are those of the node's own addresses."},
+		Field{Path: "spec.loadBalancerClass", Support: NoEffect, Note: "The ports are those of the node's own addresses."},
+		Field{Path: "spec.loadBalancerSourceRanges", Support: Refused, Note: "podctl does not filter clients, and the port would be open to all."},
+		Field{Path: "spec.externalIPs", Support: Refused, Note: "podctl takes traffic of the node's own addresses only."},
+		Field{Path: "spec.externalName", Support: NoEffect, Note: "Pods find Services in their hosts files, which have no names for other names."})
 }

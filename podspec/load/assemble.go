@@ -112,6 +112,9 @@ func (a *assembly) addDocument(r *report) {
 	if o == nil && a.workloads {
 		o = newWorkload(r, meta.APIVersion)
 	}
+	if o == nil && a.workloads {
+		o = newService(r, meta.APIVersion)
+	}
 	switch {
 	case o != nil:
 		a.add(o)
@@ -129,7 +132,7 @@ func (a *assembly) addDocument(r *report) {
 func (a *assembly) takes() string {
 	kinds := "Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1"
 	if a.workloads {
-		kinds = "Deployment, ReplicaSet, StatefulSet and DaemonSet of apps/v1, Job and CronJob of batch/v1, " + kinds
+		kinds = "Deployment, ReplicaSet, StatefulSet and DaemonSet of apps/v1, Job and CronJob of batch/v1, Service, " + kinds
 	}
 	return kinds
 }
@@ -158,6 +161,8 @@ func (a *assembly) add(o *object) {
 	switch {
 	case o.workload != nil:
 		validateWorkload(o)
+	case o.service != nil:
+		a.validateService(o)
 	case o.pod == nil:
 		validateObject(o)
 	}

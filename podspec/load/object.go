@@ -19,7 +19,7 @@ type typeMeta struct {
 }
 
 // object is one object of a manifest and the report on its document. One of pod, configMap,
-// secret, claim and workload is set, and meta is its metadata.
+// secret, claim, service and workload is set, and meta is its metadata.
 type object struct {
 	report *report
 	meta   *metav1.ObjectMeta
@@ -35,6 +35,7 @@ type object struct {
 	configMap *v1.ConfigMap
 	secret    *v1.Secret
 	claim     *v1.PersistentVolumeClaim
+	service   *v1.Service
 	workload  *podspec.Workload
 	// tokens are the names of a pod's volumes that were left out.
 	tokens map[string]bool
@@ -68,7 +69,7 @@ func newObject(r *report, version string) *object {
 
 // object is the object as pods refer to it.
 func (o *object) object() *podspec.Object {
-	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim}
+	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Service: o.service}
 }
 
 // key is the name of an object with its namespace.

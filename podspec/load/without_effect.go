@@ -8,12 +8,12 @@ import (
 
 // Why kinds have no effect on one machine without an API server.
 const (
-	nobodyAsks  = "There is no API server here whose users and programs it is for."
-	noTraffic   = "podctl filters and routes no traffic."
-	noServices  = "podctl does not find Services by name yet; pods publish ports of the node with hostPort."
-	ownStorage  = "A claim is a directory of podctl's own."
-	oneMachine  = "Here is one machine, of which nothing is drained or filled up."
-	ofNamespace = "Namespaces are names here: they need not be made, and have no settings."
+	nobodyAsks   = "There is no API server here whose users and programs it is for."
+	noTraffic    = "podctl filters and routes no traffic."
+	ownEndpoints = "The endpoints of a Service are its pods."
+	ownStorage   = "A claim is a directory of podctl's own."
+	oneMachine   = "Here is one machine, of which nothing is drained or filled up."
+	ofNamespace  = "Namespaces are names here: they need not be made, and have no settings."
 )
 
 // withoutEffect says why an object of a kind has no effect; empty for a kind that is refused. What charts and kustomizations
@@ -22,13 +22,14 @@ func withoutEffect(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		return map[string]string{
-			"Service": noServices, "ServiceAccount": nobodyAsks, "Namespace": ofNamespace, "ResourceQuota": ofNamespace, "LimitRange": ofNamespace, "PersistentVolume": ownStorage,
+			"ServiceAccount": nobodyAsks, "Namespace": ofNamespace, "ResourceQuota": ofNamespace, "LimitRange": ofNamespace, "PersistentVolume": ownStorage,
+			"Endpoints": ownEndpoints,
 		}[kind]
 	}
 	return map[string]string{
 		"rbac.authorization.k8s.io": nobodyAsks, "apiextensions.k8s.io": nobodyAsks, "apiregistration.k8s.io": nobodyAsks,
 		"admissionregistration.k8s.io": nobodyAsks, "networking.k8s.io": noTraffic, "gateway.networking.k8s.io": noTraffic,
-		"policy": oneMachine, "storage.k8s.io": ownStorage, "scheduling.k8s.io": oneMachine,
+		"policy": oneMachine, "discovery.k8s.io": ownEndpoints, "storage.k8s.io": ownStorage, "scheduling.k8s.io": oneMachine,
 		"autoscaling": "podctl scales nothing by itself; `podctl scale` changes how many pods there are.",
 	}[group]
 }

@@ -56,20 +56,20 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	// What the API server finds in the template has been found in its pod, and what is left is not allowed in a template.
 	o.report.kept = dropRepeated(o.report.kept, pod.report)
 	o.takeNames(pod.report)
-	a.classifyWorkload(o)
+	a.classify(o)
 	if !o.damaged {
 		m.Workloads = append(m.Workloads, &w)
 	}
 }
 
-// classifyWorkload looks at every field that the user wrote outside of the template. A refused one is a problem, and one
-// without effect a note.
-func (a *assembly) classifyWorkload(o *object) {
+// classify looks at every field that the user wrote of a kind that is no pod, without those of a pod template. A refused one
+// is a problem, and one without effect a note.
+func (a *assembly) classify(o *object) {
 	var written any
 	if json.Unmarshal(o.report.JSON, &written) != nil {
 		return // What is wrong with it is known.
 	}
-	table, seen := fields.TableOf(fields.Workload(o.report.Kind)), map[string]bool{}
+	table, seen := fields.TableOf(fields.Kind(o.report.Kind)), map[string]bool{}
 	walkLeaves(written, "", func(path string, value any) {
 		f, _ := table.Classify(path)
 		at := reportedPath(path, f)

@@ -102,7 +102,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	report := &reporter{pod: p.Pod, plan: p, manifest: sub.manifest(), now: e.now, redactor: redactor, notify: opts.Report, warnings: opts.Warnings}
 	schedule := newScheduler(p, report)
 	checkpoint := &checkpointer{subject: sub, checkpoint: s.Checkpoint, outputs: out, report: report, now: e.now, endpoint: e.client.Endpoint.Address, pullBackoff: opts.PullBackoff, watched: opts.Watched}
-	inputs := &inputs{subject: sub, outputs: out}
+	inputs := &inputs{subject: sub, outputs: out, names: e.layout.ServiceNames()}
 	hooks := &hooks{subject: sub, client: e.client, observed: &in.Observed, outputs: out}
 	stop := &stopper{
 		subject: sub, client: e.client, cgroups: e.cgroups, now: e.now, report: report, hooks: hooks,

@@ -10,6 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/proof"
+	"github.com/podctl/podctl/runtime/service"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -18,6 +20,7 @@ import (
 type inputs struct {
 	*subject
 	outputs *outputs
+	names   state.ServiceNames
 }
 
 // builder builds the messages of containers from a source.
@@ -95,9 +98,24 @@ func (x *inputs) SubPath(ref podspec.ContainerRef, mount int, part func() (strin
 func (x *inputs) Hosts(ips []string) (string, error) {
 	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
 	if err == nil {
+		hosts = append(hosts, x.services()...)
 		err = volume.WriteEtcHosts(x.pod, hosts)
 	}
 	return x.pod.EtcHosts(), err
+}
+
+// services are the lines of Services in the hosts file. They follow from what is kept elsewhere, and are written again when that
+// changes: where they cannot be read the container starts without them.
+func (x *inputs) services() []byte {
+	text, err := x.names.Read()
+	if err != nil {
+		return nil
+	}
+	names, err := service.DecodeNames(text)
+	if err != nil {
+		return nil
+	}
+	return service.Hosts(x.desired.Pod, names)
 }
 
 // TerminationLog makes a new file for the termination message of a container, and removes

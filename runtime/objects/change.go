@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -32,6 +33,9 @@ type Change struct {
 	Fields []string
 	// Texts are the values of a ConfigMap that differ.
 	Texts []Text
+
+	// kept is the object as it is stored then.
+	kept *podspec.Object
 }
 
 // Text is a value of a ConfigMap before and after; empty where there is none.
@@ -61,8 +65,8 @@ func (e *RedactedError) Error() string {
 
 // IsRefusal reports whether an error is of the object itself, and not of the store.
 func IsRefusal(err error) bool {
-	frozen, redacted := (*FrozenError)(nil), (*RedactedError)(nil)
-	return errors.As(err, &frozen) || errors.As(err, &redacted)
+	frozen, redacted, taken := (*FrozenError)(nil), (*RedactedError)(nil), (*service.TakenError)(nil)
+	return errors.As(err, &frozen) || errors.As(err, &redacted) || errors.As(err, &taken)
 }
 
 // changeOf compares an object with the stored one, which is nil if there is none.
@@ -131,6 +135,8 @@ func fieldsThatDiffer(before, after *podspec.Object) []string {
 		fields = append(fields, keysThatDiffer("data", before.Secret.Data, after.Secret.Data)...)
 		differs("type", before.Secret.Type, after.Secret.Type)
 		differs("immutable", before.Secret.Immutable, after.Secret.Immutable)
+	case after.Service != nil:
+		fields = append(fields, serviceFields(&before.Service.Spec, &after.Service.Spec)...)
 	default:
 		differs("spec", before.Claim.Spec, after.Claim.Spec)
 	}
@@ -151,5 +157,22 @@ func keysThatDiffer[T any](path string, before, after map[string]T) []string {
 			fields = append(fields, path+"."+key)
 		}
 	}
+	return fields
+}
+
+// serviceFields are the paths in which two Services differ, as far as something follows from them.
+func serviceFields(before, after *v1.ServiceSpec) []string {
+	var fields []string
+	for path, pair := range map[string][2]any{
+		"spec.selector": {before.Selector, after.Selector}, "spec.type": {before.Type, after.Type}, "spec.ports": {before.Ports, after.Ports},
+		"spec.clusterIPs": {before.ClusterIPs, after.ClusterIPs}, "spec.sessionAffinity": {before.SessionAffinity, after.SessionAffinity},
+		"spec.publishNotReadyAddresses": {before.PublishNotReadyAddresses, after.PublishNotReadyAddresses},
+		"spec.externalName":             {before.ExternalName, after.ExternalName},
+	} {
+		if !equality.Semantic.DeepEqual(pair[0], pair[1]) {
+			fields = append(fields, path)
+		}
+	}
+	slices.Sort(fields)
 	return fields
 }

@@ -44,6 +44,9 @@ func normal(o *podspec.Object) *podspec.Object {
 		if o.Secret.Type == "" {
 			o.Secret.Type = v1.SecretTypeOpaque
 		}
+	case o.Service != nil:
+		o.Service.TypeMeta = kind
+		o.Service.Status = v1.ServiceStatus{}
 	default:
 		o.Claim.TypeMeta = kind
 		o.Claim.Status = v1.PersistentVolumeClaimStatus{}
@@ -71,6 +74,8 @@ func encode(o *podspec.Object) ([]byte, error) {
 		return json.Marshal(o.ConfigMap)
 	case o.Secret != nil:
 		return json.Marshal(o.Secret)
+	case o.Service != nil:
+		return json.Marshal(o.Service)
 	}
 	return json.Marshal(o.Claim)
 }
@@ -87,6 +92,9 @@ func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 	case podspec.KindSecret:
 		o.Secret = &v1.Secret{}
 		into = o.Secret
+	case podspec.KindService:
+		o.Service = &v1.Service{}
+		into = o.Service
 	default:
 		o.Claim = &v1.PersistentVolumeClaim{}
 		into = o.Claim

@@ -20,6 +20,8 @@ type Store struct {
 	now    func() time.Time
 	// pretended are objects that count as stored, for plans.
 	pretended map[state.ObjectKey]*podspec.Object
+	// Listens reports whether a process has a port of the node, which no Service can have then; nil means that none has any.
+	Listens func(podspec.Port) bool
 }
 
 // New makes a Store.
@@ -96,31 +98,39 @@ func (s *Store) Secrets() podspec.Objects {
 
 // Changes are what Put would do.
 func (s *Store) Changes(objects []*podspec.Object) ([]Change, error) {
-	changes := make([]Change, 0, len(objects))
-	var errs []error
-	for _, o := range objects {
-		c, _, err := s.change(o)
-		changes = append(changes, c)
-		errs = append(errs, err)
+	changes := make([]Change, len(objects))
+	a, err := s.allocation(objects)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(objects))
+	for _, i := range a.order(objects) {
+		changes[i], errs[i] = s.change(objects[i], a)
 	}
 	return changes, errors.Join(errs...)
 }
 
 // change compares an object with the stored one. One that is damaged is replaced.
-func (s *Store) change(o *podspec.Object) (Change, *podspec.Object, error) {
+func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	key := KeyOf(o)
 	if err := checkRedacted(o); err != nil {
-		return Change{}, nil, err
+		return Change{}, err
 	}
 	before, err := s.read(key)
-	if errors.Is(err, state.ErrDamaged) {
-		return Change{Key: key, Outcome: Configured}, nil, nil
+	damaged := errors.Is(err, state.ErrDamaged)
+	if err != nil && !damaged {
+		return Change{}, err
 	}
-	if err != nil {
-		return Change{}, nil, err
+	kept := normal(o)
+	if err = a.fill(kept, before); err != nil {
+		return Change{}, err
 	}
-	c, err := changeOf(key, before, normal(o))
-	return c, before, err
+	if damaged {
+		return Change{Key: key, Outcome: Configured, kept: kept}, nil
+	}
+	c, err := changeOf(key, before, kept)
+	c.kept = kept
+	return c, err
 }
 
 // Put stores objects: all of them, or none if one of them cannot be stored as it is. Done is
@@ -138,8 +148,8 @@ func (s *Store) Put(ctx context.Context, objects []*podspec.Object, done func(Ch
 	if err != nil {
 		return err
 	}
-	for i, o := range objects {
-		if err = s.put(o, changes[i]); err != nil {
+	for i := range objects {
+		if err = s.put(changes[i]); err != nil {
 			return err
 		}
 		done(changes[i])
@@ -160,16 +170,16 @@ func (s *Store) checkRoom(changes []Change) error {
 		}
 	}
 	if more > 0 && len(keys)+more > state.ObjectsMax {
-		return fmt.Errorf("%d ConfigMaps, Secrets and claims are stored, and %d more would be more than %d: delete some, or give them in the manifests of their pods", len(keys), more, state.ObjectsMax)
+		return fmt.Errorf("%d ConfigMaps, Secrets, claims and Services are stored, and %d more would be more than %d: delete some, or give them in the manifests of their pods", len(keys), more, state.ObjectsMax)
 	}
 	return nil
 }
 
-func (s *Store) put(o *podspec.Object, c Change) error {
+func (s *Store) put(c Change) error {
 	if c.Outcome == Unchanged {
 		return nil
 	}
-	kept := normal(o)
+	kept := c.kept
 	kept.Meta().CreationTimestamp = metav1.NewTime(s.now().UTC().Truncate(time.Second))
 	if before, err := s.read(c.Key); err == nil && before != nil {
 		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp

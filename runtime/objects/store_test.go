@@ -227,3 +227,39 @@ func TestPodsWithoutReferencesReadNothing(t *testing.T) {
 		t.Errorf("%v %v", with, err)
 	}
 }
+
+// serviceOf is a Service of a type with one port.
+func serviceOf(name string, kind v1.ServiceType, port int32) *podspec.Object {
+	return &podspec.Object{Service: &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       v1.ServiceSpec{Type: kind, Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: port}}},
+	}}
+}
+
+// TestServicesGetWhatTheyLack when they are stored, keep it from then on, and are refused what others have. What they were given is no
+// change.
+func TestServicesGetWhatTheyLack(t *testing.T) {
+	s := newStore(t)
+	s.Listens = func(p podspec.Port) bool { return p.Number == 22 }
+	if got := put(t, s, serviceOf("a", v1.ServiceTypeNodePort, 80), serviceOf("b", v1.ServiceTypeClusterIP, 80)); got != "service default/a created[]; service default/b created[]" {
+		t.Error(got)
+	}
+	services, err := s.Services()
+	if err != nil || len(services) != 2 || services[0].Spec.ClusterIP == "" || services[0].Spec.Ports[0].NodePort == 0 || services[0].Spec.ClusterIP == services[1].Spec.ClusterIP {
+		t.Fatalf("%+v %v", services, err)
+	}
+	if got := put(t, s, serviceOf("b", v1.ServiceTypeClusterIP, 81), serviceOf("a", v1.ServiceTypeNodePort, 80)); got != "service default/b configured[spec.ports]; service default/a unchanged[]" {
+		t.Error(got)
+	}
+	thief := serviceOf("thief", v1.ServiceTypeClusterIP, 80)
+	thief.Service.Spec.ClusterIP = services[0].Spec.ClusterIP
+	for _, bad := range []*podspec.Object{thief, serviceOf("ssh", v1.ServiceTypeLoadBalancer, 22)} {
+		err := s.Put(t.Context(), []*podspec.Object{serviceOf("new", v1.ServiceTypeClusterIP, 80), bad}, func(Change) { t.Error("stored") })
+		if !IsRefusal(err) {
+			t.Errorf("%v: %v", KeyOf(bad), err)
+		}
+	}
+	if later := put(t, s, serviceOf("b", v1.ServiceTypeClusterIP, 81)); later != "service default/b unchanged[]" {
+		t.Error(later)
+	}
+}

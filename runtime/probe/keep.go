@@ -138,6 +138,9 @@ func (p *Prober) update(ctx context.Context, ref model.PodRef, change func(*stat
 	var rec events.Recorder
 	if change(j, &rec) {
 		err = pod.Checkpoint().Write(j)
+		if p.Changed != nil {
+			p.Changed(ctx, ref.UID)
+		}
 	}
 	return errors.Join(err, rec.Write(pod, ref, j.Redactor(nil)))
 }

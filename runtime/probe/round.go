@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
@@ -102,6 +103,8 @@ type Prober struct {
 	layout   state.Layout
 	observer *observe.Observer
 	locker   *state.Locker
+	// Changed is called when what is remembered of a pod's probes has changed; nil for nobody.
+	Changed func(ctx context.Context, uid types.UID)
 }
 
 // NewProber makes a Prober.

@@ -376,7 +376,7 @@ func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, uid := range []types.UID{lockIDs, lockPorts, lockNode, lockObjects, lockWorkloads, "_", "a_b"} {
+	for _, uid := range []types.UID{lockIDs, lockPorts, lockNode, lockObjects, lockWorkloads, lockServices, "_", "a_b"} {
 		if _, err := l.Pod(uid).Lock(expired(t)); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 			t.Errorf("uid %s: %v, want that it is refused", uid, err)
 		}

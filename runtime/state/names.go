@@ -46,6 +46,7 @@ const (
 	lockNode      = lockOwn + "node"
 	lockObjects   = lockOwn + "objects"
 	lockWorkloads = lockOwn + "workloads"
+	lockServices  = lockOwn + "services"
 	lockAgent     = lockOwn + "agent"
 )
 

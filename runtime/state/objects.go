@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// ObjectKey names an object that is kept apart from pods: a ConfigMap, a Secret, a claim or a workload.
+// ObjectKey names an object that is kept apart from pods: a ConfigMap, a Secret, a claim, a Service or a workload.
 type ObjectKey struct{ Namespace, Kind, Name string }
 
 // check is a *NameError for an object that cannot be kept.
@@ -39,10 +39,11 @@ func (k ObjectKey) Compare(other ObjectKey) int {
 	return slices.Compare([]string{k.Namespace, k.Kind, k.Name}, []string{other.Namespace, other.Kind, other.Name})
 }
 
-// objectDirs are the directories of the kinds that pods refer to.
+// objectDirs are the directories of the kinds that pods refer to, and of Services.
 func objectDirs() map[string]string {
 	return map[string]string{
 		podspec.KindConfigMap: "configmaps", podspec.KindSecret: "secrets", podspec.KindClaim: "persistentvolumeclaims",
+		podspec.KindService: "services",
 	}
 }
 
@@ -71,7 +72,7 @@ type Objects struct {
 	dirs map[string]string
 }
 
-// Objects is the place of the ConfigMaps, Secrets and claims that are kept apart from pods.
+// Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
 func (l Layout) Objects() Objects { return Objects{l, "objects", objectDirs()} }
 
 // Workloads is the place of the objects that stand for pods.
@@ -245,7 +246,7 @@ func removeIfEmpty(path string) error {
 func (l *Locker) LockObjects(ctx context.Context) (*filelock.Lock, error) {
 	ctx, cancel := l.timeout(ctx)
 	defer cancel()
-	return l.Layout.Locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets and claims")
+	return l.Layout.Locks().takeOwn(ctx, lockObjects, "the store of ConfigMaps, Secrets, claims and Services")
 }
 
 // LockWorkloads takes the objects that stand for pods for this process alone, to change them.

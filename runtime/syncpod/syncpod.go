@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/executor"
@@ -27,6 +29,8 @@ type Syncer struct {
 	digests  *observe.Digests
 	observer *observe.Observer
 	executor *executor.Executor
+	// Changed is called when a pass may have changed something of a pod; nil for nobody.
+	Changed func(ctx context.Context, uid types.UID)
 }
 
 // New makes a Syncer.
@@ -94,9 +98,17 @@ func (s *Syncer) pass(ctx context.Context, ref model.PodRef, desired *podspec.De
 		outcome, err = s.attempt(ctx, ref, desired, opts, reserved)
 		surprise := (*executor.SurpriseError)(nil)
 		if !errors.As(err, &surprise) || try == maxReplans || opts.Saved != nil {
+			s.tell(ctx, ref, outcome)
 			return outcome, err
 		}
 		surprise.Learn(reserved)
+	}
+}
+
+// tell says that a pass has done something.
+func (s *Syncer) tell(ctx context.Context, ref model.PodRef, outcome *executor.Outcome) {
+	if s.Changed != nil && outcome != nil && len(outcome.Plan.Steps) > 0 {
+		s.Changed(ctx, ref.UID)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -41,4 +42,30 @@ func overwrite(f *os.File, content []byte) error {
 		return err
 	}
 	return f.Truncate(int64(len(content)))
+}
+
+// etcHostsMax bounds what is read of a hosts file, in bytes: containers can write into it.
+const etcHostsMax = 32 << 20
+
+// ChangeEtcHosts changes the hosts file of a pod in place, while its containers have it mounted. A pod that has none yet gets
+// none.
+func ChangeEtcHosts(p state.Pod, change func(before []byte) []byte) error {
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	f, err := dir.OpenFile(filepath.Base(p.EtcHosts()), os.O_RDWR, 0)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return safefs.IgnoreMissing(err)
+	}
+	before, err := io.ReadAll(io.LimitReader(f, etcHostsMax))
+	if after := change(before); err == nil && !bytes.Equal(before, after) {
+		if _, err = f.WriteAt(after, 0); err == nil {
+			err = f.Truncate(int64(len(after)))
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing the hosts file: %w", err)
+	}
+	return nil
 }

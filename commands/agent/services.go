@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// proxied has the traffic of Services follow what the agent finds of pods, and tells the next one. A failure is written once, until
+// it works again.
+func proxied(ctx context.Context, engine *runtime.Engine, log *slog.Logger, next func(types.UID)) func(types.UID) {
+	failing := false
+	engine.Proxy.Failed = func(err error) {
+		switch {
+		case err != nil && !failing:
+			log.Error("services", "error", err.Error())
+		case err == nil && failing:
+			log.Info("the traffic of Services finds its way again")
+		}
+		failing = err != nil
+	}
+	return func(uid types.UID) {
+		engine.Proxy.Changed(ctx, uid)
+		if next != nil {
+			next(uid)
+		}
+	}
+}
+
+// servicesEach is how often the rules of Services are written again: somebody else may have flushed them.
+const servicesEach = time.Minute
+
+// keepServices keeps the rules of Services in the kernel.
+func keepServices(ctx context.Context, engine *runtime.Engine) {
+	for {
+		engine.Proxy.Changed(ctx, "")
+		if cri.Sleep(ctx, servicesEach) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package load
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec/input"
+)
+
+// loadServices loads a manifest as commands do that take workloads.
+func loadServices(t *testing.T, text string) *Manifest {
+	t.Helper()
+	m, err := Loader{Reader: input.Reader{Stdin: strings.NewReader(text)}, Workloads: true}.Load(t.Context(), "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestService: a Service has the API server's defaults, and every field that has no effect is noted.
+func TestService(t *testing.T) {
+	m := loadServices(t, `apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  externalTrafficPolicy: Local
+  type: NodePort
+  ports: [{port: 80}]
+`)
+	if m.Err() != nil || len(m.Apart) != 1 || len(m.NoEffect) != 1 || m.NoEffect[0].Path != "spec.externalTrafficPolicy" {
+		t.Fatalf("%+v %v", m.NoEffect, m.Err())
+	}
+	if s := m.Apart[0].Service; s.Namespace != "default" || s.Spec.Ports[0].Protocol != "TCP" || s.Spec.Ports[0].TargetPort.IntVal != 80 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestServicesThatAreRefused: all problems are told at once, each at its line; what would open more than it says is refused.
+func TestServicesThatAreRefused(t *testing.T) {
+	for text, want := range map[string][]string{
+		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}":                      {"4 problems", "-:4:16: is required", "-:4:28: the value is not valid", "-:4:41: "},
+		"spec: {ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}":      {"-:4:29: podctl does not filter clients"},
+		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}":                      {"-:4:29: podctl takes traffic of"},
+		"spec: {ports: [{port: 80}], selektor: {a: b}}":                            {"unknown field; did you mean selector?"},
+		"spec: {ports: [{port: 80, nodePort: 30000}]}":                             {"-:4:27: is not allowed here"},
+		"spec: {type: ExternalName, ports: [{port: 80}]}":                          {"is required"},
+		"spec: {clusterIP: None, type: NodePort, ports: [{port: 80}]}":             {"may not be set to 'None'"},
+		"spec: {ports: [{port: 80}], clusterIP: ../../x, sessionAffinity: Sticky}": {"-:4:29: ", "-:4:49: "},
+	} {
+		err := loadServices(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"+text+"\n").Err()
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %s", text, err, part)
+			}
+		}
+	}
+}
+
+// TestServicesWithoutEffect are noted: they lead nowhere.
+func TestServicesWithoutEffect(t *testing.T) {
+	for spec, path := range map[string]string{
+		"{type: ExternalName, externalName: db.example.com}": "spec.type",
+		"{ports: [{port: 80}]}":                              "spec.selector",
+	} {
+		m := loadServices(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: "+spec+"\n")
+		found := false
+		for _, n := range m.NoEffect {
+			found = found || n.Path == path
+		}
+		if m.Err() != nil || !found {
+			t.Errorf("%s: %+v %v", spec, m.NoEffect, m.Err())
+		}
+	}
+}
+
+// TestServicesOnlyWithWorkloads: what takes pods only refuses them.
+func TestServicesOnlyWithWorkloads(t *testing.T) {
+	m, err := Load(t.Context(), input.Reader{Stdin: strings.NewReader("{apiVersion: v1, kind: Service, metadata: {name: web}}")}, "-")
+	if err != nil || m.Err() == nil || !strings.Contains(m.Err().Error(), "is not something podctl runs") {
+		t.Errorf("%v %v", err, m.Err())
+	}
+}

@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"path/filepath"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/netfilter"
+	"github.com/podctl/podctl/runtime/service"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// Lister gives pods their status.
+type Lister interface {
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// Services has the Services that were applied.
+type Services interface {
+	// Services reads them. With an error some are missing.
+	Services() ([]*v1.Service, error)
+}
+
+// World is what a Proxy works with.
+type World struct {
+	Locker   *state.Locker
+	Services Services
+	Lister   Lister
+	// Kernel tells the kernel its rules, under a name of their own; nil for a node where names lead to pods themselves.
+	Kernel func(name string, rules netfilter.Rules) error
+}
+
+// Proxy keeps rules and names as Services and pods are.
+type Proxy struct {
+	World
+	// Failed is called after each look with why it failed, or nil; it is set before the first. Nil is for nobody.
+	Failed func(error)
+	worker worker
+
+	// looks lets one look at a time.
+	looks sync.Mutex
+	// mu guards what follows. Known are pods as they were seen last, and changed those of which something may have changed
+	// since it was begun to look.
+	mu      sync.Mutex
+	known   map[types.UID]*v1.Pod
+	changed map[types.UID]bool
+}
+
+// New makes a Proxy.
+func New(w World) *Proxy {
+	p := &Proxy{World: w, known: map[types.UID]*v1.Pod{}, changed: map[types.UID]bool{}}
+	p.worker.do, p.worker.told = p.Sync, func(err error) {
+		if p.Failed != nil {
+			p.Failed(err)
+		}
+	}
+	return p
+}
+
+// Sync looks at Services and pods, and has everything follow that depends on them. Processes that do so at once wait for each
+// other, so that the last one has seen all. A Service or pod that cannot be read keeps no other from it.
+func (p *Proxy) Sync(ctx context.Context) (err error) {
+	p.looks.Lock()
+	defer p.looks.Unlock()
+	before, err := p.Locker.Layout.ServiceNames().Read()
+	if err != nil {
+		return err
+	}
+	services, unreadable := p.Services.Services()
+	if len(services) == 0 && before == nil {
+		return unreadable
+	}
+	lock, err := p.Locker.LockServices(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if services, unreadable = p.Services.Services(); len(services) == 0 {
+		return errors.Join(unreadable, p.clear(ctx))
+	}
+	pods, unseen := p.pods(ctx)
+	names := p.names(services, pods)
+	return errors.Join(unreadable, unseen, p.writeNames(names), p.writeHosts(pods, names), p.writeRules(services, pods))
+}
+
+// names are those of Services. Without rules of the kernel all of them lead to pods.
+func (p *Proxy) names(services []*v1.Service, pods []*v1.Pod) []service.Name {
+	if p.Kernel != nil {
+		return service.Names(services, pods)
+	}
+	headless := make([]*v1.Service, 0, len(services))
+	for _, s := range services {
+		s = s.DeepCopy()
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = v1.ClusterIPNone, nil
+		headless = append(headless, s)
+	}
+	return service.Names(headless, pods)
+}
+
+// clear takes away what is left of Services.
+func (p *Proxy) clear(ctx context.Context) error {
+	pods, err := p.pods(ctx)
+	err = errors.Join(err, p.writeHosts(pods, nil), p.tell(netfilter.Rules{}))
+	if err != nil {
+		return err
+	}
+	return p.Locker.Layout.ServiceNames().Remove()
+}
+
+// table is the name of the rules of one state directory.
+func (p *Proxy) table() string {
+	root := p.Locker.Layout.Root
+	if abs, err := filepath.Abs(root); err == nil {
+		root = abs
+	}
+	h := fnv.New32a()
+	h.Write([]byte(root))
+	return fmt.Sprintf("podctl-%08x", h.Sum32())
+}
+
+// pods are all applied pods with their status. Those of which nothing has changed are not looked at again.
+func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
+	applied, _, err := state.Applied(p.Locker.Layout)
+	if err != nil {
+		return nil, err
+	}
+	all, unknown := p.begin(applied)
+	if len(unknown) > 0 {
+		var found []*v1.Pod
+		found, err = p.Lister.List(ctx, unknown)
+		for _, pod := range found {
+			all[pod.UID] = pod
+		}
+		p.remember(found)
+	}
+	pods := make([]*v1.Pod, 0, len(all))
+	for _, a := range applied {
+		if pod := all[a.Desired.Pod.UID]; pod != nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, err
+}
+
+// begin begins a look: it returns the pods that are known, and those that are not. What is no pod any more is forgotten.
+func (p *Proxy) begin(applied []state.AppliedPod) (all map[types.UID]*v1.Pod, unknown []*podspec.Desired) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all = make(map[types.UID]*v1.Pod, len(applied))
+	for _, a := range applied {
+		if pod := p.known[a.Desired.Pod.UID]; pod != nil {
+			all[pod.UID] = pod
+		} else {
+			unknown = append(unknown, a.Desired)
+		}
+	}
+	p.known, p.changed = maps.Clone(all), map[types.UID]bool{}
+	return all, unknown
+}
+
+// remember notes how pods were seen, unless something happened to them meanwhile.
+func (p *Proxy) remember(found []*v1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pod := range found {
+		if !p.changed[pod.UID] && pod.Status.Phase != v1.PodUnknown {
+			p.known[pod.UID] = pod
+		}
+	}
+}
+
+// writeNames writes the names with which containers start.
+func (p *Proxy) writeNames(names []service.Name) error {
+	text, err := service.EncodeNames(names)
+	if err != nil {
+		return err
+	}
+	before, err := p.Locker.Layout.ServiceNames().Read()
+	if err == nil && bytes.Equal(before, text) {
+		return nil
+	}
+	return p.Locker.Layout.ServiceNames().Write(text)
+}
+
+// writeHosts writes the names into the hosts files of the pods that have one.
+func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
+	var errs []error
+	for _, pod := range pods {
+		lines := service.Hosts(pod, names)
+		err := volume.ChangeEtcHosts(p.Locker.Layout.Pod(pod.UID), func(before []byte) []byte { return service.WithHosts(before, lines) })
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// writeRules tells the kernel where traffic goes.
+func (p *Proxy) writeRules(services []*v1.Service, pods []*v1.Pod) error {
+	rules := netfilter.Rules{Routes: service.Routes(services, pods)}
+	for _, pod := range pods {
+		if !pod.Spec.HostNetwork {
+			rules.Pods = append(rules.Pods, service.PodAddresses(pod)...)
+		}
+	}
+	return p.tell(rules)
+}
+
+func (p *Proxy) tell(rules netfilter.Rules) error {
+	if p.Kernel == nil {
+		return nil
+	}
+	return p.Kernel(p.table(), rules)
+}

@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/netfilter"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/volume"
+)
+
+// lab is a node without a kernel.
+type lab struct {
+	*Proxy
+	t      *testing.T
+	layout state.Layout
+	store  *objects.Store
+
+	mu sync.Mutex
+	// ready are the pods that are, by name; looked are those that were looked at, in order.
+	ready  map[string]bool
+	looked []string
+	// told are the rules that the kernel has, and fails is why it takes none.
+	told  []netfilter.Rules
+	fails error
+	// during is called while pods are looked at.
+	during func()
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{t: t, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, ready: map[string]bool{}}
+	locker := &state.Locker{Layout: l.layout, Waiting: func(string) {}}
+	l.store = objects.New(locker, time.Now)
+	l.Proxy = New(World{Locker: locker, Services: l.store, Lister: l, Kernel: func(_ string, r netfilter.Rules) error {
+		l.told = append(l.told, r)
+		return l.fails
+	}})
+	return l
+}
+
+// List looks at pods: each has an address of its own.
+func (l *lab) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []*v1.Pod
+	for _, d := range pods {
+		l.looked = append(l.looked, d.Pod.Name)
+		pod := d.Pod.DeepCopy()
+		pod.Status = v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: "10.0.0." + strings.TrimPrefix(d.Pod.Name, "web-")}}}
+		if l.ready[d.Pod.Name] {
+			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		}
+		found = append(found, pod)
+	}
+	if l.during != nil {
+		l.during()
+	}
+	return found, nil
+}
+
+// pod applies a pod, with a hosts file.
+func (l *lab) pod(name string) *podspec.Desired {
+	l.t.Helper()
+	d := podspectest.Desired(l.t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: web}}, spec: {containers: [{name: a, image: i}]}}", name))
+	pod := l.layout.Pod(d.Pod.UID)
+	err := pod.Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}})
+	if err = errors.Join(err, volume.WriteEtcHosts(pod, []byte("127.0.0.1\tlocalhost\n"))); err != nil {
+		l.t.Fatal(err)
+	}
+	return d
+}
+
+func (l *lab) serve(name string) {
+	l.t.Helper()
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: v1.ServiceSpec{
+		Type: v1.ServiceTypeClusterIP, Selector: map[string]string{"app": "web"}, Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}},
+	}}
+	if err := l.store.Put(l.t.Context(), []*podspec.Object{{Service: s}}, func(objects.Change) {}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// endpoints are those of the first route that the kernel was told last.
+func (l *lab) endpoints() string {
+	last := l.told[len(l.told)-1]
+	if len(last.Routes) == 0 {
+		return "no route"
+	}
+	return fmt.Sprint(last.Routes[0].Endpoints)
+}
+
+// hosts is the hosts file of a pod.
+func (l *lab) hosts(d *podspec.Desired) string {
+	l.t.Helper()
+	text, err := os.ReadFile(l.layout.Pod(d.Pod.UID).EtcHosts())
+	l.must(err)
+	return string(text)
+}
+
+// TestWithoutServices nothing is looked at, told or written.
+func TestWithoutServices(t *testing.T) {
+	l := newLab(t)
+	l.pod("web-1")
+	l.Changed(t.Context(), "x")
+	l.must(l.Wait())
+	if len(l.looked)+len(l.told) > 0 {
+		t.Errorf("looked at %v, told %v", l.looked, l.told)
+	}
+	if _, err := os.Stat(l.layout.ServiceNames().Path()); err == nil {
+		t.Error("names are written")
+	}
+}
+
+// TestServicesComeAndGo: rules, names and hosts files follow pods and Services, and nothing is left of the last one. Hosts files
+// are written in place, as containers have them mounted.
+func TestServicesComeAndGo(t *testing.T) {
+	l := newLab(t)
+	one, two := l.pod("web-1"), l.pod("web-2")
+	l.ready["web-1"] = true
+	mounted, err := os.Open(l.layout.Pod(one.Pod.UID).EtcHosts())
+	l.must(err)
+	defer mounted.Close() //nolint:errcheck // read only
+	l.serve("web")
+	l.must(l.Sync(t.Context()))
+	if got := l.endpoints(); got != "[10.0.0.1:8080]" || len(l.told[0].Pods) != 2 {
+		t.Errorf("%s of %+v", got, l.told[0])
+	}
+	now, err := os.Stat(mounted.Name())
+	l.must(err)
+	before, err := mounted.Stat()
+	l.must(err)
+	if !strings.HasSuffix(l.hosts(two), "\tweb.default\tweb\n") || !os.SameFile(now, before) {
+		t.Error(l.hosts(two))
+	}
+	l.must(l.store.Delete(t.Context(), state.ObjectKey{Namespace: "default", Kind: podspec.KindService, Name: "web"}))
+	l.must(l.Sync(t.Context()))
+	if got := l.endpoints(); got != "no route" || l.hosts(two) != "127.0.0.1\tlocalhost\n" {
+		t.Errorf("%s\n%s", got, l.hosts(two))
+	}
+	l.told = nil
+	if l.must(l.Sync(t.Context())); len(l.told) > 0 {
+		t.Error("the kernel is told again that there is nothing")
+	}
+}
+
+// TestOnlyWhatChangedIsLookedAt, also what changed while others were looked at.
+func TestOnlyWhatChangedIsLookedAt(t *testing.T) {
+	l := newLab(t)
+	one := l.pod("web-1")
+	l.pod("web-2")
+	l.serve("web")
+	l.must(l.Sync(t.Context()))
+	l.looked, l.ready["web-1"] = nil, true
+	l.must(l.Sync(t.Context()))
+	if len(l.looked) > 0 || l.endpoints() != "[]" {
+		t.Errorf("nothing changed, and %v were looked at", l.looked)
+	}
+	l.during = func() {
+		if l.during = nil; l.ready["web-1"] {
+			l.ready["web-1"] = false
+			l.Changed(t.Context(), one.Pod.UID)
+		}
+	}
+	l.Changed(t.Context(), one.Pod.UID)
+	l.must(l.Wait())
+	if fmt.Sprint(l.looked) != "[web-1 web-1]" || l.endpoints() != "[]" {
+		t.Errorf("looked at %v, traffic goes to %s", l.looked, l.endpoints())
+	}
+}
+
+// TestFailures are returned, told each time, and hold nothing up that can be done.
+func TestFailures(t *testing.T) {
+	l := newLab(t)
+	d := l.pod("web-1")
+	l.serve("web")
+	var told []error
+	l.Failed = func(err error) { told = append(told, err) }
+	l.fails = errors.New("no such kernel")
+	l.Changed(t.Context(), "")
+	if err := l.Wait(); err == nil || len(told) == 0 || !strings.Contains(l.hosts(d), "web.default") {
+		t.Errorf("%v %v %s", err, told, l.hosts(d))
+	}
+	l.fails = nil
+	l.Changed(t.Context(), "")
+	if err := l.Wait(); err != nil || told[len(told)-1] != nil {
+		t.Errorf("%v %v", err, told)
+	}
+	if err := l.layout.ServiceNames().Write([]byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Sync(t.Context()); err != nil {
+		t.Errorf("names that are damaged: %v", err)
+	}
+}
+
+// TestWithoutRules of the kernel names lead to pods.
+func TestWithoutRules(t *testing.T) {
+	l := newLab(t)
+	d := l.pod("web-1")
+	l.ready["web-1"] = true
+	l.Kernel = nil
+	l.serve("web")
+	l.must(l.Sync(t.Context()))
+	if got := l.hosts(d); !strings.Contains(got, "10.0.0.1\tweb.default") {
+		t.Error(got)
+	}
+}

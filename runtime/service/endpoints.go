@@ -1,0 +1,83 @@
+package service
+
+import (
+	"net/netip"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Selects reports whether a pod is one of those that a Service stands for. A Service without a selector stands for none.
+func Selects(s *v1.Service, pod *v1.Pod) bool {
+	return len(s.Spec.Selector) > 0 && s.Namespace == pod.Namespace && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
+}
+
+// Ready are the pods that traffic of a Service goes to: those that it selects, that have an address and that are ready, or
+// need not be (publishNotReadyAddresses). A pod that has ended or that is being deleted is none of them, as in the
+// endpoint slices of a cluster.
+func Ready(s *v1.Service, pods []*v1.Pod) []*v1.Pod {
+	var ready []*v1.Pod
+	for _, pod := range pods {
+		over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil
+		if Selects(s, pod) && !over && len(pod.Status.PodIPs) > 0 && (s.Spec.PublishNotReadyAddresses || isReady(pod)) {
+			ready = append(ready, pod)
+		}
+	}
+	return ready
+}
+
+func isReady(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}
+
+// PodAddresses are the addresses of a pod. One that cannot be parsed is left out.
+func PodAddresses(pod *v1.Pod) []netip.Addr {
+	var found []netip.Addr
+	for _, ip := range pod.Status.PodIPs {
+		if addr, err := netip.ParseAddr(ip.IP); err == nil {
+			found = append(found, addr.Unmap())
+		}
+	}
+	return found
+}
+
+// endpoints are where the traffic of a port goes. A pod that has no port of the name that the Service gives is left out.
+func endpoints(port *v1.ServicePort, ready []*v1.Pod) []netip.AddrPort {
+	var found []netip.AddrPort
+	for _, pod := range ready {
+		number := targetPort(port, pod)
+		if number == 0 {
+			continue
+		}
+		for _, addr := range PodAddresses(pod) {
+			found = append(found, netip.AddrPortFrom(addr, number))
+		}
+	}
+	slices.SortFunc(found, netip.AddrPort.Compare)
+	return slices.Compact(found)
+}
+
+// targetPort is the port of a pod that a port of a Service leads to; zero if the pod has none (FindPort of the endpoints
+// controller).
+func targetPort(port *v1.ServicePort, pod *v1.Pod) uint16 {
+	if port.TargetPort.Type == intstr.Int {
+		return uint16(port.TargetPort.IntVal) //nolint:gosec // the API server's rules: 1 to 65535
+	}
+	for _, ref := range podspec.Containers(pod) {
+		if ref.Type != podspec.Regular && ref.Type != podspec.Sidecar {
+			continue
+		}
+		for _, p := range ref.Ports {
+			if p.Name == port.TargetPort.StrVal && p.Protocol == port.Protocol {
+				return uint16(p.ContainerPort) //nolint:gosec // the API server's rules: 1 to 65535
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,122 @@
+package service
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Name is a name under which pods find an address.
+type Name struct {
+	Namespace string `json:"namespace"`
+	// Name is that within the namespace: web, or web-0.web of one pod.
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+}
+
+// Names are the names of all Services, in order. That of a Service leads to its own address, that of a headless one to all its
+// ready pods. A pod with a hostname whose subdomain is the Service has a name of its own.
+func Names(services []*v1.Service, pods []*v1.Pod) []Name {
+	var names []Name
+	for _, s := range services {
+		if s.Spec.Type == v1.ServiceTypeExternalName {
+			continue
+		}
+		ready := Ready(s, pods)
+		own := Addresses(s)
+		if s.Spec.ClusterIP == v1.ClusterIPNone {
+			own = addressesOf(ready)
+		}
+		for _, addr := range own {
+			names = append(names, Name{s.Namespace, s.Name, addr})
+		}
+		for _, pod := range ready {
+			names = append(names, podNames(s, pod)...)
+		}
+	}
+	slices.SortFunc(names, func(a, b Name) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Address.Compare(b.Address))
+	})
+	return slices.Compact(names)
+}
+
+func addressesOf(pods []*v1.Pod) []netip.Addr {
+	var found []netip.Addr
+	for _, pod := range pods {
+		found = append(found, PodAddresses(pod)...)
+	}
+	return found
+}
+
+func podNames(s *v1.Service, pod *v1.Pod) []Name {
+	if pod.Spec.Hostname == "" || pod.Spec.Subdomain != s.Name {
+		return nil
+	}
+	var names []Name
+	for _, addr := range PodAddresses(pod) {
+		names = append(names, Name{s.Namespace, pod.Spec.Hostname + "." + s.Name, addr})
+	}
+	return names
+}
+
+// EncodeNames are names as a file keeps them, and DecodeNames reads them.
+func EncodeNames(names []Name) ([]byte, error) { return json.Marshal(names) }
+
+// DecodeNames reads names from a file; nothing from none.
+func DecodeNames(text []byte) (names []Name, err error) {
+	if text == nil {
+		return nil, nil
+	}
+	err = json.Unmarshal(text, &names)
+	return names, err
+}
+
+// domain is the end of the full names of Services (clusterDomain of a kubelet; kubeadm's default).
+const domain = "cluster.local"
+
+// hostsHead begins the lines of Services in a hosts file.
+const hostsHead = "\n# Services, by podctl.\n"
+
+// Hosts are the lines that the names have in the hosts file of a pod; nothing for a pod that does not ask the DNS of a
+// cluster (dnsPolicy). A short name is one of the pod's own namespace.
+func Hosts(pod *v1.Pod, names []Name) []byte {
+	if len(names) == 0 || !asksCluster(pod) {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString(hostsHead)
+	for _, n := range names {
+		fmt.Fprintf(&b, "%s\t%[2]s.%[3]s.svc.%[4]s\t%[2]s.%[3]s.svc\t%[2]s.%[3]s", n.Address, n.Name, n.Namespace, domain)
+		if n.Namespace == pod.Namespace {
+			b.WriteString("\t" + n.Name)
+		}
+		b.WriteString("\n")
+	}
+	return []byte(b.String())
+}
+
+// WithHosts is a hosts file with these lines of Services in the place of those that it has.
+func WithHosts(file, lines []byte) []byte {
+	if i := bytes.LastIndex(file, []byte(hostsHead)); i >= 0 {
+		file = file[:i]
+	}
+	return slices.Concat(file, lines)
+}
+
+// asksCluster reports whether a pod would ask the DNS of a cluster (kubelet: getPodDNSType).
+func asksCluster(pod *v1.Pod) bool {
+	switch pod.Spec.DNSPolicy {
+	case v1.DNSClusterFirstWithHostNet:
+		return true
+	case v1.DNSClusterFirst, "":
+		return !pod.Spec.HostNetwork
+	case v1.DNSDefault, v1.DNSNone:
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// web is a Service of a port with a name.
+func web(name string, change ...func(*v1.Service)) *v1.Service {
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: v1.ServiceSpec{
+		Type: v1.ServiceTypeClusterIP, Selector: map[string]string{"app": "web"},
+		Ports: []v1.ServicePort{{Name: "http", Protocol: v1.ProtocolTCP, Port: 80, TargetPort: intstr.FromString("www")}},
+	}}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func ofType(t v1.ServiceType) func(*v1.Service) { return func(s *v1.Service) { s.Spec.Type = t } }
+
+func headless(s *v1.Service) { s.Spec.ClusterIP = v1.ClusterIPNone }
+
+func onNode(port int32) func(*v1.Service) {
+	return func(s *v1.Service) { s.Spec.Type, s.Spec.Ports[0].NodePort = v1.ServiceTypeNodePort, port }
+}
+
+func at(address string) func(*v1.Service) { return func(s *v1.Service) { s.Spec.ClusterIP = address } }
+
+// pod is a ready pod with an address.
+func pod(name, ip string, change ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{Name: "www", ContainerPort: 8080, Protocol: v1.ProtocolTCP}}}}},
+		Status:     v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: ip}}, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func unready(p *v1.Pod) { p.Status.Conditions = nil }
+
+// TestEndpoints: traffic goes to pods that are selected, ready and there, at the port that each of them has.
+func TestEndpoints(t *testing.T) {
+	pods := []*v1.Pod{
+		pod("b", "10.0.0.2"), pod("a", "10.0.0.1"), pod("unready", "10.0.0.3", unready),
+		pod("deleted", "10.0.0.4", func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{} }),
+		pod("over", "10.0.0.5", func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }),
+		pod("other", "10.0.0.6", func(p *v1.Pod) { p.Labels["app"] = "db" }),
+		pod("elsewhere", "10.0.0.7", func(p *v1.Pod) { p.Namespace = "other" }),
+		pod("new", "", func(p *v1.Pod) { p.Status.PodIPs = nil }),
+		pod("portless", "10.0.0.8", func(p *v1.Pod) { p.Spec.Containers[0].Ports[0].Name = "x" }),
+		pod("udp", "10.0.0.9", func(p *v1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = v1.ProtocolUDP }),
+		pod("sidecar", "10.0.0.10", func(p *v1.Pod) {
+			p.Spec.InitContainers, p.Spec.Containers = p.Spec.Containers, nil
+			p.Spec.InitContainers[0].RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+		}),
+		pod("two", "10.0.0.11", func(p *v1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, v1.PodIP{IP: "fd00::1"}) }),
+	}
+	for _, c := range []struct {
+		change func(*v1.Service)
+		want   string
+	}{
+		{func(*v1.Service) {}, "10.0.0.1:8080 10.0.0.2:8080 10.0.0.10:8080 10.0.0.11:8080 [fd00::1]:8080"},
+		{func(s *v1.Service) { s.Spec.PublishNotReadyAddresses = true }, "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080 10.0.0.10:8080 10.0.0.11:8080 [fd00::1]:8080"},
+		{func(s *v1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(9) }, "10.0.0.1:9 10.0.0.2:9 10.0.0.8:9 10.0.0.9:9 10.0.0.10:9 10.0.0.11:9 [fd00::1]:9"},
+		{func(s *v1.Service) { s.Spec.Selector = nil }, ""},
+	} {
+		s := web("web", at("10.96.0.1"), c.change)
+		s.Spec.ClusterIPs = []string{"10.96.0.1"}
+		routes := Routes([]*v1.Service{s}, pods)
+		var got []string
+		for _, e := range routes[0].Endpoints {
+			got = append(got, e.String())
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s, want %s", text, c.want)
+		}
+	}
+}
+
+// TestRoutes: a port of a Service is reached at its own addresses and, as far as its type says, at ports of the node.
+func TestRoutes(t *testing.T) {
+	var taken Taken
+	services := []*v1.Service{
+		web("node", onNode(30007)), web("inner"), web("none", headless), web("outside", ofType(v1.ServiceTypeExternalName)),
+		web("balanced", ofType(v1.ServiceTypeLoadBalancer), func(s *v1.Service) {
+			s.Spec.AllocateLoadBalancerNodePorts, s.Spec.SessionAffinity = new(false), v1.ServiceAffinityClientIP
+		}),
+	}
+	for _, s := range services {
+		if err := taken.Fill(s, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, r := range Routes(services, nil) {
+		got = append(got, fmt.Sprint(r.Name, r.NodePorts, len(r.Addresses), r.Sticky))
+	}
+	want := []string{"default/balanced:http[80] 1 true", "default/inner:http[] 1 false", "default/node:http[30007] 1 false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNames: a Service's name leads to its own address, a headless one's to its pods, and a pod of it with a hostname has one of
+// its own. The short name is that of the pod's own namespace, and who does not ask the DNS of a cluster has none.
+func TestNames(t *testing.T) {
+	member := pod("db-0", "10.0.0.1", func(p *v1.Pod) { p.Spec.Hostname, p.Spec.Subdomain = "db-0", "db" })
+	single := web("web", at("10.96.0.1"), func(s *v1.Service) { s.Spec.ClusterIPs = []string{"10.96.0.1"} })
+	services := []*v1.Service{single, web("db", headless), web("outside", ofType(v1.ServiceTypeExternalName))}
+	names := Names(services, []*v1.Pod{member, pod("x", "10.0.0.2", unready)})
+	want := "\n# Services, by podctl.\n" +
+		"10.0.0.1\tdb.default.svc.cluster.local\tdb.default.svc\tdb.default\tdb\n" +
+		"10.0.0.1\tdb-0.db.default.svc.cluster.local\tdb-0.db.default.svc\tdb-0.db.default\tdb-0.db\n" +
+		"10.96.0.1\tweb.default.svc.cluster.local\tweb.default.svc\tweb.default\tweb\n"
+	if got := string(Hosts(member, names)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := string(Hosts(pod("p", "", func(p *v1.Pod) { p.Namespace = "other" }), names)); strings.Contains(got, "\tweb\n") || !strings.Contains(got, "\tweb.default\n") {
+		t.Error(got)
+	}
+	for policy, onNode := range map[v1.DNSPolicy]bool{v1.DNSDefault: false, v1.DNSNone: false, v1.DNSClusterFirst: true} {
+		if got := Hosts(pod("p", "", func(p *v1.Pod) { p.Spec.DNSPolicy, p.Spec.HostNetwork = policy, onNode }), names); got != nil {
+			t.Errorf("%s: %s", policy, got)
+		}
+	}
+	text, err := EncodeNames(names)
+	if again, readErr := DecodeNames(text); err != nil || readErr != nil || !slices.Equal(again, names) {
+		t.Errorf("%v %v %v", again, err, readErr)
+	}
+}
+
+// TestLinesInAHostsFile take the place of those that are there, and nothing else of it.
+func TestLinesInAHostsFile(t *testing.T) {
+	lines := Hosts(pod("p", ""), []Name{{"default", "web", netip.MustParseAddr("10.96.0.1")}})
+	for before, want := range map[string]string{
+		"127.0.0.1 localhost\n":                       "127.0.0.1 localhost\n" + string(lines),
+		"127.0.0.1 localhost\n" + string(lines):       "127.0.0.1 localhost\n" + string(lines),
+		"127.0.0.1 localhost\n" + hostsHead + "x y\n": "127.0.0.1 localhost\n" + string(lines),
+		"": string(lines),
+	} {
+		if got := string(WithHosts([]byte(before), lines)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := string(WithHosts([]byte(want), nil)); got+string(lines) != want {
+			t.Errorf("without Services: %q", got)
+		}
+	}
+}
+
+// TestFill: a Service gets the same addresses and ports each time, those that nobody else has, and keeps what it had.
+func TestFill(t *testing.T) {
+	first, again := web("web", onNode(0)), web("web", onNode(0))
+	var one, other Taken
+	if err := errors.Join(one.Fill(first, nil), other.Fill(again, nil)); err != nil || first.Spec.ClusterIP != again.Spec.ClusterIP || first.Spec.Ports[0].NodePort != again.Spec.Ports[0].NodePort {
+		t.Fatalf("%+v %+v %v", first.Spec, again.Spec, err)
+	}
+	if port := first.Spec.Ports[0].NodePort; port < firstPort || port > lastPort || !netip.MustParsePrefix(range4).Contains(Addresses(first)[0]) {
+		t.Errorf("%+v", first.Spec)
+	}
+	thief := web("thief", at(first.Spec.ClusterIP))
+	moved := web("moved", onNode(first.Spec.Ports[0].NodePort))
+	for _, s := range []*v1.Service{thief, moved} {
+		if refused := (*TakenError)(nil); !errors.As(one.Fill(s, nil), &refused) {
+			t.Errorf("%s takes what the first has", s.Name)
+		}
+	}
+	edited := web("web", ofType(v1.ServiceTypeLoadBalancer))
+	edited.Spec.Ports[0].Name = "www"
+	var third Taken
+	if err := third.Fill(edited, first); err != nil || edited.Spec.ClusterIP != first.Spec.ClusterIP || edited.Spec.Ports[0].NodePort != first.Spec.Ports[0].NodePort {
+		t.Errorf("an edit has %+v, before %+v: %v", edited.Spec, first.Spec, err)
+	}
+	inner := web("web")
+	if err := new(Taken).Fill(inner, first); err != nil || inner.Spec.Ports[0].NodePort != 0 || inner.Spec.ClusterIP != first.Spec.ClusterIP {
+		t.Errorf("without a port of the node: %+v %v", inner.Spec, err)
+	}
+	dual := web("dual", func(s *v1.Service) { s.Spec.IPFamilyPolicy = new(v1.IPFamilyPolicyPreferDualStack) })
+	if err := one.Fill(dual, nil); err != nil || len(dual.Spec.ClusterIPs) != 2 || !Addresses(dual)[1].Is6() {
+		t.Errorf("%+v %v", dual.Spec, err)
+	}
+}
+
+// TestFillRefuses what would take traffic that is not the Service's own: addresses outside of podctl's ranges, and ports that
+// somebody has.
+func TestFillRefuses(t *testing.T) {
+	busy := Taken{Listens: func(p podspec.Port) bool { return p.Number == 22 || p.Number == 30001 }}
+	busy.Publish([]podspec.Port{{Protocol: v1.ProtocolTCP, Number: 80}}, "pod default/front")
+	lb := ofType(v1.ServiceTypeLoadBalancer)
+	twice := func(s *v1.Service) {
+		s.Spec.Ports = append(s.Spec.Ports, s.Spec.Ports[0])
+		s.Spec.Ports[1].Port = 81
+	}
+	for want, s := range map[string]*v1.Service{
+		"spec.clusterIPs[0]: 8.8.8.8 is not one of":                                      web("a", at("8.8.8.8")),
+		"spec.clusterIPs[0]: 127.0.0.1 is not one of":                                    web("b", at("127.0.0.1")),
+		"spec.ports[0].nodePort: 22 is not one of":                                       web("c", onNode(22)),
+		"spec.ports[0]: port 30001/TCP of the node is taken by a process":                web("d", onNode(30001)),
+		"spec.ports[0]: port 80/TCP of the node is taken by pod default/front":           web("e", lb),
+		"spec.ports[0]: port 22/TCP of the node is taken by a process":                   web("f", lb, func(s *v1.Service) { s.Spec.Ports[0].Port = 22 }),
+		"spec.ports[1]: port 30002/TCP of the node is taken by service default/g itself": web("g", onNode(30002), twice),
+	} {
+		taken := busy
+		if err := taken.Fill(s, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	mine := web("h", onNode(30001))
+	if err := (&Taken{Listens: busy.Listens}).Fill(mine, web("h", onNode(30001))); err != nil {
+		t.Errorf("a port that it had before: %v", err)
+	}
+}
+
+// TestAddressesRunOut: there are 65,534, each is given once, and then there is an error.
+func TestAddressesRunOut(t *testing.T) {
+	taken := Taken{addresses: map[netip.Addr]string{}}
+	addr := netip.MustParsePrefix(range4).Addr()
+	for range hosts - 1 {
+		addr = addr.Next()
+		taken.addresses[addr] = "other"
+	}
+	last := web("last")
+	if err := taken.Fill(last, nil); err != nil || Addresses(last)[0] != addr.Next() {
+		t.Errorf("%v %v", last.Spec.ClusterIPs, err)
+	}
+	if err := taken.Fill(web("none"), nil); err == nil || !strings.Contains(err.Error(), "are taken") {
+		t.Error(err)
+	}
+}
