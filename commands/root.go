@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -123,7 +122,7 @@ func (p *program) end() error {
 	if p.cancel != nil {
 		p.cancel()
 	}
-	err := p.sess.Settle()
+	p.sess.Settle()
 	_ = p.sess.Close() // The process ends, or goes on without it.
-	return errors.Join(err, p.profile.Stop())
+	return p.profile.Stop()
 }

@@ -117,6 +117,9 @@ func testServices(t *testing.T, m *machine) {
 	if who, err := asked(t, http.MethodGet, "http://127.0.0.1:31234"); !strings.HasPrefix(who, "served-") {
 		t.Errorf("127.0.0.1:31234 answers %q: %v", who, err)
 	}
+	if r := m.must(t, "exec", "client", "--", "/demo", "print"); !strings.Contains(r.stdout, "SERVED_SERVICE_HOST=10.96.") {
+		t.Errorf("the client has no variable of the Service:\n%s", r.stdout)
+	}
 	table := rulesOf(t)
 	c.switched(t, "served-0", "off")
 	m.run(t, "probe", "served-0")

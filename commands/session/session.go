@@ -96,12 +96,15 @@ func (s *Session) SyncServices(ctx context.Context) error {
 	return engine.Proxy.Sync(ctx)
 }
 
-// Settle waits until what follows from a command for Services is done. It costs nothing where there are none.
-func (s *Session) Settle() error {
+// Settle waits until what follows from a command for Services is done. It costs nothing where there are none. The command itself has
+// done what it was to do, so that a failure is a note.
+func (s *Session) Settle() {
 	if s.engine == nil {
-		return nil
+		return
 	}
-	return s.engine.Proxy.Wait()
+	if err := s.engine.Proxy.Wait(); err != nil {
+		s.IO.NoteOnce("note: Services: %s", s.ErrorText(err))
+	}
 }
 
 // waiting tells what is waited for.

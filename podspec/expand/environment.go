@@ -3,6 +3,7 @@ package expand
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,6 +36,8 @@ type Environment struct {
 	values map[string]string
 	order  []string
 	size   int
+	// beside are variables that count where the manifest sets none of that name.
+	beside map[string]string
 }
 
 // newEnvironment is an environment without variables.
@@ -104,6 +107,9 @@ func (e *Environment) reference(name string) string {
 	if value, ok := e.values[name]; ok {
 		return value
 	}
+	if value, ok := e.beside[name]; ok {
+		return value
+	}
 	return "$(" + name + ")"
 }
 
@@ -165,9 +171,10 @@ func (e *Environment) SubPath(text string) (path string, missing []string, err e
 }
 
 // EnvironmentOf returns a container's environment. from answers for what only the node or the
-// runtime knows, and false where that is optional and absent. The error names the variable,
-// or what the manifest lacks, and never more is built than Linux can hand to a process.
-func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
+// runtime knows, and false where that is optional and absent. Beside are the variables of Services, which count where the
+// manifest sets none of that name. The error names the variable, or what the manifest lacks, and never more is built than
+// Linux can hand to a process.
+func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, beside map[string]string, from func(*v1.EnvVarSource) (string, bool, error)) (*Environment, error) {
 	if EnvironmentSize(d, c.Container) > maxArguments {
 		return nil, &ArgumentError{c.Path + ".envFrom", errTooManyVariables}
 	}
@@ -176,12 +183,26 @@ func EnvironmentOf(d *podspec.Desired, c podspec.ContainerRef, from func(*v1.Env
 		return nil, fmt.Errorf("%s: %s", missing[0].Path, missing[0].Detail)
 	}
 	env := newEnvironment()
+	env.beside = beside
 	for i := range resolved {
 		if err := env.add(&resolved[i], from); err != nil {
 			return nil, &ArgumentError{c.Path + "." + envField(c.Container, resolved[i].Name), err}
 		}
 	}
-	return env, nil
+	return env, env.addBeside()
+}
+
+// addBeside sets the variables that the manifest does not, in the order of their names.
+func (e *Environment) addBeside() error {
+	for _, name := range slices.Sorted(maps.Keys(e.beside)) {
+		if _, has := e.values[name]; has {
+			continue
+		}
+		if err := e.Set(name, e.beside[name]); err != nil {
+			return fmt.Errorf("the variables of Services (spec.enableServiceLinks): %w", err)
+		}
+	}
+	return nil
 }
 
 // add sets one variable. Without from, a value that is only known later is empty.

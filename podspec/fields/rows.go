@@ -40,7 +40,7 @@ func placementFields() []Field {
 		{Path: "spec.serviceAccountName", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.serviceAccount", Support: NoEffect, Change: NoChange, Note: account},
 		{Path: "spec.automountServiceAccountToken", Support: NoEffect, Change: NoChange, Note: account},
-		{Path: "spec.enableServiceLinks", Support: NoEffect, Change: NoChange, Note: "Announces the Services of a cluster; there are none here."},
+		{Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart, Note: "Variables of the Services that are there when a container starts."},
 		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: "Devices are claimed through an API server; there is none here."},
 	}
 }

@@ -49,7 +49,7 @@ func (a *assembly) makes(o *object, path string, size int64) bool {
 
 // checkProcesses checks the variables and arguments of a container's processes.
 func checkProcesses(r *report, d *podspec.Desired, ref podspec.ContainerRef) {
-	env, err := expand.EnvironmentOf(d, ref, nil)
+	env, err := expand.EnvironmentOf(d, ref, nil, nil)
 	if err != nil {
 		refuseArgument(r, "", err)
 		return

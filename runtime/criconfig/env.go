@@ -16,9 +16,9 @@ import (
 )
 
 // environment computes the container's variables (kubelet:
-// makeEnvironmentVariables). There are no Services here, so none are announced.
+// makeEnvironmentVariables).
 func environment(in *ContainerInput) (*expand.Environment, error) {
-	return expand.EnvironmentOf(in.Desired, in.Container, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
+	return expand.EnvironmentOf(in.Desired, in.Container, in.Services, func(from *v1.EnvVarSource) (string, bool, error) { return sourced(in, from) })
 }
 
 // variables are an environment as the runtime is told it.

@@ -94,6 +94,8 @@ type ContainerInput struct {
 	Files map[FileKey][]byte
 	// VolumeImages maps the reference of an image volume to the image's id.
 	VolumeImages map[string]string
+	// Services are the variables by which the container finds Services.
+	Services map[string]string
 }
 
 // FileKey names a file in an emptyDir.

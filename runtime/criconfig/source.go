@@ -25,6 +25,8 @@ type Source interface {
 	EnvFile(file *v1.FileKeySelector) ([]byte, error)
 	// Unwritten stands for the value of a variable from such a file; empty for none.
 	Unwritten() string
+	// Services are the variables by which containers of the pod find Services; nil for none.
+	Services() map[string]string
 	// Users are the ids of a pod with a user namespace of its own; nil for any other.
 	Users() (*IDMapping, error)
 	// VolumePath is where the content of a volume lies.
@@ -55,7 +57,7 @@ func (b *Builder) Container(ref podspec.ContainerRef, attempt uint32, ips []stri
 	if in.ImageRef, in.Image, err = b.Source.Image(ref.Image); err != nil {
 		return nil, err
 	}
-	in.VolumeImages = b.volumeImages()
+	in.VolumeImages, in.Services = b.volumeImages(), b.Source.Services()
 	if in.Files, err = b.envFiles(ref); err != nil {
 		return nil, err
 	}

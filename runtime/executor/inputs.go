@@ -98,24 +98,23 @@ func (x *inputs) SubPath(ref podspec.ContainerRef, mount int, part func() (strin
 func (x *inputs) Hosts(ips []string) (string, error) {
 	hosts, err := criconfig.HostsFile(x.desired.Pod, x.node(), ips)
 	if err == nil {
-		hosts = append(hosts, x.services()...)
+		hosts = append(hosts, service.Hosts(x.desired.Pod, x.services().Names)...)
 		err = volume.WriteEtcHosts(x.pod, hosts)
 	}
 	return x.pod.EtcHosts(), err
 }
 
-// services are the lines of Services in the hosts file. They follow from what is kept elsewhere, and are written again when that
-// changes: where they cannot be read the container starts without them.
-func (x *inputs) services() []byte {
+// Services are the variables by which containers of the pod find Services.
+func (x *inputs) Services() map[string]string { return x.services().Variables(x.desired.Pod) }
+
+// services are what containers are told of Services. It follows from what is kept elsewhere, and hosts files are written again
+// when that changes: where it cannot be read the container starts without.
+func (x *inputs) services() service.Known {
 	text, err := x.names.Read()
 	if err != nil {
-		return nil
+		return service.Known{}
 	}
-	names, err := service.DecodeNames(text)
-	if err != nil {
-		return nil
-	}
-	return service.Hosts(x.desired.Pod, names)
+	return service.DecodeKnown(text)
 }
 
 // TerminationLog makes a new file for the termination message of a container, and removes

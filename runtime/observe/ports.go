@@ -9,12 +9,13 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
 
 // takenPorts are those ports of the node that a pod wants to publish and that a
-// process of the node, or another pod that podctl applied, has. While the pod itself is on
+// process of the node, or another pod or a Service that podctl applied, has. While the pod itself is on
 // the node's network such a process is taken for its own, which ends before the port is
 // wanted. A pod that publishes none costs nothing.
 func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
@@ -27,7 +28,7 @@ func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
 	for _, port := range wanted {
 		for _, other := range others {
 			if port.Collides(other.Port) {
-				taken[port.String()] = "pod " + other.pod
+				taken[port.String()] = other.by
 			}
 		}
 		if !onNode && machine.Listens(port) {
@@ -47,7 +48,8 @@ func onNodeNetwork(s *snapshot.Pod) bool {
 
 type publishedPort struct {
 	podspec.Port
-	pod string
+	// by is who publishes it, for people.
+	by string
 }
 
 // publishedByOthers lists the ports of the pods that podctl applied and that have
@@ -65,7 +67,23 @@ func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
 			continue
 		}
 		for _, p := range podspec.PublishedPorts(a.Desired.Pod) {
-			ports = append(ports, publishedPort{p, model.RefOf(a.Desired.Pod).String()})
+			ports = append(ports, publishedPort{p, "pod " + model.RefOf(a.Desired.Pod).String()})
+		}
+	}
+	return append(ports, o.publishedByServices()...)
+}
+
+// publishedByServices lists the ports of the node that lead to Services.
+func (o *Observer) publishedByServices() []publishedPort {
+	if o.objects == nil {
+		return nil
+	}
+	var ports []publishedPort
+	// One that cannot be read is left out, as such a checkpoint is.
+	services, _ := o.objects.Services()
+	for _, s := range services {
+		for _, p := range service.Published(s) {
+			ports = append(ports, publishedPort{p, "service " + s.Namespace + "/" + s.Name})
 		}
 	}
 	return ports

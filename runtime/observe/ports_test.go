@@ -5,12 +5,16 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -86,5 +90,22 @@ func TestPortsOfProcesses(t *testing.T) {
 	free := loadPod(t, publishing("web", fmt.Sprint(1)))
 	if taken := l.observer.takenPorts(free.Pod, &snapshot.Pod{}); len(taken) > 0 {
 		t.Errorf("a port that nobody has: %v", taken)
+	}
+}
+
+// TestPortsOfServicesAreTaken: a port of the node that leads to a Service is no pod's.
+func TestPortsOfServicesAreTaken(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	store := objects.New(&state.Locker{Layout: layout, Waiting: func(string) {}}, time.Now)
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1.ServiceSpec{
+		Type: v1.ServiceTypeNodePort, Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30999}},
+	}}
+	if err := store.Put(t.Context(), []*podspec.Object{{Service: s}}, func(objects.Change) {}); err != nil {
+		t.Fatal(err)
+	}
+	o := &Observer{layout: layout, objects: store}
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{{HostPort: 30999, Protocol: v1.ProtocolTCP}, {HostPort: 30999, Protocol: v1.ProtocolUDP}}}}}}
+	if taken := o.takenPorts(pod, &snapshot.Pod{}); len(taken) != 1 || taken["30999/TCP"] != "service default/web" {
+		t.Errorf("%v", taken)
 	}
 }

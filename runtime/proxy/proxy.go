@@ -88,9 +88,12 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 	if services, unreadable = p.Services.Services(); len(services) == 0 {
 		return errors.Join(unreadable, p.clear(ctx))
 	}
-	pods, unseen := p.pods(ctx)
+	pods, err := p.pods(ctx)
+	if err != nil {
+		return err
+	}
 	names := p.names(services, pods)
-	return errors.Join(unreadable, unseen, p.writeNames(names), p.writeHosts(pods, names), p.writeRules(services, pods))
+	return errors.Join(unreadable, p.writeKnown(service.Know(services, names)), p.writeHosts(pods, names), p.writeRules(services, pods))
 }
 
 // names are those of Services. Without rules of the kernel all of them lead to pods.
@@ -128,7 +131,8 @@ func (p *Proxy) table() string {
 	return fmt.Sprintf("podctl-%08x", h.Sum32())
 }
 
-// pods are all applied pods with their status. Those of which nothing has changed are not looked at again.
+// pods are all applied pods with their status. Those of which nothing has changed are not looked at again. One that cannot be
+// observed is not ready.
 func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
 	applied, _, err := state.Applied(p.Locker.Layout)
 	if err != nil {
@@ -137,7 +141,9 @@ func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
 	all, unknown := p.begin(applied)
 	if len(unknown) > 0 {
 		var found []*v1.Pod
-		found, err = p.Lister.List(ctx, unknown)
+		if found, err = p.Lister.List(ctx, unknown); len(found) == 0 && err != nil {
+			return nil, fmt.Errorf("looking which pods Services have: %w", err)
+		}
 		for _, pod := range found {
 			all[pod.UID] = pod
 		}
@@ -149,7 +155,7 @@ func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
 			pods = append(pods, pod)
 		}
 	}
-	return pods, err
+	return pods, nil
 }
 
 // begin begins a look: it returns the pods that are known, and those that are not. What is no pod any more is forgotten.
@@ -179,9 +185,9 @@ func (p *Proxy) remember(found []*v1.Pod) {
 	}
 }
 
-// writeNames writes the names with which containers start.
-func (p *Proxy) writeNames(names []service.Name) error {
-	text, err := service.EncodeNames(names)
+// writeKnown writes what containers are told when they start.
+func (p *Proxy) writeKnown(known service.Known) error {
+	text, err := known.Encode()
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,9 @@ func (s *placeholders) SubPath(ref podspec.ContainerRef, mount int, _ func() (st
 	return s.pod.SubPath(ref.VolumeMounts[mount].Name, ref.Name, mount)
 }
 
+// Services are not known.
+func (*placeholders) Services() map[string]string { return nil }
+
 // Hosts is where the hosts file will lie.
 func (s *placeholders) Hosts([]string) (string, error) { return s.pod.EtcHosts(), nil }
 

@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -63,18 +62,6 @@ func podNames(s *v1.Service, pod *v1.Pod) []Name {
 		names = append(names, Name{s.Namespace, pod.Spec.Hostname + "." + s.Name, addr})
 	}
 	return names
-}
-
-// EncodeNames are names as a file keeps them, and DecodeNames reads them.
-func EncodeNames(names []Name) ([]byte, error) { return json.Marshal(names) }
-
-// DecodeNames reads names from a file; nothing from none.
-func DecodeNames(text []byte) (names []Name, err error) {
-	if text == nil {
-		return nil, nil
-	}
-	err = json.Unmarshal(text, &names)
-	return names, err
 }
 
 // domain is the end of the full names of Services (clusterDomain of a kubelet; kubeadm's default).

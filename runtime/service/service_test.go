@@ -137,9 +137,15 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s", policy, got)
 		}
 	}
-	text, err := EncodeNames(names)
-	if again, readErr := DecodeNames(text); err != nil || readErr != nil || !slices.Equal(again, names) {
-		t.Errorf("%v %v %v", again, err, readErr)
+	known := Know(services, names)
+	text, err := known.Encode()
+	if again := DecodeKnown(text); err != nil || !slices.Equal(again.Names, names) || again.Variables(member)["WEB_SERVICE_HOST"] != "10.96.0.1" || len(DecodeKnown([]byte("{")).Names) > 0 {
+		t.Errorf("%v %v", again, err)
+	}
+	deaf, elsewhere := pod("p", ""), pod("p", "")
+	deaf.Spec.EnableServiceLinks, elsewhere.Namespace = new(false), "other"
+	if v := known.Variables(member); v["WEB_PORT_80_TCP_ADDR"] != "10.96.0.1" || v["WEB_SERVICE_PORT_HTTP"] != "80" || v["DB_SERVICE_HOST"] != "" || len(known.Variables(deaf))+len(known.Variables(elsewhere)) > 0 {
+		t.Errorf("variables %v", v)
 	}
 }
 
