@@ -4,7 +4,10 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 BIN := $(CURDIR)/bin
-TAGS := grpcnotrace
+COMMA := ,
+# KUSTOMIZE=1 builds with kustomize's library, for -k (podctl apply -k DIR).
+KUSTOMIZE ?=
+TAGS := grpcnotrace$(if $(KUSTOMIZE),$(COMMA)kustomize)
 
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2
@@ -35,9 +38,14 @@ PODCTL := $(BIN)/podctl
 ##@ Building
 
 .PHONY: build
-build: $(PODCTL) ## Build bin/podctl
+build: $(PODCTL) ## Build bin/podctl (KUSTOMIZE=1: with -k for kustomizations)
 
-$(PODCTL): $(SOURCES)
+# What was built with other tags is old.
+$(BIN)/tags: FORCE
+	@mkdir -p $(BIN)
+	@echo "$(TAGS)" | cmp -s - $@ || echo "$(TAGS)" >$@
+
+$(PODCTL): $(SOURCES) $(BIN)/tags
 	$(BUILD) -o $@ ./cmd/podctl
 
 .PHONY: images
@@ -82,10 +90,10 @@ PARTS = $(WORK)/$(ARCH)/podctl $(WORK)/$(ARCH)/pause.tar $(WORK)/$(ARCH)/podctl.
 .PHONY: parts
 parts: $(PARTS) ## Build all that install installs, for ARCH
 
-# The version is in the programs, so they are old when it is another.
+# The version is in the programs, so they are old when it is another, or the tags.
 $(WORK)/version: FORCE
 	@mkdir -p $(WORK)
-	@echo "$(VERSION) $(SOURCE_DATE_EPOCH)" | cmp -s - $@ || echo "$(VERSION) $(SOURCE_DATE_EPOCH)" >$@
+	@echo "$(VERSION) $(SOURCE_DATE_EPOCH) $(TAGS)" | cmp -s - $@ || echo "$(VERSION) $(SOURCE_DATE_EPOCH) $(TAGS)" >$@
 
 .PHONY: FORCE
 FORCE:
@@ -184,9 +192,14 @@ test: setup verify lint unit race e2e smoke bench-smoke check-dist vm-smoke ## E
 .PHONY: test-all
 test-all: setup verify lint unit race e2e e2e-2 test-kubernetes test-vm bench ## Everything, on both versions of containerd in full
 
+# The packages that another build than the usual one changes.
+KUSTOMIZED := grpcnotrace,kustomize
+
 .PHONY: unit
 unit: ## Unit tests
 	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(TAGS) ./...
+	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(KUSTOMIZED) -run Kustomiz ./commands/...
+	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(KUSTOMIZED) ./podspec/kustomize
 	cd $(BENCHMARKS) && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: race
@@ -196,6 +209,8 @@ race: ## Unit tests under the race detector
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Lint
 	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
+	$(BIN)/golangci-lint run --build-tags $(KUSTOMIZED) ./podspec/kustomize ./commands/session
+	$(GO) vet -tags $(KUSTOMIZED) ./cmd/podctl ./commands/... ./podspec/...
 	cd $(BENCHMARKS) && $(BIN)/golangci-lint run ./...
 	cd $(KUBETESTS) && $(BIN)/golangci-lint run .
 
@@ -211,7 +226,7 @@ verify: generate ## Generated documents and go.mod are up to date, the sources o
 vulncheck: ## Look for known faults in what is used (needs the Go vulnerability database)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
 
-E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 20m -short
+E2E := CGO_ENABLED=0 PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(GO) test -tags "$(TAGS),e2e" -count=1 -timeout 20m -short
 
 .PHONY: e2e
 e2e: setup-runtime build images ## End-to-end tests on a private containerd of the distribution
@@ -236,7 +251,7 @@ run-vm = sh hack/vm/run.sh "$$(sh hack/vm/image.sh $(VM))" $(VM)/share $(VM_SECO
 vm-tests:
 	@mkdir -p $(VM)
 	set -e; for package in commands/e2e runtime/cgroup runtime/volume; do \
-		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS) e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package; \
+		CGO_ENABLED=0 $(GO) test -c -tags "$(TAGS),e2e" -ldflags "-s -w" -o $(VM)/$${package##*/}.test ./$$package; \
 	done
 
 .PHONY: test-vm
@@ -273,7 +288,7 @@ soak: setup-runtime build images ## The agent for an hour with something each se
 test-crash: setup-runtime build images ## Kill podctl and its agent at every point: all in memory, every shape on a real runtime (PODCTL_CRASH=all: every point there too)
 	CGO_ENABLED=0 PODCTL_CRASH=memory $(GO) test -tags $(TAGS) -count=1 -timeout 2h -run 'Test(Agent)?CrashMatrix' ./commands/e2e/
 	CGO_ENABLED=0 PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
-		$(GO) test -tags "$(TAGS) e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/e2e/
+		$(GO) test -tags "$(TAGS),e2e" -count=1 -timeout 3h -run 'TestE2E/killed' ./commands/e2e/
 
 # How many faults come about in each half of make test-faults.
 FAULTS ?= 2000

@@ -56,6 +56,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.Kustomize(cmd, &o.Kustomize)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
 	o.RegisterSelectors(f, "With --all: all namespaces")
@@ -135,7 +136,7 @@ func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []s
 	switch {
 	case o.plan != "" && (o.wait != "" || o.All || o.probe):
 		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
-	case len(args)+len(o.Files) == 0 && !o.All:
+	case len(args) == 0 && !o.Manifests() && !o.All:
 		return selection.Found{}, exit.Usagef("apply needs a manifest, or --all")
 	}
 	found, err := o.Find(ctx, sess, args)

@@ -29,7 +29,7 @@ func NewDiff(sess *session.Session) *cobra.Command {
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		Annotations:       exit.OwnFailure(diffFailed),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args)+len(o.Files) == 0 {
+			if len(args) == 0 && !o.Manifests() {
 				return exit.Usagef("diff needs a manifest")
 			}
 			err := runPlan(cmd.Context(), sess, o, args)
@@ -40,5 +40,6 @@ func NewDiff(sess *session.Session) *cobra.Command {
 		},
 	}
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.Kustomize(cmd, &o.Kustomize)
 	return cmd
 }

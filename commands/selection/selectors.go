@@ -27,8 +27,11 @@ func (s *Selection) RegisterSelectors(f *pflag.FlagSet, allNamespaces string) {
 
 // IsEmpty reports whether a command line names no pod in any way.
 func (s *Selection) IsEmpty(args []string) bool {
-	return len(args)+len(s.Files) == 0 && !s.All && !s.Selects()
+	return len(args) == 0 && !s.Manifests() && !s.All && !s.Selects()
 }
+
+// Manifests reports whether -f or -k names manifests.
+func (s *Selection) Manifests() bool { return len(s.Files) > 0 || s.Kustomize != "" }
 
 // Selects reports whether there is a selector.
 func (s *Selection) Selects() bool { return s.Labels != "" || s.Fields != "" }
@@ -36,13 +39,15 @@ func (s *Selection) Selects() bool { return s.Labels != "" || s.Fields != "" }
 // checkFlags refuses what contradicts itself, as kubectl does.
 func (s *Selection) checkFlags(manifests, names []string) error {
 	switch {
+	case s.Kustomize != "" && (len(manifests)+len(names) > 0 || s.Recursive || s.All):
+		return exit.Usagef("-k takes one kustomization, and cannot be used with -f, -R, --all, manifests or names")
 	case s.Selects() && len(names) > 0:
 		return exit.Usagef("--selector and --field-selector cannot be used with names")
-	case s.Fields != "" && len(manifests) > 0:
+	case s.Fields != "" && (len(manifests) > 0 || s.Kustomize != ""):
 		return exit.Usagef("--field-selector cannot be used with manifests")
 	case s.All && len(names)+len(manifests)+len(s.ConfigMaps) > 0:
 		return exit.Usagef("--all cannot be used with names, manifests or --configmap")
-	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 || len(names) > 0):
+	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 && s.Kustomize == "" || len(names) > 0):
 		return exit.Usagef("--configmap adds to manifests: name those of the pods, and no pods")
 	}
 	return nil
@@ -146,6 +151,7 @@ func (s *Selection) narrow(found *Found) error {
 	}
 	found.Pods = parsed.matching(found.Pods)
 	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool { return !parsed.labels.Matches(labels.Set(o.Meta().Labels)) })
+	found.Workloads = slices.DeleteFunc(found.Workloads, func(w *podspec.Workload) bool { return !parsed.labels.Matches(labels.Set(w.Meta().Labels)) })
 	return nil
 }
 

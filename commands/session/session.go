@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/kustomize"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
@@ -138,6 +139,15 @@ func (s *Session) Manifests(recursive bool) input.Reader {
 // ConfigMaps and Secrets, which count as the manifests', and from what is stored.
 func (s *Session) Loader(recursive bool, configMaps ...string) load.Loader {
 	return load.Loader{Reader: s.Manifests(recursive), ConfigMaps: configMaps, Stored: s.Objects().Loaded}
+}
+
+// Kustomized are the objects that a kustomization comes to.
+func (s *Session) Kustomized(dir string) ([]input.Source, error) {
+	sources, err := kustomize.Build(dir)
+	if refused := (*kustomize.RefusedError)(nil); errors.As(err, &refused) {
+		err = &exit.CodeError{Code: exit.Refused, Err: err}
+	}
+	return sources, err
 }
 
 // Client is the connection of the engine, for what concerns the runtime itself. With an error

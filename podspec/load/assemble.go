@@ -189,8 +189,11 @@ func (a *assembly) add(o *object) {
 
 // refuseDuplicate leaves out an object that has what only one can have.
 func (o *object) refuseDuplicate(path, what string, other *object) {
-	line, _ := other.report.Position("metadata.name")
-	p := o.report.At(document.ClassInvalid, path, fmt.Sprintf("%s is given twice, first in %s:%d", what, other.report.File, line))
+	first := other.report.File
+	if line, _ := other.report.Position("metadata.name"); line > 0 {
+		first = fmt.Sprintf("%s:%d", first, line)
+	}
+	p := o.report.At(document.ClassInvalid, path, fmt.Sprintf("%s is given twice, first in %s", what, first))
 	p.Duplicate = true
 	o.report.add([]document.Problem{p})
 	o.damaged, o.duplicate = true, true
