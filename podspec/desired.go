@@ -27,6 +27,8 @@ type Desired struct {
 	// Keeper is the source of an agent that brought the pod; empty for one that was applied by
 	// hand. It is no part of what is asked for.
 	Keeper string `json:"keeper,omitempty"`
+	// Set is the set that the pod was applied with, as NAMESPACE/NAME; empty for none. It is no part of what is asked for.
+	Set string `json:"set,omitempty"`
 	// Redacted is set when digests stand for the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
 	// Stored is set when this is podctl's own copy of the manifest that was applied last. It is

@@ -20,6 +20,8 @@ type Object struct {
 	Secret    *v1.Secret
 	Claim     *v1.PersistentVolumeClaim
 	Service   *v1.Service
+	// Set is the set that the object was applied with, as that of a Desired.
+	Set string
 }
 
 // Kind is the kind of the object.
@@ -53,7 +55,7 @@ func (o *Object) Name() ObjectName { return ObjectName{o.Kind(), o.Meta().Name} 
 
 // DeepCopy is an object of its own with the same content.
 func (o *Object) DeepCopy() *Object {
-	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy()}
+	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Set: o.Set}
 }
 
 // ReferredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere, each once.

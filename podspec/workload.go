@@ -24,6 +24,8 @@ type Workload struct {
 	Template *Desired `json:"template"`
 	// Source names the document's origin, as that of a Desired.
 	Source string `json:"source"`
+	// Set is the set that the workload was applied with, as that of a Desired.
+	Set string `json:"set,omitempty"`
 }
 
 // The kinds of workloads.

@@ -156,6 +156,34 @@ func TestStoredManifestDoesNotComeBack(t *testing.T) {
 	check("deleted")
 }
 
+// TestSetOfAnOlderCopy: a pass with podctl's own copy of a manifest, as the agent makes them, does not take a pod out of the set
+// that it was put into since.
+func TestSetOfAnOlderCopy(t *testing.T) {
+	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
+	set := func() *podspec.Desired {
+		applied, _, err := state.Applied(f.layout)
+		if err != nil || len(applied) != 1 {
+			t.Fatal(applied, err)
+		}
+		return applied[0].Desired
+	}
+	stored := set()
+	again := *stored
+	again.Stored, again.Set = false, "default/web"
+	for _, d := range []*podspec.Desired{&again, stored} {
+		if _, err := f.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := set().Set; got != "default/web" {
+			t.Errorf("the set is %q", got)
+		}
+	}
+	again.Set = ""
+	if _, err := f.engine.Pods.Apply(t.Context(), &again, executor.Options{}); err != nil || set().Set != "" {
+		t.Errorf("applied without it: %q %v", set().Set, err)
+	}
+}
+
 // checkDeleting: a deletion that was cut off shows in the pod, and a plan of the stored copy
 // does nothing and says what can be done.
 func checkDeleting(t *testing.T, f *faultLab, stored *podspec.Desired) {

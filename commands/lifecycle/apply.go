@@ -60,6 +60,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
 	o.RegisterSelectors(f, "With --all: all namespaces")
+	o.RegisterSets(f)
 	addWaitFlag(cmd, &o.wait)
 	f.StringVar(&o.plan, "plan", "", "Execute a plan saved by plan --save, if nothing has changed since")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
@@ -116,24 +117,30 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 	if err != nil {
 		return err
 	}
-	stored := o.storeObjects(ctx, sess, &found)
-	if len(found.Pods)+len(found.Workloads) == 0 || (stored != nil && stored.Error() != "") {
-		return exit.WithUnreadable(ctx, stored, found.Unreadable)
+	if err := o.noteMoves(sess, &found); err != nil {
+		return err
 	}
-	return exit.WithUnreadable(ctx, exit.Join(ctx, stored, o.applyFound(ctx, sess, &found)), found.Unreadable)
+	applied := o.applyFound(ctx, sess, &found)
+	return exit.WithUnreadable(ctx, exit.Join(ctx, applied, o.prune(ctx, sess, &found, applied)), found.Unreadable)
 }
 
-// applyFound applies pods, and the workloads that there are beside them.
+// applyFound stores objects, and applies pods and the workloads that there are beside them.
 func (o *applyOptions) applyFound(ctx context.Context, sess *session.Session, found *selection.Found) error {
-	if len(found.Workloads) == 0 {
-		return o.apply(ctx, sess, found.Pods)
+	stored := o.storeObjects(ctx, sess, found)
+	switch {
+	case len(found.Pods)+len(found.Workloads) == 0 || (stored != nil && stored.Error() != ""):
+		return stored
+	case len(found.Workloads) == 0:
+		return exit.Join(ctx, stored, o.apply(ctx, sess, found.Pods))
 	}
-	return o.applyWorkloads(ctx, sess, found)
+	return exit.Join(ctx, stored, o.applyWorkloads(ctx, sess, found))
 }
 
 // find finds the pods to apply.
 func (o *applyOptions) find(ctx context.Context, sess *session.Session, args []string) (selection.Found, error) {
 	switch {
+	case o.plan != "" && (o.Prune || o.Set != ""):
+		return selection.Found{}, exit.Usagef("--plan executes a plan of pods, and cannot be used with --prune or --set")
 	case o.plan != "" && (o.wait != "" || o.All || o.probe):
 		return selection.Found{}, exit.Usagef("--plan cannot be used with --wait, --all or --probe")
 	case len(args) == 0 && !o.Manifests() && !o.All:

@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/wait"
 )
 
@@ -179,7 +180,9 @@ func (a *workloadApplier) deleteGone(ctx context.Context, gone []model.PodRef) e
 	if len(gone) == 0 {
 		return nil
 	}
-	return DeletePods(ctx, a.sess, a.engine, gone)
+	d := newDeleter(a.sess, a.engine, plan.Options{})
+	d.lines = !terminal.IsText(a.o.output)
+	return d.delete(ctx, gone, stopsAtOnce)
 }
 
 func (a *workloadApplier) areJobs() bool {

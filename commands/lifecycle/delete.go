@@ -160,6 +160,8 @@ type deleter struct {
 	sess   *session.Session
 	engine *runtime.Engine
 	opts   executor.Options
+	// lines is set where events are printed as lines of JSON.
+	lines bool
 }
 
 func newDeleter(sess *session.Session, engine *runtime.Engine, opts plan.Options) *deleter {
@@ -167,9 +169,13 @@ func newDeleter(sess *session.Session, engine *runtime.Engine, opts plan.Options
 }
 
 func (d *deleter) delete(ctx context.Context, pods []model.PodRef, limit int) error {
-	progress := view.NewProgress(d.sess.IO, len(pods))
-	defer progress.Stop()
-	d.opts.Report = progress.Report
+	if d.lines {
+		d.opts.Report = view.EventLines(d.sess.IO)
+	} else {
+		progress := view.NewProgress(d.sess.IO, len(pods))
+		defer progress.Stop()
+		d.opts.Report = progress.Report
+	}
 	outcomes := selection.ForEach(pods, limit, func(ref model.PodRef) error { return d.one(ctx, ref) })
 	var deleted []model.PodRef
 	for i, err := range outcomes {
@@ -188,6 +194,9 @@ func (d *deleter) one(ctx context.Context, ref model.PodRef) error {
 	}
 	if err := outcome.Err(); err != nil {
 		return err
+	}
+	if d.lines {
+		return nil
 	}
 	if len(outcome.Plan.Steps) == 0 {
 		d.sess.IO.Print("pod %s not found", ref)

@@ -83,14 +83,19 @@ func (d *objectDeleter) one(ctx context.Context, key state.ObjectKey) error {
 			return d.sess.SyncServices(ctx)
 		}
 	}
-	if users := objects.Users(key, d.applied); len(users) > 0 {
-		d.sess.IO.Note("note: %s: named by %s%s", key, podNames(users), d.then(key))
-	}
+	noteUsers(d.sess, key, d.applied)
 	return nil
 }
 
+// noteUsers says which pods name an object that is deleted.
+func noteUsers(sess *session.Session, key state.ObjectKey, applied []*podspec.Desired) {
+	if users := objects.Users(key, applied); len(users) > 0 {
+		sess.IO.Note("note: %s: named by %s%s", key, podNames(users), then(key))
+	}
+}
+
 // then says what follows for the pods that name an object.
-func (d *objectDeleter) then(key state.ObjectKey) string {
+func then(key state.ObjectKey) string {
 	if key.Kind == podspec.KindClaim {
 		return ", for which its data stays"
 	}

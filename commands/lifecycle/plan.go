@@ -38,6 +38,8 @@ type planOptions struct {
 	objects []view.ObjectChange
 	// workloads are what those of the manifests come to.
 	workloads []*expanded
+	// pruned is what is not in the manifests any more; nil without --prune.
+	pruned *pruned
 }
 
 // NewPlan is `podctl plan`.
@@ -62,6 +64,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace (default if no pod is named)")
 	o.RegisterSelectors(f, "All namespaces, if no pod is named")
+	o.RegisterSets(f)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	f.BoolVar(&o.exitCode, "exit-code", false, "Exit with 2 if there is something to change, with 3 if something is held or pending")
 	f.BoolVar(&o.unchanged, "show-unchanged", false, "Also list unchanged objects if nothing changes")
@@ -74,7 +77,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.pin, "pin", false, "Print the manifest with the digests of the runtime's images instead of tags; Secrets are left out")
 	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and what waits for what: dot or svg")
 	cmd.MarkFlagsMutuallyExclusive("graph", "output")
-	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap", "kustomize"} {
+	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap", "kustomize", "prune", "set"} {
 		cmd.MarkFlagsMutuallyExclusive("pin", other)
 	}
 	return cmd
@@ -85,8 +88,11 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	if o.pin {
 		return pin(ctx, sess, slices.Concat(o.Files, args), o.Recursive)
 	}
-	if o.probe && o.Snapshot != "" {
+	switch {
+	case o.probe && o.Snapshot != "":
 		return exit.Usagef("--probe cannot be used with --snapshot")
+	case o.save != "" && (o.Prune || o.Set != ""):
+		return exit.Usagef("--save saves plans of pods, and cannot be used with --prune or --set")
 	}
 	if o.Snapshot == "" {
 		sess.Prefetch(ctx)
@@ -98,10 +104,17 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	if o.objects, err = o.planObjects(sess, observed); err != nil {
 		return err
 	}
-	if err := o.planWorkloads(ctx, sess, observed); err != nil {
+	if err = o.planWorkloads(ctx, sess, observed); err != nil {
 		return err
 	}
-	return exit.WithUnreadable(ctx, o.plan(ctx, sess, observed), observed.Unreadable)
+	if o.pruned, err = o.findPruned(ctx, sess, &observed.Found); err != nil {
+		return err
+	}
+	outcome := o.plan(ctx, sess, observed)
+	if o.pruned != nil {
+		outcome = exit.WithUnreadable(ctx, outcome, o.pruned.unreadable)
+	}
+	return exit.WithUnreadable(ctx, outcome, observed.Unreadable)
 }
 
 // plan makes the plans of pods, and shows them.
@@ -128,6 +141,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		return p, err
 	})
 	_, gone := podsOf(o.workloads)
+	gone = slices.Concat(gone, o.pruned.refs())
 	ends, endOutcomes := selection.Look(gone, func(ref model.PodRef) (*plan.Plan, error) {
 		return observed.Engine.Pods.PlanDeletion(ctx, ref, o.planning())
 	})
@@ -148,7 +162,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	if err := showPlans(sess, o, plans); err != nil || !o.exitCode {
 		return err
 	}
-	return exit.With(exit.Worst(exit.Worst(planCode(plans), objectsCode(o.objects)), workloadsCode(o.workloads)))
+	return exit.With(exit.Worst(exit.Worst(planCode(plans), objectsCode(o.objects)), exit.Worst(workloadsCode(o.workloads), o.prunedCode())))
 }
 
 // unplanned are the headings of pods without a plan, with the reason.
@@ -195,7 +209,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 	case "svg":
 		return view.WriteSVG(sess.IO.Out, plans)
 	}
-	if len(plans)+len(o.objects)+len(o.workloads) == 0 {
+	if len(plans)+len(o.objects)+len(o.workloads) == 0 && o.pruned == nil {
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 	}
 	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
@@ -211,12 +225,16 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 			return err
 		}
 	}
-	return o.showWorkloads(sess, text, own, len(rest)+len(o.objects))
+	if err := o.showWorkloads(sess, text, own, len(rest)+len(o.objects)); err != nil {
+		return err
+	}
+	o.showPruned(sess)
+	return nil
 }
 
 // document is the plans, and what would become of objects that are no pods.
 func (o *planOptions) document(plans []*plan.Plan) any {
-	if len(o.objects)+len(o.workloads) == 0 {
+	if len(o.objects)+len(o.workloads) == 0 && o.pruned == nil {
 		return PlanDocument(plans)
 	}
 	if plans == nil {
@@ -227,8 +245,9 @@ func (o *planOptions) document(plans []*plan.Plan) any {
 		Kind       string                `json:"kind"`
 		Objects    []view.ObjectChange   `json:"objects,omitempty"`
 		Workloads  []view.WorkloadChange `json:"workloads,omitempty"`
+		Prunes     []view.Prune          `json:"prunes,omitempty"`
 		Items      []*plan.Plan          `json:"items"`
-	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), plans}
+	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), o.pruned.documents(view.WouldBePruned), plans}
 }
 
 // objectsCode is 2 when an object would change, else 0.

@@ -15,9 +15,6 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/controller"
-	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -51,6 +48,10 @@ type Selection struct {
 	Snapshot string
 	// ConfigMaps are files of ConfigMaps and Secrets that count as the manifests'.
 	ConfigMaps []string
+	// Prune also deletes what belongs to the set of the manifests and is not in them any more. The set is what has the
+	// Labels, or was applied with the name in Set.
+	Prune bool
+	Set   string
 	// Apart takes ConfigMaps, Secrets and claims that no pod of the manifests names, too.
 	Apart bool
 	// Workloads takes objects that stand for pods, too.
@@ -64,6 +65,10 @@ type Found struct {
 	Apart []*podspec.Object
 	// Workloads are those of the manifests, or all of the namespace. Their pods are not among Pods.
 	Workloads []*podspec.Workload
+	// Names are those of all that the manifests have, also of what selectors leave out.
+	Names []state.ObjectKey
+	// taken are those of the Names that pods bring.
+	taken []state.ObjectKey
 	// Unreadable is what kept pods from a strict selection: checkpoints that cannot be read, and
 	// a status that is not known and is selected by. The command does the rest, and ends with it.
 	Unreadable error
@@ -178,6 +183,9 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	found, err := f.load(ctx, manifests)
 	if err == nil {
 		err = f.narrow(&found)
+	}
+	if err == nil {
+		err = f.ofSet(&found)
 	}
 	if err == nil && f.Workloads {
 		names, err = f.namedWorkloads(&found, names)
@@ -324,10 +332,11 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 		}
 	}
 	found := Found{Pods: m.Pods, Workloads: m.Workloads}
+	found.Names, found.taken = namesOf(m)
 	if f.Apart && f.recording == nil {
 		found.Apart = m.Apart
 	}
-	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 {
+	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && !f.Prune {
 		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", slices.Concat(manifests, []string{f.Kustomize})[0])}
 	}
 	if err := CheckNamespace(f.sess, m); err != nil {
@@ -373,32 +382,4 @@ func (f *finder) keyDigests(pods []*podspec.Desired) {
 	for _, d := range pods {
 		d.UseKey(key)
 	}
-}
-
-// CheckNamespace refuses pods and objects of manifests that name another namespace than the
-// command line, as kubectl does: the user means another one.
-func CheckNamespace(sess *session.Session, m *load.Manifest) error {
-	if !sess.Flags.NamespaceGiven {
-		return nil
-	}
-	for _, d := range m.Pods {
-		if d.Pod.Namespace != sess.Flags.Namespace {
-			return elsewhere(sess, "pod "+model.RefOf(d.Pod).String())
-		}
-	}
-	for _, o := range m.Apart {
-		if o.Meta().Namespace != sess.Flags.Namespace {
-			return elsewhere(sess, objects.KeyOf(o).String())
-		}
-	}
-	for _, w := range m.Workloads {
-		if w.Meta().Namespace != sess.Flags.Namespace {
-			return elsewhere(sess, controller.KeyOf(w).String())
-		}
-	}
-	return nil
-}
-
-func elsewhere(sess *session.Session, what string) error {
-	return exit.Usagef("%s of the manifest is not in the namespace %s: give the manifest that namespace, or leave out --namespace", what, sess.Flags.Namespace)
 }

@@ -50,7 +50,7 @@ func (s *Selection) checkFlags(manifests, names []string) error {
 	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 && s.Kustomize == "" || len(names) > 0):
 		return exit.Usagef("--configmap adds to manifests: name those of the pods, and no pods")
 	}
-	return nil
+	return s.checkSets(len(manifests) > 0 || s.Kustomize != "", names)
 }
 
 // selectors are those of a selection, as they are applied to pods.

@@ -105,6 +105,13 @@ func historyLimit(w *podspec.Workload) int {
 	return int(ptr.Deref(limit, byDefault))
 }
 
+// inSet is the record in another set.
+func (r *Record) inSet(set string) *Record {
+	other, w := *r, *r.Workload
+	w.Set, other.Workload = set, &w
+	return &other
+}
+
 // normal is a workload as it is kept: without the objects that are looked up anew for each pass.
 func normal(w *podspec.Workload) *podspec.Workload {
 	kept := *w
@@ -114,13 +121,13 @@ func normal(w *podspec.Workload) *podspec.Workload {
 	return &kept
 }
 
-// same reports whether two workloads ask for the same. Where they came from does not count.
+// same reports whether two workloads ask for the same. Where they came from, and their set, do not count.
 func same(a, b *podspec.Workload) bool {
 	if !a.Template.SameManifest(b.Template) {
 		return false
 	}
 	one, other := *a, *b
-	one.Template, other.Template, one.Source, other.Source = nil, nil, "", ""
+	one.Template, other.Template, one.Source, other.Source, one.Set, other.Set = nil, nil, "", "", "", ""
 	return sameText(one, other)
 }
 

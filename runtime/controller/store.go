@@ -75,6 +75,8 @@ type Change struct {
 	Outcome objects.Outcome
 	// Record is what is kept then.
 	Record *Record
+	// moves is set when the workload is unchanged and comes into another set, or out of one.
+	moves bool
 }
 
 // Change is what Put would do. A record that is damaged is replaced; a change that the API server refuses is an
@@ -89,7 +91,7 @@ func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	case before == nil:
 		return Change{Outcome: objects.Created, Record: before.next(w, s.now())}, nil
 	case same(before.Workload, normal(w)):
-		return Change{Outcome: objects.Unchanged, Record: before}, nil
+		return Change{Outcome: objects.Unchanged, Record: before.inSet(w.Set), moves: before.Workload.Set != w.Set}, nil
 	}
 	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, frozen(before.Workload, w)
 }
@@ -101,7 +103,7 @@ func (s *Store) Put(ctx context.Context, w *podspec.Workload) (c Change, err err
 		return Change{}, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	if c, err = s.Change(w); err != nil || c.Outcome == objects.Unchanged {
+	if c, err = s.Change(w); err != nil || c.Outcome == objects.Unchanged && !c.moves {
 		return c, err
 	}
 	if err = s.checkRoom(&c); err != nil {

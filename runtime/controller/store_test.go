@@ -102,6 +102,28 @@ func TestWhatBecomesOfWorkloads(t *testing.T) {
 	}
 }
 
+// TestSets: the set of a workload is kept with it and is no change.
+func TestSets(t *testing.T) {
+	s := newStore(t)
+	in := func(set string) *podspec.Workload {
+		w := deployment(t)
+		w.Set = set
+		return w
+	}
+	for i, c := range []struct {
+		set     string
+		outcome objects.Outcome
+	}{{"", objects.Created}, {"default/a", objects.Unchanged}, {"default/b", objects.Unchanged}, {"", objects.Unchanged}} {
+		got := put(t, s, in(c.set))
+		if got.Outcome != c.outcome || got.Record.Revision() != 1 {
+			t.Errorf("%d: %s, revision %d", i, got.Outcome, got.Record.Revision())
+		}
+		if r, err := s.Get(got.Record.Key()); err != nil || r.Workload.Set != c.set || r.CreatedAt.Hour() != 13 {
+			t.Errorf("%d: %+v %v", i, r, err)
+		}
+	}
+}
+
 // TestDamagedRecords: one that cannot be read is told with what to do and no value of it, hides no other, and can be
 // replaced and removed.
 func TestDamagedRecords(t *testing.T) {

@@ -96,9 +96,14 @@ func (x *checkpointer) beginSync() error {
 	if j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared) && j.Deletion == nil {
 		// The file that was applied last is the one that plan and --all compare with, also if it says
 		// the same as another one before.
-		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper
+		// A copy of podctl's own may be older than the set that the pod has been put into.
+		set := x.desired.Set
+		if x.desired.Stored {
+			set = j.Applied.Set
+		}
+		elsewhere := j.Source != x.desired.Source || j.Applied.Keeper != x.desired.Keeper || j.Applied.Set != set
 		if starts || adopted || judged || evicted || elsewhere || x.moves() {
-			j.Endpoint, j.Source, j.Applied.Keeper = x.endpoint, x.desired.Source, x.desired.Keeper
+			j.Endpoint, j.Source, j.Applied.Keeper, j.Applied.Set = x.endpoint, x.desired.Source, x.desired.Keeper, set
 			// Also where it says the same as before: it shows that there is room for what
 			// comes of the pass.
 			return x.write()

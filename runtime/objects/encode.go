@@ -21,6 +21,9 @@ const Redacted = redaction.Hidden
 // lastApplied is kubectl's annotation with the whole object, the values of a Secret included.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
+// setAnnotation has the set of an object in its file.
+const setAnnotation = "podctl.io/set"
+
 // KeyOf names an object.
 func KeyOf(o *podspec.Object) state.ObjectKey {
 	return state.ObjectKey{Namespace: o.Meta().Namespace, Kind: o.Kind(), Name: o.Meta().Name}
@@ -32,6 +35,7 @@ func normal(o *podspec.Object) *podspec.Object {
 	meta := o.Meta()
 	*meta = metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, Labels: meta.Labels, Annotations: meta.Annotations}
 	delete(meta.Annotations, lastApplied)
+	delete(meta.Annotations, setAnnotation)
 	if len(meta.Annotations) == 0 {
 		meta.Annotations = nil
 	}
@@ -69,6 +73,10 @@ func checkRedacted(o *podspec.Object) error {
 
 // encode is the text of an object's file.
 func encode(o *podspec.Object) ([]byte, error) {
+	if o.Set != "" {
+		o = o.DeepCopy()
+		metav1.SetMetaDataAnnotation(o.Meta(), setAnnotation, o.Set)
+	}
 	switch {
 	case o.ConfigMap != nil:
 		return json.Marshal(o.ConfigMap)
@@ -78,6 +86,16 @@ func encode(o *podspec.Object) ([]byte, error) {
 		return json.Marshal(o.Service)
 	}
 	return json.Marshal(o.Claim)
+}
+
+// takeSet takes the set of an object out of its annotations, where nobody but its file has it.
+func takeSet(o *podspec.Object) {
+	meta := o.Meta()
+	o.Set = meta.Annotations[setAnnotation]
+	delete(meta.Annotations, setAnnotation)
+	if len(meta.Annotations) == 0 {
+		meta.Annotations = nil
+	}
 }
 
 // decode reads an object's file. What is in it must be what its place says. Errors of the parser
@@ -105,5 +123,6 @@ func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 	if found := KeyOf(o); found != key {
 		return nil, fmt.Errorf("%w: it is of another object", state.ErrDamaged)
 	}
+	takeSet(o)
 	return o, nil
 }

@@ -176,13 +176,14 @@ func (s *Store) checkRoom(changes []Change) error {
 }
 
 func (s *Store) put(c Change) error {
-	if c.Outcome == Unchanged {
-		return nil
-	}
 	kept := c.kept
 	kept.Meta().CreationTimestamp = metav1.NewTime(s.now().UTC().Truncate(time.Second))
-	if before, err := s.read(c.Key); err == nil && before != nil {
+	before, err := s.read(c.Key)
+	if err == nil && before != nil {
 		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp
+	}
+	if c.Outcome == Unchanged && (before == nil || before.Set == kept.Set) {
+		return nil
 	}
 	text, err := encode(kept)
 	if err != nil {

@@ -1,0 +1,249 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/sets"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// pruned is what belongs to a set and is not in its manifests any more.
+type pruned struct {
+	sets.Pruned
+	// pods are all that go, those of workloads too.
+	pods []*podspec.Desired
+	// workloads are those that go, with the Jobs of CronJobs.
+	workloads []state.ObjectKey
+	// applied are all pods, and unreadable says of which nothing is known.
+	applied    []*podspec.Desired
+	unreadable error
+}
+
+// findPruned finds what is to be pruned; nil without --prune.
+func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, found *selection.Found) (*pruned, error) {
+	if !o.Prune {
+		return nil, nil
+	}
+	scope, err := o.Scope(sess.Flags.Namespace, found.Names)
+	if err != nil {
+		return nil, err
+	}
+	all, err := selection.Selection{All: true, AllNamespaces: true, Strict: true}.Applied(ctx, sess)
+	if err != nil {
+		return nil, err
+	}
+	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	stored, err := sess.Objects().List(func(state.ObjectKey) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	content := sets.Content{Pods: all.Pods, Objects: stored}
+	for _, r := range records {
+		content.Workloads = append(content.Workloads, r.Workload)
+	}
+	p := &pruned{Pruned: sets.Prune(scope, &content, found.Names), applied: all.Pods, unreadable: all.Unreadable}
+	p.addOwned(records)
+	return p, nil
+}
+
+// addOwned adds to workloads what they have made.
+func (p *pruned) addOwned(records []*controller.Record) {
+	for _, w := range p.Workloads {
+		key := controller.KeyOf(w)
+		p.workloads = append(p.workloads, key)
+		for _, job := range controller.JobsOf(key, records) {
+			p.workloads = append(p.workloads, job.Key())
+		}
+	}
+	p.pods = slices.Clone(p.Pods)
+	for _, d := range p.applied {
+		if slices.ContainsFunc(p.workloads, func(key state.ObjectKey) bool { return controller.Owns(key, d.Pod) }) {
+			p.pods = append(p.pods, d)
+		}
+	}
+}
+
+// refs are the pods that go; none without --prune.
+func (p *pruned) refs() []model.PodRef {
+	if p == nil {
+		return nil
+	}
+	return selection.Refs(p.pods)
+}
+
+// noteClaims says which claims stay.
+func (p *pruned) noteClaims(sess *session.Session) {
+	for _, o := range p.Claims {
+		key := objects.KeyOf(o)
+		sess.IO.Note("note: %s is not in the manifests any more, and stays with its data: `podctl delete pvc/%s -n %s` deletes it", key, key.Name, key.Namespace)
+	}
+}
+
+// documents are what becomes of what is pruned.
+func (p *pruned) documents(outcome string) []view.Prune {
+	if p == nil {
+		return nil
+	}
+	docs := []view.Prune{}
+	for _, key := range p.workloads {
+		docs = append(docs, view.PruneOf(key, outcome))
+	}
+	for _, d := range p.pods {
+		docs = append(docs, view.PruneOf(state.ObjectKey{Namespace: d.Pod.Namespace, Kind: sets.KindPod, Name: d.Pod.Name}, outcome))
+	}
+	for _, o := range p.Objects {
+		docs = append(docs, view.PruneOf(objects.KeyOf(o), outcome))
+	}
+	return docs
+}
+
+// showPruned says what would be pruned, below the plans.
+func (o *planOptions) showPruned(sess *session.Session) {
+	if o.pruned == nil {
+		return
+	}
+	docs := o.pruned.documents(view.WouldBePruned)
+	for i := range docs {
+		if i == 0 {
+			sess.IO.Print("")
+		}
+		sess.IO.Print("%s", view.PruneLine(&docs[i]))
+	}
+	sess.IO.Print("%s", sess.IO.OutColors().Bold(view.PruneSummary(docs)))
+	o.pruned.noteClaims(sess)
+}
+
+// prunedCode is 2 when something would be pruned, else 0.
+func (o *planOptions) prunedCode() int {
+	if len(o.pruned.documents("")) > 0 {
+		return exit.Pending
+	}
+	return exit.OK
+}
+
+// prune deletes what is not in the manifests any more, once all that is in them was applied.
+func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *selection.Found, applied error) error {
+	if !o.Prune {
+		return nil
+	}
+	if applied != nil && applied.Error() != "" {
+		sess.IO.Note("note: nothing was pruned, because not all of the manifests could be applied")
+		return nil
+	}
+	p, err := o.findPruned(ctx, sess, found)
+	if err != nil {
+		return err
+	}
+	p.noteClaims(sess)
+	outcome := exit.Join(ctx, o.pruneWorkloads(ctx, sess, p), o.prunePods(ctx, sess, p), o.pruneObjects(ctx, sess, p))
+	if outcome == nil && o.exitCode && o.wait == "" && len(p.documents("")) > 0 {
+		outcome = exit.With(exit.NotYet)
+	}
+	return exit.WithUnreadable(ctx, outcome, p.unreadable)
+}
+
+// pruneWorkloads forgets workloads, so that nothing makes their pods again.
+func (o *applyOptions) pruneWorkloads(ctx context.Context, sess *session.Session, p *pruned) error {
+	for _, key := range p.workloads {
+		there, err := sess.Workloads().Delete(ctx, key)
+		if err != nil {
+			return err
+		}
+		if there {
+			o.showPrune(sess, key)
+		}
+	}
+	if len(p.workloads) > 0 {
+		sess.AgentLooks(ctx)
+	}
+	return nil
+}
+
+func (o *applyOptions) prunePods(ctx context.Context, sess *session.Session, p *pruned) error {
+	if len(p.pods) == 0 {
+		return nil
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return err
+	}
+	d := newDeleter(sess, engine, plan.Options{})
+	d.lines = !terminal.IsText(o.output)
+	return d.delete(ctx, p.refs(), stopsAtOnce)
+}
+
+func (o *applyOptions) pruneObjects(ctx context.Context, sess *session.Session, p *pruned) error {
+	gone := selection.UIDs(p.pods)
+	left := slices.DeleteFunc(slices.Clone(p.applied), func(d *podspec.Desired) bool { return gone[d.Pod.UID] })
+	var outcomes []error
+	for _, object := range p.Objects {
+		key := objects.KeyOf(object)
+		err := sess.Objects().Delete(ctx, key)
+		if err == nil {
+			o.showPrune(sess, key)
+			noteUsers(sess, key, left)
+		}
+		outcomes = append(outcomes, err)
+	}
+	return exit.Join(ctx, outcomes...)
+}
+
+func (o *applyOptions) showPrune(sess *session.Session, key state.ObjectKey) {
+	doc := view.PruneOf(key, view.IsPruned)
+	if !terminal.IsText(o.output) {
+		view.Line(sess.IO, doc)
+		return
+	}
+	sess.IO.Print("%s", view.PruneLine(&doc))
+}
+
+// noteMoves says what belonged to another set until now.
+func (o *planOptions) noteMoves(sess *session.Session, found *selection.Found) error {
+	if o.Set == "" {
+		return nil
+	}
+	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Apart}).Names()
+	applied, err := selection.Applied(sess)
+	if err != nil {
+		return err
+	}
+	records, err := sess.Workloads().List(func(key state.ObjectKey) bool { return slices.Contains(here, key) })
+	if err != nil {
+		return err
+	}
+	stored, err := sess.Objects().List(func(key state.ObjectKey) bool { return slices.Contains(here, key) })
+	if err != nil {
+		return err
+	}
+	set := sess.Flags.Namespace + "/" + o.Set
+	note := func(kind, namespace, name, before string) {
+		key := state.ObjectKey{Namespace: namespace, Kind: kind, Name: name}
+		if before != "" && before != set && slices.Contains(here, key) {
+			sess.IO.Note("note: %s belonged to the set %s, and belongs to %s from now on", key, before, set)
+		}
+	}
+	for _, d := range applied {
+		note(sets.KindPod, d.Pod.Namespace, d.Pod.Name, d.Set)
+	}
+	for _, r := range records {
+		note(r.Key().Kind, r.Key().Namespace, r.Key().Name, r.Workload.Set)
+	}
+	for _, object := range stored {
+		note(object.Kind(), object.Meta().Namespace, object.Meta().Name, object.Set)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/sets"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// RegisterSets defines --prune and --set.
+func (s *Selection) RegisterSets(f *pflag.FlagSet) {
+	f.BoolVar(&s.Prune, "prune", false, "Also delete what belongs to the set, which -l or --set names, and is not in the manifests any more")
+	f.StringVar(&s.Set, "set", "", "Name of the set that the manifests are; what is applied is kept as part of it")
+}
+
+// checkSets refuses a set without manifests, and pruning without a set.
+func (s *Selection) checkSets(manifests bool, names []string) error {
+	switch {
+	case !s.Prune && s.Set == "":
+		return nil
+	case !manifests || len(names) > 0:
+		return exit.Usagef("--prune and --set are for manifests, and cannot be used with --all or names")
+	case s.Snapshot != "":
+		return exit.Usagef("--prune and --set cannot be used with --snapshot")
+	case s.Prune && (s.Set == "") == (s.Labels == ""):
+		return exit.Usagef("--prune needs either --set NAME or -l SELECTOR, which say what belongs together")
+	}
+	if wrong := validation.IsDNS1123Label(s.Set); s.Set != "" && len(wrong) > 0 {
+		return exit.Usagef("--set: %s", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// Scope is what belongs to the set of manifests with these names. A set belongs to the namespace of the command line, so that the
+// same manifests in two namespaces are two sets. Labels count in the namespaces of the manifests, as in kubectl.
+func (s *Selection) Scope(namespace string, names []state.ObjectKey) (*sets.Scope, error) {
+	if s.Set != "" {
+		return &sets.Scope{Set: namespace + "/" + s.Set}, nil
+	}
+	parsed, err := s.selectors()
+	if err != nil {
+		return nil, err
+	}
+	scope := &sets.Scope{Labels: parsed.labels}
+	for _, name := range names {
+		if !slices.Contains(scope.Namespaces, name.Namespace) {
+			scope.Namespaces = append(scope.Namespaces, name.Namespace)
+		}
+	}
+	if len(names) == 0 {
+		scope.Namespaces = []string{namespace}
+	}
+	return scope, nil
+}
+
+// ofSet puts what was found into the set, and says what of the manifests is left out of a set with labels.
+func (f *finder) ofSet(found *Found) error {
+	if f.Set != "" {
+		set := f.sess.Flags.Namespace + "/" + f.Set
+		for _, d := range found.Pods {
+			d.Set = set
+		}
+		for _, w := range found.Workloads {
+			w.Set = set
+		}
+		for _, o := range found.Apart {
+			o.Set = set
+		}
+		return nil
+	}
+	if !f.Prune {
+		return nil
+	}
+	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Apart}).Names()
+	if len(here) == 0 && len(found.Names) > 0 {
+		return exit.Usagef("nothing in the manifests has the labels %s: with --prune, all that has them would be deleted", f.Labels)
+	}
+	for _, name := range found.Names {
+		if !f.Quiet && !slices.Contains(here, name) && !slices.Contains(found.taken, name) {
+			f.sess.IO.Note("note: %s is not applied: it has not the labels %s", name, f.Labels)
+		}
+	}
+	return nil
+}
+
+// namesOf are the names of all that manifests have, and taken those of what their pods bring.
+func namesOf(m *load.Manifest) (names, taken []state.ObjectKey) {
+	for _, d := range slices.Concat(m.Pods, templatesOf(m.Workloads)) {
+		own := d.Own()
+		for _, name := range podspec.ReferredObjects(d.Pod) {
+			if name.Kind == podspec.KindClaim || own.Has(name.Kind, name.Name) {
+				taken = append(taken, state.ObjectKey{Namespace: d.Pod.Namespace, Kind: name.Kind, Name: name.Name})
+			}
+		}
+	}
+	all := sets.Content{Pods: m.Pods, Workloads: m.Workloads, Objects: m.Apart}
+	return slices.Concat(all.Names(), taken), taken
+}

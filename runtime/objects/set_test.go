@@ -1,0 +1,35 @@
+package objects
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// TestSets: the set of an object is kept with it and is no change; it is not among its annotations, and a manifest cannot write it.
+func TestSets(t *testing.T) {
+	s := newStore(t)
+	in := func(set string, all ...*podspec.Object) []*podspec.Object {
+		for _, o := range all {
+			o.Set = set
+		}
+		return all
+	}
+	put(t, s, in("", configMap("a"), secret("a", "hunter2"))...)
+	if got := put(t, s, in("default/web", configMap("a"), secret("a", "hunter2"))...); strings.Contains(got, "configured") {
+		t.Error(got)
+	}
+	for _, o := range []*podspec.Object{configMap("a"), secret("a", "")} {
+		kept, err := s.Get(KeyOf(o))
+		if err != nil || kept.Set != "default/web" || kept.Meta().Annotations != nil || kept.Meta().CreationTimestamp.Hour() > 14 {
+			t.Errorf("%+v %v", kept, err)
+		}
+	}
+	forged := configMap("a", "x", "1")
+	forged.ConfigMap.Annotations = map[string]string{setAnnotation: "default/other", "mine": "1"}
+	put(t, s, forged)
+	if kept, err := s.Get(KeyOf(forged)); err != nil || kept.Set != "" || len(kept.Meta().Annotations) != 1 {
+		t.Errorf("forged: %+v %v", kept, err)
+	}
+}

@@ -1,0 +1,93 @@
+package sets
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+func meta(namespace, name, app string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": app}}
+}
+
+func ownedBy(kind, name string, m metav1.ObjectMeta) metav1.ObjectMeta {
+	m.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(true)}}
+	return m
+}
+
+func pod(m metav1.ObjectMeta, set, keeper string) *podspec.Desired {
+	return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Set: set, Keeper: keeper}
+}
+
+// stored has everything that can be pruned, and all that must not be.
+func stored() *Content {
+	return &Content{
+		Pods: []*podspec.Desired{
+			pod(meta("a", "web", "web"), "a/s", ""), pod(meta("a", "kept", "web"), "a/s", ""), pod(meta("b", "web", "web"), "a/s", ""),
+			pod(meta("a", "of-source", "web"), "a/s", "files"), pod(ownedBy("Deployment", "stays", meta("a", "owned", "web")), "a/s", ""),
+			pod(ownedBy("ReplicaSet", "of-a-cluster", meta("a", "copied", "web")), "a/s", ""), pod(meta("a", "other", "db"), "b/s", ""),
+		},
+		Workloads: []*podspec.Workload{
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "stays", "web")}, Set: "a/s"},
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "goes", "web")}, Set: "a/s"},
+			{CronJob: &batchv1.CronJob{ObjectMeta: meta("a", "cron", "db")}},
+			{Job: &batchv1.Job{ObjectMeta: ownedBy("CronJob", "cron", meta("a", "cron-1", "web"))}, Set: "a/s"},
+		},
+		Objects: []*podspec.Object{
+			{ConfigMap: &v1.ConfigMap{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
+			{Secret: &v1.Secret{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
+			{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
+		},
+	}
+}
+
+// TestPrune: what is in the scope and not in the manifests goes, by kind, namespace and name; what others have made or brought does
+// not, and claims are only told.
+func TestPrune(t *testing.T) {
+	manifests := []state.ObjectKey{
+		{Namespace: "a", Kind: KindPod, Name: "kept"}, {Namespace: "a", Kind: podspec.KindDeployment, Name: "stays"}, {Namespace: "a", Kind: podspec.KindSecret, Name: "web"},
+	}
+	byLabel, err := labels.Parse("app=web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		scope Scope
+		want  string
+	}{
+		"a set":      {Scope{Set: "a/s"}, "pod a/web, pod b/web, pod a/copied, deployment a/goes, configmap a/web; persistentvolumeclaim a/web"},
+		"another":    {Scope{Set: "b/s"}, "pod a/other; "},
+		"no set":     {Scope{}, "; "},
+		"labels":     {Scope{Labels: byLabel, Namespaces: []string{"a"}}, "pod a/web, pod a/copied, deployment a/goes, configmap a/web; persistentvolumeclaim a/web"},
+		"elsewhere":  {Scope{Labels: byLabel, Namespaces: []string{"b"}}, "pod b/web; "},
+		"no place":   {Scope{Labels: byLabel}, "; "},
+		"everything": {Scope{Labels: labels.Everything(), Namespaces: []string{"a"}}, "pod a/web, pod a/copied, pod a/other, deployment a/goes, cronjob a/cron, configmap a/web; persistentvolumeclaim a/web"},
+	} {
+		out := Prune(&c.scope, stored(), manifests)
+		claims := Content{Objects: out.Claims}
+		if got := words(out.Names()) + "; " + words(claims.Names()); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	all := stored()
+	if out := Prune(&Scope{Set: "a/s"}, all, slices.Concat(all.Names(), manifests)); len(out.Names())+len(out.Claims) > 0 {
+		t.Errorf("all is in the manifests: %s", words(out.Names()))
+	}
+}
+
+func words(names []state.ObjectKey) string {
+	texts := make([]string, 0, len(names))
+	for _, name := range names {
+		texts = append(texts, name.String())
+	}
+	return strings.Join(texts, ", ")
+}
