@@ -47,10 +47,13 @@ func NewApply(sess *session.Session) *cobra.Command {
 			"With --wait, repeat passes until the pods are started, ready or completed. With --all, apply again what was applied\n" +
 			"last; a warning names source files that have changed since.\n" +
 			"ConfigMaps, Secrets and PersistentVolumeClaims that no pod of the manifests names are stored for the pods that name\n" +
-			"them, now and later. Those of a pod's own manifest count before stored ones." +
+			"them, now and later. Those of a pod's own manifest count before stored ones.\n" +
+			"With --prune, delete afterwards what belongs to the set of the manifests (--set NAME, or -l SELECTOR) and is not in them\n" +
+			"any more; claims keep their data. plan --prune shows it before." +
 			flags.ExitCodes("0 success", "1 error", "3 a container is held, because a ConfigMap or Secret that it names is missing; --wait: the state was not reached in time, or cannot be reached; --exit-code: something was changed, be it only podctl's record of the pod, or is held or pending", "5 manifest refused", "6 --wait=completed: the pod has failed", "130 interrupted"),
 		Example: "  podctl apply pod.yaml\n  podctl apply --wait --timeout 2m pod.yaml\n  podctl apply --all --probe   # from a timer\n" +
-			"  podctl apply settings.yaml   # ConfigMaps and Secrets, for the pods that name them",
+			"  podctl apply settings.yaml   # ConfigMaps and Secrets, for the pods that name them\n" +
+			"  podctl apply --prune --set shop -R -f site/",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), sess, o, args) },
 	}

@@ -104,8 +104,11 @@ func (a *assembly) addDocument(r *report) {
 	r.Kind = meta.Kind
 	if meta.Kind == "" || meta.APIVersion == "" {
 		if !r.isUndecoded("kind") && !r.isUndecoded("apiVersion") {
-			r.refuse(document.ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod")
+			r.refuse(document.ClassInvalid, "", "apiVersion and kind are required, for example apiVersion: v1, kind: Pod"+kustomizeHint(r.File, meta))
 		}
+		return
+	}
+	if a.isLaterHook(r) {
 		return
 	}
 	o := newObject(r, meta.APIVersion)
@@ -124,7 +127,7 @@ func (a *assembly) addDocument(r *report) {
 	case a.skip(r, meta):
 	default:
 		r.refuse(document.ClassUnsupported, "kind",
-			fmt.Sprintf("%s %s is not something podctl runs; it takes %s", meta.APIVersion, meta.Kind, a.takes()))
+			fmt.Sprintf("%s %s is not something podctl runs; it takes %s%s", meta.APIVersion, meta.Kind, a.takes(), kustomizeHint(r.File, meta)))
 	}
 }
 

@@ -3,6 +3,8 @@ package load
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +15,7 @@ const (
 	ownEndpoints = "The endpoints of a Service are its pods."
 	ownStorage   = "A claim is a directory of podctl's own."
 	oneMachine   = "Here is one machine, of which nothing is drained or filled up."
+	noOperator   = "It is for an operator, which only a cluster has."
 	ofNamespace  = "Namespaces are names here: they need not be made, and have no settings."
 )
 
@@ -26,12 +29,24 @@ func withoutEffect(apiVersion, kind string) string {
 			"Endpoints": ownEndpoints,
 		}[kind]
 	}
+	if group == "monitoring.coreos.com" && slices.Contains([]string{"ServiceMonitor", "PodMonitor", "Probe", "PrometheusRule", "ScrapeConfig"}, kind) {
+		return noOperator
+	}
 	return map[string]string{
 		"rbac.authorization.k8s.io": nobodyAsks, "apiextensions.k8s.io": nobodyAsks, "apiregistration.k8s.io": nobodyAsks,
 		"admissionregistration.k8s.io": nobodyAsks, "networking.k8s.io": noTraffic, "gateway.networking.k8s.io": noTraffic,
 		"policy": oneMachine, "discovery.k8s.io": ownEndpoints, "storage.k8s.io": ownStorage, "scheduling.k8s.io": oneMachine,
 		"autoscaling": "podctl scales nothing by itself; `podctl scale` changes how many pods there are.",
 	}[group]
+}
+
+// kustomizeHint says what to do with a kustomization that is given as a manifest.
+func kustomizeHint(file string, meta typeMeta) string {
+	name := filepath.Base(file)
+	if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") || strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".yaml"), ".yml") == "kustomization" {
+		return "; a kustomization is built with -k and its directory"
+	}
+	return ""
 }
 
 // skip notes an object that has no effect; false for a kind that is refused.

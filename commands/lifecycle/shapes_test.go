@@ -1,0 +1,78 @@
+package lifecycle_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+// shape is what a tool prints, and what becomes of it.
+type shape struct {
+	// notes are said of what has no effect, applied of what is applied.
+	notes, applied []string
+}
+
+// shapes are the files of testdata/shapes: each in the form of what helm template, kustomize build, kompose convert and podman
+// generate kube print.
+func shapes() map[string]shape {
+	return map[string]shape{
+		"helm": {
+			notes: []string{
+				"ServiceAccount default/r1-shop has no effect", "PodDisruptionBudget default/r1-shop has no effect", "NetworkPolicy default/r1-shop has no effect",
+				"ClusterRole default/r1-shop has no effect", "RoleBinding default/r1-shop has no effect", "HorizontalPodAutoscaler default/r1-shop-web has no effect",
+				"Ingress default/r1-shop has no effect", "ServiceMonitor default/r1-shop has no effect: It is for an operator",
+				"metadata.annotations[helm.sh/hook]: Pod default/r1-shop-test-connection is left out", "metadata.annotations[helm.sh/hook]: A hook of helm is applied with everything else",
+			},
+			applied: []string{"deployment default/r1-shop-web created\n", "statefulset default/r1-shop-db created\n", "job default/r1-shop-migrate created\n"},
+		},
+		"kustomize": {
+			notes:   []string{"Namespace default/shop has no effect"},
+			applied: []string{"daemonset shop/my-log created\n", "cronjob shop/my-backup created\n"},
+		},
+		"kompose": {
+			notes:   []string{"NetworkPolicy default/default has no effect", "A claim is a directory of podctl's own"},
+			applied: []string{"deployment default/web created\n", "deployment default/web: 1 of 1 pods"},
+		},
+		"podman": {
+			notes:   []string{"A claim is a directory of podctl's own"},
+			applied: []string{"deployment default/api created\n", "pod default/web applied"},
+		},
+	}
+}
+
+// TestShapes: what other tools print is validated, planned, applied, unchanged afterwards, and deleted; every note says what has no
+// effect, and no value of a Secret is told.
+func TestShapes(t *testing.T) {
+	for name, s := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			file := "testdata/shapes/" + name + ".yaml"
+			l.Must("validate", "-f", file)
+			if code, stdout, stderr := l.Call("plan", "--exit-code", "-f", file); code != exit.Pending {
+				t.Errorf("plan: %d\n%s%s", code, stdout, stderr)
+			}
+			stdout, stderr := l.Must("apply", "--set", "site", "-f", file)
+			for _, want := range s.notes {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("want the note %q:\n%s", want, stderr)
+				}
+			}
+			for _, want := range s.applied {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("want %q:\n%s", want, stdout)
+				}
+			}
+			if strings.Contains(stdout+stderr, "hunter2") || strings.Contains(stdout+stderr, "aHVudGVyMi1zZWNyZXQ=") {
+				t.Errorf("tells a secret: %s%s", stdout, stderr)
+			}
+			if stdout, _ := l.Must("apply", "-f", file); strings.Contains(stdout, " created\n") || strings.Contains(stdout, " configured\n") {
+				t.Errorf("applied again: %s", stdout)
+			}
+			l.Must("delete", "--volumes", "-f", file)
+			if left := everything(l); left != "" {
+				t.Errorf("left: %s", left)
+			}
+		})
+	}
+}
