@@ -174,6 +174,9 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 		v.field(0, "Owner", "%s", owner)
 	}
 	v.field(0, "Source", "%s", cmp.Or(d.Source, terminal.NoValue))
+	if d.Set != "" {
+		v.field(0, "Set", "%s", d.Set)
+	}
 	if pod.Status.StartTime != nil {
 		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))
 	}

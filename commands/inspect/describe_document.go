@@ -24,6 +24,7 @@ type podDocument struct {
 	// Owner is who made a pod that podctl did not apply.
 	Owner       string            `json:"owner,omitempty"`
 	Source      string            `json:"source,omitempty"`
+	Set         string            `json:"set,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Deletion    *time.Time        `json:"deletionTimestamp,omitempty"`
@@ -67,7 +68,7 @@ func (r *describer) documents(ctx context.Context, desired []*podspec.Desired, p
 func (r *describer) document(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*podDocument, error) {
 	owner := pod.Annotations[observe.AnnotationOwner]
 	doc := &podDocument{
-		APIVersion: model.APIVersion, Kind: "PodDescription", Pod: model.RefOf(pod), Owner: owner, Source: d.Source,
+		APIVersion: model.APIVersion, Kind: "PodDescription", Pod: model.RefOf(pod), Owner: owner, Source: d.Source, Set: d.Set,
 		Labels: pod.Labels, Annotations: pod.Annotations, Spec: pod.Spec, Status: pod.Status,
 		Probes: probeStates(pod, r.records(pod)), Events: []state.PodEvent{},
 	}

@@ -107,6 +107,9 @@ func TestSetIsNoEdit(t *testing.T) {
 	if after, _ := l.Must("get", "-o", "jsonpath={.items[*].status.containerStatuses[*].containerID}"); !strings.Contains(after, strings.Fields(ids)[0]) || !strings.Contains(after, strings.Fields(ids)[1]) {
 		t.Errorf("containers %s became %s", ids, after)
 	}
+	if stdout, _ := l.Must("describe", "one"); !strings.Contains(stdout, "default/web\n") {
+		t.Errorf("describe: %s", stdout)
+	}
 	none := written(l, "none", "apiVersion: v1\nkind: List\nitems: []\n")
 	if stdout, _ := l.Must("plan", "--prune", "--set", "web", none); !strings.Contains(stdout, "Prune: 5 objects") {
 		t.Errorf("plan: %s", stdout)

@@ -35,7 +35,7 @@ func shapes() map[string]shape {
 			applied: []string{"deployment default/web created\n", "deployment default/web: 1 of 1 pods"},
 		},
 		"podman": {
-			notes:   []string{"A claim is a directory of podctl's own"},
+			notes:   []string{"A claim is a directory of podctl's own", ":13:3: metadata.annotations: Annotations of podman say nothing", ": spec.template.metadata.annotations: Annotations of podman"},
 			applied: []string{"deployment default/api created\n", "pod default/web applied"},
 		},
 	}

@@ -51,6 +51,9 @@ func (c *classifier) visit(path string, value any) {
 	if ok && c.hasNoEffect(path, value, f) {
 		f.Support = fields.NoEffect
 	}
+	if isPodmans(path) {
+		f.Support, f.Note = fields.NoEffect, "Annotations of podman say nothing to others. What they ask for, such as ulimits or labels of SELinux, has to be in fields."
+	}
 	if !ok || f.Support == fields.Honoured || asksNothing(value, f) {
 		return
 	}
@@ -64,6 +67,12 @@ func (c *classifier) visit(path string, value any) {
 		return
 	}
 	c.notes = append(c.notes, c.o.report.Note(c.o.key(), at, f.Note))
+}
+
+// isPodmans reports whether a path is an annotation that podman generate kube writes for podman kube play.
+func isPodmans(path string) bool {
+	name, ok := strings.CutPrefix(path, "metadata.annotations.")
+	return ok && (name == "bind-mount-options" || strings.HasPrefix(name, "io.podman.annotations."))
 }
 
 // droppedToken reports whether a path lies in a volume that was left out.
