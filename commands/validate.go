@@ -81,7 +81,7 @@ func (o *validateOptions) load(ctx context.Context, sess *session.Session, sourc
 			return nil, exit.Usagef("-k takes one kustomization, and cannot be used with -f, -R or manifests")
 		}
 		var err error
-		if l.Made, err = sess.Kustomized(o.kustomize); err != nil {
+		if l.Made, err = sess.Kustomized(ctx, o.kustomize); err != nil {
 			return nil, err
 		}
 	}

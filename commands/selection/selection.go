@@ -314,7 +314,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if len(manifests) == 0 && f.Kustomize == "" {
 		return Found{}, nil
 	}
-	loader, err := f.loader()
+	loader, err := f.loader(ctx)
 	if err != nil {
 		return Found{}, err
 	}
@@ -349,14 +349,14 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 }
 
 // loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
-func (f *finder) loader() (l load.Loader, err error) {
+func (f *finder) loader(ctx context.Context) (l load.Loader, err error) {
 	l = f.sess.Loader(f.Recursive, f.ConfigMaps...)
 	l.Workloads = f.Workloads
 	if f.recording != nil {
 		l.Stored = nil
 	}
 	if f.Kustomize != "" {
-		l.Made, err = f.sess.Kustomized(f.Kustomize)
+		l.Made, err = f.sess.Kustomized(ctx, f.Kustomize)
 	}
 	return l, err
 }

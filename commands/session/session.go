@@ -141,13 +141,27 @@ func (s *Session) Loader(recursive bool, configMaps ...string) load.Loader {
 	return load.Loader{Reader: s.Manifests(recursive), ConfigMaps: configMaps, Stored: s.Objects().Loaded}
 }
 
-// Kustomized are the objects that a kustomization comes to.
-func (s *Session) Kustomized(dir string) ([]input.Source, error) {
-	sources, err := kustomize.Build(dir)
-	if refused := (*kustomize.RefusedError)(nil); errors.As(err, &refused) {
-		err = &exit.CodeError{Code: exit.Refused, Err: err}
+// Kustomized are the objects that a kustomization comes to. Nothing breaks off a build, which may be made to last: when the
+// context ends, it goes on beside the process's end.
+func (s *Session) Kustomized(ctx context.Context, dir string) ([]input.Source, error) {
+	type outcome struct {
+		sources []input.Source
+		err     error
 	}
-	return sources, err
+	done := make(chan outcome, 1)
+	go func() {
+		sources, err := kustomize.Build(dir)
+		done <- outcome{sources, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case built := <-done:
+		if refused := (*kustomize.RefusedError)(nil); errors.As(built.err, &refused) {
+			return nil, &exit.CodeError{Code: exit.Refused, Err: built.err}
+		}
+		return built.sources, built.err
+	}
 }
 
 // Client is the connection of the engine, for what concerns the runtime itself. With an error
