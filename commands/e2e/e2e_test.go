@@ -330,6 +330,7 @@ func TestE2E(t *testing.T) {
 		{"objects", testObjects},
 		{"workloads", testWorkloads},
 		{"services", testServices},
+		{"sets", testSets},
 		{"exec", testExec},
 		{"debug", testDebug},
 		{"logs", testLogs},
