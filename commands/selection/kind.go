@@ -23,7 +23,7 @@ func kindWords() map[string][]string {
 		podspec.KindService:   {"service", "services", "svc"},
 
 		podspec.KindDeployment:  {"deployment", "deployments", "deploy"},
-		podspec.KindReplicaSet:  {"replicaset", "replicasets", "rs"},
+		podspec.KindReplicaSet:  {"replicaset", "replicasets", "rs", "replicationcontroller", "replicationcontrollers", "rc"},
 		podspec.KindStatefulSet: {"statefulset", "statefulsets", "sts"},
 		podspec.KindDaemonSet:   {"daemonset", "daemonsets", "ds"},
 		podspec.KindJob:         {"job", "jobs"},

@@ -135,7 +135,7 @@ func (a *assembly) addDocument(r *report) {
 func (a *assembly) takes() string {
 	kinds := "Pod, ConfigMap, Secret, PersistentVolumeClaim and List of apiVersion v1"
 	if a.workloads {
-		kinds = "Deployment, ReplicaSet, StatefulSet and DaemonSet of apps/v1, Job and CronJob of batch/v1, Service, " + kinds
+		kinds = "Deployment, ReplicaSet, StatefulSet and DaemonSet of apps/v1, Job and CronJob of batch/v1, Service and ReplicationController, " + kinds
 	}
 	return kinds
 }

@@ -37,6 +37,8 @@ type object struct {
 	claim     *v1.PersistentVolumeClaim
 	service   *v1.Service
 	workload  *podspec.Workload
+	// oldKind is the kind that the document gives, where another one has taken its place.
+	oldKind string
 	// tokens are the names of a pod's volumes that were left out.
 	tokens map[string]bool
 }

@@ -2,10 +2,13 @@ package load
 
 import (
 	"encoding/json"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
@@ -36,11 +39,29 @@ func newWorkload(r *report, version string) *object {
 	case "batch/v1/CronJob":
 		w.CronJob = &batchv1.CronJob{}
 		into = w.CronJob
+	case "v1/ReplicationController":
+		return newReplicationController(r)
 	default:
 		return nil
 	}
 	r.decodeInto(into)
 	return &object{report: r, workload: w, meta: w.Meta()}
+}
+
+// newReplicationController decodes a ReplicationController: a ReplicaSet with a selector of another form, which took its place.
+func newReplicationController(r *report) *object {
+	rc := &v1.ReplicationController{}
+	r.decodeInto(rc)
+	corev1.SetDefaults_ReplicationController(rc)
+	set := &appsv1.ReplicaSet{ObjectMeta: rc.ObjectMeta, Spec: appsv1.ReplicaSetSpec{
+		Replicas: rc.Spec.Replicas, MinReadySeconds: rc.Spec.MinReadySeconds, Selector: &metav1.LabelSelector{MatchLabels: rc.Spec.Selector},
+	}}
+	if rc.Spec.Template != nil {
+		set.Spec.Template = *rc.Spec.Template
+	}
+	old := r.Kind
+	r.Kind = podspec.KindReplicaSet
+	return &object{report: r, workload: &podspec.Workload{Source: r.File, ReplicaSet: set}, meta: &set.ObjectMeta, oldKind: old}
 }
 
 // addWorkload completes and checks one object that stands for pods, and the pod of its template.
@@ -57,6 +78,9 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	o.report.kept = dropRepeated(o.report.kept, pod.report)
 	o.takeNames(pod.report)
 	a.classify(o)
+	if o.oldKind != "" {
+		a.notes = append(a.notes, o.report.Note(o.String(), "kind", fmt.Sprintf("A %s is taken as a ReplicaSet of its name.", o.oldKind)))
+	}
 	if !o.damaged {
 		m.Workloads = append(m.Workloads, &w)
 	}

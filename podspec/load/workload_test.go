@@ -167,3 +167,34 @@ func TestWorkloadObjects(t *testing.T) {
 		t.Errorf("the template has the objects %+v", w.Template.Objects)
 	}
 }
+
+// TestReplicationController is taken as the ReplicaSet that took its place, with a selector of its labels if it has none.
+func TestReplicationController(t *testing.T) {
+	const text = `apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec:
+  replicas: 2
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: a, image: i}]}
+`
+	m := loadServices(t, text)
+	if m.Err() != nil || len(m.Workloads) != 1 || len(m.NoEffect) != 1 || !strings.Contains(m.NoEffect[0].Detail, "taken as a ReplicaSet") {
+		t.Fatalf("%+v %v", m.NoEffect, m.Err())
+	}
+	if w := m.Workloads[0]; w.ReplicaSet == nil || *w.ReplicaSet.Spec.Replicas != 2 || w.ReplicaSet.Spec.Selector.MatchLabels["app"] != "old" {
+		t.Errorf("%+v", w.ReplicaSet)
+	}
+	for bad, want := range map[string]string{
+		"  selector: {app: other}\n  template:": "does not match template `labels`",
+		"  selektor: {app: old}\n  template:":   "unknown field",
+	} {
+		if err := loadServices(t, strings.Replace(text, "  template:", bad, 1)).Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := loadServices(t, "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: old}\n").Err(); err == nil {
+		t.Error("one without a template is taken")
+	}
+}
