@@ -53,7 +53,7 @@ func TestMadeTexts(t *testing.T) {
 	made := func(object, text string) input.Source {
 		return input.Source{Name: "kustomization /srv: " + object, Text: []byte(text), Made: true}
 	}
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  enableServiceLinks: true\n  containers: [{name: app, image: i}]\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  enableServiceLinks: true\n  schedulerName: x\n  containers: [{name: app, image: i}]\n"
 	for name, c := range map[string]struct {
 		sources []input.Source
 		want    string
@@ -70,7 +70,7 @@ func TestMadeTexts(t *testing.T) {
 		}
 	}
 	m := Parse(made("Pod web", pod))
-	if len(m.NoEffect) != 1 || !strings.HasPrefix(m.NoEffect[0].String(), "kustomization /srv: Pod web: spec.enableServiceLinks: ") || m.Pods[0].Source != "kustomization /srv: Pod web" {
+	if len(m.NoEffect) != 1 || !strings.HasPrefix(m.NoEffect[0].String(), "kustomization /srv: Pod web: spec.schedulerName: ") || m.Pods[0].Source != "kustomization /srv: Pod web" {
 		t.Errorf("%v %q", m.NoEffect, m.Pods[0].Source)
 	}
 }
