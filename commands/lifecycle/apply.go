@@ -35,6 +35,8 @@ type applyOptions struct {
 	plan     string
 	kubelet  bool
 	adopt    bool
+	// doing is what has been done to workloads, if it is something else than to apply them.
+	doing string
 }
 
 // NewApply is `podctl apply`.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,7 +96,7 @@ func (a *workloadApplier) keep(ctx context.Context) error {
 			return err
 		}
 		if x.Outcome = c.Outcome; terminal.IsText(a.o.output) {
-			a.sess.IO.Print("%s %s", c.Record.Key(), c.Outcome)
+			a.sess.IO.Print("%s %s", c.Record.Key(), cmp.Or(a.o.doing, string(c.Outcome)))
 		}
 	}
 	return nil

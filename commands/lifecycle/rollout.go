@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -26,10 +27,10 @@ import (
 func NewRollout(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Look at the versions of a workload, or go back to one",
+		Short: "Look at the versions of a workload, go back to one, or restart its pods",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(newRolloutStatus(sess), newRolloutHistory(sess), newRolloutUndo(sess))
+	cmd.AddCommand(newRolloutStatus(sess), newRolloutHistory(sess), newRolloutUndo(sess), newRolloutRestart(sess))
 	return cmd
 }
 
@@ -49,9 +50,10 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 
 func newRolloutHistory(sess *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use:               "history KIND/NAME",
-		Short:             "List the versions of a workload's template",
-		Long:              "List the versions of a workload's template that are kept (revisionHistoryLimit), the newest last." + flags.ExitCodes("0 success", "1 error", "130 interrupted"),
+		Use:   "history KIND/NAME",
+		Short: "List the versions of a workload's template",
+		Long: "List the versions of a workload's template that are kept (revisionHistoryLimit), the newest last. A version that\n" +
+			"rollout restart has made says when." + flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example:           "  podctl rollout history deployment/web",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -131,9 +133,9 @@ func runRolloutHistory(sess *session.Session, arg string) error {
 	rows := make([][]string, 0, len(r.Revisions))
 	for i := range r.Revisions {
 		one := &r.Revisions[i]
-		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), imagesOf(&one.Template)})
+		rows = append(rows, []string{strconv.FormatInt(one.Number, 10), duration.HumanDuration(sess.IO.Now().Sub(one.At)), imagesOf(&one.Template), cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue)})
 	}
-	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES"}, rows)
+	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
 }
 
 // imagesOf are the images of a template.

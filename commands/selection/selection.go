@@ -344,6 +344,10 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	}
 	if f.recording != nil {
 		f.keyDigests(m.Pods)
+		return found, nil
+	}
+	for _, w := range found.Workloads {
+		f.sess.Workloads().Merge(w)
 	}
 	return found, nil
 }

@@ -80,7 +80,7 @@ func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 		switch {
 		case slices.Contains(c.Deletes, p.Pod):
 			gone++
-		case len(p.Keeps) == 0 && p.CreateSandbox:
+		case p.CreateSandbox && len(p.Keeps)+p.Summary.Replace == 0:
 			made++
 		case len(p.Steps)+len(p.Record) > 0:
 			changed++

@@ -96,6 +96,14 @@ func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, frozen(before.Workload, w)
 }
 
+// Merge gives a workload of a manifest what stays of the stored one although the manifest does not say it: the restart that
+// somebody asked for. Of one whose record cannot be read nothing stays.
+func (s *Store) Merge(w *podspec.Workload) {
+	if before, err := s.read(KeyOf(w)); err == nil && before != nil {
+		w.KeepRestart(before.Workload)
+	}
+}
+
 // Put keeps a workload as it is applied now.
 func (s *Store) Put(ctx context.Context, w *podspec.Workload) (c Change, err error) {
 	lock, err := s.locker.LockWorkloads(ctx)

@@ -13,6 +13,8 @@ const (
 	NetworkModeChanged   Reason = "NetworkModeChanged"
 	NoIP                 Reason = "NoIP"
 	SandboxConfigChanged Reason = "SandboxConfigChanged"
+	// RolloutRestart: somebody asked to restart the pods of the workload.
+	RolloutRestart Reason = "RolloutRestart"
 
 	NotCreated           Reason = "NotCreated"
 	SpecChanged          Reason = "SpecChanged"

@@ -103,6 +103,9 @@ func Edited(before, after *podspec.Desired) []diff.Change {
 	return changes
 }
 
+// restartedAtPath is the annotation that restarts a pod of a workload.
+const restartedAtPath = "metadata.annotations." + podspec.AnnotationRestartedAt
+
 // The roots of what a pod refers to, in the tree of what is desired.
 const (
 	configMapsRoot = "configMaps"
@@ -162,6 +165,9 @@ func (e edits) done(path string) bool {
 		return slices.ContainsFunc(e.steps, func(s Step) bool { return e.takesContent(&s, path) })
 	}
 	class := e.classes.Class(path)
+	if path == restartedAtPath {
+		class = fields.NewSandbox
+	}
 	switch class {
 	case fields.Live:
 		return e.updatesVolume(path)

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
@@ -94,6 +95,9 @@ func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
 	first := time.Time{}
 	if deadline := pod.Deadline(); !deadline.IsZero() && !pod.Over() {
 		first = deadline
+	}
+	if at := podspec.RestartedAt(pod.Manifest); at.After(pod.Now) && (first.IsZero() || at.Before(first)) {
+		first = at
 	}
 	for i := range holds {
 		if until := holds[i].Until; until != nil && (first.IsZero() || until.Before(first)) {

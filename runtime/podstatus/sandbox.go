@@ -2,7 +2,9 @@ package podstatus
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -17,8 +19,9 @@ type SandboxFault struct {
 }
 
 // SandboxFault judges the latest sandbox; nil when it can stay (kubelet:
-// PodSandboxChanged). To the kubelet's rules podctl adds one: a sandbox whose
-// configuration no longer is what the manifest asks for is replaced.
+// PodSandboxChanged). To the kubelet's rules podctl adds two: a sandbox whose
+// configuration no longer is what the manifest asks for is replaced, and so is one that is
+// older than a restart of its workload.
 func (p *Pod) SandboxFault() *SandboxFault {
 	if len(p.Sandboxes) == 0 {
 		return &SandboxFault{Reason: model.SandboxMissing, Message: "no sandbox yet"}
@@ -42,6 +45,16 @@ func (p *Pod) SandboxFault() *SandboxFault {
 		return &SandboxFault{Reason: model.NoIP, Message: "the sandbox has no address"}
 	case latest.SpecHash != "" && latest.SpecHash != spechash.Sandbox(p.Desired):
 		return &SandboxFault{Reason: model.SandboxConfigChanged, Message: "the pod's sandbox settings changed", Edited: true}
+	case p.outlived(latest):
+		at := podspec.RestartedAt(p.Manifest).UTC().Format(time.RFC3339)
+		return &SandboxFault{Reason: model.RolloutRestart, Message: "its workload was restarted at " + at, Edited: true}
 	}
 	return nil
+}
+
+// outlived reports whether a sandbox is from before a restart of the pod's workload. One that is still to come restarts
+// nothing: each sandbox made until then would be from before it.
+func (p *Pod) outlived(sandbox *model.Sandbox) bool {
+	at := podspec.RestartedAt(p.Manifest)
+	return !at.After(p.Now) && !sandbox.CreatedAt.IsZero() && sandbox.CreatedAt.Before(at)
 }

@@ -2,9 +2,11 @@ package podstatus
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -59,6 +61,41 @@ func TestSandboxFault(t *testing.T) {
 		c.world(w)
 		if diff := cmp.Diff(c.want, podOf(w).SandboxFault()); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestRestartedWorkload: a sandbox from before a restart of the pod's workload is replaced. A restart that is still to come,
+// that has no time, or that is of no such workload restarts nothing, and what is not known neither.
+func TestRestartedWorkload(t *testing.T) {
+	made := modeltest.Noon().Add(-time.Hour)
+	for name, c := range map[string]struct {
+		at, kind string
+		made     time.Time
+		want     bool
+	}{
+		"after it was made":      {"2026-05-04T11:00:00.000000001Z", "ReplicaSet", made, true},
+		"in another time zone":   {"2026-05-04T13:30:00+02:00", "Deployment", made, true},
+		"just now":               {"2026-05-04T12:00:00Z", "StatefulSet", made, true},
+		"of a DaemonSet":         {"2026-05-04T12:00:00Z", "DaemonSet", made, true},
+		"when it was made":       {"2026-05-04T11:00:00Z", "ReplicaSet", made, false},
+		"still to come":          {"2026-05-04T12:00:00.5Z", "ReplicaSet", made, false},
+		"no time":                {"yesterday", "ReplicaSet", made, false},
+		"none":                   {"", "ReplicaSet", made, false},
+		"of a Job":               {"2026-05-04T12:00:00Z", "Job", made, false},
+		"of a pod of its own":    {"2026-05-04T12:00:00Z", "", made, false},
+		"not known when made":    {"2026-05-04T12:00:00Z", "ReplicaSet", time.Time{}, false},
+		"made in the future too": {"2026-05-04T12:00:00Z", "ReplicaSet", made.Add(2 * time.Hour), false},
+	} {
+		w := modeltest.New(edited(t, func(pod *v1.Pod) {
+			pod.Annotations = map[string]string{podspec.AnnotationRestartedAt: c.at}
+			if c.kind != "" {
+				pod.OwnerReferences = []metav1.OwnerReference{{Kind: c.kind, Name: "web", Controller: new(true)}}
+			}
+		})).Sandbox("s0", 0, model.SandboxReady)
+		w.Sandboxes[0].CreatedAt = c.made
+		if fault := podOf(w).SandboxFault(); (fault != nil) != c.want || fault != nil && (fault.Reason != model.RolloutRestart || !fault.Edited) {
+			t.Errorf("%s: %+v", name, fault)
 		}
 	}
 }

@@ -1,0 +1,113 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+// made are the sandboxes that the runtime has made since some were there, as "web-0:1": pod and attempt.
+func (l *lab) made(since int) []string {
+	var made []string
+	for _, s := range l.Created().Sandboxes[since:] {
+		made = append(made, fmt.Sprintf("%s:%d", s.GetMetadata().GetName(), s.GetMetadata().GetAttempt()))
+	}
+	return made
+}
+
+// wantMade holds what was made since the last call.
+func (l *lab) wantMade(since *int, want ...string) {
+	l.T().Helper()
+	if got := l.made(*since); !slices.Equal(got, want) {
+		l.T().Errorf("made %v, want %v", got, want)
+	}
+	*since = len(l.Created().Sandboxes)
+}
+
+// TestRolloutRestart: pods are made anew as the strategy allows, and count as updated once they are; the restart is a version of
+// its own, stays when the manifest is applied again, and undo restarts nothing.
+func TestRolloutRestart(t *testing.T) {
+	l := newLab(t)
+	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
+	file := written(l, "web", deployment(3, "i:1", slowly))
+	l.Must("apply", "--wait", file)
+	since := len(l.Created().Sandboxes)
+
+	if stdout, _ := l.Must("rollout", "restart", "deployment/web", "--dry-run"); !strings.Contains(stdout, "its workload was restarted at ") || !strings.Contains(stdout, "Pods: 1 to change, 2 waiting, 2 unchanged.") {
+		t.Errorf("dry run: %s", stdout)
+	}
+	l.wantMade(&since)
+	stdout, _ := l.Must("rollout", "restart", "deployment/web")
+	if !strings.HasPrefix(stdout, "deployment default/web restarted\n") || !strings.Contains(stdout, "1 of 3 pods updated, 3 available") {
+		t.Errorf("restart: %s", stdout)
+	}
+	l.wantMade(&since, "web-0:1")
+	if code, stdout, _ := l.Call("rollout", "status", "deployment/web"); code != exit.NotYet {
+		t.Errorf("in between: %d %s", code, stdout)
+	}
+	if stdout, _ := l.Must("apply", "--wait", file); !strings.HasPrefix(stdout, "deployment default/web unchanged\n") {
+		t.Errorf("the manifest again: %s", stdout)
+	}
+	l.wantMade(&since, "web-1:1", "web-2:1")
+	if code, stdout, stderr := l.Call("plan", "--exit-code", file); code != exit.OK {
+		t.Errorf("afterwards: %d\n%s%s", code, stdout, stderr)
+	}
+
+	l.Must("rollout", "restart", "deploy/web", "--wait")
+	l.wantMade(&since, "web-0:2", "web-1:2", "web-2:2")
+	if stdout, _ := l.Must("rollout", "history", "deployment/web"); strings.Count(stdout, "Z\n") != 2 || !strings.Contains(stdout, "<none>") || !strings.Contains(stdout, "RESTARTED AT") {
+		t.Errorf("history: %s", stdout)
+	}
+	l.Must("rollout", "undo", "deployment/web", "--wait")
+	l.Must("rollout", "undo", "deployment/web", "--to-revision", "1", "--wait")
+	if stdout, _ := l.Must("apply", file); !strings.HasPrefix(stdout, "deployment default/web unchanged\n") {
+		t.Errorf("the manifest after undo: %s", stdout)
+	}
+	l.wantMade(&since)
+}
+
+// TestRolloutRestartInOrder: a StatefulSet goes from its last pod to its first, and several workloads are one rollout each.
+func TestRolloutRestartInOrder(t *testing.T) {
+	l := newLab(t)
+	set := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "selector: {m", "serviceName: web\n  selector: {m").Replace(deployment(3, "i:1", ""))
+	daemon := strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "  replicas: 1\n", "", "name: web,", "name: node,").Replace(deployment(1, "i:1", ""))
+	l.Must("apply", "--wait", written(l, "web", set), written(l, "node", daemon))
+	since := len(l.Created().Sandboxes)
+	stdout, _ := l.Must("rollout", "restart", "sts/web", "daemonset/node", "sts/web")
+	if !strings.HasPrefix(stdout, "statefulset default/web restarted\ndaemonset default/node restarted\n") {
+		t.Errorf("restart: %s", stdout)
+	}
+	if made := l.made(since); !slices.Contains(made, "web-2:1") || !slices.Contains(made, "node-0:1") || len(made) != 2 {
+		t.Errorf("the first pass made %v", made)
+	}
+	since = len(l.Created().Sandboxes)
+	l.Must("apply", "--all", "--wait")
+	l.wantMade(&since, "web-1:1", "web-0:1")
+}
+
+// TestRolloutRestartRefused: what kubectl refuses is refused, all of it at once, and nothing is restarted then.
+func TestRolloutRestartRefused(t *testing.T) {
+	l := newLab(t)
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: 'i:1'}]}}}\n"
+	paused := strings.Replace(deployment(1, "i:1", "  paused: true\n"), "name: web,", "name: still,", 1)
+	l.Must("apply", written(l, "web", deployment(1, "i:1", "")), written(l, "pi", job), written(l, "still", paused))
+	since := len(l.Created().Sandboxes)
+	code, _, stderr := l.Call("rollout", "restart", "deployment/web", "job/pi", "deployment/still", "deployment/none")
+	for _, want := range []string{"job default/pi: restarting is not supported", "deployment default/still: can't restart paused deployment", "no deployment default/none is stored here"} {
+		if code != exit.Error || !strings.Contains(stderr, want) {
+			t.Errorf("want %q: %d %s", want, code, stderr)
+		}
+	}
+	for _, words := range [][]string{{"rollout", "restart"}, {"rollout", "restart", "web"}, {"rollout", "restart", "pod/web-0"}, {"rollout", "restart", "deployment"}} {
+		if code, _, stderr := l.Call(words...); code != exit.Error {
+			t.Errorf("%v: %d %s", words, code, stderr)
+		}
+	}
+	l.wantMade(&since)
+	if stdout, _ := l.Must("rollout", "history", "deployment/web"); strings.Count(stdout, "<none>") != 1 {
+		t.Errorf("history: %s", stdout)
+	}
+}

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
+)
+
+// restartedPod is a pod of a Deployment that was restarted at a time, with one init container.
+func restartedPod(at string) string {
+	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
+	return strings.Replace(modeltest.Pod(spec), "metadata: {name: web}", `metadata:
+  name: web
+  annotations: {kubectl.kubernetes.io/restartedAt: "`+at+`"}
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]`, 1)
+}
+
+// TestRolloutRestart: a pod from before a restart of its workload is made anew with its init containers, without a delay; then
+// it is as it shall be. One that cannot be made anew runs on.
+func TestRolloutRestart(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, restartedPod("2026-05-04T11:30:00Z"))).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	w.Memory.Applied = modeltest.Load(t, restartedPod("2026-05-04T10:30:00Z"))
+	want := []string{"kill pod true, create sandbox true, attempt 1: RolloutRestart", "start seed: SandboxReplaced, fresh"}
+	if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {
+		t.Error(diff)
+	}
+	in := inputOf(w)
+	p := Make(in)
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Kind == RunSandbox && s.Message != "its workload was restarted at 2026-05-04T11:30:00Z" {
+			t.Errorf("the sandbox is made: %s", s.Message)
+		}
+	}
+	if len(p.Record) != 0 {
+		t.Errorf("recorded without a step: %v", p.Record)
+	}
+	w.Images["i:1"] = model.Image{}
+	w.Desired.Pod.Spec.InitContainers[0].ImagePullPolicy = v1.PullNever
+	in = inputOf(w)
+	if p = Make(in); len(p.Steps) != 0 || len(p.Holds) == 0 || p.Complete {
+		t.Errorf("without an image: %v", p.Steps)
+	}
+	w = modeltest.New(modeltest.Load(t, restartedPod("2026-05-04T11:00:00Z"))).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	in = inputOf(w)
+	if p = Make(in); !p.Complete {
+		t.Errorf("a pod that was made since: %v", p.Steps)
+	}
+}
+
+// TestRolloutRestartToCome: a restart in the future does nothing until then, and has the pod looked at then.
+func TestRolloutRestartToCome(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, restartedPod("2026-05-04T12:30:00Z"))).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	w.Memory.Applied = modeltest.Load(t, restartedPod("2026-05-04T10:30:00Z"))
+	in := inputOf(w)
+	p := Make(in)
+	if !p.Complete || !p.ChangesAt.Equal(modeltest.Noon().Add(30*time.Minute)) {
+		t.Errorf("%v, and the next look is at %s", p.Steps, p.ChangesAt)
+	}
+	if got, want := recorded(p), []string{"live: metadata.annotations.kubectl.kubernetes.io/restartedAt"}; !cmp.Equal(got, want) {
+		t.Errorf("recorded: %v", got)
+	}
+}
