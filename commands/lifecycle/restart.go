@@ -85,6 +85,9 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 // find finds the pods to restart: one that is named, or those that are selected.
 func (o *restartOptions) find(ctx context.Context, sess *session.Session, args []string) ([]*podspec.Desired, error) {
 	if len(args) > 0 && !o.All && !o.Selects() {
+		if _, ok := selection.WorkloadNamed(args[0], sess.Flags.Namespace); ok {
+			return selection.Selection{Quiet: true}.Pods(ctx, sess, args[0])
+		}
 		d, err := selection.One(ctx, sess, args[0])
 		return []*podspec.Desired{d}, err
 	}

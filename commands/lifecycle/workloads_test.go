@@ -131,6 +131,9 @@ func TestWorkloadNames(t *testing.T) {
 	if stdout, _ := l.Must("wait", "deployment/web"); !strings.Contains(stdout, "pod default/web-0 is Ready") && !strings.Contains(stdout, "pod default/web-0 is ready") {
 		t.Errorf("wait: %s", stdout)
 	}
+	if stdout, stderr := l.Must("restart", "deployment/web"); !strings.Contains(stdout, "web-0") || !strings.Contains(stdout, "web-1") {
+		t.Errorf("restart: %s%s", stdout, stderr)
+	}
 	if _, _, stderr := l.Call("exec", "deployment/web", "--", "true"); !strings.Contains(stderr, "Defaulted pod web-0 out of: web-0, web-1") {
 		t.Errorf("exec: %s", stderr)
 	}
