@@ -27,7 +27,6 @@ import (
 	"github.com/podctl/podctl/runtime/agent/controllers"
 	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/sources"
-	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -170,7 +169,7 @@ func (o *agentOptions) settings(ctx context.Context, sess *session.Session, engi
 		s.StopPods = o.shutdownGrace
 	}
 	if o.applied {
-		expander := &controller.Expander{Layout: sess.Flags.Layout(), Objects: engine.Objects, Lister: engine.Lister, Now: sess.IO.Now}
+		expander := sess.Expander(engine, o.admission.Labels)
 		workloads := controllers.New(controllers.Stored{Store: sess.Workloads(), Expander: expander}, sess.IO.Now, log, controllers.Times{})
 		s.Sources = append(s.Sources, workloads)
 		s.Changed, s.Look = workloads.Changed, workloads.Look

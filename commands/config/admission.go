@@ -110,6 +110,14 @@ func (s *sysctls) Set(text string) error {
 	return (&admission.Settings{UnsafeSysctls: names}).Check()
 }
 
+// NodeLabels are the labels that the configuration gives the node, for commands that have no flag for them.
+func (f *Flags) NodeLabels() map[string]string {
+	var all map[string]string
+	// What is wrong with them has ended the command.
+	_ = (&labels{&all}).Set(f.Settings["node-labels"].Value)
+	return all
+}
+
 // labels are labels of a node.
 type labels struct{ all *map[string]string }
 

@@ -60,6 +60,11 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	if err != nil {
 		return err
 	}
+	for i := range rows {
+		if why := rows[i].Expansion.Unfit; why != "" {
+			sess.IO.Note("note: %s: no pod here: %s", rows[i].Record.Key(), view.UnfitText(why))
+		}
+	}
 	document := view.WorkloadList(rows)
 	if len(targets.Workloads) == 1 {
 		document = view.WorkloadDocument(&rows[0])
@@ -101,7 +106,7 @@ func workloadRows(ctx context.Context, sess *session.Session, records []*control
 	if err != nil {
 		return nil, err
 	}
-	x := controller.Expander{Layout: sess.Flags.Layout(), Objects: engine.Objects, Lister: engine.Lister, Now: sess.IO.Now}
+	x := sess.Expander(engine, nil)
 	rows := make([]view.WorkloadRow, 0, len(records))
 	for _, r := range records {
 		expansion, err := x.Expand(ctx, r, applied)

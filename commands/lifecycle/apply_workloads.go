@@ -42,7 +42,7 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 	if err != nil {
 		return err
 	}
-	a := &workloadApplier{o: o, expander: &expander{sess: sess, engine: engine}}
+	a := &workloadApplier{o: o, expander: &expander{sess: sess, engine: engine, labels: o.admission.Labels}}
 	if err := a.look(ctx, found.Workloads, found.Pods); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (o *planOptions) planWorkloads(ctx context.Context, sess *session.Session, 
 		}
 		changes = append(changes, c)
 	}
-	all, err := (&expander{sess: sess, engine: observed.Engine}).expand(ctx, changes)
+	all, err := (&expander{sess: sess, engine: observed.Engine, labels: o.admission.Labels}).expand(ctx, changes)
 	if err != nil {
 		return err
 	}

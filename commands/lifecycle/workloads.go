@@ -29,6 +29,8 @@ func (x *expanded) document() view.WorkloadChange {
 type expander struct {
 	sess   *session.Session
 	engine *runtime.Engine
+	// labels are those that the command line gives the node; nil for none.
+	labels map[string]string
 }
 
 // expand looks at workloads as they are kept, or would be.
@@ -40,7 +42,7 @@ func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*
 	for _, one := range unreadable {
 		e.sess.IO.NoteOnce("note: %v", one)
 	}
-	x := controller.Expander{Layout: e.sess.Flags.Layout(), Objects: e.engine.Objects, Lister: e.engine.Lister, Now: e.sess.IO.Now}
+	x := e.sess.Expander(e.engine, e.labels)
 	all := make([]*expanded, 0, len(changes))
 	for _, c := range changes {
 		expansion, err := x.Expand(ctx, c.Record, applied)

@@ -29,16 +29,18 @@ type WorkloadChange struct {
 	Outcome  objects.Outcome `json:"outcome"`
 	Revision int64           `json:"revision"`
 	// Pods are those that the workload shall have now, Deletes those that shall go.
-	Pods    []model.PodRef     `json:"pods"`
-	Deletes []model.PodRef     `json:"deletes,omitempty"`
-	Waits   []workload.Wait    `json:"waits,omitempty"`
-	Status  *workload.Status   `json:"status,omitempty"`
-	Job     *batchv1.JobStatus `json:"jobStatus,omitempty"`
+	Pods    []model.PodRef  `json:"pods"`
+	Deletes []model.PodRef  `json:"deletes,omitempty"`
+	Waits   []workload.Wait `json:"waits,omitempty"`
+	// Unfit is why this machine has no pod of a DaemonSet.
+	Unfit  string             `json:"unfit,omitempty"`
+	Status *workload.Status   `json:"status,omitempty"`
+	Job    *batchv1.JobStatus `json:"jobStatus,omitempty"`
 }
 
 // WorkloadChangeOf is the document of a workload with what it comes to.
 func WorkloadChangeOf(c *controller.Change, x *workload.Expansion) WorkloadChange {
-	doc := WorkloadChange{APIVersion: model.APIVersion, Kind: "WorkloadChange", Outcome: c.Outcome, Revision: c.Record.Revision(), Pods: []model.PodRef{}, Deletes: x.Gone, Waits: x.Waits}
+	doc := WorkloadChange{APIVersion: model.APIVersion, Kind: "WorkloadChange", Outcome: c.Outcome, Revision: c.Record.Revision(), Pods: []model.PodRef{}, Deletes: x.Gone, Waits: x.Waits, Unfit: x.Unfit}
 	key := c.Record.Key()
 	doc.Workload.Kind, doc.Workload.Namespace, doc.Workload.Name = key.Kind, key.Namespace, key.Name
 	for _, d := range x.Pods {
@@ -100,7 +102,16 @@ func WorkloadSummary(c *WorkloadChange, plans []*plan.Plan) string {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	return "Pods: " + strings.Join(parts, ", ") + "."
+	text := "Pods: " + strings.Join(parts, ", ") + "."
+	if c.Unfit != "" {
+		text = fmt.Sprintf("No pod here: %s. %s", UnfitText(c.Unfit), text)
+	}
+	return text
+}
+
+// UnfitText says why this machine has no pod of a DaemonSet, and what to do.
+func UnfitText(why string) string {
+	return terminal.PrintableLine(why) + " (its labels are given with node-labels)"
 }
 
 // WorkloadOutcome says what a pass over a workload's pods has come to.
@@ -111,6 +122,8 @@ func WorkloadOutcome(c *WorkloadChange) string {
 		return text + fmt.Sprintf("podctl agent starts its Jobs; `podctl run --from cronjob/%s` runs one now", c.Workload.Name)
 	case c.Status == nil:
 		return text + fmt.Sprintf("%d active, %d succeeded, %d failed", c.Job.Active, c.Job.Succeeded, c.Job.Failed)
+	case c.Unfit != "" && c.Status.Complete():
+		return text + "no pod here: " + UnfitText(c.Unfit)
 	case c.Status.Complete():
 		return text + fmt.Sprintf("%d of %d pods available", c.Status.Available, c.Status.Desired)
 	}

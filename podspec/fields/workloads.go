@@ -1,6 +1,9 @@
 package fields
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind is the table of the fields of a kind beside Pod, without those of a pod template: they are a Pod's. It is empty for a
 // kind of which every field counts.
@@ -42,6 +45,15 @@ func objectFields() []Field {
 	}
 }
 
+// RequiredNodeAffinity is the field by which a pod requires nodes.
+const RequiredNodeAffinity = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+// ChoosesNodes reports whether a field of the template of a DaemonSet says which nodes have a pod of it. Of other pods it has no
+// effect here.
+func ChoosesNodes(path string) bool {
+	return strings.HasPrefix(path, "spec.nodeSelector") || strings.HasPrefix(path, RequiredNodeAffinity)
+}
+
 // honoured are rows of fields that are honoured without more to say.
 func honoured(paths ...string) []Field {
 	rows := make([]Field, 0, len(paths))
@@ -70,6 +82,8 @@ func statefulSetFields() []Field {
 
 func daemonSetFields() []Field {
 	return append(honoured("spec.selector", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.updateStrategy.type"),
+		Field{Path: "spec.template.spec.nodeSelector", Support: Honoured, Note: "A machine without these labels has no pod of it."},
+		Field{Path: "spec.template." + RequiredNodeAffinity, Support: Honoured, Note: "A machine without such labels has no pod of it."},
 		Field{Path: "spec.updateStrategy", Support: NoEffect, Note: "Here is one machine, which has one pod of it."})
 }
 

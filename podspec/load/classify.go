@@ -54,7 +54,7 @@ func (c *classifier) visit(path string, value any) {
 	if isPodmans(path) {
 		f.Support, f.Note = fields.NoEffect, "Annotations of podman say nothing to others. What they ask for, such as ulimits or labels of SELinux, has to be in fields."
 	}
-	if !ok || f.Support == fields.Honoured || asksNothing(value, f) {
+	if !ok || f.Support == fields.Honoured || asksNothing(value, f) || c.o.ofDaemonSet && fields.ChoosesNodes(path) {
 		return
 	}
 	at := reportedPath(path, f)

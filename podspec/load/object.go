@@ -39,6 +39,8 @@ type object struct {
 	workload  *podspec.Workload
 	// oldKind is the kind that the document gives, where another one has taken its place.
 	oldKind string
+	// ofDaemonSet is set for the pod of the template of one: it says which nodes it is for.
+	ofDaemonSet bool
 	// tokens are the names of a pod's volumes that were left out.
 	tokens map[string]bool
 }

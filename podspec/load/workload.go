@@ -67,7 +67,7 @@ func newReplicationController(r *report) *object {
 // addWorkload completes and checks one object that stands for pods, and the pod of its template.
 func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	template, path := o.workload.PodTemplate()
-	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}}
+	pod := &object{report: o.report.part(path, rawPart(o.report.JSON, path)), pod: &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}, ofDaemonSet: o.workload.DaemonSet != nil}
 	pod.meta = &pod.pod.ObjectMeta
 	pod.meta.Name, pod.meta.Namespace = o.workload.FirstPod(), o.meta.Namespace
 	o.workload.MountClaims(pod.pod)

@@ -198,3 +198,26 @@ spec:
 		t.Error("one without a template is taken")
 	}
 }
+
+// TestNodesOfDaemonSets: what says which nodes a DaemonSet is for has an effect; of a Deployment it has none.
+func TestNodesOfDaemonSets(t *testing.T) {
+	placed := strings.Replace(deployment, "      containers:", `      nodeSelector: {disk: ssd}
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}
+      tolerations: [{operator: Exists}]
+      containers:`, 1)
+	for text, want := range map[string][]string{
+		placed: {"spec.template.spec.nodeSelector", "spec.template.spec.affinity", "spec.template.spec.tolerations"},
+		strings.NewReplacer("Deployment", "DaemonSet", "  replicas: 3\n", "").Replace(placed): {"spec.template.spec.tolerations"},
+	} {
+		m := withWorkloads(t, text)
+		var noted []string
+		for _, n := range m.NoEffect {
+			noted = append(noted, n.Path)
+		}
+		if m.Err() != nil || !slices.Equal(noted, want) {
+			t.Errorf("%s: %v %v", m.Workloads[0].Kind(), noted, m.Err())
+		}
+	}
+}

@@ -339,3 +339,31 @@ func TestPressure(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfit names what is missing of a node; of one that is not known nothing is.
+func TestUnfit(t *testing.T) {
+	requires := "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\n"
+	for name, c := range map[string]struct {
+		spec  string
+		given map[string]string
+		want  string
+	}{
+		"nothing is asked":         {"", nil, ""},
+		"the node's own label":     {"  nodeSelector: {kubernetes.io/os: linux}\n", nil, ""},
+		"no such label":            {"  nodeSelector: {kubernetes.io/os: linux, disk: ssd}\n", nil, "this node has no label disk=ssd"},
+		"another value":            {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "hdd"}, "this node has no label disk=ssd"},
+		"a label that is given":    {"  nodeSelector: {disk: ssd}\n", map[string]string{"disk": "ssd"}, ""},
+		"nobody renames the node":  {"  nodeSelector: {kubernetes.io/hostname: other}\n", map[string]string{"kubernetes.io/hostname": "other"}, "this node has no label kubernetes.io/hostname=other"},
+		"an affinity":              {requires, map[string]string{"disk": "hdd"}, ""},
+		"an affinity without":      {requires, nil, "the labels of this node are not those that spec.affinity.nodeAffinity requires"},
+		"what is preferred is not": {strings.NewReplacer("required", "preferred", "{nodeSelectorTerms: [{", "[{weight: 1, preference: {", "]}]}}}", "]}}]}}").Replace(requires), nil, ""},
+	} {
+		pod := modeltest.Load(t, modeltest.Pod(c.spec+containers)).Pod
+		if got := Unfit(pod, node(), c.given); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := Unfit(pod, &model.Machine{}, c.given); got != "" {
+			t.Errorf("%s, on a machine that is not known: %q", name, got)
+		}
+	}
+}

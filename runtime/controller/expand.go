@@ -32,7 +32,9 @@ type Expander struct {
 	// Objects has the ConfigMaps and Secrets that were applied apart.
 	Objects *objects.Store
 	Lister  Lister
-	Now     func() time.Time
+	// Unfit says why this machine is no node for a pod of a DaemonSet; see workload.Input.
+	Unfit func(*v1.Pod) string
+	Now   func() time.Time
 }
 
 // Owns reports whether a pod is one of a workload: its controller is of that kind and name.
@@ -65,7 +67,7 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 	}
 	template.UseKey(key)
 	w.Template = template
-	in := &workload.Input{Workload: &w, Job: r.Job, Now: e.Now()}
+	in := &workload.Input{Workload: &w, Job: r.Job, Unfit: e.Unfit, Now: e.Now()}
 	own := PodsOf(r.Key(), applied)
 	pods := make([]*podspec.Desired, 0, len(own))
 	for _, p := range own {

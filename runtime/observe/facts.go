@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/machine"
@@ -89,6 +91,13 @@ func (h *Host) Node() criconfig.Node {
 		node.SupplementalGroupsPolicy = h.facts.Status.GetFeatures().GetSupplementalGroupsPolicy()
 	}
 	return node
+}
+
+// Unfit says why this machine, with labels that are given it, is no node for a pod; see admission.Unfit.
+func (h *Host) Unfit(pod *v1.Pod, given map[string]string) string {
+	node := h.Node()
+	machine := snapshot.MachineOf(&node)
+	return admission.Unfit(pod, &machine, given)
 }
 
 // RuntimeFacts is what a runtime says of itself; it does not change during an

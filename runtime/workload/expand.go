@@ -21,9 +21,9 @@ type Input struct {
 	Pods []Pod
 	// Job is what was written down of a Job's status; nil for a new one.
 	Job *batchv1.JobStatus
-	// Fits reports whether a DaemonSet's pod may run on this machine; nil means that it may.
-	Fits func(*v1.Pod) bool
-	Now  time.Time
+	// Unfit says why this machine is no node for a DaemonSet's pod, and nothing if it is one; nil means that it is.
+	Unfit func(*v1.Pod) string
+	Now   time.Time
 }
 
 // Pod is a pod that is there.
@@ -47,6 +47,8 @@ type Expansion struct {
 	Settled []model.PodRef
 	// Waits say why a pod is not yet made, updated or deleted.
 	Waits []Wait
+	// Unfit is why a DaemonSet has no pod on this machine; empty if it has one.
+	Unfit string
 	// Status counts the pods that are there.
 	Status Status
 	// Job is the status of a Job.

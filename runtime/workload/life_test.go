@@ -309,3 +309,20 @@ func TestAPendingPodIsNotUpdated(t *testing.T) {
 		}
 	}
 }
+
+// TestDaemonSetElsewhere: a DaemonSet of other nodes has no pod here and says why; a pod of before goes.
+func TestDaemonSetElsewhere(t *testing.T) {
+	w := loaded(t, "DaemonSet", 1)
+	there := Pod{Applied: newMaker(w).pod(0)}
+	for why, pods := range map[string][]Pod{"": {there}, "this node has no label disk=ssd": {there}} {
+		x := Expand(&Input{Workload: w, Pods: pods, Now: time.Unix(1e9, 0), Unfit: func(pod *v1.Pod) string {
+			if pod.Name != "web-0" {
+				t.Errorf("asked for %s", pod.Name)
+			}
+			return why
+		}})
+		if got := [3]int{len(x.Pods), len(x.Gone), x.Status.Desired}; why == "" && got != [3]int{1, 0, 1} || why != "" && got != [3]int{0, 1, 0} || x.Unfit != why {
+			t.Errorf("%q: %v, %q", why, got, x.Unfit)
+		}
+	}
+}

@@ -117,7 +117,10 @@ func (x *expanding) onDelete(first int, why string) {
 
 // daemonSet has one pod, if it may run on this machine.
 func (x *expanding) daemonSet(set *appsv1.DaemonSet) {
-	if x.in.Fits != nil && !x.in.Fits(x.maker.pod(0).Pod) {
+	if x.in.Unfit != nil {
+		x.out.Unfit = x.in.Unfit(x.maker.pod(0).Pod)
+	}
+	if x.out.Unfit != "" {
 		x.goneAbove(0)
 		return
 	}
