@@ -62,7 +62,7 @@ func one(ctx context.Context, sess *session.Session, s Selection, arg string) (*
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := WorkloadNamed(arg, sess.Flags.Namespace); ok && len(pods) > 1 {
+	if _, ok := manyNamed(arg, sess.Flags.Namespace); ok && len(pods) > 1 {
 		sess.IO.Note("Defaulted pod %s out of: %s", pods[0].Pod.Name, podNames(pods))
 		return pods[0], nil
 	}

@@ -228,7 +228,7 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 	if err != nil {
 		return nil, err
 	}
-	pods, names, err := podsOfWorkloads(f.sess.Flags.Namespace, applied, names)
+	pods, names, err := f.podsOfKinds(applied, names)
 	if err != nil {
 		return nil, err
 	}

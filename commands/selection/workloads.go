@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -40,25 +43,58 @@ func (f *finder) namedWorkloads(found *Found, names []string) (others []string, 
 	return targets.Pods, nil
 }
 
-// podsOfWorkloads are the pods of the workloads that are named by KIND/NAME, and the other names.
-func podsOfWorkloads(namespace string, applied []*podspec.Desired, names []string) (pods []*podspec.Desired, others []string, err error) {
+// podsOfKinds are the pods of the workloads and Services that are named by KIND/NAME, and the other names.
+func (f *finder) podsOfKinds(applied []*podspec.Desired, names []string) (pods []*podspec.Desired, others []string, err error) {
 	for _, name := range names {
-		key, ok := WorkloadNamed(name, namespace)
+		key, ok := manyNamed(name, f.sess.Flags.Namespace)
 		if !ok {
 			others = append(others, name)
 			continue
 		}
+		has, err := f.members(key)
+		if err != nil {
+			return nil, nil, err
+		}
 		before := len(pods)
 		for _, d := range applied {
-			if controller.Owns(key, d.Pod) && !UIDs(pods)[d.Pod.UID] {
+			if has(d.Pod) && !UIDs(pods)[d.Pod.UID] {
 				pods = append(pods, d)
 			}
 		}
 		if len(pods) == before {
-			return nil, nil, fmt.Errorf("%s has no pods here (`podctl get %s -A` lists workloads of its kind)", key, key.Word())
+			return nil, nil, fmt.Errorf("%s has no pods here (`podctl get %s -A` lists those of its kind)", key, key.Word())
 		}
 	}
 	return pods, others, nil
+}
+
+// members tells the pods of a workload or a Service from others.
+func (f *finder) members(key state.ObjectKey) (func(*v1.Pod) bool, error) {
+	if key.Kind != podspec.KindService {
+		return func(pod *v1.Pod) bool { return controller.Owns(key, pod) }, nil
+	}
+	o, err := f.sess.Objects().Get(key)
+	if err != nil {
+		return nil, err
+	}
+	return func(pod *v1.Pod) bool { return service.Selects(o.Service, pod) }, nil
+}
+
+// manyNamed is the workload or the Service that a name means, if it is KIND/NAME of one: they stand for pods.
+func manyNamed(name, namespace string) (key state.ObjectKey, ok bool) {
+	if key, ok = ServiceNamed(name, namespace); ok {
+		return key, true
+	}
+	return WorkloadNamed(name, namespace)
+}
+
+// ServiceNamed is the Service that a name means, if it is KIND/NAME of one.
+func ServiceNamed(name, namespace string) (key state.ObjectKey, ok bool) {
+	targets, err := ParseTargets([]string{name}, namespace)
+	if err != nil || len(targets.Objects) != 1 || targets.Objects[0].Kind != podspec.KindService {
+		return state.ObjectKey{}, false
+	}
+	return targets.Objects[0], true
 }
 
 // WorkloadNamed is the workload that a name means, if it is KIND/NAME of one.

@@ -3,6 +3,7 @@ package service
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -80,4 +81,15 @@ func targetPort(port *v1.ServicePort, pod *v1.Pod) uint16 {
 		}
 	}
 	return 0
+}
+
+// Target is the port of a pod that a port of a Service leads to, which is named or a number, and that number; zero if there is
+// none.
+func Target(s *v1.Service, port string, pod *v1.Pod) (number int32, target uint16) {
+	for i := range s.Spec.Ports {
+		if p := &s.Spec.Ports[i]; port == p.Name || port == strconv.Itoa(int(p.Port)) {
+			return p.Port, targetPort(p, pod)
+		}
+	}
+	return 0, 0
 }

@@ -246,3 +246,12 @@ func TestAddressesRunOut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTarget: a port of a Service is found by its number and its name, and leads to the port that the pod has.
+func TestTarget(t *testing.T) {
+	for port, want := range map[string]uint16{"80": 8080, "http": 8080, "81": 0, "www": 0, "": 0} {
+		if _, got := Target(web("web"), port, pod("p", "")); got != want {
+			t.Errorf("%q leads to %d, want %d", port, got, want)
+		}
+	}
+}

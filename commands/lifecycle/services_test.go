@@ -1,0 +1,97 @@
+package lifecycle_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+const withService = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: a, image: 'i:1', ports: [{name: http, containerPort: 8080}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}
+`
+
+// TestServices: a Service is applied, shown, named in the place of its pods and deleted like any other object. The rules of the
+// kernel are the end-to-end tests'.
+func TestServices(t *testing.T) {
+	l := newLab(t)
+	file := written(l, "web", withService)
+	if out, _ := l.Must("plan", file); !strings.Contains(out, "service default/web would be created") {
+		t.Error(out)
+	}
+	if out, notes := l.Must("apply", "--wait", file); !strings.Contains(out, "service default/web created") || strings.Contains(notes, "Service") {
+		t.Errorf("%s%s", out, notes)
+	}
+	if out, _ := l.Must("get", "svc", "-o", "wide"); !strings.Contains(out, "ClusterIP   10.96.") || !strings.Contains(out, "80/TCP") || !strings.Contains(out, "web-0,web-1") {
+		t.Error(out)
+	}
+	if out, _ := l.Must("get", "service/web", "-o", "jsonpath={.spec.ports[0].targetPort}"); out != "http" {
+		t.Error(out)
+	}
+	if _, _, stderr := l.Call("port-forward", "service/web", "81"); !strings.Contains(stderr, "service default/web has no port 81 that leads to pod web-0") {
+		t.Error(stderr)
+	}
+	if code, _, stderr := l.Call("port-forward", "service/db", "80"); code == exit.OK || !strings.Contains(stderr, "no service default/db is stored here") {
+		t.Error(stderr)
+	}
+	if code, out, stderr := l.Call("apply", "--exit-code", file); code != exit.OK || !strings.Contains(out, "service default/web unchanged") {
+		t.Errorf("%d %s%s", code, out, stderr)
+	}
+	edited := written(l, "edited", strings.Replace(withService, "port: 80,", "port: 81,", 1))
+	if out, _ := l.Must("plan", edited); !strings.Contains(out, "service default/web would be configured: spec.ports") {
+		t.Error(out)
+	}
+	l.Must("delete", "service/web")
+	if _, notes := l.Must("get", "services"); !strings.Contains(notes, "No services") {
+		t.Error(notes)
+	}
+}
+
+// TestServicesFindEachOther: who is started later finds the names in its hosts file, and who runs finds those of later Services.
+func TestServicesFindEachOther(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", "--wait", written(l, "web", withService))
+	l.Must("apply", written(l, "late", strings.ReplaceAll(withService[strings.Index(withService, "---"):], "name: web", "name: late")))
+	hosts, err := os.ReadFile(podFile(t, l, "web-0", "etc-hosts"))
+	if err != nil || !strings.Contains(string(hosts), "\tweb.default\tweb\n") || !strings.Contains(string(hosts), "\tlate.default\tlate\n") {
+		t.Errorf("%s %v", hosts, err)
+	}
+}
+
+// podFile is a file of a pod that runs.
+func podFile(t *testing.T, l *lab, pod, name string) string {
+	t.Helper()
+	uid, _ := l.Must("get", pod, "-o", "jsonpath={.metadata.uid}")
+	return filepath.Join(l.Path("state"), "pods", uid, name)
+}
+
+// TestServicesThatAreRefused: of a manifest with one nothing is applied.
+func TestServicesThatAreRefused(t *testing.T) {
+	l := newLab(t)
+	for edit, want := range map[string]string{
+		"{selector: {app: web}, clusterIP: 8.8.8.8":     "spec.clusterIPs[0]: 8.8.8.8 is not one of",
+		"{selector: {app: web}, externalIPs: [8.8.8.8]": "takes traffic of the node's own addresses only",
+	} {
+		code, out, stderr := l.Call("apply", written(l, "bad", strings.Replace(withService, "{selector: {app: web}", edit, 1)))
+		if code != exit.Refused || !strings.Contains(stderr, want) {
+			t.Errorf("%d %s%s", code, out, stderr)
+		}
+		if out, _ := l.Must("get", "pods,services", "-o", "name"); out != "" {
+			t.Errorf("applied: %s", out)
+		}
+	}
+}
