@@ -35,6 +35,8 @@ type Engine struct {
 	// Observer looks at one pod, Lister at many.
 	Observer *observe.Observer
 	Lister   *observe.Lister
+	// Exits reports processes that have ended, before the runtime's records show it.
+	Exits *observe.Exits
 	// Pods makes passes over pods, Waiter waits for them, Prober asks their probes.
 	Pods   *syncpod.Syncer
 	Waiter *wait.Waiter
@@ -87,8 +89,8 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Objects == nil {
 		s.Objects = objects.New(locker, s.Now)
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls}
-	e := &Engine{Client: client, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client, s.Now)}
+	e := &Engine{Client: client, Exits: w.Exits, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)
 	e.Images = images.NewStore(client, s.Layout)

@@ -147,7 +147,7 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	housekeeper := o.keep.housekeeper(sess, engine, log)
 	a := agent.New(agent.World{
 		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
-		Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
+		Exits: engine.Exits.Watch, Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
 	r := &reloading{Agent: a, engine: engine, now: now, log: log, restart: make(chan struct{}, 1), hangups: o.heard.hangups}

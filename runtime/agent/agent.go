@@ -64,6 +64,9 @@ type World struct {
 	Records Records
 	Prober  Prober
 	Client  *cri.Client
+	// Exits calls told with the id of each container whose process ends, before the runtime's records show it; see
+	// pleg.Generator. Nil for nobody who could tell.
+	Exits func(ctx context.Context, told func(id string)) error
 	// Housekeeper removes what pods leave behind; nil for nobody.
 	Housekeeper *housekeeping.Housekeeper
 	// Eviction evicts pods while the machine runs out of something; nil for nobody.
@@ -78,6 +81,7 @@ type Agent struct {
 	settings Settings
 	records  Records
 	client   *cri.Client
+	exits    func(ctx context.Context, told func(id string)) error
 	keeping  *housekeeping.Housekeeper
 	eviction *eviction.Manager
 	renew    func()
@@ -145,7 +149,7 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, records: w.Records, client: w.Client, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
+		settings: s, records: w.Records, client: w.Client, exits: w.Exits, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
@@ -220,7 +224,7 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) watch(ctx context.Context) {
 	tell := func(e pleg.Event) { a.inbox.post(ctx, func() { a.runtimeTells(&e) }) }
 	generator := pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
-	generator.Relisted = a.metrics.Relisted
+	generator.Relisted, generator.Exits = a.metrics.Relisted, a.exits
 	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		reread := make(chan struct{}, 1)

@@ -23,8 +23,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// TestImport loads archives that are not what they say into a real containerd.
-func TestImport(t *testing.T) {
+// realNode is a containerd of the test's own. Podctl runs podctl on it.
+func realNode(t *testing.T) (store *Store, podctl func(ctx context.Context, args ...string) error) {
+	t.Helper()
 	containerd := os.Getenv("PODCTL_CONTAINERD")
 	if containerd == "" {
 		t.Fatal("PODCTL_CONTAINERD is not set; run these tests by `make e2e`")
@@ -33,8 +34,9 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	podctl := func(ctx context.Context, args ...string) error {
-		out, runErr := exec.CommandContext(ctx, os.Getenv("PODCTL_BIN"), append([]string{"--state-dir", state}, args...)...).CombinedOutput()
+	podctl = func(ctx context.Context, args ...string) error {
+		all := append([]string{"--state-dir", state, "--log-root", filepath.Join(state, "logs")}, args...)
+		out, runErr := exec.CommandContext(ctx, os.Getenv("PODCTL_BIN"), all...).CombinedOutput()
 		if runErr != nil {
 			return fmt.Errorf("podctl %v: %w\n%s", args, runErr, out)
 		}
@@ -48,11 +50,17 @@ func TestImport(t *testing.T) {
 	if err = podctl(t.Context(), "node", "up", "--containerd", containerd); err != nil {
 		t.Fatal(err)
 	}
-	store, err := OpenStore(filepath.Join(state, "node", "containerd.sock"))
+	store, err = OpenStore(filepath.Join(state, "node", "containerd.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+	return store, podctl
+}
+
+// TestImport loads archives that are not what they say into a real containerd.
+func TestImport(t *testing.T) {
+	store, _ := realNode(t)
 	// It is there before, and every archive that is refused would change it.
 	kept := newArchive(t)
 	kept.image("kept", "registry.local/kept:1")

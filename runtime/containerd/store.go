@@ -2,6 +2,7 @@ package containerd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,9 @@ func (e *NotContainerdError) Error() string {
 	return fmt.Sprintf("%s does not speak containerd's own API, and the CRI has no call for it: use the runtime's own tool, "+
 		"for CRI-O skopeo copy docker-archive:FILE containers-storage:NAME and the other way round", e.Socket)
 }
+
+// Is reports whether the target is errors.ErrUnsupported.
+func (e *NotContainerdError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // OpenStore prepares the connection to containerd. Nothing is sent yet.
 func OpenStore(socket string) (*Store, error) {

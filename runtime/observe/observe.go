@@ -37,6 +37,8 @@ type World struct {
 	Logs logfile.Limits
 	// Pulls is how many images are pulled at the same time; zero means any number.
 	Pulls int
+	// Exits are processes that have ended before the runtime's records show it; nil for none.
+	Exits *Exits
 }
 
 // Observer reads what a runtime and podctl's own files say of pods. It changes nothing.
@@ -52,6 +54,7 @@ type Observer struct {
 	// objects has what pods take from elsewhere than their manifests.
 	objects *objects.Store
 	logs    logfile.Limits
+	exits   *Exits
 	// taken is what pods take of the node; nil for one that takes nothing.
 	taken *state.Summaries[*model.Admitted]
 }
@@ -59,7 +62,7 @@ type Observer struct {
 // New makes an Observer.
 func New(w World, host *Host, digests *Digests) *Observer {
 	return &Observer{
-		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs,
+		client: w.Client, layout: w.Layout, cgroups: w.Cgroups, now: w.Now, host: host, digests: digests, objects: w.Objects, logs: w.Logs, exits: w.Exits,
 		taken: state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted { return snapshot.TakenBy(&c.Memory) }),
 	}
 }

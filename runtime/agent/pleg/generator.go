@@ -50,6 +50,10 @@ type Generator struct {
 	tell   func(Event)
 	// Relisted is told how long each list took; nil tells nobody. It is set before Run.
 	Relisted func(at time.Time, took time.Duration)
+	// Exits calls told with the id of each container whose process ends, until the context ends or the
+	// connection breaks; it is called again then, unless the error is an errors.ErrUnsupported. Nil
+	// watches nothing. It is set before Run.
+	Exits func(ctx context.Context, told func(id string)) error
 
 	records records
 	// streams tells Run what becomes of the stream of events.
@@ -66,15 +70,20 @@ func New(client runtimeapi.RuntimeServiceClient, times Times, tell func(Event)) 
 	return &Generator{client: client, times: times, tell: tell, records: records{}, streams: make(chan streamed), again: make(chan struct{}, 1)}
 }
 
-// streamed is something that the listener tells: an event, or that the stream is open or broken.
+// streamed is something that a listener tells: an event, the container whose process has ended, or
+// that the stream of events is open or broken.
 type streamed struct {
-	event *runtimeapi.ContainerEventResponse
-	open  bool
+	event  *runtimeapi.ContainerEventResponse
+	exited string
+	open   bool
 }
 
 // Run watches until the context ends.
 func (g *Generator) Run(ctx context.Context) {
 	go g.listen(ctx)
+	if g.Exits != nil {
+		go g.listenForExits(ctx)
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -104,12 +113,18 @@ func (g *Generator) pause() time.Duration {
 // the stream, so that nothing that happened in between is missed, and for an event of a container
 // that is not known.
 func (g *Generator) streamed(s streamed) (relist bool) {
-	if s.event == nil {
+	var uid types.UID
+	var known bool
+	switch {
+	case s.exited != "":
+		uid, known = g.records.podOf(s.exited)
+	case s.event != nil:
+		uid, known = g.records.take(s.event)
+	default:
 		changed := g.sends != s.open
 		g.sends = s.open
 		return changed
 	}
-	uid, known := g.records.take(s.event)
 	if known {
 		g.tell(Event{Pods: []types.UID{uid}})
 	}
@@ -152,14 +167,11 @@ func (g *Generator) retry() {
 
 // listen opens a stream of events, and again when it breaks.
 func (g *Generator) listen(ctx context.Context) {
-	pause := g.times.ReopenMin
+	again := pause{times: g.times}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := g.receive(ctx)
 		g.send(ctx, streamed{})
-		if time.Since(began) > g.times.ReopenMax {
-			pause = g.times.ReopenMin
-		}
 		if !supported(err) {
 			select {
 			case <-g.again:
@@ -168,11 +180,39 @@ func (g *Generator) listen(ctx context.Context) {
 				return
 			}
 		}
-		if cri.Sleep(ctx, pause) != nil {
+		if again.wait(ctx, began) != nil {
 			return
 		}
-		pause = min(2*pause, g.times.ReopenMax)
 	}
+}
+
+// listenForExits wakes the pods of containers whose processes have ended, which the runtime's records show
+// only later.
+func (g *Generator) listenForExits(ctx context.Context) {
+	again := pause{times: g.times}
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := g.Exits(ctx, func(id string) { g.send(ctx, streamed{exited: id}) })
+		if errors.Is(err, errors.ErrUnsupported) || again.wait(ctx, began) != nil {
+			return
+		}
+	}
+}
+
+// pause is the time before a broken stream is opened again. It doubles, and begins anew after a stream
+// that has lasted longer than the longest pause.
+type pause struct {
+	times Times
+	last  time.Duration
+}
+
+// wait waits after a stream that was opened at a time.
+func (p *pause) wait(ctx context.Context, began time.Time) error {
+	p.last = min(2*p.last, p.times.ReopenMax)
+	if p.last == 0 || time.Since(began) > p.times.ReopenMax {
+		p.last = p.times.ReopenMin
+	}
+	return cri.Sleep(ctx, p.last)
 }
 
 // supported reports whether a stream that ended so may send events another time.

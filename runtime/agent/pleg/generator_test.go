@@ -3,6 +3,7 @@ package pleg
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -21,6 +22,11 @@ import (
 
 // fakeRuntime lists containers and sends events, or does not.
 type fakeRuntime struct {
+	// tellsExits lets it tell of the exits, the ids of containers whose processes have ended.
+	tellsExits bool
+	exits      chan string
+	// watches counts how often they were asked for.
+	watches int
 	runtimeapi.RuntimeServiceClient
 	mu         sync.Mutex
 	containers []*runtimeapi.Container
@@ -91,6 +97,25 @@ func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ListContainers
 	return &runtimeapi.ListContainersResponse{Containers: f.containers}, f.down
 }
 
+// watchExits passes on exits until one without an id breaks the connection.
+func (f *fakeRuntime) watchExits(ctx context.Context, told func(string)) error {
+	f.change(func() { f.watches++ })
+	if !f.tellsExits {
+		return fmt.Errorf("no containerd: %w", errors.ErrUnsupported)
+	}
+	for {
+		select {
+		case id := <-f.exits:
+			if id == "" {
+				return io.ErrUnexpectedEOF
+			}
+			told(id)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func container(id, pod string, state runtimeapi.ContainerState) *runtimeapi.Container {
 	return &runtimeapi.Container{Id: id, State: state, Labels: map[string]string{criconfig.LabelPodUID: pod}}
 }
@@ -118,6 +143,7 @@ func watched(t *testing.T, f *fakeRuntime, test func(told func() string)) {
 			}
 			texts = append(texts, fmt.Sprint(text, " ", e.Pods))
 		})
+		f.exits, g.Exits = make(chan string), f.watchExits
 		done := make(chan struct{})
 		go func() { g.Run(ctx); close(done) }()
 		test(func() string {
@@ -225,4 +251,39 @@ func TestARuntimeThatGoes(t *testing.T) {
 		f.send(event("x", "p", runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT))
 		wantTold(t, told, "51.0 [p]")
 	})
+}
+
+// TestExits: the end of a process wakes its pod before the runtime's records show it, also where the runtime
+// sends no events. Of a container that is not known a list is made, and a broken connection is made again.
+func TestExits(t *testing.T) {
+	f := &fakeRuntime{
+		tellsExits: true, noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)},
+	}
+	watched(t, f, func(told func() string) {
+		time.Sleep(100 * time.Millisecond)
+		wantTold(t, told, "0.0 up [p]")
+		f.exits <- "x"
+		wantTold(t, told, "0.1 [p]")
+		f.change(func() { f.containers = append(f.containers, container("y", "q", running)) })
+		f.exits <- "y"
+		wantTold(t, told, "0.1 [q]")
+		time.Sleep(10 * time.Second)
+		wantTold(t, told, "")
+		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", exited)} })
+		time.Sleep(time.Second)
+		wantTold(t, told, "11.1 [p q]")
+		f.exits <- ""
+		time.Sleep(time.Second)
+		f.exits <- "x"
+		wantTold(t, told, "12.1 [p]")
+	})
+}
+
+// TestNoExits: a runtime that cannot tell of exits is asked once.
+func TestNoExits(t *testing.T) {
+	f := &fakeRuntime{}
+	watched(t, f, func(func() string) { time.Sleep(time.Hour) })
+	if f.watches != 1 {
+		t.Errorf("asked %d times", f.watches)
+	}
 }

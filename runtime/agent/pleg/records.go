@@ -54,6 +54,13 @@ func (r records) take(event *runtimeapi.ContainerEventResponse) (types.UID, bool
 	return uid, uid != ""
 }
 
+// podOf finds the pod of a container whose process has ended. What the record says of it stays: the next list
+// still has the container as running if the runtime has not cleaned up.
+func (r records) podOf(id string) (types.UID, bool) {
+	c, known := r[id]
+	return c.pod, known && c.pod != ""
+}
+
 func (r records) note(id string, uid types.UID, happened runtimeapi.ContainerEventType) {
 	switch happened {
 	case runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT:

@@ -1,0 +1,101 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apievents "github.com/containerd/containerd/api/events"
+	eventsapi "github.com/containerd/containerd/api/services/events/v1"
+	"github.com/containerd/containerd/api/types"
+	"github.com/containerd/typeurl/v2"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// eventServer sends events, and then breaks the stream; without an error it waits for the other side.
+type eventServer struct {
+	eventsapi.UnimplementedEventsServer
+
+	events []any
+	broken error
+}
+
+func (s *eventServer) Subscribe(_ *eventsapi.SubscribeRequest, stream eventsapi.Events_SubscribeServer) error {
+	for _, e := range s.events {
+		data, err := typeurl.MarshalAnyToProto(e)
+		if err != nil {
+			return err
+		}
+		if err = stream.Send(&types.Envelope{Namespace: criNamespace, Event: data}); err != nil {
+			return err
+		}
+	}
+	if s.broken == nil {
+		<-stream.Context().Done()
+	}
+	return s.broken
+}
+
+// watched is what a server's events are told as, and how watching it ends.
+func watched(ctx context.Context, t *testing.T, register func(*grpc.Server)) (told []Exit, err error) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	register(server)
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	store, err := OpenStore(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	err = store.WatchExits(ctx, func(e Exit) { told = append(told, e) })
+	return told, err
+}
+
+// TestWatchExits: processes of an exec are not told, and what ran out of memory is known by an event before.
+func TestWatchExits(t *testing.T) {
+	at := time.Unix(1700000000, 5).UTC()
+	exit := func(container, process string, code uint32) *apievents.TaskExit {
+		return &apievents.TaskExit{ContainerID: container, ID: process, ExitStatus: code, ExitedAt: timestamppb.New(at)}
+	}
+	server := &eventServer{broken: status.Error(codes.Unavailable, "gone"), events: []any{
+		exit("a", "a", 0), exit("a", "exec-1", 3), &apievents.TaskOOM{ContainerID: "b"}, exit("b", "b", 137), exit("b", "b", 137),
+	}}
+	told, err := watched(t.Context(), t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, server) })
+	want := []Exit{{ContainerID: "a", At: at}, {ContainerID: "b", Code: 137, At: at, OutOfMemory: true}, {ContainerID: "b", Code: 137, At: at}}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if err == nil || errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a broken stream ends with %v", err)
+	}
+}
+
+// TestWatchExitsElsewhere: another runtime has no such events.
+func TestWatchExitsElsewhere(t *testing.T) {
+	if _, err := watched(t.Context(), t, func(*grpc.Server) {}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a runtime without containerd's API: %v", err)
+	}
+}
+
+// TestWatchExitsEnds with its context.
+func TestWatchExitsEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := watched(ctx, t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, &eventServer{}) })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it ends with %v", err)
+	}
+}
