@@ -113,7 +113,7 @@ $(WORK)/%/podctl.spdx.json: $(WORK)/%/podctl
 $(WORK)/man $(WORK)/completions: $(SOURCES) $(WORK)/version
 	$(TOOL) ./cmd/gendocs $(@F) $@
 
-UNITS := $(wildcard docs/packaging/*.service docs/packaging/*.timer)
+UNITS := $(wildcard docs/packaging/*.service)
 SHARE = $(DESTDIR)$(PREFIX)/share
 # Where zsh looks differs: Debian keeps this one for the administrator.
 ZSH ?= zsh/site-functions

@@ -1,8 +1,8 @@
 #!/bin/sh
 # What systemd and dpkg do with podctl, in the machine of `make test-vm`: the package is
-# installed, the timer keeps a pod, the machine reboots and everything is there again; then the
-# agent keeps the pods, also while the clock jumps, a second reboot waits until they have stopped,
-# the agent starts them again, and the package is removed.
+# installed, the agent keeps a pod of a file and one applied by hand, the machine reboots and everything
+# is there again, the clock jumps, a second reboot waits until the pods have stopped, the agent starts
+# them again, and the package is removed.
 set -eu
 
 fail() {
@@ -30,8 +30,8 @@ before_reboot() {
 	systemctl enable --now podctl-node.service
 	podctl node up --load bin/demo.tar
 	cp docs/examples/hello.yaml /etc/podctl/pods/web.yaml
-	systemctl enable --now podctl@web.timer
-	until_true 300 "the timer brings up hello" ready hello
+	systemctl enable --now podctl-agent.service
+	until_true 300 "the agent brings up hello" ready hello
 	cat >/root/kept.yaml <<-END
 		apiVersion: v1
 		kind: PersistentVolumeClaim
@@ -59,13 +59,13 @@ before_reboot() {
 
 after_reboot() {
 	until_true 120 "podctl-node.service runs" systemctl is-active podctl-node.service
-	until_true 300 "the timer brings hello back" ready hello
-	podctl apply --all --timeout 5m
-	until_true 300 "kept runs again" ready kept
+	until_true 120 "podctl-agent.service runs" systemctl is-active podctl-agent.service
+	until_true 300 "the agent brings hello back" ready hello
+	until_true 300 "the agent brings kept back" ready kept
 	podctl exec kept -- /demo read /data/word | grep -q survived || fail "the claim lost its content"
 	[ "$(restarts kept)" = 2 ] || fail "after a restart and a reboot the count is $(restarts kept)"
-	journalctl --no-pager -b -u podctl@web.service | grep -q 'start *web' || fail "the journal does not say that web was started"
-	systemctl disable --now podctl@web.timer
+	journalctl --no-pager -b -u podctl-agent.service | grep -q 'step="start web"' || fail "the journal does not say that web was started"
+	systemctl disable --now podctl-agent.service
 	podctl delete --timeout 5m kept
 	stop_node_unit
 }
