@@ -22,6 +22,8 @@ type Object struct {
 	Service   *v1.Service
 	// Set is the set that the object was applied with, as that of a Desired.
 	Set string
+	// Source names the document's origin, and Keeper the source of an agent that brought it, as those of a Desired.
+	Source, Keeper string
 }
 
 // Kind is the kind of the object.
@@ -55,7 +57,7 @@ func (o *Object) Name() ObjectName { return ObjectName{o.Kind(), o.Meta().Name} 
 
 // DeepCopy is an object of its own with the same content.
 func (o *Object) DeepCopy() *Object {
-	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Set: o.Set}
+	return &Object{ConfigMap: o.ConfigMap.DeepCopy(), Secret: o.Secret.DeepCopy(), Claim: o.Claim.DeepCopy(), Service: o.Service.DeepCopy(), Set: o.Set, Source: o.Source, Keeper: o.Keeper}
 }
 
 // ReferredObjects lists the ConfigMaps, Secrets and claims that a pod names anywhere, each once.

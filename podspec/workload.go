@@ -24,6 +24,8 @@ type Workload struct {
 	Template *Desired `json:"template"`
 	// Source names the document's origin, as that of a Desired.
 	Source string `json:"source"`
+	// Keeper is the source of an agent that brought the workload, as that of a Desired. Its pods have another one.
+	Keeper string `json:"keeper,omitempty"`
 	// Set is the set that the workload was applied with, as that of a Desired.
 	Set string `json:"set,omitempty"`
 }
@@ -37,6 +39,14 @@ const (
 	KindJob         = "Job"
 	KindCronJob     = "CronJob"
 )
+
+// DeepCopy is a workload of its own with the same content, but for the pod of its template, which does not change any more.
+func (w *Workload) DeepCopy() *Workload {
+	other := *w
+	other.Deployment, other.ReplicaSet, other.StatefulSet = w.Deployment.DeepCopy(), w.ReplicaSet.DeepCopy(), w.StatefulSet.DeepCopy()
+	other.DaemonSet, other.Job, other.CronJob = w.DaemonSet.DeepCopy(), w.Job.DeepCopy(), w.CronJob.DeepCopy()
+	return &other
+}
 
 // Kind is the kind that is set.
 func (w *Workload) Kind() string {

@@ -73,7 +73,7 @@ func newObject(r *report, version string) *object {
 
 // object is the object as pods refer to it.
 func (o *object) object() *podspec.Object {
-	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Service: o.service}
+	return &podspec.Object{ConfigMap: o.configMap, Secret: o.secret, Claim: o.claim, Service: o.service, Source: o.report.File}
 }
 
 // key is the name of an object with its namespace.

@@ -16,7 +16,7 @@ import (
 )
 
 // Keeper is the source that pods of workloads have in their records, whoever made them (podspec.Desired).
-const Keeper = "workloads"
+const Keeper = model.WorkloadKeeper
 
 // Expanded is what a workload comes to.
 type Expanded = workload.Expansion

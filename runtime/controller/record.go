@@ -105,11 +105,22 @@ func historyLimit(w *podspec.Workload) int {
 	return int(ptr.Deref(limit, byDefault))
 }
 
-// inSet is the record in another set.
-func (r *Record) inSet(set string) *Record {
+// from is the record in the set of a workload that is the same, and from where that one is.
+func (r *Record) from(same *podspec.Workload) *Record {
 	other, w := *r, *r.Workload
-	w.Set, other.Workload = set, &w
+	w.Set, other.Workload = same.Set, &w
+	if moves(r.Workload, same) {
+		template := *w.Template
+		w.Keeper, w.Source, template.Source = same.Keeper, same.Source, same.Source
+		w.Template = &template
+	}
 	return &other
+}
+
+// moves reports whether a workload that is applied anew has another set or source. The file of one that is applied by hand does not
+// matter: nobody looks at it again.
+func moves(before, after *podspec.Workload) bool {
+	return before.Set != after.Set || before.Keeper != after.Keeper || after.Keeper != "" && before.Source != after.Source
 }
 
 // normal is a workload as it is kept: without the objects that are looked up anew for each pass.
@@ -127,7 +138,7 @@ func same(a, b *podspec.Workload) bool {
 		return false
 	}
 	one, other := *a, *b
-	one.Template, other.Template, one.Source, other.Source, one.Set, other.Set = nil, nil, "", "", "", ""
+	one.Template, other.Template, one.Source, other.Source, one.Set, other.Set, one.Keeper, other.Keeper = nil, nil, "", "", "", "", "", ""
 	return sameText(one, other)
 }
 

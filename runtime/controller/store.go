@@ -75,7 +75,7 @@ type Change struct {
 	Outcome objects.Outcome
 	// Record is what is kept then.
 	Record *Record
-	// moves is set when the workload is unchanged and comes into another set, or out of one.
+	// moves is set when the workload is unchanged and comes into another set, out of one, or from another source.
 	moves bool
 }
 
@@ -91,7 +91,7 @@ func (s *Store) Change(w *podspec.Workload) (Change, error) {
 	case before == nil:
 		return Change{Outcome: objects.Created, Record: before.next(w, s.now())}, nil
 	case same(before.Workload, normal(w)):
-		return Change{Outcome: objects.Unchanged, Record: before.inSet(w.Set), moves: before.Workload.Set != w.Set}, nil
+		return Change{Outcome: objects.Unchanged, Record: before.from(w), moves: moves(before.Workload, w)}, nil
 	}
 	return Change{Outcome: objects.Configured, Record: before.next(w, s.now())}, frozen(before.Workload, w)
 }
@@ -129,6 +129,17 @@ func (s *Store) checkRoom(c *Change) error {
 	if err == nil && len(keys) >= state.ObjectsMax {
 		err = fmt.Errorf("%d workloads are stored, and %s would be one more than there can be: delete some", len(keys), c.Record.Key())
 	}
+	return err
+}
+
+// Expire forgets a Job that has lived its time (ttlSecondsAfterFinished). The record of one that a source of an agent brought stays,
+// without pods: its manifest is there still, and would run again.
+func (s *Store) Expire(ctx context.Context, key state.ObjectKey) error {
+	r, err := s.read(key)
+	if err != nil || r == nil || r.Workload.Keeper != "" {
+		return err
+	}
+	_, err = s.Delete(ctx, key)
 	return err
 }
 

@@ -2,6 +2,9 @@ package model
 
 import v1 "k8s.io/api/core/v1"
 
+// WorkloadKeeper is the source that pods of workloads have in their records, whoever made them.
+const WorkloadKeeper = "workloads"
+
 // Standing is how a pod stands: its status, and whether its manifest asks for more than there is.
 type Standing struct {
 	Status v1.PodStatus

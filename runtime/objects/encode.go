@@ -21,8 +21,12 @@ const Redacted = redaction.Hidden
 // lastApplied is kubectl's annotation with the whole object, the values of a Secret included.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// setAnnotation has the set of an object in its file.
-const setAnnotation = "podctl.io/set"
+// These annotations have the set of an object in its file, and the source of an agent that brought it with the manifest it is from.
+const (
+	setAnnotation    = "podctl.io/set"
+	keeperAnnotation = "podctl.io/keeper"
+	sourceAnnotation = "podctl.io/source"
+)
 
 // KeyOf names an object.
 func KeyOf(o *podspec.Object) state.ObjectKey {
@@ -35,9 +39,9 @@ func normal(o *podspec.Object) *podspec.Object {
 	meta := o.Meta()
 	*meta = metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, Labels: meta.Labels, Annotations: meta.Annotations}
 	delete(meta.Annotations, lastApplied)
-	delete(meta.Annotations, setAnnotation)
-	if len(meta.Annotations) == 0 {
-		meta.Annotations = nil
+	deleteOwn(meta)
+	if o.Keeper == "" {
+		o.Source = ""
 	}
 	kind := metav1.TypeMeta{APIVersion: "v1", Kind: o.Kind()}
 	switch {
@@ -73,9 +77,11 @@ func checkRedacted(o *podspec.Object) error {
 
 // encode is the text of an object's file.
 func encode(o *podspec.Object) ([]byte, error) {
-	if o.Set != "" {
-		o = o.DeepCopy()
-		metav1.SetMetaDataAnnotation(o.Meta(), setAnnotation, o.Set)
+	o = o.DeepCopy()
+	for name, value := range map[string]string{setAnnotation: o.Set, keeperAnnotation: o.Keeper, sourceAnnotation: o.Source} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(o.Meta(), name, value)
+		}
 	}
 	switch {
 	case o.ConfigMap != nil:
@@ -88,11 +94,18 @@ func encode(o *podspec.Object) ([]byte, error) {
 	return json.Marshal(o.Claim)
 }
 
-// takeSet takes the set of an object out of its annotations, where nobody but its file has it.
-func takeSet(o *podspec.Object) {
+// takeOwn takes the set of an object and its source out of its annotations, where nobody but its file has them.
+func takeOwn(o *podspec.Object) {
 	meta := o.Meta()
-	o.Set = meta.Annotations[setAnnotation]
-	delete(meta.Annotations, setAnnotation)
+	o.Set, o.Keeper, o.Source = meta.Annotations[setAnnotation], meta.Annotations[keeperAnnotation], meta.Annotations[sourceAnnotation]
+	deleteOwn(meta)
+}
+
+// deleteOwn removes the annotations that only the file of an object has.
+func deleteOwn(meta *metav1.ObjectMeta) {
+	for _, name := range []string{setAnnotation, keeperAnnotation, sourceAnnotation} {
+		delete(meta.Annotations, name)
+	}
 	if len(meta.Annotations) == 0 {
 		meta.Annotations = nil
 	}
@@ -123,6 +136,6 @@ func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 	if found := KeyOf(o); found != key {
 		return nil, fmt.Errorf("%w: it is of another object", state.ErrDamaged)
 	}
-	takeSet(o)
+	takeOwn(o)
 	return o, nil
 }

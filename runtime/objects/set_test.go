@@ -33,3 +33,22 @@ func TestSets(t *testing.T) {
 		t.Errorf("forged: %+v %v", kept, err)
 	}
 }
+
+// TestKeepers: the source that brought an object is kept with it and its file, and is no change; it is not among its annotations. That of
+// one that is applied by hand is not kept.
+func TestKeepers(t *testing.T) {
+	s := newStore(t)
+	from := func(keeper, file string, o *podspec.Object) *podspec.Object {
+		o.Keeper, o.Source = keeper, file
+		return o
+	}
+	for _, c := range []struct{ keeper, file, want string }{
+		{"", "/tmp/a", " "}, {"/pods", "/pods/a", "/pods /pods/a"}, {"/pods", "/pods/b", "/pods /pods/b"}, {"", "/tmp/a", " "},
+	} {
+		got := put(t, s, from(c.keeper, c.file, configMap("a")))
+		kept, err := s.Get(KeyOf(configMap("a")))
+		if err != nil || kept.Keeper+" "+kept.Source != c.want || kept.Meta().Annotations != nil || strings.Contains(got, "configured") {
+			t.Errorf("%+v: %s %+v %v", c, got, kept, err)
+		}
+	}
+}

@@ -182,7 +182,7 @@ func (s *Store) put(c Change) error {
 	if err == nil && before != nil {
 		kept.Meta().CreationTimestamp = before.Meta().CreationTimestamp
 	}
-	if c.Outcome == Unchanged && (before == nil || before.Set == kept.Set) {
+	if c.Outcome == Unchanged && (before == nil || before.Set == kept.Set && before.Keeper == kept.Keeper && before.Source == kept.Source) {
 		return nil
 	}
 	text, err := encode(kept)

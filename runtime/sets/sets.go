@@ -76,13 +76,13 @@ func Prune(scope *Scope, stored *Content, manifests []state.ObjectKey) Pruned {
 		}
 	}
 	for _, w := range stored.Workloads {
-		if p.goes(w.Kind(), w.Set, w.Meta()) {
+		if w.Keeper == "" && p.goes(w.Kind(), w.Set, w.Meta()) {
 			out.Workloads = append(out.Workloads, w)
 		}
 	}
 	for _, o := range stored.Objects {
 		switch {
-		case !p.goes(o.Kind(), o.Set, o.Meta()):
+		case o.Keeper != "" || !p.goes(o.Kind(), o.Set, o.Meta()):
 		case o.Claim != nil:
 			out.Claims = append(out.Claims, o)
 		default:

@@ -39,12 +39,14 @@ func stored() *Content {
 		Workloads: []*podspec.Workload{
 			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "stays", "web")}, Set: "a/s"},
 			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "goes", "web")}, Set: "a/s"},
+			{Deployment: &appsv1.Deployment{ObjectMeta: meta("a", "of-source", "web")}, Set: "a/s", Keeper: "files"},
 			{CronJob: &batchv1.CronJob{ObjectMeta: meta("a", "cron", "db")}},
 			{Job: &batchv1.Job{ObjectMeta: ownedBy("CronJob", "cron", meta("a", "cron-1", "web"))}, Set: "a/s"},
 		},
 		Objects: []*podspec.Object{
 			{ConfigMap: &v1.ConfigMap{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
 			{Secret: &v1.Secret{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
+			{Secret: &v1.Secret{ObjectMeta: meta("a", "of-source", "web")}, Set: "a/s", Keeper: "files"},
 			{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta("a", "web", "web")}, Set: "a/s"},
 		},
 	}
