@@ -149,7 +149,7 @@ func TestDirectory(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "renamed.json")), os.Chmod(filepath.Join(dir, "one.yaml"), 0o400))
 	l.wants(t, "one:3")
 	for i, u := range l.all()[1:] {
-		if u.sameAs(l.all()[i]) {
+		if u.SameAs(l.all()[i]) {
 			t.Errorf("told twice: %+v", u)
 		}
 	}

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -35,27 +36,69 @@ func Merge(now time.Time, before Merged, updates []Update, applied func(types.Na
 		Pods: map[types.NamespacedName]*podspec.Desired{}, Waiting: map[types.NamespacedName]*podspec.Desired{},
 		Complete: true, updates: map[string]Update{},
 	}
-	uids := map[types.UID]*podspec.Desired{}
-	for i, u := range updates {
+	for _, u := range updates {
 		m.Complete = m.Complete && u.Complete
 		m.updates[u.Source] = u
 		m.Problems = append(m.Problems, u.Problems...)
-		for _, d := range u.Pods {
-			key := keyOf(d)
-			switch other := m.winner(key, uids[d.Pod.UID]); {
-			case other != nil:
-				m.Problems = append(m.Problems, lostTo(d, other))
-				continue
-			case slices.ContainsFunc(updates[:i], func(u Update) bool { return u.maySpeakOf(applied(key)) }):
-				m.Waiting[key] = d
-			default:
-				m.Pods[key] = d
-			}
-			uids[d.Pod.UID] = d
+	}
+	uids := map[types.UID]*podspec.Desired{}
+	for _, c := range candidates(updates) {
+		d, key := c.pod, keyOf(c.pod)
+		switch other := m.winner(key, uids[d.Pod.UID]); {
+		case other != nil:
+			m.Problems = append(m.Problems, lostTo(d, other))
+			continue
+		case c.waits(updates, applied):
+			m.Waiting[key] = d
+		default:
+			m.Pods[key] = d
 		}
+		uids[d.Pod.UID] = d
 	}
 	Stamp(m.Problems, now, before.Problems)
 	return m
+}
+
+// candidate is a pod that a source wants.
+type candidate struct {
+	pod *podspec.Desired
+	// rank is the place of the source that brought the pod, or its workload, from the source by.
+	rank int
+	by   string
+}
+
+// candidates are the pods that sources want, those first that come before others: by source, and then by the name of the text.
+func candidates(updates []Update) []candidate {
+	ranks := make(map[string]int, len(updates))
+	for i, u := range updates {
+		ranks[u.Source] = i
+	}
+	var all []candidate
+	for i, u := range updates {
+		for _, d := range u.Pods {
+			c := candidate{pod: d, rank: i, by: u.Source}
+			if rank, known := ranks[u.Brought[d.Pod.UID]]; known {
+				c.rank = rank
+			}
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.pod.Source, b.pod.Source))
+	})
+	return all
+}
+
+// waits reports whether another source may have something that comes before a pod, and has not said so yet: one of a source
+// before, or of a workload, which any source may have brought.
+func (c candidate) waits(updates []Update, applied func(types.NamespacedName) *podspec.Desired) bool {
+	for i, u := range updates {
+		before := u.Source != c.by && (i < c.rank || u.Source == model.WorkloadKeeper)
+		if before && (!u.Complete || len(u.Unread) > 0) && u.maySpeakOf(applied(keyOf(c.pod))) {
+			return true
+		}
+	}
+	return false
 }
 
 // winner is the pod before that has a name or a uid already; nil if there is none.

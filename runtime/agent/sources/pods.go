@@ -11,14 +11,33 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// pods are the pods that a source wants, by namespace and name. What goes missing lingers: files
+// pods are the pods that a source wants, or the workloads, by kind, namespace and name. What goes missing lingers: files
 // are renamed and directories are replaced.
-type pods map[types.NamespacedName]*pod
+type pods map[key]*pod
+
+// key names something that a source wants.
+type key struct{ kind, namespace, name string }
+
+// saying is a pod as texts say, or that of the template of a workload.
+type saying struct {
+	pod *podspec.Desired
+	// of is the workload; nil for a pod.
+	of *podspec.Workload
+}
+
+func (s saying) key() key {
+	if s.of != nil {
+		return key{s.of.Kind(), s.of.Meta().Namespace, s.of.Meta().Name}
+	}
+	return key{namespace: s.pod.Pod.Namespace, name: s.pod.Pod.Name}
+}
 
 // pod is one pod that is wanted.
 type pod struct {
 	// said is the pod as the texts say, and wanted as it is told.
 	said, wanted *podspec.Desired
+	// of is the workload whose template the pod is, and told as it is told; nil for a pod.
+	of, told *podspec.Workload
 	// missing is since when no text has the pod; zero while one has.
 	missing time.Time
 	// lost are the ConfigMaps and Secrets that it took from texts and that no text has.
@@ -36,18 +55,19 @@ func keyOf(d *podspec.Desired) types.NamespacedName {
 }
 
 // take takes the pods that the texts have now. Those of damaged texts stay as they were.
-func (ps pods) take(now time.Time, found []*podspec.Desired, damaged map[string]bool) {
-	uids, here := map[types.UID]bool{}, map[types.NamespacedName]bool{}
-	for _, d := range found {
+func (ps pods) take(now time.Time, found []saying, damaged map[string]bool) {
+	uids, here := map[types.UID]bool{}, map[key]bool{}
+	for _, s := range found {
+		d, name := s.pod, s.key()
 		if damaged[d.Source] {
 			continue
 		}
-		key := keyOf(d)
-		if ps[key] == nil || ps[key].said.Pod.UID != d.Pod.UID {
-			ps[key] = &pod{}
+		if ps[name] == nil || ps[name].said.Pod.UID != d.Pod.UID {
+			ps[name] = &pod{}
 		}
-		ps[key].take(now, d)
-		uids[d.Pod.UID], here[key] = true, true
+		ps[name].take(now, d)
+		ps[name].of = s.of
+		uids[d.Pod.UID], here[name] = true, true
 	}
 	for key, p := range ps {
 		switch {
@@ -126,17 +146,22 @@ func (ps pods) expire(now time.Time) (again time.Time) {
 func (ps pods) all() []*podspec.Desired {
 	var all []*podspec.Desired
 	for _, p := range ps {
-		d := p.completed()
-		switch {
-		case p.wanted == nil || !isSame(p.wanted, d):
-			p.wanted = d
-		case d == p.said:
-			p.said = p.wanted
-		}
-		all = append(all, p.wanted)
+		all = append(all, p.now())
 	}
 	slices.SortFunc(all, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
 	return all
+}
+
+// now is the pod as it is told now; the same pointer as long as nothing of it changes.
+func (p *pod) now() *podspec.Desired {
+	d := p.completed()
+	switch {
+	case p.wanted == nil || !isSame(p.wanted, d):
+		p.wanted = d
+	case d == p.said:
+		p.said = p.wanted
+	}
+	return p.wanted
 }
 
 // missing are the uids of those that no text has.

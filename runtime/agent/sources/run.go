@@ -33,7 +33,7 @@ func (l *looker) run(ctx context.Context, reread <-chan struct{}, tell func(Upda
 			l.texts.Take(time.Now(), r)
 		}
 		u, again := l.texts.Wanted(time.Now())
-		if !u.sameAs(l.told) {
+		if !u.SameAs(l.told) {
 			l.told = u
 			tell(u)
 		}

@@ -3,6 +3,7 @@ package sources
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +33,13 @@ type Update struct {
 	// Pods are all pods that the source wants, at most one of each name and of each uid, by
 	// namespace and name. A pod of which nothing changed is the same pointer as before.
 	Pods []*podspec.Desired
+	// Workloads are all workloads that the source wants, and Objects what it wants stored: Services, and the ConfigMaps, Secrets
+	// and claims that nothing of the source names. What has not changed is the same pointer as before.
+	Workloads []*podspec.Workload
+	Objects   []*podspec.Object
+	// Brought has, of pods that were made of workloads, the source that brought the workload: they have its rank. It is not
+	// changed any more.
+	Brought map[types.UID]string
 	// Complete reports whether the source has been read completely at least once. Before that,
 	// nothing follows from a pod's absence.
 	Complete bool
@@ -43,6 +51,8 @@ type Update struct {
 	// Missing are the uids of the pods that no text has at the moment, in order. If that stays so, they
 	// will not be wanted soon.
 	Missing []types.UID
+	// Absent are the workloads of which the same is true.
+	Absent []*podspec.Workload
 	// Notes say what has no effect in the texts that count.
 	Notes []string
 }
@@ -63,10 +73,12 @@ func (p Problem) compare(other Problem) int {
 	return cmp.Or(cmp.Compare(p.File, other.File), cmp.Compare(p.Text, other.Text), p.Since.Compare(other.Since))
 }
 
-// sameAs reports whether two updates say the same.
-func (u Update) sameAs(other Update) bool {
+// SameAs reports whether two updates say the same.
+func (u Update) SameAs(other Update) bool {
 	return u.Complete == other.Complete && slices.Equal(u.Pods, other.Pods) && slices.Equal(u.Problems, other.Problems) &&
-		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes)
+		slices.Equal(u.Unread, other.Unread) && slices.Equal(u.Missing, other.Missing) && slices.Equal(u.Notes, other.Notes) &&
+		slices.Equal(u.Workloads, other.Workloads) && slices.Equal(u.Objects, other.Objects) && slices.Equal(u.Absent, other.Absent) &&
+		maps.Equal(u.Brought, other.Brought)
 }
 
 // Settings say how sources are read.

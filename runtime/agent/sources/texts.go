@@ -33,7 +33,9 @@ type Texts struct {
 	name   string
 	loader load.Loader
 	texts  map[string]*text
-	pods   pods
+	// pods are those that are pods, and workloads the pods of templates.
+	pods, workloads pods
+	objects         objects
 
 	// failed says why the last reading changed nothing; complete is set once one did not fail.
 	failed   *Problem
@@ -54,7 +56,7 @@ type Texts struct {
 
 // NewTexts makes the texts of a source that has not been read.
 func NewTexts(name string, loader load.Loader) *Texts {
-	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: pods{}}
+	return &Texts{name: name, loader: loader, texts: map[string]*text{}, pods: pods{}, workloads: pods{}, objects: objects{}}
 }
 
 // Take takes a reading. The times of all readings ascend.
@@ -113,6 +115,8 @@ func (t *Texts) thaw(now time.Time) {
 		x.gone = thawed(x.gone, t.failed.Since, now)
 	}
 	t.pods.thaw(t.failed.Since, now)
+	t.workloads.thaw(t.failed.Since, now)
+	t.objects.thaw(t.failed.Since, now)
 }
 
 // thawed is since when something is missing that was missing while a source could not be read.
@@ -184,11 +188,28 @@ func (t *Texts) combine(now time.Time) error {
 	}
 	t.sort(m.Problems)
 	t.notes = notesOf(m)
+	t.takeAll(now, m)
+	return nil
+}
+
+// takeAll takes what the texts have together.
+func (t *Texts) takeAll(now time.Time, m *load.Manifest) {
+	found := make([]saying, 0, len(m.Pods))
 	for _, d := range m.Pods {
 		d.Keeper = t.name
+		found = append(found, saying{pod: d})
 	}
-	t.pods.take(now, m.Pods, t.damaged)
-	return nil
+	t.pods.take(now, found, t.damaged)
+	found = nil
+	for _, w := range m.Workloads {
+		w.Keeper = t.name
+		found = append(found, saying{w.Template, w})
+	}
+	t.workloads.take(now, found, t.damaged)
+	for _, o := range m.Apart {
+		o.Keeper = t.name
+	}
+	t.objects.take(now, m.Apart, t.damaged)
 }
 
 // sort takes what is wrong with the texts together: with single objects that are left out, and
@@ -243,9 +264,11 @@ func (t *Texts) Wanted(now time.Time) (Update, time.Time) {
 	var again time.Time
 	u.Problems, again = t.told(now)
 	if t.failed == nil {
-		again = first(again, t.pods.expire(now))
+		again = first(again, first(t.pods.expire(now), first(t.workloads.expire(now), t.objects.expire(now))))
 	}
-	u.Pods, u.Missing = t.pods.all(), t.pods.missing()
+	u.Pods, u.Workloads = t.pods.all(), t.workloads.ofTemplates()
+	u.Objects = t.objects.all(t.workloads.namedByMissing(t.pods.namedByMissing(nil)))
+	u.Missing, u.Absent = t.pods.missing(), t.workloads.absent()
 	return u, again
 }
 

@@ -139,7 +139,7 @@ func TestWanted(t *testing.T) {
 	if again.Pods[0] != u.Pods[0] || again.Pods[1] == u.Pods[1] {
 		t.Error("a pod is the same value if and only if nothing of it changed")
 	}
-	if third := b.read(); !third.sameAs(again) {
+	if third := b.read(); !third.SameAs(again) {
 		t.Error("reading the same makes another update")
 	}
 }

@@ -1,0 +1,84 @@
+package sources
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// objects are those that a source wants stored. What goes missing lingers as pods do.
+type objects map[key]*object
+
+// object is one object that is wanted.
+type object struct {
+	said *podspec.Object
+	// missing is since when no text has the object apart from pods; zero while one has.
+	missing time.Time
+}
+
+func keyOfObject(o *podspec.Object) key { return key{o.Kind(), o.Meta().Namespace, o.Meta().Name} }
+
+// take takes the objects that the texts have now. Those of damaged texts stay as they were.
+func (os objects) take(now time.Time, found []*podspec.Object, damaged map[string]bool) {
+	here := map[key]bool{}
+	for _, o := range found {
+		if damaged[o.Source] {
+			continue
+		}
+		name := keyOfObject(o)
+		here[name] = true
+		if before := os[name]; before != nil && equality.Semantic.DeepEqual(before.said, o) {
+			o = before.said
+		}
+		os[name] = &object{said: o}
+	}
+	for name, o := range os {
+		switch {
+		case here[name]:
+		case damaged[o.said.Source]:
+			o.missing = time.Time{}
+		default:
+			o.missing = first(o.missing, now)
+		}
+	}
+}
+
+// thaw lets what was missing when the source failed be so from now on.
+func (os objects) thaw(failed, now time.Time) {
+	for _, o := range os {
+		o.missing = thawed(o.missing, failed, now)
+	}
+}
+
+// expire drops what has been missing long enough. It returns when there will be more.
+func (os objects) expire(now time.Time) (again time.Time) {
+	for key, o := range os {
+		switch over := o.missing.Add(Lingers); {
+		case o.missing.IsZero():
+		case over.After(now):
+			again = first(again, over)
+		default:
+			delete(os, key)
+		}
+	}
+	return again
+}
+
+// all are the objects, by kind, namespace and name. One of the names is that of a pod whose text is missing, and does not stand apart
+// only because of that.
+func (os objects) all(names map[key]bool) []*podspec.Object {
+	var all []*podspec.Object
+	for key, o := range os {
+		if !names[key] {
+			all = append(all, o.said)
+		}
+	}
+	slices.SortFunc(all, func(a, b *podspec.Object) int {
+		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Meta().Namespace, b.Meta().Namespace), cmp.Compare(a.Meta().Name, b.Meta().Name))
+	})
+	return all
+}

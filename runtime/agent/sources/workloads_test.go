@@ -1,0 +1,185 @@
+package sources
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// deployment is a Deployment that tells its versions apart by image, and takes the ConfigMap c.
+func deployment(name, version string) string {
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n  selector: {matchLabels: {app: %[1]s}}\n"+
+		"  template:\n    metadata: {labels: {app: %[1]s}}\n    spec:\n      containers:\n      - {name: app, image: 'app:%[2]s', envFrom: [{configMapRef: {name: c, optional: true}}]}\n", name, version)
+}
+
+const service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: %d}]}\n"
+
+// newShop is a book whose texts may have workloads.
+func newShop(t *testing.T) *book {
+	t.Helper()
+	b := newBook(t)
+	b.Texts = NewTexts("/pods", load.Loader{Workloads: true})
+	return b
+}
+
+// beside are the workloads and objects of an update in words.
+func beside(u Update) string {
+	var all []string
+	for _, w := range u.Workloads {
+		one := w.Meta().Name + ":" + strings.TrimPrefix(w.Template.Pod.Spec.Containers[0].Image, "app:")
+		if c := w.Template.Objects.ConfigMaps["c"]; c != nil {
+			one += "+" + c.Data["a"]
+		}
+		all = append(all, one+"@"+w.Source)
+	}
+	for _, o := range u.Objects {
+		all = append(all, o.Kind()+"@"+o.Source)
+	}
+	for _, w := range u.Absent {
+		all = append(all, "no "+w.Meta().Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func (b *book) hasBeside(t *testing.T, what, want string) Update {
+	t.Helper()
+	if got := beside(b.last); got != want {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+	return b.last
+}
+
+// TestWorkloads: workloads and objects are told with where they are from. Nothing of them changes while nothing is read anew; a
+// file that is renamed is another source of the same, and what is missing counts two seconds more.
+func TestWorkloads(t *testing.T) {
+	b := newShop(t)
+	b.write("a", deployment("web", "1")+"---\n"+fmt.Sprintf(service, 80), "c", fmt.Sprintf(config, "x"), "s", "apiVersion: v1\nkind: Secret\nmetadata: {name: apart}\n")
+	first := b.hasBeside(t, "at first", "web:1+x@a Secret@s Service@a")
+	for _, k := range []string{first.Workloads[0].Keeper, first.Objects[0].Keeper, first.Objects[1].Keeper} {
+		if k != "/pods" {
+			t.Errorf("brought by %q", k)
+		}
+	}
+	if again := b.write("p", manifest("one", "", "1")); again.Workloads[0] != first.Workloads[0] || again.Objects[0] != first.Objects[0] || again.Objects[1] != first.Objects[1] {
+		t.Error("what has not changed is told anew")
+	}
+	b.write("a", deployment("web", "2")+"---\n"+fmt.Sprintf(service, 81))
+	if edited := b.hasBeside(t, "an edit", "web:2+x@a Secret@s Service@a"); edited.Objects[1].Service.Spec.Ports[0].Port != 81 || edited.Objects[0] != first.Objects[0] {
+		t.Error("the Service is not told, or the Secret is")
+	}
+	b.texts["b"] = b.texts["a"]
+	b.remove("a")
+	b.hasBeside(t, "another name", "web:2+x@b Secret@s Service@b")
+	b.remove("b", "s")
+	b.hasBeside(t, "the files are gone", "web:2+x@b Secret@s Service@b no web")
+	b.later(Lingers - 1)
+	b.hasBeside(t, "shortly before", "web:2+x@b Secret@s Service@b no web")
+	b.later(1)
+	b.hasBeside(t, "after two seconds", "ConfigMap@c")
+}
+
+// TestWorkloadsWrongTexts: a text that is damaged, empty or unreadable, and a source that fails, change nothing.
+func TestWorkloadsWrongTexts(t *testing.T) {
+	b := newShop(t)
+	whole := deployment("web", "1") + "---\n" + fmt.Sprintf(service, 80)
+	b.write("a", whole)
+	const want = "web:1@a Service@a"
+	for _, text := range []string{"", "kind: [", whole[:len(whole)-60], deployment("web", "2") + "---\napiVersion: v1\nkind: Nothing\nmetadata: {name: x}\n"} {
+		b.write("a", text)
+		b.hasBeside(t, "damaged", want)
+		b.later(time.Minute)
+		b.hasBeside(t, "damaged for a minute", want)
+	}
+	b.unreadable["a"] = true
+	b.read()
+	b.later(time.Minute)
+	b.hasBeside(t, "unreadable", want)
+	b.fails("gone")
+	b.later(time.Minute)
+	b.hasBeside(t, "the source fails", want)
+	b.unreadable["a"] = false
+	b.write("a", deployment("web", "3"))
+	b.hasBeside(t, "mended", "web:3@a Service@a")
+	b.later(Lingers)
+	b.hasBeside(t, "the Service is in it no more", "web:3@a")
+}
+
+// TestWorkloadsLoseObjects: a workload keeps for two seconds what it had from a text that is missing, and an object does not stand
+// apart only because the text of who names it is missing.
+func TestWorkloadsLoseObjects(t *testing.T) {
+	b := newShop(t)
+	b.write("a", deployment("web", "1"), "c", fmt.Sprintf(config, "x"))
+	b.hasBeside(t, "at first", "web:1+x@a")
+	before := b.last.Workloads[0]
+	b.remove("c")
+	if b.hasBeside(t, "without its ConfigMap", "web:1+x@a").Workloads[0] != before {
+		t.Error("it is told anew")
+	}
+	b.later(Lingers)
+	b.hasBeside(t, "after two seconds", "web:1@a")
+	b.write("c", fmt.Sprintf(config, "y"))
+	b.hasBeside(t, "again", "web:1+y@a")
+	b.remove("a")
+	b.hasBeside(t, "without its own text", "web:1+y@a no web")
+	b.later(Lingers)
+	b.hasBeside(t, "after two seconds", "ConfigMap@c")
+}
+
+// TestWorkloadChangesKind: a workload of another kind takes the place of one with the same pods at once.
+func TestWorkloadChangesKind(t *testing.T) {
+	b := newShop(t)
+	b.write("a", deployment("web", "1"))
+	b.write("a", strings.ReplaceAll(deployment("web", "2"), "Deployment", "DaemonSet"))
+	if b.hasBeside(t, "another kind", "web:2@a"); b.last.Workloads[0].DaemonSet == nil {
+		t.Errorf("%s", b.last.Workloads[0].Kind())
+	}
+}
+
+// ofWorkloads are what workloads want that sources brought, and whose pods are given as source, name and file.
+func ofWorkloads(complete bool, pods ...[3]string) Update {
+	u := Update{Source: "workloads", Complete: complete, Brought: map[types.UID]string{}}
+	for _, p := range pods {
+		d := said(p[2], manifest(p[1], "", "w")).Pods[0]
+		d.Source = p[2]
+		u.Pods = append(u.Pods, d)
+		u.Brought[d.Pod.UID] = p[0]
+	}
+	return u
+}
+
+// TestMergeWorkloads: the pod of a workload has the rank of the source and the file of the workload. One that is applied gives way
+// only when it is known what workloads want.
+func TestMergeWorkloads(t *testing.T) {
+	one, two := said("/one", manifest("web-0", "", "p")), said("/two", manifest("web-0", "", "p")+"---\n"+manifest("db-0", "", "p"))
+	for _, c := range []struct {
+		what   string
+		update Update
+		want   string
+	}{
+		{"a file before", ofWorkloads(true, [3]string{"/one", "web-0", "/one/Z"}), "db-0:p web-0:w"},
+		{"a file after", ofWorkloads(true, [3]string{"/one", "web-0", "/one/b"}), "db-0:p web-0:p"},
+		{"a source before", ofWorkloads(true, [3]string{"/one", "db-0", "/one/b"}), "db-0:w web-0:p"},
+		{"a source after", ofWorkloads(true, [3]string{"/two", "web-0", "/two/A"}), "db-0:p web-0:p"},
+		{"by hand", ofWorkloads(true, [3]string{"", "db-0", "/tmp/A"}), "db-0:p web-0:p"},
+	} {
+		m := Merge(time.Now(), Merged{}, []Update{one, two, c.update}, applied())
+		if got := images(m.Pods); got != c.want || len(m.Problems) != 2 {
+			t.Errorf("%s: %s, problems %v", c.what, got, m.Problems)
+		}
+	}
+	there := ofWorkloads(true, [3]string{"/one", "web-0", "/one/Z"}).Pods[0]
+	there.Keeper = "workloads"
+	m := Merge(time.Now(), Merged{}, []Update{one, ofWorkloads(false)}, applied(there))
+	if len(m.Pods) != 0 || len(m.Waiting) != 1 {
+		t.Errorf("before it is known what workloads want: %s, %d wait", images(m.Pods), len(m.Waiting))
+	}
+	m = Merge(time.Now(), Merged{}, []Update{one, ofWorkloads(true)}, applied(there))
+	if got := images(m.Pods); got != "web-0:p" {
+		t.Errorf("no workload wants it: %s", got)
+	}
+}
