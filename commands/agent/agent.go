@@ -143,10 +143,12 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	if err != nil {
 		return err
 	}
-	s := o.settings(ctx, sess, engine, log, from)
+	workloads := o.workloads(ctx, sess, engine, log)
+	s := o.settings(sess, log, workloads, from)
+	s.Changed = proxied(ctx, engine, log, workloads.Changed)
 	housekeeper := o.keep.housekeeper(sess, engine, log)
 	a := agent.New(agent.World{
-		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
+		Passes: engine.Pods, Records: agent.Checkpoints{Layout: layout, Leaves: workloads.Leaves}, Prober: engine.Prober, Client: engine.Client, Lister: engine.Lister,
 		Exits: engine.Exits.Watch, Renew: engine.Host.Renew, Housekeeper: housekeeper, Eviction: evictor(sess, engine, thresholds, housekeeper, log),
 	}, s)
 	stopping(ctx, s.StopPods)
@@ -154,11 +156,12 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 	return serve(ctx, r, layout, public, o.guard(a, log))
 }
 
-// settings are those of the agent, which keeps the pods of sources and of the workloads that were applied.
-func (o *agentOptions) settings(ctx context.Context, sess *session.Session, engine *runtime.Engine, log *slog.Logger, from []sources.Source) agent.Settings {
+// settings are those of the agent. What sources have beside pods is kept by that of workloads.
+func (o *agentOptions) settings(sess *session.Session, log *slog.Logger, workloads *controllers.Source, from []sources.Source) agent.Settings {
 	started := settle()
 	s := agent.Settings{
-		Sources: from, Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
+		Applied: o.applied, Parallel: o.passes(), Admission: o.admission.Enforced(), AllowKubelet: o.kubelet, Now: sess.IO.Now, Log: log,
+		Look: workloads.Look, Workloads: workloads.States,
 		Started: func() { notify(daemon.SdNotifyReady) },
 		Ready: func() {
 			log.Info("ready")
@@ -168,14 +171,20 @@ func (o *agentOptions) settings(ctx context.Context, sess *session.Session, engi
 	if o.stopPods {
 		s.StopPods = o.shutdownGrace
 	}
-	if o.applied {
-		expander := sess.Expander(engine, o.admission.Labels)
-		workloads := controllers.New(controllers.Stored{Store: sess.Workloads(), Expander: expander}, sess.IO.Now, log, controllers.Times{})
-		s.Sources = append(s.Sources, workloads)
-		s.Changed, s.Look = workloads.Changed, workloads.Look
+	for _, one := range from {
+		s.Sources = append(s.Sources, workloads.Beside(one))
 	}
-	s.Changed = proxied(ctx, engine, log, s.Changed)
+	s.Sources = append(s.Sources, workloads)
 	return s
+}
+
+// workloads are the source of the pods of workloads.
+func (o *agentOptions) workloads(ctx context.Context, sess *session.Session, engine *runtime.Engine, log *slog.Logger) *controllers.Source {
+	return controllers.New(controllers.Settings{
+		Workloads: controllers.Stored{Store: sess.Workloads(), Expander: sess.Expander(engine, o.admission.Labels)},
+		Objects:   controllers.StoredObjects{Objects: sess.Objects(), Layout: sess.Flags.Layout(), Services: followed(ctx, engine)},
+		ByHand:    o.applied, Now: sess.IO.Now, Log: log,
+	})
 }
 
 // serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
@@ -257,6 +266,7 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 	var all []sources.Source
 	for _, arg := range args {
 		s := sources.Settings{Loader: sess.Loader(false)}
+		s.Loader.Workloads = true
 		one, err := o.source(arg, s)
 		if err != nil {
 			return nil, err

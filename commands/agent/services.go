@@ -32,6 +32,15 @@ func proxied(ctx context.Context, engine *runtime.Engine, log *slog.Logger, next
 	}
 }
 
+// followed has names and traffic of Services follow at once, so that containers that start next find them. Why it failed is written
+// as that of other looks is.
+func followed(ctx context.Context, engine *runtime.Engine) func(context.Context) {
+	return func(context.Context) {
+		engine.Proxy.Changed(ctx, "")
+		_ = engine.Proxy.Wait()
+	}
+}
+
 // servicesEach is how often the rules of Services are written again: somebody else may have flushed them.
 const servicesEach = time.Minute
 

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 func newStatus(sess *session.Session) *cobra.Command {
@@ -19,8 +22,8 @@ func newStatus(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show what the agent does",
-		Long: "Show the sources of the agent with their problems, and each pod that it keeps: where it came from, what it waits for\n" +
-			"and until when, and why its last pass failed." +
+		Long: "Show the sources of the agent with their problems, and each pod and workload that it keeps: where it came from, what it\n" +
+			"waits for and until when, and why its last pass failed." +
 			flags.ExitCodes("0 success", "1 error, for example no agent runs"),
 		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
 		Args:    flags.NoArguments,
@@ -70,14 +73,42 @@ func show(io *terminal.IO, s *api.Status) error {
 	showProblems(io, s.Problems)
 	if len(s.Pods) == 0 {
 		io.Note("No pods.")
-		return nil
+		return showWorkloads(io, s.Workloads)
 	}
 	rows := make([][]string, 0, len(s.Pods))
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		rows = append(rows, []string{p.Namespace, p.Name, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p)})
 	}
-	return terminal.Table(io.Out, []string{"NAMESPACE", "NAME", "FILE", "DOING", "NEXT", "WAITS FOR"}, rows)
+	err := terminal.Table(io.Out, []string{"NAMESPACE", "NAME", "FILE", "DOING", "NEXT", "WAITS FOR"}, rows)
+	return errors.Join(err, showWorkloads(io, s.Workloads))
+}
+
+// showWorkloads prints the workloads below the pods.
+func showWorkloads(io *terminal.IO, workloads []api.Workload) error {
+	if len(workloads) == 0 {
+		return nil
+	}
+	rows := make([][]string, 0, len(workloads))
+	for i := range workloads {
+		w := &workloads[i]
+		from := w.File
+		if w.Source == "" {
+			from = "-"
+		}
+		texts := w.Waiting
+		if w.Error != "" {
+			texts = append([]string{w.Error}, texts...)
+		}
+		name := state.ObjectKey{Kind: w.Kind}.Word() + "/" + w.Name
+		rows = append(rows, []string{w.Namespace, name, from, strconv.Itoa(w.Pods), cmp.Or(oneLine(texts), "-")})
+	}
+	io.Print("")
+	return terminal.Table(io.Out, []string{"NAMESPACE", "WORKLOAD", "FILE", "PODS", "WAITS FOR"}, rows)
+}
+
+func oneLine(texts []string) string {
+	return strings.Join(strings.Fields(strings.Join(texts, "; ")), " ")
 }
 
 func showProblems(io *terminal.IO, problems []api.Problem) {
@@ -97,10 +128,23 @@ func sourceText(s *api.Source) string {
 	if !s.Read {
 		return "not read yet"
 	}
-	if s.Pods == 1 {
-		return "1 pod"
+	parts := []string{counted(s.Pods, "pod")}
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{s.Workloads, "workload"}, {s.Objects, "stored object"}} {
+		if more.n > 0 {
+			parts = append(parts, counted(more.n, more.what))
+		}
 	}
-	return fmt.Sprintf("%d pods", s.Pods)
+	return strings.Join(parts, ", ")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // doing is what the agent does with a pod now.
@@ -137,5 +181,5 @@ func waiting(p *api.Pod) string {
 	if p.Error != "" {
 		texts = append([]string{p.Error}, texts...)
 	}
-	return cmp.Or(strings.Join(strings.Fields(strings.Join(texts, "; ")), " "), "-")
+	return cmp.Or(oneLine(texts), "-")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/pleg"
@@ -54,6 +55,8 @@ type Settings struct {
 	Changed func(uid types.UID)
 	// Look takes up the stored workloads as they are now; nil for an agent that keeps none.
 	Look func(ctx context.Context) error
+	// Workloads are those that are kept, for the status; nil for an agent that keeps none.
+	Workloads func() []api.Workload
 	// Ready is called once every source was read and every pod has had a pass; it may be nil.
 	Ready func()
 }
@@ -278,6 +281,7 @@ func textOf(err error) string {
 
 // sourceTells takes what a source wants.
 func (a *Agent) sourceTells(u sources.Update) {
+	a.log.tellNotes(u.Notes)
 	a.keeper.sourceSays(a.settings.Now(), u)
 	a.admits.wake(a.settings.Now())
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -171,17 +173,22 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 
 func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
 
-// holderByHand is the pod of the same name and another uid that was applied by hand; nil if there
+// holderByHand is the pod of the same name that was applied by hand, and has another uid or is that of another workload; nil if there
 // is none.
 func (k *keeper) holderByHand(d *podspec.Desired) *model.PodRef {
 	ref := model.RefOf(d.Pod)
 	s := k.storedFirst(func(uid types.UID, s *Stored) bool {
-		return uid != ref.UID && model.RefOf(s.Desired.Pod).SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper)
+		return (uid != ref.UID || !sameOwner(s.Desired.Pod, d.Pod)) && model.RefOf(s.Desired.Pod).SameName(ref) && !s.Deleting && !k.isOwn(s.Desired.Keeper)
 	})
 	if s == nil {
 		return nil
 	}
 	return new(model.RefOf(s.Desired.Pod))
+}
+
+func sameOwner(a, b *v1.Pod) bool {
+	one, other := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	return one == other || one != nil && other != nil && one.Kind == other.Kind && one.Name == other.Name
 }
 
 // isOwn reports whether a source is one of the agent's.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -245,6 +246,32 @@ func TestANameThatAPodHasByHand(t *testing.T) {
 	want(t, k, 2, "sync a i:2")
 	if len(k.problems) != 0 {
 		t.Errorf("problems: %+v", k.problems)
+	}
+}
+
+// TestANameThatAPodOfNobodyHas: the pod of a workload does not take the place of one that was applied by hand and is not the
+// workload's own, although both have the uid of their name. It does of its own.
+func TestANameThatAPodOfNobodyHas(t *testing.T) {
+	owned := func(owner, image, source string) *podspec.Desired {
+		d := pod("web-0", "u", image, source)
+		d.Pod.OwnerReferences = []metav1.OwnerReference{{Kind: podspec.KindDeployment, Name: owner, Controller: new(true)}}
+		return d
+	}
+	for _, c := range []struct {
+		hand, source *podspec.Desired
+		want         string
+	}{
+		{pod("web-0", "u", "i:1", ""), owned("web", "i:2", "dir"), "sync u i:1"},
+		{owned("web", "i:1", ""), pod("web-0", "u", "i:2", "dir"), "sync u i:1"},
+		{owned("other", "i:1", ""), owned("web", "i:2", "dir"), "sync u i:1"},
+		{owned("web", "i:1", ""), owned("web", "i:2", "dir"), "sync u i:2"},
+	} {
+		k := newTestKeeper(true, "dir")
+		k.recordsSay(at(0), stored(c.hand), nil)
+		k.sourceSays(at(0), update("dir", c.source))
+		if want(t, k, 0, c.want); (len(k.problems) == 1) != (c.want == "sync u i:1") {
+			t.Errorf("%s: problems %+v", c.want, k.problems)
+		}
 	}
 }
 

@@ -36,7 +36,12 @@ type Records interface {
 }
 
 // Checkpoints are the records in a state directory.
-type Checkpoints struct{ Layout state.Layout }
+type Checkpoints struct {
+	Layout state.Layout
+	// Leaves reports whether a pod is taken for one that was applied by hand, whatever its record says: for an agent that keeps the
+	// workloads of its sources and no others. Nil is for none.
+	Leaves func(*podspec.Desired) bool
+}
 
 // All reads every checkpoint.
 func (c Checkpoints) All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error) {
@@ -48,7 +53,7 @@ func (c Checkpoints) All() (pods map[types.UID]Stored, unreadable map[types.UID]
 	for _, entry := range entries {
 		if entry.Err != nil {
 			unreadable[entry.UID] = entry.Err
-		} else if stored := storedOf(entry.Checkpoint); stored != nil {
+		} else if stored := c.storedOf(entry.Checkpoint); stored != nil {
 			pods[entry.UID] = *stored
 		}
 	}
@@ -61,7 +66,7 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	return storedOf(checkpoint), nil
+	return c.storedOf(checkpoint), nil
 }
 
 // ObjectsChangedAt is when a ConfigMap or Secret that was applied apart from pods was changed last.
@@ -77,14 +82,17 @@ func (c Checkpoints) Redactor(d *podspec.Desired) *redaction.Redactor {
 }
 
 // storedOf is the pod of a checkpoint; nil if it has none.
-func storedOf(c *state.Checkpoint) *Stored {
-	if c.Applied == nil || c.Applied.Pod == nil {
+func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
+	if one.Applied == nil || one.Applied.Pod == nil {
 		return nil
 	}
-	c.Applied.Stored = true
+	one.Applied.Stored = true
+	if c.Leaves != nil && c.Leaves(one.Applied) {
+		one.Applied.Keeper = ""
+	}
 	return &Stored{
-		Desired: c.Applied, Deleting: c.Deletion != nil, Rejection: c.Rejection,
-		Idle: c.Completion != nil || c.Rejection != nil || c.Eviction != nil,
+		Desired: one.Applied, Deleting: one.Deletion != nil, Rejection: one.Rejection,
+		Idle: one.Completion != nil || one.Rejection != nil || one.Eviction != nil,
 	}
 }
 

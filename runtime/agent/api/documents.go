@@ -18,6 +18,8 @@ type Status struct {
 	Runtime Runtime  `json:"runtime"`
 	Sources []Source `json:"sources"`
 	Pods    []Pod    `json:"pods"`
+	// Workloads are those whose pods the agent keeps.
+	Workloads []Workload `json:"workloads,omitempty"`
 	// Pressure are the conditions of a node that is short of something.
 	Pressure []string `json:"pressure,omitempty"`
 	// Problems are those between sources: pods that two of them want.
@@ -38,9 +40,11 @@ type Source struct {
 	Name string `json:"name"`
 	// Read reports whether it has been read completely.
 	Read bool `json:"read"`
-	// Pods is how many pods it wants.
-	Pods     int       `json:"pods"`
-	Problems []Problem `json:"problems,omitempty"`
+	// Pods is how many pods it wants, Workloads how many workloads, and Objects how many objects it has stored.
+	Pods      int       `json:"pods"`
+	Workloads int       `json:"workloads,omitempty"`
+	Objects   int       `json:"objects,omitempty"`
+	Problems  []Problem `json:"problems,omitempty"`
 }
 
 // Problem is something wrong with what a source has.
@@ -48,6 +52,22 @@ type Problem struct {
 	File  string    `json:"file"`
 	Text  string    `json:"text"`
 	Since time.Time `json:"since,omitzero"`
+}
+
+// Workload is a workload whose pods the agent keeps.
+type Workload struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Source is the source that brought it; empty for one that was applied by hand.
+	Source string `json:"source,omitempty"`
+	// File is the manifest it came from.
+	File string `json:"file,omitempty"`
+	// Pods is how many pods it shall have now.
+	Pods int `json:"pods"`
+	// Waiting is what it waits for, Error why nothing is known of it.
+	Waiting []string `json:"waiting,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
 // Pod is one pod that the agent keeps.

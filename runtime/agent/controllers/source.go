@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
@@ -28,8 +30,33 @@ type Workloads interface {
 	// KeepJob keeps the status of a Job, Delete forgets a workload.
 	KeepJob(ctx context.Context, r *controller.Record) error
 	Delete(ctx context.Context, key state.ObjectKey) (found bool, err error)
+	// Apply keeps a workload as a manifest has it; nothing is written if that is how it is kept.
+	Apply(ctx context.Context, w *podspec.Workload) error
 	// Tick starts the runs of a CronJob that are due, and says when the next is.
 	Tick(ctx context.Context, r *controller.Record, all []*controller.Record) (changed bool, next time.Time, err error)
+}
+
+// Objects are the ConfigMaps, Secrets, claims and Services that are stored.
+type Objects interface {
+	// All reads them. With an error some are missing.
+	All() ([]*podspec.Object, error)
+	// ChangedAt is when one was changed last; it is cheap.
+	ChangedAt() time.Time
+	// Apply stores an object as a manifest has it; nothing is written if that is how it is stored.
+	Apply(ctx context.Context, o *podspec.Object) error
+	// Delete removes an object. One that is gone is no error.
+	Delete(ctx context.Context, key state.ObjectKey) error
+}
+
+// Settings say what a source looks at, and how.
+type Settings struct {
+	Workloads Workloads
+	Objects   Objects
+	// ByHand keeps the workloads that were applied by hand too, and not only those of other sources.
+	ByHand bool
+	Now    func() time.Time
+	Log    *slog.Logger
+	Times  Times
 }
 
 // Times are how often a source looks.
@@ -44,32 +71,41 @@ type Times struct {
 
 // Source wants the pods of workloads.
 type Source struct {
-	workloads Workloads
-	times     Times
-	now       func() time.Time
-	log       *slog.Logger
+	Settings
+
+	declared *declared
 
 	poke chan struct{}
 	// asks are closed once the source has looked and told what it found.
 	asks chan chan struct{}
-	// mu guards own, which are the pods that it wants or has wanted.
-	mu  sync.Mutex
-	own map[types.UID]bool
+	// mu guards own, which are the pods that it wants or has wanted, and states, which are those of the workloads.
+	mu     sync.Mutex
+	own    map[types.UID]bool
+	states []api.Workload
 
 	// wanted are the pods that each workload wanted last; nil before the first look.
 	wanted map[state.ObjectKey][]*podspec.Desired
+	// keepers are the sources that brought workloads.
+	keepers map[state.ObjectKey]string
 	// failing is set from a failure until a look succeeds, so that it is written once.
 	failing bool
 }
 
 // New makes a source.
-func New(w Workloads, now func() time.Time, log *slog.Logger, t Times) *Source {
+func New(s Settings) *Source {
+	t := &s.Times
 	for value, usual := range map[*time.Duration]time.Duration{&t.Store: time.Second, &t.Settle: 50 * time.Millisecond, &t.Retry: 5 * time.Second} {
 		if *value == 0 {
 			*value = usual
 		}
 	}
-	return &Source{workloads: w, times: t, now: now, log: log, poke: make(chan struct{}, 1), asks: make(chan chan struct{}), own: map[types.UID]bool{}}
+	return &Source{
+		Settings: s, poke: make(chan struct{}, 1), asks: make(chan chan struct{}), own: map[types.UID]bool{},
+		declared: &declared{
+			workloads: s.Workloads, objects: s.Objects, now: s.Now, retry: t.Retry,
+			updates: map[string]sources.Update{}, seen: map[state.ObjectKey]bool{},
+		},
+	}
 }
 
 // Name is what the pods' records have as their source.
@@ -81,10 +117,15 @@ func (s *Source) Ended(model.PodRef) {}
 // Changed says that something may have happened to a pod. It does not wait.
 func (s *Source) Changed(uid types.UID) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.own[uid] {
-		return
+	own := s.own[uid]
+	s.mu.Unlock()
+	if own {
+		s.wake()
 	}
+}
+
+// wake has the source look soon.
+func (s *Source) wake() {
 	select {
 	case s.poke <- struct{}{}:
 	default:
@@ -109,17 +150,19 @@ func (s *Source) Look(ctx context.Context) error {
 // Run looks at the workloads when one was changed, when something happened to a pod of one, and when time alone changes
 // what they want.
 func (s *Source) Run(ctx context.Context, reread <-chan struct{}, tell func(sources.Update)) {
-	looks := time.NewTicker(s.times.Store)
+	looks := time.NewTicker(s.Times.Store)
 	defer looks.Stop()
 	told, asked := sources.Update{}, chan struct{}(nil)
 	for ctx.Err() == nil {
-		changed := s.workloads.ChangedAt()
+		changed := s.changedAt()
+		again := s.declared.store(ctx)
 		update, next, err := s.look(ctx)
 		s.report(err)
 		if err != nil {
-			next = s.now().Add(s.times.Retry)
+			next = s.Now().Add(s.Times.Retry)
 		}
-		if s.wanted != nil && !same(told, update) {
+		next = first(next, again)
+		if s.wanted != nil && !told.SameAs(update) {
 			told = update
 			tell(update)
 		}
@@ -131,10 +174,10 @@ func (s *Source) Run(ctx context.Context, reread <-chan struct{}, tell func(sour
 }
 
 // wait waits until something may be different. It returns whom to tell of the next look; nil for nobody.
-func (s *Source) wait(ctx context.Context, reread <-chan struct{}, looks <-chan time.Time, changed, next time.Time) (asked chan struct{}) {
+func (s *Source) wait(ctx context.Context, reread <-chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time) (asked chan struct{}) {
 	var due <-chan time.Time
 	if !next.IsZero() {
-		timer := time.NewTimer(max(next.Sub(s.now()), s.times.Settle))
+		timer := time.NewTimer(max(next.Sub(s.Now()), s.Times.Settle))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -149,23 +192,28 @@ func (s *Source) wait(ctx context.Context, reread <-chan struct{}, looks <-chan 
 		case asked = <-s.asks:
 			return asked
 		case <-looks:
-			if !s.workloads.ChangedAt().Equal(changed) {
+			if s.changedAt() != changed {
 				return nil
 			}
 		case <-s.poke:
-			_ = cri.Sleep(ctx, s.times.Settle)
+			_ = cri.Sleep(ctx, s.Times.Settle)
 			return nil
 		}
 	}
+}
+
+// changedAt is when workloads and objects were changed last.
+func (s *Source) changedAt() [2]time.Time {
+	return [2]time.Time{s.Workloads.ChangedAt(), s.Objects.ChangedAt()}
 }
 
 // report writes once that workloads cannot be looked at, and that they can be again.
 func (s *Source) report(err error) {
 	switch {
 	case err != nil && !s.failing:
-		s.log.Error("workloads", "error", err.Error())
+		s.Log.Error("workloads", "error", err.Error())
 	case err == nil && s.failing:
-		s.log.Info("workloads can be looked at again")
+		s.Log.Info("workloads can be looked at again")
 	}
 	s.failing = err != nil
 }
@@ -177,51 +225,95 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 	if err != nil {
 		return s.update(), next, err
 	}
-	wanted := map[state.ObjectKey][]*podspec.Desired{}
+	wanted, keepers, states := map[state.ObjectKey][]*podspec.Desired{}, map[state.ObjectKey]string{}, []api.Workload{}
 	for _, r := range records {
-		x, expandErr := s.workloads.Expand(ctx, r)
+		x, expandErr := s.Workloads.Expand(ctx, r)
 		if expandErr != nil {
 			if s.wanted == nil {
 				// Nothing follows from what is missing before all is known.
 				return sources.Update{}, time.Time{}, expandErr
 			}
-			wanted[r.Key()], err = s.wanted[r.Key()], expandErr
-			continue
-		}
-		if x.Expired {
-			_, deleteErr := s.workloads.Delete(ctx, r.Key())
-			s.report(deleteErr)
-			continue
+			x, err = &controller.Expanded{Pods: s.wanted[r.Key()]}, expandErr
+		} else if x.Expired {
+			if !s.declared.brings(r.Workload.Keeper) {
+				_, deleteErr := s.Workloads.Delete(ctx, r.Key())
+				s.report(deleteErr)
+				continue
+			}
+			// It would be applied again, and run again, as long as its manifest is there.
+			x = &controller.Expanded{}
 		}
 		s.keepJob(ctx, r, x)
-		wanted[r.Key()] = s.stable(r.Key(), x.Pods)
-		if !x.Next.IsZero() && (next.IsZero() || x.Next.Before(next)) {
-			next = x.Next
-		}
+		wanted[r.Key()], keepers[r.Key()] = s.stable(r.Key(), x.Pods), keeperOf(r, records)
+		states = append(states, stateOf(r, x, expandErr))
+		next = first(next, x.Next)
 	}
-	s.wanted = wanted
+	s.wanted, s.keepers = wanted, keepers
+	s.mu.Lock()
+	s.states = states
+	s.mu.Unlock()
 	return s.update(), next, err
+}
+
+// first is the earlier of two times; zero means never.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // ticked starts the runs of CronJobs that are due, and reads all workloads then. Next is when another run is due.
 func (s *Source) ticked(ctx context.Context) (records []*controller.Record, next time.Time, err error) {
-	records, err = s.workloads.All()
+	records, err = s.kept()
 	anew := false
 	for _, r := range records {
 		if r.Workload.CronJob == nil {
 			continue
 		}
-		changed, due, tickErr := s.workloads.Tick(ctx, r, records)
+		changed, due, tickErr := s.Workloads.Tick(ctx, r, records)
 		s.report(tickErr)
 		anew = anew || changed
-		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
+		next = first(next, due)
 	}
 	if anew && err == nil {
-		records, err = s.workloads.All()
+		records, err = s.kept()
 	}
 	return records, next, err
+}
+
+// kept are the workloads that are kept: those of sources with the Jobs of their CronJobs, and those that were applied by hand.
+func (s *Source) kept() ([]*controller.Record, error) {
+	records, err := s.Workloads.All()
+	if s.ByHand {
+		return records, err
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r *controller.Record) bool { return !s.declared.brings(keeperOf(r, records)) }), err
+}
+
+// Leaves reports whether a pod is one of a workload that was applied by hand, where those are not kept.
+func (s *Source) Leaves(d *podspec.Desired) bool {
+	owner := metav1.GetControllerOfNoCopy(d.Pod)
+	if s.ByHand || d.Keeper != s.Name() || owner == nil {
+		return false
+	}
+	records, _ := s.Workloads.All()
+	for _, r := range records {
+		if controller.Owns(r.Key(), d.Pod) {
+			return !s.declared.brings(keeperOf(r, records))
+		}
+	}
+	return false
+}
+
+// keeperOf is the source that brought a workload, or the CronJob that has made it; empty for one that was applied by hand.
+func keeperOf(r *controller.Record, records []*controller.Record) string {
+	for _, other := range records {
+		if r.Workload.Job != nil && slices.Contains(controller.JobsOf(other.Key(), []*controller.Record{r}), r) {
+			return other.Workload.Keeper
+		}
+	}
+	return r.Workload.Keeper
 }
 
 func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controller.Expanded) {
@@ -230,7 +322,7 @@ func (s *Source) keepJob(ctx context.Context, r *controller.Record, x *controlle
 	}
 	kept := *r
 	kept.Job = x.Job
-	if err := s.workloads.KeepJob(ctx, &kept); err != nil {
+	if err := s.Workloads.KeepJob(ctx, &kept); err != nil {
 		s.report(err)
 	}
 }
@@ -255,18 +347,23 @@ func (s *Source) stable(key state.ObjectKey, pods []*podspec.Desired) []*podspec
 
 // update is what all workloads want together.
 func (s *Source) update() sources.Update {
-	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil}
+	u := sources.Update{Source: s.Name(), Complete: s.wanted != nil, Brought: map[types.UID]string{}, Problems: s.declared.problems}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.own)
-	for _, pods := range s.wanted {
+	for key, pods := range s.wanted {
 		for _, d := range pods {
 			u.Pods = append(u.Pods, d)
 			s.own[d.Pod.UID] = true
+			u.Brought[d.Pod.UID] = s.keepers[key]
 		}
 	}
+	for _, key := range s.declared.absent() {
+		for _, d := range s.wanted[key] {
+			u.Missing = append(u.Missing, d.Pod.UID)
+		}
+	}
+	slices.Sort(u.Missing)
 	slices.SortFunc(u.Pods, func(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) })
 	return u
 }
-
-func same(a, b sources.Update) bool { return a.Complete == b.Complete && slices.Equal(a.Pods, b.Pods) }

@@ -77,6 +77,8 @@ func (s *stock) Tick(context.Context, *controller.Record, []*controller.Record) 
 	return false, time.Time{}, nil
 }
 
+func (s *stock) Apply(context.Context, *podspec.Workload) error { return nil }
+
 func (s *stock) KeepJob(context.Context, *controller.Record) error { return nil }
 
 func (s *stock) Delete(context.Context, state.ObjectKey) (bool, error) {
@@ -85,6 +87,14 @@ func (s *stock) Delete(context.Context, state.ObjectKey) (bool, error) {
 	s.deleted = true
 	return true, nil
 }
+
+// noObjects are none.
+type noObjects struct{}
+
+func (noObjects) All() ([]*podspec.Object, error)               { return nil, nil }
+func (noObjects) ChangedAt() time.Time                          { return time.Time{} }
+func (noObjects) Apply(context.Context, *podspec.Object) error  { return nil }
+func (noObjects) Delete(context.Context, state.ObjectKey) error { return nil }
 
 // said are the updates of a source in words: "complete: web-0 i:1, web-1 i:1".
 type said struct {
@@ -123,7 +133,7 @@ func (s *said) want(t *testing.T, after time.Duration, want ...string) {
 // run lets a source live until the end of the test.
 func run(t *testing.T, w Workloads) (*Source, *said) {
 	t.Helper()
-	s, heard := New(w, time.Now, slog.New(slog.DiscardHandler), Times{}), &said{}
+	s, heard := New(Settings{Workloads: w, Objects: noObjects{}, ByHand: true, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), &said{}
 	ctx, end := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { s.Run(ctx, nil, heard.tell) })

@@ -1,0 +1,184 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// declared stores what other sources want beside pods, as `podctl apply` does, and removes what they do not want any more.
+type declared struct {
+	workloads Workloads
+	objects   Objects
+	now       func() time.Time
+	retry     time.Duration
+	// mu guards order, updates and version, which counts what was said.
+	mu      sync.Mutex
+	order   []string
+	updates map[string]sources.Update
+	version int
+
+	// settles is when it counts what sources do not want that another agent had from them; zero before all were read.
+	settles time.Time
+	seen    map[state.ObjectKey]bool
+	// problems are what is wrong with what sources want, and failed is set when something has to be tried again.
+	problems []sources.Problem
+	failed   bool
+	// done is what was known when things were stored last.
+	done knowledge
+}
+
+// knowledge is all that a decision follows from.
+type knowledge struct {
+	version            int
+	workloads, objects time.Time
+	settled            bool
+}
+
+// Beside is a source whose workloads and objects this one stores. Its pods are told as they are.
+func (s *Source) Beside(one sources.Source) sources.Source {
+	s.declared.mu.Lock()
+	defer s.declared.mu.Unlock()
+	s.declared.order = append(s.declared.order, one.Name())
+	return &beside{Source: one, to: s}
+}
+
+// beside is a source that something else listens to as well.
+type beside struct {
+	sources.Source
+
+	to *Source
+}
+
+// Run lets both hear what the source wants.
+func (b *beside) Run(ctx context.Context, reread <-chan struct{}, tell func(sources.Update)) {
+	b.Source.Run(ctx, reread, func(u sources.Update) {
+		b.to.declared.say(u)
+		b.to.wake()
+		tell(u)
+	})
+}
+
+// say takes what a source wants.
+func (d *declared) say(u sources.Update) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.updates[u.Source] = u
+	d.version++
+}
+
+// brings reports whether a source is one of those that were given.
+func (d *declared) brings(source string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return source != "" && slices.Contains(d.order, source)
+}
+
+// wishes are what sources want now.
+func (d *declared) wishes() (*wishes, int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &wishes{order: slices.Clone(d.order), updates: maps.Clone(d.updates)}, d.version
+}
+
+// absent are the workloads that no text has at the moment.
+func (d *declared) absent() (keys []state.ObjectKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, u := range d.updates {
+		for _, w := range u.Absent {
+			keys = append(keys, controller.KeyOf(w))
+		}
+	}
+	return keys
+}
+
+// store stores what sources want, and removes what they do not want any more. It does nothing while nothing is different. It
+// returns when it has to be asked again; zero if only something that is said or changed matters.
+func (d *declared) store(ctx context.Context) (again time.Time) {
+	w, version := d.wishes()
+	if len(w.order) == 0 {
+		return time.Time{}
+	}
+	now := d.now()
+	if w.isComplete() && d.settles.IsZero() {
+		d.settles = now.Add(sources.Lingers)
+	}
+	w.settled = !d.settles.IsZero() && !now.Before(d.settles)
+	known := knowledge{version, d.workloads.ChangedAt(), d.objects.ChangedAt(), w.settled}
+	if known != d.done || d.failed {
+		d.done, d.failed = known, false
+		w.seen, w.stored = d.seen, d.stored()
+		d.carryOut(ctx, w.decide())
+	}
+	if d.failed {
+		return now.Add(d.retry)
+	}
+	if w.settled {
+		return time.Time{}
+	}
+	return d.settles
+}
+
+// stored are the workloads and objects that are stored. One that cannot be read is not there: it is replaced if a source has it,
+// and else left alone.
+func (d *declared) stored() (all []*thing) {
+	records, _ := d.workloads.All()
+	for _, r := range records {
+		all = append(all, &thing{workload: r.Workload})
+	}
+	kept, _ := d.objects.All()
+	for _, o := range kept {
+		all = append(all, &thing{object: o})
+	}
+	return all
+}
+
+// carryOut does what was decided. What cannot be done is a problem of its manifest, and keeps nothing else from being done.
+func (d *declared) carryOut(ctx context.Context, what *decision) {
+	problems := what.problems
+	blame := func(file string, err error) {
+		if err != nil {
+			problems = append(problems, sources.Problem{File: file, Text: err.Error()})
+			d.failed = d.failed || !objects.IsRefusal(err)
+		}
+	}
+	for _, t := range what.remove {
+		blame(t.file(), d.remove(ctx, t))
+	}
+	for _, t := range what.put {
+		d.seen[t.key()] = true
+		if t.workload != nil {
+			blame(t.file(), d.workloads.Apply(ctx, t.workload))
+		} else {
+			blame(t.file(), d.objects.Apply(ctx, t.object))
+		}
+	}
+	sources.Stamp(problems, d.now(), d.problems)
+	d.problems = problems
+}
+
+// remove removes what is stored. The Jobs of a CronJob go first: an agent that is killed in between goes on with the CronJob.
+func (d *declared) remove(ctx context.Context, t *thing) error {
+	key := t.key()
+	if t.object != nil {
+		return d.objects.Delete(ctx, key)
+	}
+	records, err := d.workloads.All()
+	for _, job := range controller.JobsOf(key, records) {
+		_, deleteErr := d.workloads.Delete(ctx, job.Key())
+		err = errors.Join(err, deleteErr)
+	}
+	if err == nil {
+		_, err = d.workloads.Delete(ctx, key)
+	}
+	return err
+}
