@@ -374,6 +374,7 @@ func TestE2E(t *testing.T) {
 		{"agent objects", testAgentObjects},
 		{"agent workloads", testAgentWorkloads},
 		{"agent services", testAgentServices},
+		{"agent sources", testAgentSources},
 		{"agent admission", testAgentAdmission},
 		{"agent grace periods", testAgentGracePeriods},
 		{"agent after restarts", testAgentAfterRestarts},

@@ -122,7 +122,7 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 	if err != nil {
 		return err
 	}
-	if err := o.noteMoves(sess, &found); err != nil {
+	if err := errors.Join(o.refuseConflicts(ctx, sess, &found), o.noteMoves(sess, &found)); err != nil {
 		return err
 	}
 	applied := o.applyFound(ctx, sess, &found)

@@ -159,8 +159,7 @@ func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	for _, x := range a.all {
 		switch {
 		case x.Expired:
-			_, err := a.sess.Workloads().Delete(ctx, x.Record.Key())
-			outcomes = append(outcomes, err, a.deleteGone(ctx, x.Gone))
+			outcomes = append(outcomes, a.sess.Workloads().Expire(ctx, x.Record.Key()), a.deleteGone(ctx, x.Gone))
 		case x.Job != nil:
 			x.Record.Job = x.Job
 			outcomes = append(outcomes, a.sess.Workloads().KeepJob(ctx, x.Record))

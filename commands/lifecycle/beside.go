@@ -2,15 +2,20 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // noteReturns says of pods that were deleted which of them the agent makes again, because a source
@@ -59,4 +64,118 @@ func sameFile(a, b string) bool {
 	}
 	other, err := os.Stat(b)
 	return err == nil && os.SameFile(one, other)
+}
+
+// ruled are the workloads and objects that sources of the agent have, each with its file. The agent keeps them as that says, whatever
+// commands change; there are none while no agent runs.
+type ruled struct {
+	sess      *session.Session
+	workloads map[state.ObjectKey]string
+	sources   map[string]bool
+}
+
+func findRuled(ctx context.Context, sess *session.Session) *ruled {
+	r := &ruled{sess: sess, workloads: map[state.ObjectKey]string{}, sources: map[string]bool{}}
+	status := sess.AgentStatus(ctx)
+	if status == nil {
+		return r
+	}
+	for i := range status.Sources {
+		r.sources[status.Sources[i].Name] = true
+	}
+	for i := range status.Workloads {
+		if w := &status.Workloads[i]; w.Source != "" {
+			r.workloads[state.ObjectKey{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name}] = w.File
+		}
+	}
+	return r
+}
+
+// object is the file of a stored object; empty if no source has it.
+func (r *ruled) object(key state.ObjectKey) string {
+	if len(r.sources) == 0 {
+		return ""
+	}
+	if o, err := r.sess.Objects().Get(key); err == nil && r.sources[o.Keeper] {
+		return o.Source
+	}
+	return ""
+}
+
+// error says which file rules.
+func (*ruled) error(key state.ObjectKey, file string) error {
+	return fmt.Errorf("%s: the agent keeps it as %s says: change it there", key, file)
+}
+
+// note says that something that was deleted comes back.
+func (r *ruled) note(key state.ObjectKey, file string) {
+	if file == "" {
+		return
+	}
+	text := ""
+	if key.Kind == podspec.KindJob {
+		text = " and runs again"
+	}
+	r.sess.IO.Note("note: %s comes back%s: its manifest is in %s; remove it from there to delete it", key, text, file)
+}
+
+// conflicts are the errors of what manifests would change of what the files of sources say.
+func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, found *selection.Found) (errs []error) {
+	if len(found.Workloads)+len(found.Apart) == 0 {
+		return nil
+	}
+	r := findRuled(ctx, sess)
+	differs := func(key state.ObjectKey, source, file string, change func() (objects.Outcome, error)) {
+		if file == "" || sameFile(source, file) && len(o.ConfigMaps) == 0 {
+			return
+		}
+		if outcome, err := change(); err != nil || outcome != objects.Unchanged {
+			errs = append(errs, r.error(key, file))
+		}
+	}
+	for _, w := range found.Workloads {
+		key := controller.KeyOf(w)
+		differs(key, w.Source, r.workloads[key], func() (objects.Outcome, error) {
+			c, err := sess.Workloads().Change(w)
+			return c.Outcome, err
+		})
+	}
+	for _, one := range found.Apart {
+		key := objects.KeyOf(one)
+		differs(key, one.Source, r.object(key), func() (objects.Outcome, error) {
+			changes, err := sess.Objects().Changes([]*podspec.Object{one})
+			if err != nil {
+				return "", err
+			}
+			return changes[0].Outcome, nil
+		})
+	}
+	return errs
+}
+
+// refuseConflicts refuses manifests of what files of the agent have in another version: it would take them back at once.
+func (o *planOptions) refuseConflicts(ctx context.Context, sess *session.Session, found *selection.Found) error {
+	if errs := o.conflicts(ctx, sess, found); len(errs) > 0 {
+		return &exit.CodeError{Code: exit.Refused, Err: errors.Join(errs...)}
+	}
+	return nil
+}
+
+// noteConflicts says the same of a plan.
+func (o *planOptions) noteConflicts(ctx context.Context, sess *session.Session, found *selection.Found) {
+	for _, err := range o.conflicts(ctx, sess, found) {
+		sess.IO.Note("note: %v", err)
+	}
+}
+
+// refuseRuled refuses to change stored workloads otherwise than by their files.
+func refuseRuled(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
+	r := findRuled(ctx, sess)
+	var errs []error
+	for _, key := range keys {
+		if file := r.workloads[key]; file != "" {
+			errs = append(errs, r.error(key, file))
+		}
+	}
+	return errors.Join(errs...)
 }

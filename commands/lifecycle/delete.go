@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 type deleteOptions struct {
@@ -30,6 +31,8 @@ type deleteOptions struct {
 	volumes  bool
 	parallel int
 	adopt    bool
+	// deleted are the workloads that are deleted.
+	deleted []state.ObjectKey
 }
 
 // NewDelete is `podctl delete`.
@@ -110,7 +113,7 @@ func (o *deleteOptions) deletePods(ctx context.Context, sess *session.Session, f
 	}
 	if err == nil {
 		err = errors.Join(o.delete(ctx, sess, engine, selection.Refs(found.Pods)), absent)
-		noteOwners(sess, found.Pods)
+		o.noteOwners(sess, found.Pods)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func (o *deleteOptions) deleteObjects(ctx context.Context, sess *session.Session
 	if err != nil {
 		return err
 	}
-	d := &objectDeleter{sess: sess, applied: applied, dryRun: o.dryRun}
+	d := &objectDeleter{sess: sess, applied: applied, dryRun: o.dryRun, rules: findRuled(ctx, sess)}
 	var outcomes []error
 	for _, key := range named {
 		err := d.one(ctx, key)
@@ -66,6 +66,7 @@ type objectDeleter struct {
 	sess    *session.Session
 	applied []*podspec.Desired
 	dryRun  bool
+	rules   *ruled
 }
 
 func (d *objectDeleter) one(ctx context.Context, key state.ObjectKey) error {
@@ -75,10 +76,12 @@ func (d *objectDeleter) one(ctx context.Context, key state.ObjectKey) error {
 		}
 		d.sess.IO.Print("%s would be deleted", key)
 	} else {
+		file := d.rules.object(key)
 		if err := d.sess.Objects().Delete(ctx, key); err != nil {
 			return err
 		}
 		d.sess.IO.Print("%s deleted", key)
+		d.rules.note(key, file)
 		if key.Kind == podspec.KindService {
 			return d.sess.SyncServices(ctx)
 		}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
@@ -27,8 +28,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 	if err != nil {
 		sess.IO.NoteOnce("note: %v", err)
 	}
-	given := len(named)
-	owned := 0
+	given, owned, rules := len(named), 0, findRuled(ctx, sess)
 	for _, w := range found.Workloads {
 		named = append(named, controller.KeyOf(w))
 	}
@@ -37,6 +37,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 			named = append(named, job.Key())
 		}
 	}
+	o.deleted = named
 	for i, key := range named {
 		pods := controller.PodsOf(key, applied)
 		there, err := o.forget(ctx, sess, key)
@@ -47,6 +48,8 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 			sess.IO.Print("%s not found", key)
 		case !there && len(pods) == 0 && !o.absent:
 			absent = errors.Join(absent, &objects.NotFoundError{Key: key})
+		case there && !o.dryRun:
+			rules.note(key, rules.workloads[key])
 		}
 		for _, p := range pods {
 			if !selection.UIDs(found.Pods)[p.Desired.Pod.UID] {
@@ -79,15 +82,15 @@ func (o *deleteOptions) forget(ctx context.Context, sess *session.Session, key s
 	return there, err
 }
 
-// noteOwners says of pods that are deleted which of them a workload makes again.
-func noteOwners(sess *session.Session, pods []*podspec.Desired) {
+// noteOwners says of pods that are deleted which of them a workload makes again that is not deleted itself.
+func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desired) {
 	records, err := sess.Workloads().List(func(state.ObjectKey) bool { return true })
 	if err != nil {
 		sess.IO.NoteOnce("note: %v", err)
 	}
 	for _, d := range pods {
 		for _, r := range records {
-			if key := r.Key(); controller.Owns(key, d.Pod) {
+			if key := r.Key(); controller.Owns(key, d.Pod) && !slices.Contains(o.deleted, key) {
 				sess.IO.Note("note: pod %s comes back with the next apply of %s, or by the agent: `podctl delete %s/%s` deletes it with its pods", model.RefOf(d.Pod), key, key.Word(), key.Name)
 			}
 		}

@@ -101,6 +101,9 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	if err != nil {
 		return err
 	}
+	if o.Snapshot == "" {
+		o.noteConflicts(ctx, sess, &observed.Found)
+	}
 	if o.objects, err = o.planObjects(sess, observed); err != nil {
 		return err
 	}

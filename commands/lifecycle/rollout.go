@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // NewRollout is `podctl rollout`.
@@ -67,7 +68,8 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 		Use:   "undo KIND/NAME",
 		Short: "Go back to an earlier version of a workload's template",
 		Long: "Go back to an earlier version of a workload's template, the last one unless --to-revision names another, and make one\n" +
-			"pass. What its manifest says counts again when that is applied." +
+			"pass. What its manifest says counts again when that is applied. Of a workload in a source of the agent, the file says\n" +
+			"which version there is." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
 		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
 		Args:              cobra.ExactArgs(1),
@@ -155,6 +157,9 @@ func changeTemplate(ctx context.Context, sess *session.Session, o *applyOptions,
 	}
 	if r.Workload.Job != nil {
 		return exit.Usagef("%s is a Job: its template does not change", r.Key())
+	}
+	if err := refuseRuled(ctx, sess, []state.ObjectKey{r.Key()}); err != nil {
+		return err
 	}
 	if err := change(r); err != nil {
 		return err

@@ -28,7 +28,7 @@ func NewScale(sess *session.Session) *cobra.Command {
 		Use:   "scale --replicas=N KIND/NAME...",
 		Short: "Change how many pods a workload has",
 		Long: "Change how many pods a Deployment, ReplicaSet or StatefulSet has, and make one pass. What its manifest says counts\n" +
-			"again when that is applied." +
+			"again when that is applied. Of a workload in a source of the agent, the file says how many there are." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
 		Example:           "  podctl scale --replicas=3 deployment/web\n  podctl scale --replicas=0 sts/db --wait",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
@@ -55,6 +55,9 @@ func runScale(ctx context.Context, sess *session.Session, o *scaleOptions, args 
 		return exit.Usagef("scale needs --replicas, which is 0 or more")
 	case len(targets.Workloads) == 0 || len(targets.Pods)+len(targets.Objects) > 0:
 		return exit.Usagef("scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
+	}
+	if err := refuseRuled(ctx, sess, targets.Workloads); err != nil {
+		return err
 	}
 	var found selection.Found
 	for _, key := range targets.Workloads {

@@ -14,9 +14,9 @@ import (
 // beside its result.
 const agentPatience = 2 * time.Second
 
-// AgentPods are the pods that the agent of the state directory keeps; none if no agent runs. One
-// that does not answer ends no command: a note says so.
-func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
+// AgentStatus is what the agent of the state directory does; nil if no agent runs. One that does not answer ends no command: a
+// note says so.
+func (s *Session) AgentStatus(ctx context.Context) *api.Status {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
 	status, err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.Status(ctx)
@@ -24,6 +24,15 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 		if gone := (*api.NotRunningError)(nil); !errors.As(err, &gone) {
 			s.IO.NoteOnce("note: %s", s.ErrorText(err))
 		}
+		return nil
+	}
+	return status
+}
+
+// AgentPods are the pods that the agent of the state directory keeps; none if no agent runs.
+func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
+	status := s.AgentStatus(ctx)
+	if status == nil {
 		return nil
 	}
 	pods := make(map[types.UID]*api.Pod, len(status.Pods))

@@ -1,0 +1,200 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The files of a directory as a chart would come: a Deployment whose pods say their own name, its Service and its ConfigMap, a Job
+// and a CronJob, and kinds that have no effect.
+const (
+	webFile = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      volumes: [{name: me, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]
+      containers:
+      - name: app
+        image: registry.local/podctl/demo:1
+        args: [serve, --http, ":8080", --greeting, /me/name]
+        envFrom: [{configMapRef: {name: words}}]
+        volumeMounts: [{name: me, mountPath: /me}]
+        readinessProbe: {httpGet: {port: 8080, path: /readyz}, periodSeconds: 1, failureThreshold: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web}
+`
+	wordsFile = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: words}
+data: {WORD: one}
+`
+	batchFile = `apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  ttlSecondsAfterFinished: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: app, image: "registry.local/podctl/demo:1", args: [print]}]
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: yearly}
+spec:
+  schedule: "0 0 1 1 *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: app, image: "registry.local/podctl/demo:1", args: [print]}]
+`
+	clientFile = `apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: app, image: "registry.local/podctl/demo:1", args: [sleep]}]
+`
+)
+
+// testAgentSources: a directory may have all that apply takes. It is rolled out when it is edited, stays when a file is renamed and
+// when the agent is killed, rules over commands, and ends with its files. A Job runs once, whatever becomes of the agent.
+func testAgentSources(t *testing.T, m *machine) {
+	a, c := startAgent(t, m, t.TempDir()), client{m}
+	for name, text := range map[string]string{"web.yaml": webFile, "words.yaml": wordsFile, "batch.yaml": batchFile, "client.yaml": clientFile} {
+		a.put(t, name, text)
+	}
+	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
+	until(t, "the Deployment is there", rolled)
+	until(t, "its Service leads to it", func() bool { return strings.HasPrefix(c.get(t, "http://web"), "web-") })
+	until(t, "the Job is done and its pods are gone", func() bool {
+		return strings.Contains(m.run(t, "get", "job/once").stdout, "Complete") && !strings.Contains(m.must(t, "get", "-o", "name").stdout, "once")
+	})
+	if n := strings.Count(a.log.String(), "ServiceAccount default/web has no effect"); n != 1 {
+		t.Errorf("what has no effect is told %d times", n)
+	}
+	ids := func() map[string]string {
+		all := m.ids(t, "web-0")
+		for name, id := range m.ids(t, "web-1") {
+			all[name+"1"] = id
+		}
+		return all
+	}
+	word := func() string { return m.run(t, "exec", "web-1", "--", "/demo", "print").stdout }
+	first := ids()
+	a.put(t, "words.yaml", strings.ReplaceAll(wordsFile, "one", "two"))
+	until(t, "an edit of the ConfigMap is rolled out", func() bool { return strings.Contains(word(), "WORD=two") && rolled() })
+	if second := ids(); second["app"] == first["app"] || second["app1"] == first["app1"] {
+		t.Error("containers with the old word run on")
+	}
+
+	before := ids()
+	if err := os.Rename(filepath.Join(a.dir, "web.yaml"), filepath.Join(a.dir, "shop.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the file has another name", func() bool { return strings.Contains(m.must(t, "agent", "status").stdout, "shop.yaml") })
+	time.Sleep(3 * time.Second)
+	a.kill(t)
+	a = startAgent(t, m, a.dir)
+	time.Sleep(4 * time.Second)
+	if after := ids(); !maps.Equal(after, before) {
+		t.Errorf("a renamed file and an agent that was killed: %v, then %v", before, after)
+	}
+	if r := m.must(t, "get", "-o", "name"); strings.Contains(r.stdout, "once") {
+		t.Errorf("the Job runs again: %s", r.stdout)
+	}
+	sourcesRule(t, a, rolled)
+	a.kill(t)
+	a.put(t, "words.yaml", strings.ReplaceAll(wordsFile, "one", "three"))
+	a = startAgent(t, m, a.dir)
+	until(t, "what was edited meanwhile is rolled out", func() bool { return strings.Contains(word(), "WORD=three") && rolled() })
+	sourcesEnd(t, a)
+}
+
+// sourcesRule: commands do not change what a file says, and name it.
+func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
+	t.Helper()
+	m, file := a.m, filepath.Join(a.dir, "shop.yaml")
+	if r := m.run(t, "apply", write(t, strings.ReplaceAll(webFile, "replicas: 2", "replicas: 1"))); r.code != 5 || !strings.Contains(r.stderr, file) {
+		t.Errorf("apply of another version: %d %s", r.code, r.stderr)
+	}
+	if r := m.run(t, "scale", "--replicas=1", "deployment/web"); r.code != 1 || !strings.Contains(r.stderr, file) {
+		t.Errorf("scale: %d %s", r.code, r.stderr)
+	}
+	if r := m.run(t, "rollout", "undo", "deployment/web"); r.code != 1 || !strings.Contains(r.stderr, file) {
+		t.Errorf("undo: %d %s", r.code, r.stderr)
+	}
+	before := m.ids(t, "web-1")
+	m.must(t, "rollout", "restart", "deployment/web")
+	until(t, "a restart is rolled out", func() bool { return m.ids(t, "web-1")["app"] != before["app"] && rolled() })
+	if r := m.must(t, "delete", "deployment/web", "service/web"); !strings.Contains(r.stderr, "deployment default/web comes back") ||
+		!strings.Contains(r.stderr, "service default/web comes back") || !strings.Contains(r.stderr, file) {
+		t.Errorf("delete: %s%s", r.stdout, r.stderr)
+	}
+	until(t, "what was deleted comes back", func() bool { return rolled() && m.run(t, "get", "service/web").code == 0 })
+	a.put(t, "zzz.yaml", webFile)
+	until(t, "a second manifest of it is reported", func() bool {
+		return strings.Contains(m.must(t, "agent", "status").stdout, "Deployment default/web is given twice, first in "+file)
+	})
+	if err := os.Remove(filepath.Join(a.dir, "zzz.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if r := m.must(t, "agent", "status"); !strings.Contains(r.stdout, "deployment/web") || !strings.Contains(r.stdout, "cronjob/yearly") {
+		t.Errorf("status: %s", r.stdout)
+	}
+}
+
+// sourcesEnd: what is in no file any more ends, also when the agent is killed over it; a Service leads nowhere then.
+func sourcesEnd(t *testing.T, a *agentProcess) {
+	t.Helper()
+	m := a.m
+	a.put(t, "shop.yaml", "kind: [")
+	time.Sleep(3 * time.Second)
+	if names := m.must(t, "get", "-o", "name").stdout; !strings.Contains(names, "web-1") {
+		t.Errorf("with a file that is half written: %s", names)
+	}
+	for _, name := range []string{"shop.yaml", "words.yaml"} {
+		if err := os.Remove(filepath.Join(a.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.kill(t)
+	a = startAgent(t, m, a.dir)
+	until(t, "the Deployment ends", func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/client\n" })
+	if r := m.must(t, "get", "deployments,services,configmaps", "-o", "name"); r.stdout != "" {
+		t.Errorf("left: %s", r.stdout)
+	}
+	if out := m.must(t, "exec", "client", "--", "/demo", "read", "/etc/hosts").stdout; strings.Contains(out, "\tweb") {
+		t.Errorf("the name of the Service is left:\n%s", out)
+	}
+	for _, name := range []string{"batch.yaml", "client.yaml"} {
+		if err := os.Remove(filepath.Join(a.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "nothing is left", func() bool {
+		return m.must(t, "get", "-A", "-o", "name").stdout == "" && m.must(t, "get", "jobs", "-o", "name").stdout == "" && m.must(t, "get", "cronjobs", "-o", "name").stdout == ""
+	})
+	a.stop(t)
+}
