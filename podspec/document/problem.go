@@ -36,6 +36,9 @@ type Problem struct {
 	// Duplicate is set when the object has the name or the uid of one before it, and is left out:
 	// everything else is as if it were not there.
 	Duplicate bool `json:"-"`
+	// First is the uid of the pod that has what a Duplicate asks for, or of the first pod of a workload that has it; empty for other
+	// objects.
+	First string `json:"-"`
 	// Limit is set when the texts together are more than is read: nothing is known of the rest.
 	Limit bool `json:"-"`
 }

@@ -180,7 +180,7 @@ func (a *assembly) add(o *object) {
 		a.names, a.uids = map[string]*object{}, map[types.UID]*object{}
 	}
 	if o.pod != nil {
-		uid := cmp.Or(o.writtenUID, podspec.UID(o.meta.Namespace, o.meta.Name))
+		uid := o.firstPod()
 		if other := a.uids[uid]; other != nil {
 			o.refuseDuplicate("metadata.uid", "the uid "+input.Quote(string(uid)), other)
 			return
@@ -197,9 +197,20 @@ func (o *object) refuseDuplicate(path, what string, other *object) {
 		first = fmt.Sprintf("%s:%d", first, line)
 	}
 	p := o.report.At(document.ClassInvalid, path, fmt.Sprintf("%s is given twice, first in %s", what, first))
-	p.Duplicate = true
+	p.Duplicate, p.First = true, string(other.firstPod())
 	o.report.add([]document.Problem{p})
 	o.damaged, o.duplicate = true, true
+}
+
+// firstPod is the uid of a pod, or of the first pod of a workload; empty for other objects.
+func (o *object) firstPod() types.UID {
+	switch {
+	case o.pod != nil:
+		return cmp.Or(o.writtenUID, podspec.UID(o.meta.Namespace, o.meta.Name))
+	case o.workload != nil:
+		return podspec.UID(o.meta.Namespace, o.workload.FirstPod())
+	}
+	return ""
 }
 
 // manifest makes a pod of every Pod document, with the objects it refers to.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
@@ -220,7 +222,7 @@ func (t *Texts) sort(problems []document.Problem) {
 	for _, p := range problems {
 		switch {
 		case p.Duplicate:
-			t.found = append(t.found, Problem{File: p.File, Text: p.String()})
+			t.found = append(t.found, Problem{File: p.File, Text: p.String(), Pod: types.UID(p.First)})
 		case p.Class != document.ClassUnresolved:
 			wrong[p.File] = append(wrong[p.File], p)
 		}

@@ -2,12 +2,14 @@ package sources
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/load"
 )
 
@@ -128,6 +130,23 @@ func TestWorkloadsLoseObjects(t *testing.T) {
 	b.hasBeside(t, "without its own text", "web:1+y@a no web")
 	b.later(Lingers)
 	b.hasBeside(t, "after two seconds", "ConfigMap@c")
+}
+
+// TestTwiceInASource: of two manifests of one thing the first text counts; the problem is one of its pod, for whose events it is.
+func TestTwiceInASource(t *testing.T) {
+	b := newShop(t)
+	b.write("a", deployment("web", "1")+"---\n"+manifest("one", "", "1")+"---\n"+manifest("two", "x", "1")+"---\n"+fmt.Sprintf(service, 80))
+	b.write("b", deployment("web", "2")+"---\n"+manifest("one", "", "2")+"---\n"+manifest("three", "x", "2")+"---\n"+fmt.Sprintf(service, 81))
+	b.later(patience)
+	b.hasBeside(t, "both", "web:1@a Service@a")
+	var of []string
+	for _, p := range b.last.Problems {
+		of = append(of, string(p.Pod))
+	}
+	want := []string{string(podspec.UID("default", "one")), "u-x", "", string(podspec.UID("default", "web-0"))}
+	if !slices.Equal(of, want) {
+		t.Errorf("problems of the pods %q, want %q: %v", of, want, b.last.Problems)
+	}
 }
 
 // TestWorkloadChangesKind: a workload of another kind takes the place of one with the same pods at once.
