@@ -63,7 +63,8 @@ func New(sess *session.Session) *cobra.Command {
 		Short: "Keep pods as their manifests say until stopped",
 		Long: "Keep the pods of directories, files and URLs as their manifests say: when a manifest changes, a container ends or a\n" +
 			"restart delay is over, run a sync pass, the same that plan shows and apply runs. Without arguments, the directory is\n" +
-			defaultSource + ". Pods that were applied by hand are kept too. A pod whose manifest is removed is deleted.\n" +
+			defaultSource + ". It may also have Deployments, Jobs and other workloads, with their Services, ConfigMaps and\n" +
+			"Secrets. What was applied by hand is kept too. What no manifest has any more is deleted.\n" +
 			"\n" +
 			"The other commands work beside the agent. It may be stopped or killed at any time: pods run on, and the next agent\n" +
 			"goes on where the last one ended. On a machine with systemd a shutdown waits until the pods have stopped." +
@@ -84,7 +85,7 @@ func New(sess *session.Session) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.applied, "applied", true, "Also keep the pods that were applied by hand")
+	f.BoolVar(&o.applied, "applied", true, "Also keep the pods and workloads that were applied by hand")
 	f.BoolVar(&o.kubelet, "allow-kubelet", false, "Continue although a kubelet on the same runtime may kill the pods")
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")

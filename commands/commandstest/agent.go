@@ -10,11 +10,11 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 )
 
-// standIn answers for an agent that keeps some pods.
-type standIn struct{ pods []api.Pod }
+// standIn answers for an agent that has some status.
+type standIn struct{ status *api.Status }
 
-// Status has the pods.
-func (s *standIn) Status(context.Context) (*api.Status, error) { return &api.Status{Pods: s.pods}, nil }
+// Status is that.
+func (s *standIn) Status(context.Context) (*api.Status, error) { return s.status, nil }
 
 // Pods has none.
 func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
@@ -31,10 +31,16 @@ func (s *standIn) Look(context.Context) error { return nil }
 // ServeAgent answers on the socket of the lab's agent as if it kept some pods, until the test ends.
 func (l *Lab) ServeAgent(pods ...api.Pod) {
 	l.t.Helper()
+	l.ServeStatus(&api.Status{Pods: pods})
+}
+
+// ServeStatus answers on the socket of the lab's agent with a status, until the test ends.
+func (l *Lab) ServeStatus(status *api.Status) {
+	l.t.Helper()
 	ctx, stop := context.WithCancel(l.t.Context())
 	ended := make(chan error)
 	socket := l.Path("state/agent.sock")
-	go func() { ended <- api.Serve(ctx, socket, &standIn{pods}) }()
+	go func() { ended <- api.Serve(ctx, socket, &standIn{status}) }()
 	l.t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

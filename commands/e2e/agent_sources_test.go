@@ -157,6 +157,7 @@ func sourcesRule(t *testing.T, a *agentProcess, rolled func() bool) {
 	until(t, "a second manifest of it is reported", func() bool {
 		return strings.Contains(m.must(t, "agent", "status").stdout, "Deployment default/web is given twice, first in "+file)
 	})
+	until(t, "it is an event of a pod", func() bool { return strings.Contains(m.must(t, "events", "web-0").stdout, "DuplicateManifest") })
 	if err := os.Remove(filepath.Join(a.dir, "zzz.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -196,5 +197,43 @@ func sourcesEnd(t *testing.T, a *agentProcess) {
 	until(t, "nothing is left", func() bool {
 		return m.must(t, "get", "-A", "-o", "name").stdout == "" && m.must(t, "get", "jobs", "-o", "name").stdout == "" && m.must(t, "get", "cronjobs", "-o", "name").stdout == ""
 	})
+	a.stop(t)
+}
+
+// testAgentOwnSources: with --applied=false the agent keeps the workloads of its sources and leaves those alone that were applied by
+// hand. What was applied by hand does not lose its place to a workload of a file.
+func testAgentOwnSources(t *testing.T, m *machine) {
+	m.must(t, "apply", "--wait", "--timeout", "1m", write(t, shop("one")))
+	m.must(t, "apply", write(t, strings.ReplaceAll(clientFile, "client", "late-0")))
+	taken := m.ids(t, "late-0")
+	a := startAgent(t, m, t.TempDir(), "--applied=false")
+	a.put(t, "web.yaml", webFile+"---\n"+wordsFile)
+	a.put(t, "late.yaml", strings.NewReplacer("name: web", "name: late", "app: web", "app: late", "replicas: 2", "replicas: 1").Replace(webFile))
+	rolled := func() bool { return m.run(t, "rollout", "status", "deployment/web").code == 0 }
+	until(t, "the Deployment of the file is there", rolled)
+	until(t, "a place that is taken is reported", func() bool {
+		return strings.Contains(m.must(t, "agent", "status").stdout, "pod default/late-0 is not made: the name has a pod that was applied by hand")
+	})
+	before := m.ids(t, "shop-0")
+	m.must(t, "delete", "shop-1", "web-1")
+	until(t, "the pod of the file comes back", rolled)
+	a.kill(t)
+	a = startAgent(t, m, a.dir, "--applied=false")
+	time.Sleep(4 * time.Second)
+	names := m.must(t, "get", "-o", "name").stdout
+	if strings.Contains(names, "shop-1") || !strings.Contains(names, "shop-2") || !maps.Equal(m.ids(t, "shop-0"), before) || !maps.Equal(m.ids(t, "late-0"), taken) {
+		t.Errorf("what was applied by hand is not left alone: %s", names)
+	}
+	a.put(t, "shop.yaml", shop("two"))
+	until(t, "a file takes a workload over", func() bool {
+		return m.run(t, "rollout", "status", "deployment/shop").code == 0 && m.ids(t, "shop-0")["app"] != before["app"]
+	})
+	for _, name := range []string{"shop.yaml", "web.yaml", "late.yaml"} {
+		if err := os.Remove(filepath.Join(a.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "only what was applied by hand is left", func() bool { return m.must(t, "get", "-o", "name").stdout == "pod/late-0\n" })
+	m.must(t, "delete", "late-0")
 	a.stop(t)
 }

@@ -375,6 +375,7 @@ func TestE2E(t *testing.T) {
 		{"agent workloads", testAgentWorkloads},
 		{"agent services", testAgentServices},
 		{"agent sources", testAgentSources},
+		{"agent sources of its own", testAgentOwnSources},
 		{"agent admission", testAgentAdmission},
 		{"agent grace periods", testAgentGracePeriods},
 		{"agent after restarts", testAgentAfterRestarts},

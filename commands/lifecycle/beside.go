@@ -175,6 +175,8 @@ func refuseRuled(ctx context.Context, sess *session.Session, keys []state.Object
 	for _, key := range keys {
 		if file := r.workloads[key]; file != "" {
 			errs = append(errs, r.error(key, file))
+		} else if one, err := sess.Workloads().Get(key); err == nil && one.Workload.Keeper != "" && len(r.sources) == 0 {
+			sess.IO.Note("note: %s: an agent that is started makes it as %s says; change it there", key, one.Workload.Source)
 		}
 	}
 	return errors.Join(errs...)

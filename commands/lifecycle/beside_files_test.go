@@ -1,0 +1,98 @@
+package lifecycle_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// brought stores what a text has as the agent does that has it from a file of a source.
+func brought(l *lab, file, text string) {
+	l.T().Helper()
+	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: file, Text: []byte(text)})
+	if err == nil {
+		err = m.Err()
+	}
+	locker := &state.Locker{Layout: state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}, Waiting: func(string) {}}
+	for _, w := range m.Workloads {
+		w.Keeper = "/pods"
+		if err == nil {
+			_, err = controller.NewStore(locker, time.Now).Put(l.T().Context(), w)
+		}
+	}
+	for _, o := range m.Apart {
+		o.Keeper = "/pods"
+	}
+	if err == nil {
+		err = objects.New(locker, time.Now).Put(l.T().Context(), m.Apart, func(objects.Change) {})
+	}
+	if err != nil {
+		l.T().Fatal(err)
+	}
+}
+
+const apart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: apart}\ndata: {a: one}\n"
+
+// TestFilesRule: what a source of the agent has in a file is not changed by commands, which name the file; a restart is none of its
+// business, and what is deleted comes back. The file itself can be applied.
+func TestFilesRule(t *testing.T) {
+	l := newLab(t)
+	text := deployment(1, "i:1", "") + "---\n" + apart
+	file := written(l, "file", text)
+	brought(l, file, text)
+	l.ServeStatus(&api.Status{
+		Sources:   []api.Source{{Name: "/pods"}},
+		Workloads: []api.Workload{{Kind: podspec.KindDeployment, Namespace: "default", Name: "web", Source: "/pods", File: file}},
+	})
+	other := written(l, "other", deployment(1, "i:2", "")+"---\n"+strings.Replace(apart, "one", "two", 1))
+	for _, key := range []string{"deployment default/web", "configmap default/apart"} {
+		says := key + ": the agent keeps it as " + file + " says: change it there"
+		if code, _, stderr := l.Call("apply", other); code != exit.Refused || !strings.Contains(stderr, says) {
+			t.Errorf("apply: %d %s", code, stderr)
+		}
+		if _, stderr := l.Must("plan", other); !strings.Contains(stderr, "note: "+says) {
+			t.Errorf("plan: %s", stderr)
+		}
+	}
+	for _, args := range [][]string{{"scale", "--replicas=2", "deployment/web"}, {"rollout", "undo", "deployment/web"}} {
+		if code, _, stderr := l.Call(args...); code != 1 || !strings.Contains(stderr, "as "+file+" says") {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	l.Must("apply", written(l, "copy", text))
+	if err := os.WriteFile(file, []byte(deployment(1, "i:3", "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Must("apply", file)
+	l.Must("rollout", "restart", "deployment/web")
+	brought(l, file, text)
+	_, stderr := l.Must("delete", "deployment/web", "configmap/apart")
+	for _, key := range []string{"deployment default/web", "configmap default/apart"} {
+		if !strings.Contains(stderr, "note: "+key+" comes back: its manifest is in "+file) {
+			t.Errorf("delete: %s", stderr)
+		}
+	}
+}
+
+// TestFilesRuleLater: without an agent a command changes what a source has brought, and says that this does not last.
+func TestFilesRuleLater(t *testing.T) {
+	l := newLab(t)
+	l.Must("get")
+	brought(l, "/pods/web.yaml", deployment(1, "i:1", ""))
+	if _, stderr := l.Must("scale", "--replicas=2", "deployment/web"); !strings.Contains(stderr, "an agent that is started makes it as /pods/web.yaml says") {
+		t.Errorf("scale: %s", stderr)
+	}
+	if _, stderr := l.Must("delete", "deployment/web"); strings.Contains(stderr, "comes back") {
+		t.Errorf("delete: %s", stderr)
+	}
+}
