@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // The crash matrix with an agent in the place of the command: its directory says what shall be there, it
@@ -30,7 +32,38 @@ func agentCrashes() map[string]crash {
 			all[name] = crash{Shape: c.Shape, args: []string{"agent", "--eviction=false", "SOURCE"}, agent: true}
 		}
 	}
+	for name, s := range map[string]runtimetest.Shape{
+		"workload": {After: crashedWorkload("1")}, "workload rolled out": {Before: crashedWorkload("1"), After: crashedWorkload("2")},
+		"workload deleted": {Before: crashedWorkload("1")},
+	} {
+		all[name] = crash{Shape: s, args: []string{"agent", "--proxy-mode", "none", "--eviction=false", "SOURCE"}, agent: true}
+	}
 	return all
+}
+
+// crashedWorkload is a Deployment of an image, with its Service and a ConfigMap that nothing names.
+func crashedWorkload(version string) string {
+	return strings.ReplaceAll(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: a, image: 'i:VERSION'}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {clusterIP: None, selector: {app: web}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: apart}
+data: {version: 'VERSION'}
+`, "VERSION", version)
 }
 
 const (
@@ -47,9 +80,9 @@ const (
 func TestAgentCrashMatrix(t *testing.T) {
 	all := agentCrashes()
 	if os.Getenv(crashVar) == "" {
-		some := []string{"replace with a hook", "volumes' content", "delete after sidecar", "init containers", "sandbox change", "delete with hooks"}
+		some := []string{"workload rolled out", "workload deleted", "replace with a hook", "volumes' content", "delete after sidecar", "init containers", "sandbox change", "delete with hooks"}
 		if testing.Short() {
-			some = some[1:3]
+			some = some[1:4]
 		}
 		maps.DeleteFunc(all, func(name string, _ crash) bool { return !slices.Contains(some, name) })
 	}
