@@ -80,7 +80,7 @@ const (
 func TestAgentCrashMatrix(t *testing.T) {
 	all := agentCrashes()
 	if os.Getenv(crashVar) == "" {
-		some := []string{"workload rolled out", "workload deleted", "replace with a hook", "volumes' content", "delete after sidecar", "init containers", "sandbox change", "delete with hooks"}
+		some := []string{"replace with a hook", "volumes' content", "delete after sidecar", "workload deleted", "workload rolled out", "init containers", "sandbox change", "delete with hooks"}
 		if testing.Short() {
 			some = some[1:4]
 		}

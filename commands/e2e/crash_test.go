@@ -374,6 +374,9 @@ func (l *crashLab) files(dir string) []string {
 		if err != nil {
 			return err
 		}
+		if entry.IsDir() && l.isOfStore(path) {
+			return nil
+		}
 		line, err := fileLine(path, entry)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // An agent has just removed it.
@@ -627,6 +630,14 @@ func (l *crashLab) settled(look func() (missing, left []string)) (missing, left 
 }
 
 // compare tells what is missing and what is too much.
+// isOfStore reports whether a directory is one of stored workloads and objects. A kill after the removal of the last one leaves it for the
+// next one.
+func (l *crashLab) isOfStore(dir string) bool {
+	return slices.ContainsFunc([]string{"workloads", "objects"}, func(name string) bool {
+		return dir == filepath.Join(l.stateDir, name) || strings.HasPrefix(dir, filepath.Join(l.stateDir, name)+"/")
+	})
+}
+
 func compare(want, got []string) (missing, left []string) {
 	return subtract(want, got), subtract(got, want)
 }
