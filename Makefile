@@ -362,7 +362,7 @@ bench-smoke: setup-runtime build images $(BIN)/bench ## See that the bench itsel
 setup: setup-runtime setup-containerd2 $(BIN)/golangci-lint ## Install everything that is missing
 
 # program:package pairs of the distribution.
-NEEDED := containerd:containerd runc:runc iptables:iptables ip:iproute2 gcc:gcc
+NEEDED := containerd:containerd runc:runc iptables:iptables nft:nftables ip:iproute2 gcc:gcc
 
 # install installs the packages of programs and files that are missing.
 define install
