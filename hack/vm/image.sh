@@ -7,7 +7,7 @@
 set -eu
 
 packages=systemd,systemd-sysv,dbus,udev,kmod,linux-image-amd64,containerd,runc,crun
-packages=$packages,containernetworking-plugins,iproute2,iptables,apparmor,procps,logrotate
+packages=$packages,containernetworking-plugins,iproute2,iptables,nftables,apparmor,procps,logrotate
 
 key=$(sha256sum "$0" | cut -c1-12)
 machine=$1/$key
