@@ -35,7 +35,7 @@ func withFault(t *testing.T, fault runtimetest.Fault) *lab {
 		l.Must("apply", l.Write(name, "  containers:\n  - name: a\n    image: 'i:1'\n    readinessProbe: {exec: {command: [ask]}}\n"))
 	}
 	l.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{} })
-	checkpoints, err := state.Layout{Root: l.Path("state")}.Checkpoints()
+	checkpoints, err := state.Layout{Root: l.Path("state")}.Pods().Checkpoints()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type Checkpoints struct {
 
 // All reads every checkpoint.
 func (c Checkpoints) All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error) {
-	entries, err := c.Layout.Checkpoints()
+	entries, err := c.Layout.Pods().Checkpoints()
 	if err != nil {
 		return nil, nil, err
 	}

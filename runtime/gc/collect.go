@@ -67,7 +67,7 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 	if err != nil {
 		return nil, err
 	}
-	gone, err := x.layout.Leftovers()
+	gone, err := x.layout.Pods().Leftovers()
 	if err != nil {
 		return nil, err
 	}

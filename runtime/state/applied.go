@@ -21,7 +21,7 @@ type AppliedPod struct {
 // Applied lists the pods podctl applied, by namespace and name. A checkpoint that
 // cannot be read does not hide the others.
 func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
-	entries, err := layout.Checkpoints()
+	entries, err := layout.Pods().Checkpoints()
 	if err != nil {
 		return nil, nil, err
 	}

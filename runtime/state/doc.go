@@ -1,7 +1,7 @@
 // Package state is podctl's memory on disk: every path, the lock, the checkpoint,
 // the log files.
 //
-// A Layout says where things lie, and has what belongs to no pod: the lists of pods, Claims,
+// A Layout says where things lie, and has what belongs to no pod: Pods (the lists of them), Claims,
 // DigestKey, DeletedLogs and two locks. A Pod is the place of one pod: its directory and its
 // lock. What is kept of it has a small type each, with the methods that read and change it:
 // Checkpoint, History, Logs, TerminationLogs, IDs and CgroupMark. All of them are values, made

@@ -43,7 +43,7 @@ func TestADamagedJournalDoesNotHideTheOthers(t *testing.T) {
 	writeApplied(t, l, "default", "web", "u1")
 	writeApplied(t, l, "default", "db", "u3")
 	write(t, l.Pod("u2").Checkpoint().Path(), "{")
-	entries, err := l.Checkpoints()
+	entries, err := l.Pods().Checkpoints()
 	if err != nil || len(entries) != 3 {
 		t.Fatalf("Journals = %v, %v; want three entries", entries, err)
 	}
@@ -63,7 +63,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	write(t, l.pods(), "a file where the directory should be")
 	for what, list := range map[string]func() error{
 		"uids":     func() error { _, err := uids(l); return err },
-		"Journals": func() error { _, err := l.Checkpoints(); return err },
+		"Journals": func() error { _, err := l.Pods().Checkpoints(); return err },
 	} {
 		if list() == nil {
 			t.Errorf("%s succeeded, want an error", what)

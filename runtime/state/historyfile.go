@@ -115,9 +115,6 @@ func replaceBy(dir *safefs.Dir, unfinished, name string, text []byte, written fu
 // Histories are the events of all pods, also of those that are gone.
 type Histories struct{ layout Layout }
 
-// Histories is the place of the events of pods.
-func (l Layout) Histories() Histories { return Histories{l} }
-
 func (s Histories) dir() string { return filepath.Join(s.layout.Root, "events") }
 
 // All reads all histories there are, of pods that are gone too. Of one that cannot

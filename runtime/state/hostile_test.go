@@ -475,7 +475,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 		}
 	}
 	unchanged, before := wantUnchanged(t, victim), wantUnchanged(t, l.Claims().dir())
-	entries, err := l.Checkpoints()
+	entries, err := l.Pods().Checkpoints()
 	mine := slices.ContainsFunc(entries, func(e Entry) bool { return e.UID == testUID && e.Err == nil && e.Checkpoint.Generation == 3 })
 	if err != nil || !mine {
 		t.Errorf("checkpoints are %+v %v", entries, err)
@@ -496,7 +496,7 @@ func TestFilesPlantedInThePlaceOfPods(t *testing.T) {
 	if err != nil || len(logs) != 1 {
 		t.Errorf("deleted logs are %+v %v", logs, err)
 	}
-	leftovers, err := l.Leftovers()
+	leftovers, err := l.Pods().Leftovers()
 	if err != nil {
 		t.Error(err)
 	}

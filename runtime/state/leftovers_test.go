@@ -11,7 +11,7 @@ import (
 
 func TestLeftovers(t *testing.T) {
 	l := Layout{Root: filepath.Join(t.TempDir(), "state"), LogRoot: t.TempDir()}
-	if uids, err := l.Leftovers(); err != nil || uids != nil {
+	if uids, err := l.Pods().Leftovers(); err != nil || uids != nil {
 		t.Errorf("of nothing: %v %v", uids, err)
 	}
 	if err := l.Pod("known").Checkpoint().Write(&Checkpoint{}); err != nil {
@@ -23,7 +23,7 @@ func TestLeftovers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.Root, "pods", "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if uids, err := l.Leftovers(); err != nil || len(uids) != 1 || uids[0] != "gone" {
+	if uids, err := l.Pods().Leftovers(); err != nil || len(uids) != 1 || uids[0] != "gone" {
 		t.Errorf("%v %v", uids, err)
 	}
 	for uid, want := range map[types.UID]bool{"known": true, "gone": false} {

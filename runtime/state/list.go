@@ -13,14 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Pods are the pods of which something is on disk.
+type Pods struct{ layout Layout }
+
 // present lists the pods of which an entry that counts lies in the state directory, in order. A
 // state directory that does not exist has none. What lies there under names that no pod has is
 // not podctl's.
-func (l Layout) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
-	entries, err := entriesOf(l.pods())
+func (p Pods) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
+	entries, err := entriesOf(p.layout.pods())
 	var pods []Pod
 	for _, entry := range entries {
-		if pod := l.Pod(types.UID(entry.Name())); pod.check() == nil && counts(entry) {
+		if pod := p.layout.Pod(types.UID(entry.Name())); pod.check() == nil && counts(entry) {
 			pods = append(pods, pod)
 		}
 	}
@@ -28,16 +31,16 @@ func (l Layout) present(counts func(fs.DirEntry) bool) ([]Pod, error) {
 }
 
 // known lists the pods that have a checkpoint, in order.
-func (l Layout) known() ([]Pod, error) {
-	if err := l.check(); err != nil {
+func (p Pods) known() ([]Pod, error) {
+	if err := p.layout.check(); err != nil {
 		return nil, err
 	}
-	pods, err := l.present(func(fs.DirEntry) bool { return true })
+	pods, err := p.present(func(fs.DirEntry) bool { return true })
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
-	return slices.DeleteFunc(pods, func(p Pod) bool {
-		there, err := exists(p.Checkpoint().Path())
+	return slices.DeleteFunc(pods, func(pod Pod) bool {
+		there, err := exists(pod.Checkpoint().Path())
 		return err != nil || !there
 	}), nil
 }
@@ -52,12 +55,12 @@ type Entry struct {
 
 // Checkpoints reads every checkpoint there is, in the order of the uids. One that
 // cannot be read is an entry with an error and does not hide the others.
-func (l Layout) Checkpoints() ([]Entry, error) {
-	pods, err := l.known()
+func (p Pods) Checkpoints() ([]Entry, error) {
+	pods, err := p.known()
 	if err != nil {
 		return nil, err
 	}
-	key := l.DigestKey().known()
+	key := p.layout.DigestKey().known()
 	entries := make([]Entry, 0, len(pods))
 	for _, pod := range pods {
 		j, err := pod.Checkpoint().read(key)
@@ -68,11 +71,11 @@ func (l Layout) Checkpoints() ([]Entry, error) {
 
 // Leftovers lists the pods of which something lies on disk that no checkpoint
 // accounts for, in order.
-func (l Layout) Leftovers() ([]types.UID, error) {
-	if err := l.check(); err != nil {
+func (p Pods) Leftovers() ([]types.UID, error) {
+	if err := p.layout.check(); err != nil {
 		return nil, err
 	}
-	pods, err := l.present(fs.DirEntry.IsDir)
+	pods, err := p.present(fs.DirEntry.IsDir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
@@ -105,7 +108,7 @@ type Health struct {
 
 // Health looks at the state directory and at every checkpoint in it.
 func (l Layout) Health() Health {
-	entries, err := l.Checkpoints()
+	entries, err := l.Pods().Checkpoints()
 	h := Health{Unusable: err, Checkpoints: len(entries), Writable: unix.Access(l.Present(), unix.W_OK) == nil}
 	if info, err := os.Stat(l.Root); err == nil {
 		h.Exists, h.Mode = true, info.Mode().Perm()

@@ -38,17 +38,8 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*filelo
 // lockFile is the file that a process holds while it works on the pod.
 func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
 
-// AgentSocket is where the agent of the state directory answers.
-func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
-
-// PodsSocket is where the agent serves the kubelet's local Pods API.
-func (l Layout) PodsSocket() string { return filepath.Join(l.Root, "pods.sock") }
-
 // Locks are the locks of the state directory: one for each pod, and those of what all pods share.
 type Locks struct{ layout Layout }
-
-// Locks is the place of all locks.
-func (l Layout) Locks() Locks { return Locks{l} }
 
 // Ports takes the ports of the node for this process alone: from the look at who has
 // which until it is written down who takes some. Who has a pod's lock may ask for it, and not

@@ -72,12 +72,6 @@ type Objects struct {
 	dirs map[string]string
 }
 
-// Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
-func (l Layout) Objects() Objects { return Objects{l, "objects", objectDirs()} }
-
-// Workloads is the place of the objects that stand for pods.
-func (l Layout) Workloads() Objects { return Objects{l, "workloads", workloadDirs()} }
-
 func (s Objects) dir(names ...string) string {
 	return filepath.Join(append([]string{s.layout.Root, s.name}, names...)...)
 }

@@ -14,9 +14,6 @@ import (
 // name made of its id. Nothing but the removal of unused images depends on it.
 type PulledImages struct{ layout Layout }
 
-// PulledImages is the place of the images that podctl pulled.
-func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
-
 func (s PulledImages) dir() string { return filepath.Join(s.layout.Root, "pulled") }
 
 // PulledName is the name that stands for an image: ids are the runtime's, and no names of files.

@@ -44,6 +44,33 @@ func (l Layout) pods() string { return filepath.Join(l.Root, "pods") }
 // They may not be there yet.
 func (l Layout) DiskDirs() []string { return []string{l.pods(), l.LogRoot} }
 
+// Pods are the pods of which something is on disk.
+func (l Layout) Pods() Pods { return Pods{l} }
+
+// Histories is the place of the events of pods.
+func (l Layout) Histories() Histories { return Histories{l} }
+
+// PulledImages is the place of the images that podctl pulled.
+func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
+
+// ServiceNames is the place of the names of Services.
+func (l Layout) ServiceNames() ServiceNames { return ServiceNames{l} }
+
+// Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
+func (l Layout) Objects() Objects { return Objects{l, "objects", objectDirs()} }
+
+// Workloads is the place of the objects that stand for pods.
+func (l Layout) Workloads() Objects { return Objects{l, "workloads", workloadDirs()} }
+
+// AgentSocket is where the agent of the state directory answers.
+func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
+
+// PodsSocket is where the agent serves the kubelet's local Pods API.
+func (l Layout) PodsSocket() string { return filepath.Join(l.Root, "pods.sock") }
+
+// Locks is the place of all locks.
+func (l Layout) Locks() Locks { return Locks{l} }
+
 // Claims is the place of all claims.
 func (l Layout) Claims() Claims { return Claims{layout: l} }
 

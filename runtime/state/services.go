@@ -13,9 +13,6 @@ import (
 // there so that a container that starts needs to look at no other pod.
 type ServiceNames struct{ layout Layout }
 
-// ServiceNames is the place of the names of Services.
-func (l Layout) ServiceNames() ServiceNames { return ServiceNames{l} }
-
 // Path is the file.
 func (s ServiceNames) Path() string { return filepath.Join(s.layout.Root, servicesFile) }
 

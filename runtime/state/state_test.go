@@ -113,7 +113,7 @@ func expired(t *testing.T) context.Context {
 
 // uids are the pods that have a checkpoint.
 func uids(l Layout) (found []types.UID, err error) {
-	pods, err := l.known()
+	pods, err := l.Pods().known()
 	for _, pod := range pods {
 		found = append(found, pod.uid)
 	}

@@ -33,7 +33,7 @@ func NewSummaries[T any](layout Layout, of func(*Checkpoint) T) *Summaries[T] {
 
 // All are the summaries of all checkpoints that can be read, in the order of the uids.
 func (s *Summaries[T]) All() ([]T, error) {
-	pods, err := s.layout.known()
+	pods, err := s.layout.Pods().known()
 	if err != nil {
 		return nil, err
 	}

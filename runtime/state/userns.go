@@ -117,7 +117,7 @@ func (s IDStore) Allocate(ctx context.Context) (r IDRange, err error) {
 // taken are the ranges that pods have. A pod whose range cannot be read may have any:
 // none is given then.
 func (s IDStore) taken() ([]IDRange, error) {
-	pods, err := s.pod.layout.present(fs.DirEntry.IsDir)
+	pods, err := s.pod.layout.Pods().present(fs.DirEntry.IsDir)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the id ranges of pods: %w", err)
 	}
