@@ -35,21 +35,21 @@ func (d *Document) syntaxProblem(err error) Problem {
 		line = found
 	}
 	p.Line = d.line + max(line, 1)
-	if d.tabIndents(line) && strings.HasPrefix(text, "found character that cannot start any token") {
+	if tabIndents(d.text, line) && strings.HasPrefix(text, "found character that cannot start any token") {
 		text = "found a tab character"
 	}
 	p.Detail = "is not valid YAML: " + plainWords(text)
 	return p
 }
 
-// tabIndents reports whether a tab stands before what a line of the document says.
-func (d *Document) tabIndents(line int) bool {
-	lines := bytes.Split(d.text, []byte("\n"))
+// tabIndents reports whether a tab stands before what a line of a text says.
+func tabIndents(text []byte, line int) bool {
+	lines := bytes.Split(text, []byte("\n"))
 	if line < 1 || line > len(lines) {
 		return false
 	}
-	text := lines[line-1]
-	return bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t-"))], '\t')
+	one := lines[line-1]
+	return bytes.ContainsRune(one[:len(one)-len(bytes.TrimLeft(one, " \t-"))], '\t')
 }
 
 // cutLine cuts the line off a message of the YAML library; 0 when it names none.

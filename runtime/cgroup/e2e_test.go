@@ -370,7 +370,7 @@ func TestWorkingSetOfGroup(t *testing.T) {
 	if _, err = out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	used, err := tr.workingSet(root)
+	used, err := workingSet(tr, root)
 	if err != nil || used < 32<<20 || used > limit {
 		t.Errorf("working set %d %v, with 32 MiB held of %d", used, err, limit)
 	}

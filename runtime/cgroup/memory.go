@@ -18,10 +18,10 @@ func WorkingSet() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return t.workingSet("/")
+	return workingSet(t, "/")
 }
 
-func (t *tree) workingSet(name string) (int64, error) {
+func workingSet(t *tree, name string) (int64, error) {
 	h, found := t.find("memory")
 	if !found {
 		return 0, errors.New("this machine has no cgroups of memory")

@@ -32,12 +32,12 @@ func TestWorkingSet(t *testing.T) {
 		if c.stat != "" {
 			writeFile(t, filepath.Join(h.dir, "memory.stat"), c.stat)
 		}
-		got, err := tr.workingSet("/")
+		got, err := workingSet(tr, "/")
 		if (err != nil) != (c.want < 0) || err == nil && got != c.want {
 			t.Errorf("%s: %d %v, want %d", name, got, err, c.want)
 		}
 	}
-	if got, err := fakeTree(t, "cpu").workingSet("/"); err == nil {
+	if got, err := workingSet(fakeTree(t, "cpu"), "/"); err == nil {
 		t.Errorf("without cgroups of memory: %d", got)
 	}
 }

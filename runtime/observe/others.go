@@ -2,9 +2,100 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/service"
+	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
+
+// takenPorts are those ports of the node that a pod wants to publish and that a
+// process of the node, or another pod or a Service that podctl applied, has. While the pod itself is on
+// the node's network such a process is taken for its own, which ends before the port is
+// wanted. A pod that publishes none costs nothing.
+func (o *Observer) takenPorts(pod *v1.Pod, s *snapshot.Pod) map[string]string {
+	wanted := podspec.PublishedPorts(pod)
+	if len(wanted) == 0 {
+		return nil
+	}
+	others, onNode := o.publishedByOthers(pod), onNodeNetwork(s)
+	taken := map[string]string{}
+	for _, port := range wanted {
+		for _, other := range others {
+			if port.Collides(other.Port) {
+				taken[port.String()] = other.by
+			}
+		}
+		if !onNode && machine.Listens(port) {
+			taken[port.String()] = "a process of this machine"
+		}
+	}
+	return taken
+}
+
+// onNodeNetwork reports whether the pod runs on the node's network.
+func onNodeNetwork(s *snapshot.Pod) bool {
+	return slices.ContainsFunc(s.Sandboxes, func(box *runtimeapi.PodSandboxStatus) bool {
+		return box.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY &&
+			box.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	})
+}
+
+type publishedPort struct {
+	podspec.Port
+	// by is who publishes it, for people.
+	by string
+}
+
+// publishedByOthers lists the ports of the pods that podctl applied and that have
+// not finished: those whose sandbox runs, and those whose sandbox is being made. Pods whose
+// checkpoints cannot be read are left out: nobody can say which ports they have, and a collision
+// destroys nothing, so that they hold no other pod.
+func (o *Observer) publishedByOthers(pod *v1.Pod) []publishedPort {
+	applied, _, err := state.Applied(o.layout)
+	if err != nil {
+		return nil
+	}
+	var ports []publishedPort
+	for _, a := range applied {
+		if a.Desired.Pod.UID == pod.UID || a.Checkpoint.Completion != nil || !hasSandbox(a.Checkpoint) {
+			continue
+		}
+		for _, p := range podspec.PublishedPorts(a.Desired.Pod) {
+			ports = append(ports, publishedPort{p, "pod " + model.RefOf(a.Desired.Pod).String()})
+		}
+	}
+	return append(ports, o.publishedByServices()...)
+}
+
+// publishedByServices lists the ports of the node that lead to Services.
+func (o *Observer) publishedByServices() []publishedPort {
+	if o.objects == nil {
+		return nil
+	}
+	var ports []publishedPort
+	// One that cannot be read is left out, as such a checkpoint is.
+	services, _ := o.objects.Services()
+	for _, s := range services {
+		for _, p := range service.Published(s) {
+			ports = append(ports, publishedPort{p, "service " + s.Namespace + "/" + s.Name})
+		}
+	}
+	return ports
+}
+
+// hasSandbox reports whether a pod was left with a sandbox by the last pass, or that one was about
+// to be made by a pass that has not come to its end, or not to a good one.
+func hasSandbox(j *state.Checkpoint) bool {
+	_, begun := j.InFlight[state.ThePod]
+	return begun || (j.LastRun != nil && j.LastRun.Sandbox != "")
+}
 
 // Others are the pods of the state directory beside one that take something of the node. One
 // whose checkpoint cannot be read holds up no other.
