@@ -139,6 +139,10 @@ func (k *keeper) resolve(now time.Time) {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(wanted)) {
+		if k.stored[uid].Deleting {
+			// Somebody else has begun to delete it: it is made anew after its end.
+			k.workers.Remove(now, model.RefOf(wanted[uid].Pod), nil)
+		}
 		k.workers.Update(now, wanted[uid])
 	}
 	k.resolved()

@@ -293,6 +293,21 @@ func TestDeletionsGoOn(t *testing.T) {
 	want(t, k, 1, "sync b i:1")
 }
 
+// TestADeletionOfSomebodyElse is finished, also if a source wants the pod; it is made anew after its end.
+func TestADeletionOfSomebodyElse(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	a := pod("web", "a", "i:1", "dir")
+	k.sourceSays(at(0), update("dir", a))
+	want(t, k, 0, "sync a i:1")
+	end(k, 1, a, podworkers.Sync)
+	leaving := stored(a)["a"]
+	leaving.Deleting = true
+	k.recordSays(at(2), "a", &leaving)
+	want(t, k, 2, "terminate a")
+	end(k, 3, a, podworkers.Terminate)
+	want(t, k, 3, "sync a i:1")
+}
+
 // TestShownWhileDeleted: a pod is shown until it is gone, also if it was to be deleted before its
 // first pass had ended; one that never began is not.
 func TestShownWhileDeleted(t *testing.T) {

@@ -64,6 +64,7 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 	case podworkers.Stop, podworkers.Evict:
 		done.outcome, done.err = m.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
+		opts.Precondition = asKnown(&p)
 		done.outcome, done.err = m.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = m.records.Redactor(p.Pod)
@@ -80,6 +81,20 @@ func (m *passMaker) stillOurs(ref model.PodRef) func(*state.Checkpoint) error {
 			return nil
 		}
 		return &syncpod.SupersededError{Pod: ref}
+	}
+}
+
+// asKnown ends a pass of a pod that somebody has deleted, or has begun to delete, and the loop does not know: the deletion
+// is finished first, and one that is gone may have to wait for another pod of its name.
+func asKnown(p *podworkers.Pass) func(*state.Checkpoint) error {
+	return func(c *state.Checkpoint) error {
+		switch {
+		case c.Deletion != nil:
+			return &syncpod.SupersededError{Pod: p.Ref, Deleting: true}
+		case p.Again && c.Applied == nil && !c.Unreadable:
+			return &syncpod.SupersededError{Pod: p.Ref, Deleted: true}
+		}
+		return nil
 	}
 }
 

@@ -34,8 +34,6 @@ type rules struct {
 	// unwanted are the pods that some manifest, or its absence, has asked to delete, ending those whose
 	// deletion has begun.
 	unwanted, ending map[types.UID]bool
-	// unheard are the pods that a user has deleted and of which no agent could read that they are gone.
-	unheard map[types.UID]bool
 	// first are the containers that nobody ever asks to stop.
 	first map[types.UID]int
 }
@@ -94,7 +92,7 @@ func (r *rules) restarted() {
 // read is what an agent reads of pods: it knows who is gone, also if it did not see the end of the deletion.
 func (r *rules) read(uids ...types.UID) {
 	for _, uid := range uids {
-		if delete(r.unheard, uid); r.pods[uid] == nil {
+		if r.pods[uid] == nil {
 			r.gone(uid)
 		}
 	}
@@ -127,8 +125,6 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 		case one.pass == nil:
 		case one.pass.Ref.UID == uid:
 			r.wrong("two passes of %s at the same time", uid)
-		case one.pass.Ref.SameName(p.Ref) && p.Kind == podworkers.Sync && r.pods[uid] == nil && !r.unheard[uid]:
-			r.wrong("%s begins beside %s, which has its name", uid, one.pass.Ref.UID)
 		}
 	}
 	switch {
@@ -137,7 +133,8 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 			r.wrong("%s is deleted, and nobody asked for it", uid)
 		}
 		r.ending[uid] = true
-	case r.ending[uid]:
+	case r.ending[uid] && (r.pods[uid] == nil || !r.pods[uid].deleting):
+		// Of one that is written down the pass finds out, and mayWrite holds it.
 		r.wrong("the deletion of %s is taken back", uid)
 	case p.Kind == podworkers.Sync && !p.Pod.Stored && r.counts(uid) && !r.isCurrent(p.Pod):
 		r.wrong("a pass begins for %s, which is not wanted any more", versionOf(p.Pod))
@@ -189,6 +186,7 @@ func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 	if r.ending[uid] {
 		r.wrong("the deletion of %s is taken back", uid)
 	}
+	r.mayMake(pass)
 	if d.Stored {
 		return
 	}
@@ -197,6 +195,19 @@ func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 		r.wrong("%s takes back version %d", versionOf(d), r.newest[key])
 	}
 	r.newest[key] = version(d)
+}
+
+// mayMake holds a pod that is made: it waits for the end of another one of its name whose pass began before. A pass that only
+// finds that nothing is there of its pod disturbs nobody.
+func (r *rules) mayMake(pass *podworkers.Pass) {
+	for _, one := range r.tasks {
+		if one.pass == pass || r.pods[pass.Ref.UID] != nil {
+			return
+		}
+		if one.pass != nil && one.pass.Ref.SameName(pass.Ref) {
+			r.wrong("%s is made beside %s, which has its name", pass.Ref.UID, one.pass.Ref.UID)
+		}
+	}
 }
 
 // mayStop holds a stop: for a manifest d, or for a deletion.

@@ -72,7 +72,7 @@ var sourceNames = []string{"one", "two"}
 func newWholeWorld(t *testing.T, seed uint64) *life {
 	l := &life{restless: seed%4 == 3, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
 	l.world = newWorld(t, rand.New(rand.NewPCG(seed, 0)))
-	l.rules = &rules{life: l, newest: map[string]int{}, unwanted: map[types.UID]bool{}, ending: map[types.UID]bool{}, unheard: map[types.UID]bool{}, first: map[types.UID]int{}}
+	l.rules = &rules{life: l, newest: map[string]int{}, unwanted: map[types.UID]bool{}, ending: map[types.UID]bool{}, first: map[types.UID]int{}}
 	l.world.rules, l.world.event = l.rules, l.event
 	return l
 }
@@ -448,7 +448,10 @@ func (l *life) settle() {
 // rest lets time pass without anything that happens from outside.
 func (l *life) rest(d time.Duration) {
 	for until := l.now.Add(d); !l.t.Failed(); l.tick() {
-		for len(l.tasks)+len(l.mail) > 0 && !l.t.Failed() {
+		for turns := 0; len(l.tasks)+len(l.mail) > 0 && !l.t.Failed(); turns++ {
+			if turns == 10_000 {
+				l.wrong("one pass follows the other, and nothing comes of it")
+			}
 			l.deliver()
 			if len(l.tasks) > 0 {
 				l.run(l.tasks[l.rand.IntN(len(l.tasks))])
@@ -516,9 +519,29 @@ func live(t *testing.T, seed uint64) (journal []string) {
 	return nil
 }
 
+// broke are lives beyond the usual ones that broke a rule once:
+//   - a pod was made beside one of its name that was being deleted: a user had deleted it, and the agent had not heard of it
+//     or could not read it (5167, 10058, 11156, 12429, 17522, 27527, 35719, 54080), or a pass that had nothing to stop made it
+//     count as one that is there (115247);
+//   - a pod that one source had just replaced was deleted before all had spoken, while its checkpoint could not be read (15332);
+//   - a deletion was taken back by an agent that could not read at its start that it had begun (6293, 7915, 12265).
+func broke() []uint64 {
+	return []uint64{5167, 6293, 7915, 10058, 11156, 12265, 12429, 15332, 17522, 27527, 35719, 54080, 115247}
+}
+
+// all are the seeds of so many lives, and of those that broke a rule once.
+func all(lives uint64) []uint64 {
+	seeds := broke()
+	for seed := range lives {
+		seeds = append(seeds, seed)
+	}
+	return seeds
+}
+
 // TestRandomLives: whatever happens in whatever order, whatever fails and whoever is killed, the rules
 // (see rules) hold at every moment, and in the end there is what sources and users want. On a failure
-// it prints the seed; PODCTL_LIFE=SEED lives that life alone and prints all of it.
+// it prints the seed; PODCTL_LIFE=SEED lives that life alone and prints all of it, and PODCTL_LIVES=FROM-TO
+// lives many and names all that break a rule.
 func TestRandomLives(t *testing.T) {
 	if text := os.Getenv("PODCTL_LIFE"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -528,14 +551,29 @@ func TestRandomLives(t *testing.T) {
 		t.Logf("life %d:\n%s", seed, strings.Join(live(t, seed), "\n"))
 		return
 	}
-	lives := 3000
+	if text := os.Getenv("PODCTL_LIVES"); text != "" {
+		liveMany(t, text)
+		return
+	}
+	lives := uint64(3000)
 	if testing.Short() {
 		lives = 300
 	}
-	for seed := range uint64(lives) {
+	for _, seed := range all(lives) {
 		if lines := live(t, seed); t.Failed() {
 			t.Fatalf("life %d (PODCTL_LIFE=%d shows all of it) ended so:\n%s", seed, seed, strings.Join(lines[max(len(lines)-60, 0):], "\n"))
 		}
+	}
+}
+
+// liveMany lives all lives of a range; one that breaks a rule ends no other.
+func liveMany(t *testing.T, text string) {
+	var from, to uint64
+	if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
+		t.Fatalf("PODCTL_LIVES=%s: %v; want FROM-TO", text, err)
+	}
+	for seed := from; seed < to; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { live(t, seed) })
 	}
 }
 

@@ -184,6 +184,11 @@ func (w *world) Apply(ctx context.Context, d *podspec.Desired, opts executor.Opt
 			return nil, err
 		}
 	}
+	if opts.Precondition != nil {
+		if err = opts.Precondition(c); err != nil {
+			return nil, err
+		}
+	}
 	if opts.Stop && c.Applied == nil {
 		return &executor.Outcome{Plan: &plan.Plan{Pod: model.RefOf(d.Pod)}}, nil
 	}
@@ -405,7 +410,6 @@ func (w *world) remove(ctx context.Context, ref model.PodRef, seen []container) 
 	}
 	if err := w.write("no record of "+string(ref.UID), func() {
 		delete(w.pods, ref.UID)
-		w.rules.unheard[ref.UID] = w.current.pass == nil
 		w.rules.gone(ref.UID)
 	}); err != nil {
 		outcome.Failed = append(outcome.Failed, executor.StepError{Step: &plan.Step{}, Err: err})
@@ -418,12 +422,11 @@ func (w *world) All() (map[types.UID]Stored, map[types.UID]error, error) {
 	if w.chance(5) {
 		return nil, nil, errFault
 	}
-	w.rules.read(slices.Concat(sortedUIDs(w.rules.unheard), sortedUIDs(w.rules.ending))...)
+	w.rules.read(sortedUIDs(w.rules.ending)...)
 	all, unreadable := map[types.UID]Stored{}, map[types.UID]error{}
 	for _, uid := range sortedUIDs(w.pods) {
 		if w.chance(3) {
 			unreadable[uid] = fmt.Errorf("%s is unreadable", uid)
-			w.rules.notOurs(uid)
 			continue
 		}
 		all[uid] = Stored{Desired: w.pods[uid].desired, Deleting: w.pods[uid].deleting}
@@ -434,7 +437,6 @@ func (w *world) All() (map[types.UID]Stored, map[types.UID]error, error) {
 // Read reads one record.
 func (w *world) Read(uid types.UID) (*Stored, error) {
 	if w.chance(5) {
-		w.rules.unheard[uid] = true
 		return nil, errFault
 	}
 	w.rules.read(uid)

@@ -32,6 +32,8 @@ type Pass struct {
 	Ref  model.PodRef
 	// Pod is what a Sync pass brings about.
 	Pod *podspec.Desired
+	// Again is set if something of the pod has been there: it is not its first pass.
+	Again bool
 	// Grace is how many seconds containers have to stop in a Terminate or Stop pass; nil means as
 	// the pod says.
 	Grace *int64
@@ -308,7 +310,7 @@ func (w *Workers) freeSyncs() int {
 
 // begin makes the pass of what is wanted now.
 func (x *worker) begin() Pass {
-	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted}
+	p := Pass{Kind: Sync, Ref: x.ref, Pod: x.wanted, Again: x.began}
 	switch {
 	case x.ending:
 		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}

@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/syncpod"
+)
+
+// TestWhatAPassFindsOfItsPod: one that somebody has deleted, or has begun to delete, is not brought about before the loop
+// knows. One that is made for the first time, and one that nobody can read of, is.
+func TestWhatAPassFindsOfItsPod(t *testing.T) {
+	d := pod("web", "a", "i:1", "dir")
+	ref := model.RefOf(d.Pod)
+	gone, ending := &syncpod.SupersededError{Pod: ref, Deleted: true}, &syncpod.SupersededError{Pod: ref, Deleting: true}
+	for name, c := range map[string]struct {
+		again bool
+		of    state.Checkpoint
+		want  *syncpod.SupersededError
+	}{
+		"as it was":         {true, state.Checkpoint{Memory: model.Memory{Applied: d}}, nil},
+		"the first pass":    {false, state.Checkpoint{}, nil},
+		"gone":              {true, state.Checkpoint{}, gone},
+		"unreadable":        {true, state.Checkpoint{Unreadable: true}, nil},
+		"being deleted":     {true, state.Checkpoint{Memory: model.Memory{Applied: d, Deletion: &model.Deletion{}}}, ending},
+		"of another's time": {false, state.Checkpoint{Memory: model.Memory{Applied: d, Deletion: &model.Deletion{}}}, ending},
+	} {
+		err := asKnown(&podworkers.Pass{Kind: podworkers.Sync, Ref: ref, Pod: d, Again: c.again})(&c.of)
+		got := (*syncpod.SupersededError)(nil)
+		errors.As(err, &got)
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestAPodThatAUserDeleted beside the agent is made anew by the pass after the one that finds it gone.
+func TestAPodThatAUserDeleted(t *testing.T) {
+	l := newStill(t)
+	l.wants["one"]["a"] = l.manifest("one", "a", "a1", 1)
+	l.tell("one")
+	l.tell("two")
+	l.rest(0)
+	first := l.runs("a1")
+	delete(l.pods, "a1")
+	l.removes(first).do()
+	l.rest(0)
+	if now := l.runs("a1"); first == nil || now == nil || now == first || l.pods["a1"] == nil {
+		t.Errorf("first %+v ran, and now %+v does", first, now)
+	}
+}
