@@ -22,6 +22,8 @@ type ending struct {
 	log     *slog.Logger
 	// order is the shutdown that is under way; nil as a rule.
 	order *shutdown.Shutdown
+	// told are the pods that were told to stop.
+	told []shutdown.Stop
 	// done is closed when all pods have stopped, or their time is over.
 	done   chan struct{}
 	closed bool
@@ -61,14 +63,27 @@ func (e *ending) begin(within time.Duration) <-chan struct{} {
 	if e.order != nil {
 		return e.done
 	}
-	pods := make([]*v1.Pod, 0, len(e.keeper.kept))
-	for _, uid := range slices.Sorted(maps.Keys(e.keeper.kept)) {
-		pods = append(pods, e.keeper.kept[uid].Pod)
-	}
+	pods := e.pods()
 	e.log.Info("stopping all pods", "pods", len(pods), "within", within.String())
 	e.workers.Hold()
 	e.order, e.done, e.closed = shutdown.New(e.now(), within, pods), make(chan struct{}), false
+	e.told = nil
 	return e.done
+}
+
+// pods are those that are kept, and those that are being deleted: they run until they are gone.
+func (e *ending) pods() []*v1.Pod {
+	all := maps.Clone(e.keeper.kept)
+	for uid, d := range e.keeper.leaving {
+		if all[uid] == nil && e.workers.Ending(uid) {
+			all[uid] = d
+		}
+	}
+	pods := make([]*v1.Pod, 0, len(all))
+	for _, uid := range slices.Sorted(maps.Keys(all)) {
+		pods = append(pods, all[uid].Pod)
+	}
+	return pods
 }
 
 // stopDue stops the pods whose turn it is, and returns when the next turn comes; zero while nothing
@@ -79,7 +94,9 @@ func (e *ending) stopDue() time.Time {
 	}
 	now := e.now()
 	stop, wake, done := e.order.Next(now, func(uid types.UID) bool { return !e.workers.Stopped(uid) })
-	for _, s := range stop {
+	// A pod that somebody has deleted beside the agent may come back with another worker.
+	e.told = append(e.told, stop...)
+	for _, s := range e.told {
 		e.workers.Stop(now, s.UID, s.Grace)
 	}
 	if done {

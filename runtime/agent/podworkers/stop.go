@@ -19,11 +19,11 @@ func (w *Workers) Hold() {
 }
 
 // Stop stops a pod within so many seconds, until Resume. One that is being deleted has no longer for
-// it. It has an effect while the workers are held.
+// it. It has an effect while the workers are held, and once.
 func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 	x := w.workers[uid]
 	switch {
-	case x == nil || !w.held:
+	case x == nil || !w.held || x.stop != nil || x.stopped:
 	case x.ending:
 		w.Remove(now, x.ref, &grace)
 	default:
