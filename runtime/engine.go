@@ -96,8 +96,10 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	e.Images = images.NewStore(client, s.Layout)
 	e.Garbage = gc.New(w, e.Host, e.Images)
 	e.Proxy = proxy.New(proxy.World{Locker: locker, Services: s.Objects, Lister: e.Lister, Kernel: s.Kernel})
-	e.Pods = syncpod.New(locker, e.Digests, e.Observer, executor.New(w, e.Host, e.Garbage))
 	e.Prober = probe.NewProber(client, s.Layout, e.Observer, locker)
+	steps := executor.New(w, e.Host, e.Garbage)
+	steps.Held = e.Prober.Held()
+	e.Pods = syncpod.New(locker, e.Digests, e.Observer, steps)
 	e.Waiter = wait.New(w, e.Observer, e.Pods, e.Prober, s.Waiting)
 	e.Pods.Changed, e.Prober.Changed = e.Proxy.Changed, e.Proxy.Changed
 	e.Sessions = session.New(client, e.Observer)

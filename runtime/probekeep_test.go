@@ -142,8 +142,33 @@ func TestNothingIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNotKept: of containers and pods that are gone, of pods that are being deleted or
-// were never applied, and of probes that the manifest has no more.
+// marked writes down that the deletion of the pod has begun.
+func (l *probeLab) marked() {
+	l.t.Helper()
+	pod := l.layout.Pod(l.desired.Pod.UID)
+	j, err := pod.Checkpoint().Read()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	j.Deletion = &model.Deletion{At: l.clock.Now()}
+	if err := pod.Checkpoint().Write(j); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestReadinessGoesOn in a pod that is being deleted.
+func TestReadinessGoesOn(t *testing.T) {
+	l := newProbeLab(t, model.Readiness, "1")
+	a := l.answer(probe.Failure)
+	l.marked()
+	l.keepAnswers(a)
+	if l.records()[a.ContainerID][model.Readiness] != a.Record {
+		t.Errorf("kept %+v", l.records())
+	}
+}
+
+// TestAnswersThatAreNotKept: of containers and pods that are gone, of pods that were never applied, other than
+// readiness of those that are being deleted, and of probes that the manifest has no more.
 func TestAnswersThatAreNotKept(t *testing.T) {
 	for name, happens := range map[string]func(l *probeLab, a *probe.Answer){
 		"the container is gone": func(_ *probeLab, a *probe.Answer) { a.ContainerID = "gone" },
@@ -155,17 +180,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 		"the probe is gone": func(l *probeLab, _ *probe.Answer) {
 			l.apply(l.t, strings.NewReplacer("PROBE: {exec: {command: [x]}, failureThreshold: THRESHOLD, periodSeconds: 10}", "env: []").Replace(probedPod))
 		},
-		"it is being deleted": func(l *probeLab, _ *probe.Answer) {
-			pod := l.layout.Pod(l.desired.Pod.UID)
-			j, err := pod.Checkpoint().Read()
-			if err != nil {
-				l.t.Fatal(err)
-			}
-			j.Deletion = &model.Deletion{At: l.clock.Now()}
-			if err := pod.Checkpoint().Write(j); err != nil {
-				l.t.Fatal(err)
-			}
-		},
+		"it is being deleted": func(l *probeLab, _ *probe.Answer) { l.marked() },
 		"the pod is gone": func(l *probeLab, _ *probe.Answer) {
 			if _, err := l.engine.Pods.Delete(l.t.Context(), model.RefOf(l.desired.Pod), executor.Options{}); err != nil {
 				l.t.Fatal(err)

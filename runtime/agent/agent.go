@@ -183,6 +183,7 @@ func New(w World, s Settings) *Agent {
 		prober: w.Prober, now: s.Now, log: a.log, metrics: a.metrics.Metrics, inbox: a.inbox,
 		wake:  func(uid types.UID) { a.workers.Wake(s.Now(), uid) },
 		still: func() { a.still = true },
+		kept:  a.pods.Changed,
 		set:   probers.New(s.Now(), random), pods: map[types.UID]probed{},
 	}
 	a.keeper.resolved = func() {

@@ -36,6 +36,8 @@ type probing struct {
 	wake func(types.UID)
 	// still is called when no pass follows from an answer.
 	still func()
+	// kept is called when answers of a pod were written down.
+	kept func(types.UID)
 
 	set  *probers.Set
 	pods map[types.UID]probed
@@ -129,6 +131,7 @@ func (b *probing) keep(ctx context.Context, ref model.PodRef, answers []probe.An
 			if err != nil {
 				b.log.Error("the answers of probes are not kept", "pod", ref.String(), "error", err.Error())
 			}
+			b.kept(ref.UID)
 			then()
 		})
 	})

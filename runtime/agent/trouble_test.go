@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/executor"
@@ -224,5 +225,72 @@ func TestCorrectedCredentials(t *testing.T) {
 	if again := failure(); again.Pause != first.Pause || again.Credentials == first.Credentials || strings.Contains(again.Credentials, "right") {
 		t.Errorf("the failures are %+v and %+v", first, again)
 	}
+	stop()
+}
+
+// readiness is what is written down of a container of a pod.
+func (l *lab) readiness(name, id string) model.ProbeResult {
+	l.t.Helper()
+	checkpoint, err := l.layout.Pod(podspec.UID("default", name)).Checkpoint().Read()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return checkpoint.Probes[id][model.Readiness].Result
+}
+
+// says lets all probes succeed or fail.
+func (l *lab) says(code int32) {
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+		return &runtimeapi.ExecSyncResponse{ExitCode: code}
+	})
+}
+
+// ready runs an agent with a pod that is ready, whose container it returns.
+func (l *lab) ready(c *channel) (id string, stop func()) {
+	l.t.Helper()
+	_, stop = l.run(c)
+	d := l.manifest("one", "i:1")
+	d.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold = 1
+	c.updates <- []*podspec.Desired{d}
+	l.until("it is ready", func() bool {
+		id = l.running()["one"]
+		return id != "" && l.readiness("one", id) == model.ProbeSuccess
+	})
+	return id, stop
+}
+
+// TestAVerdictDuringAPull is written down while the pass that pulls has the pod's lock.
+func TestAVerdictDuringAPull(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	c := newChannel()
+	id, stop := l.ready(c)
+	proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Delay: time.Hour})
+	d := l.manifest("one", "i:1")
+	d.Pod.Spec.Containers = append(d.Pod.Spec.Containers, v1.Container{Name: "b", Image: "slow:1"})
+	d.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold = 1
+	c.updates <- []*podspec.Desired{d}
+	l.until("the pull hangs", func() bool { return proxy.Count("PullImage") == 1 })
+	l.says(1)
+	l.until("it is not ready", func() bool { return l.readiness("one", id) == model.ProbeFailure })
+	if !l.server.Runs(id) {
+		t.Error("the container has been stopped")
+	}
+	stop()
+}
+
+// TestReadinessDuringADeletion is written down until the pod is gone.
+func TestReadinessDuringADeletion(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	c := newChannel()
+	id, stop := l.ready(c)
+	proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Delay: time.Hour})
+	c.updates <- nil
+	l.until("it is told to stop", func() bool { return proxy.Count("StopContainer") == 1 })
+	l.says(1)
+	l.until("it is not ready", func() bool { return l.readiness("one", id) == model.ProbeFailure })
+	proxy.Break()
+	l.until("it is gone", func() bool { return l.running()["one"] == "" })
 	stop()
 }

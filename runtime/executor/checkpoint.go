@@ -16,10 +16,12 @@ import (
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -40,6 +42,8 @@ type checkpointer struct {
 
 	mu         sync.Mutex
 	checkpoint *state.Checkpoint
+	// closed is set once no step runs any more.
+	closed bool
 }
 
 // begin writes down what is about to be done, before anything happens.
@@ -161,6 +165,33 @@ func (x *checkpointer) write() error {
 		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
 	}
 	return nil
+}
+
+// take writes down what is to be kept of probes while steps run (probe.Held).
+func (x *checkpointer) take(change probe.Change) (taken bool, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return false, nil
+	}
+	before := x.checkpoint.Probes
+	// Who has observed the pod has the records of before.
+	x.checkpoint.Probes = make(map[string]map[model.ProbeType]model.ProbeRecord, len(before))
+	for id, records := range before {
+		x.checkpoint.Probes[id] = maps.Clone(records)
+	}
+	if !x.report.recordBy(func(rec *events.Recorder) bool { return change(x.checkpoint, rec) }) {
+		x.checkpoint.Probes = before
+		return true, nil
+	}
+	return true, x.write()
+}
+
+// close takes nothing any more.
+func (x *checkpointer) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
 }
 
 // remember writes down what only podctl knows after a pass. A deleted pod's

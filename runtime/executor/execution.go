@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -57,6 +58,7 @@ type execution struct {
 	*subject
 	opts       Options
 	kubelet    func() error
+	held       *probe.Held
 	report     *reporter
 	checkpoint *checkpointer
 	schedule   *scheduler
@@ -79,6 +81,8 @@ type Executor struct {
 	rotator *gc.Rotator
 	puller  *images.Puller
 	pulled  state.PulledImages
+	// Held is told of the checkpoints that passes hold, for what probes say meanwhile; nil for nobody who asks probes.
+	Held *probe.Held
 }
 
 // New makes an Executor.
@@ -109,7 +113,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		schedule: schedule, slots: make(semaphore, maxConcurrent),
 	}
 	x := &execution{
-		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
+		subject: sub, opts: opts, kubelet: e.host.CheckKubelet, held: e.Held, report: report, checkpoint: checkpoint, schedule: schedule, stop: stop,
 		prepare: &preparer{
 			subject: sub, client: e.client, cgroups: e.cgroups, puller: e.puller, pulled: e.pulled, report: report, downloads: opts.Downloads,
 			pulling: opts.Pulling, inputs: inputs, outputs: out, checkpoint: checkpoint,
@@ -142,8 +146,18 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if x.opts.Begun != nil {
 		x.opts.Begun()
 	}
-	x.schedule.run(ctx)
+	x.perform(ctx)
 	return x.end(ctx)
+}
+
+// perform carries out the steps. What probes say meanwhile is written down by the way.
+func (x *execution) perform(ctx context.Context) {
+	if x.held != nil && x.opts.Debug == nil && !x.plan.Unapplied() {
+		release := x.held.Hold(x.plan.Pod.UID, x.checkpoint.take)
+		defer release()
+		defer x.checkpoint.close()
+	}
+	x.schedule.run(ctx)
 }
 
 // permitted is a *LiveKubeletError when a kubelet would kill what the plan starts. It is

@@ -75,6 +75,13 @@ func (r *reporter) record(reason, container, text string) {
 	r.recorder.Warning(r.now(), reason, container, text)
 }
 
+// recordBy lets somebody else add to the pod's events.
+func (r *reporter) recordBy(add func(*events.Recorder) bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return add(&r.recorder)
+}
+
 // pullPaused records that an image is not tried again for a while (kubelet: imageManager.EnsureImageExists).
 func (r *reporter) pullPaused(container, image string) {
 	r.mu.Lock()

@@ -51,8 +51,8 @@ func (a *Answer) of(applied *podspec.Desired) bool {
 
 // Keep writes down what probes of one pod said, under the pod's lock: records that have changed,
 // and events. Answers of containers that are gone, and of probes that the manifest no longer has,
-// are left out, and so is everything of a pod that is being deleted or was never applied. Nothing
-// is written that is there already.
+// are left out, and so is everything of a pod that was never applied, and all but readiness of one
+// that is being deleted. Nothing is written that is there already.
 func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, answers []Answer) error {
 	before, err := p.layout.Pod(ref.UID).Checkpoint().Read()
 	if err != nil || before.Applied == nil || len(answers) == 0 {
@@ -64,7 +64,8 @@ func (p *Prober) Keep(ctx context.Context, now time.Time, ref model.PodRef, answ
 			return false
 		}
 		wanted := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool {
-			return !a.of(j.Applied) || there != nil && !there[a.ContainerID]
+			ended := j.Deletion != nil && a.Type != model.Readiness
+			return ended || !a.of(j.Applied) || there != nil && !there[a.ContainerID]
 		})
 		changed := false
 		for i := range wanted {
@@ -98,7 +99,7 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 		return nil
 	}
 	return p.update(ctx, ref, func(j *state.Checkpoint, rec *events.Recorder) bool {
-		if j.Generation != s.Checkpoint.Generation {
+		if j.Generation != s.Checkpoint.Generation || j.Deletion != nil {
 			return false
 		}
 		var answers []Answer
@@ -122,27 +123,52 @@ func idsOf(s *snapshot.Pod) map[string]bool {
 	return there
 }
 
-// update changes the checkpoint of a pod that is not being deleted, under its lock, and adds
-// events. The change says whether the checkpoint is to be written.
-func (p *Prober) update(ctx context.Context, ref model.PodRef, change func(*state.Checkpoint, *events.Recorder) bool) (err error) {
+// update changes the checkpoint of a pod, and adds events.
+func (p *Prober) update(ctx context.Context, ref model.PodRef, change Change) error {
+	changed := false
+	err := p.write(ctx, ref, func(j *state.Checkpoint, rec *events.Recorder) bool {
+		changed = change(j, rec)
+		return changed
+	})
+	if changed && p.Changed != nil {
+		p.Changed(ctx, ref.UID)
+	}
+	return err
+}
+
+// write makes a change under the pod's lock. If a pass of this process has the lock, the pass makes it: it may have the lock for
+// as long as an image is pulled.
+func (p *Prober) write(ctx context.Context, ref model.PodRef, change Change) error {
+	for {
+		if taken, err := p.held.change(ref.UID, change); taken {
+			return err
+		}
+		until, stop := p.held.until(ctx, ref.UID)
+		locked, err := p.writeLocked(until, ref, change)
+		begun := until.Err() != nil && ctx.Err() == nil
+		stop()
+		if locked || !begun {
+			return err
+		}
+	}
+}
+
+func (p *Prober) writeLocked(ctx context.Context, ref model.PodRef, change Change) (locked bool, err error) {
 	pod := p.layout.Pod(ref.UID)
 	lock, err := p.locker.Lock(ctx, ref)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	j, err := pod.Checkpoint().Read()
-	if err != nil || j.Deletion != nil {
-		return err
+	if err != nil {
+		return true, err
 	}
 	var rec events.Recorder
 	if change(j, &rec) {
 		err = pod.Checkpoint().Write(j)
-		if p.Changed != nil {
-			p.Changed(ctx, ref.UID)
-		}
 	}
-	return errors.Join(err, rec.Write(pod, ref, j.Redactor(nil)))
+	return true, errors.Join(err, rec.Write(pod, ref, j.Redactor(nil)))
 }
 
 // keepProbes puts the answers into the checkpoint, drops records of containers that are gone, and

@@ -103,14 +103,18 @@ type Prober struct {
 	layout   state.Layout
 	observer *observe.Observer
 	locker   *state.Locker
+	held     *Held
 	// Changed is called when what is remembered of a pod's probes has changed; nil for nobody.
 	Changed func(ctx context.Context, uid types.UID)
 }
 
 // NewProber makes a Prober.
 func NewProber(client *cri.Client, layout state.Layout, observer *observe.Observer, locker *state.Locker) *Prober {
-	return &Prober{client: client, layout: layout, observer: observer, locker: locker}
+	return &Prober{client: client, layout: layout, observer: observer, locker: locker, held: &Held{}}
 }
+
+// Held are the checkpoints that passes hold, through which the Prober writes.
+func (p *Prober) Held() *Held { return p.held }
 
 // Probe asks the probes of a pod once, now and side by side, and remembers the
 // answers.

@@ -176,7 +176,7 @@ func (l *life) sync() {
 			k.hold, k.run = false, p.FailureThreshold-1
 		}
 		there[r.ID+string(kind)] = k
-		if on, ok := l.disk[r.ID][kind]; !l.seen.Deleting && !k.counted.IsZero() && (!ok || on.Result != k.result) {
+		if on, ok := l.disk[r.ID][kind]; !k.counted.IsZero() && (!ok || on.Result != k.result) {
 			l.fail("%s %s is %+v, and on disk %+v", r.ID, kind, k, on)
 		}
 	})

@@ -268,7 +268,7 @@ func TestOldRunsAreNotContinued(t *testing.T) {
 }
 
 // TestWhatIsWrittenDown: the first answer, and one that changes or decides the verdict; not those
-// between. What could not be written down is told by the next Sync, until it is.
+// between, also while the pod is being deleted. What could not be written down is told by the next Sync, until it is.
 func TestWhatIsWrittenDown(t *testing.T) {
 	l := one(t, model.Readiness, every(10))
 	var kept []bool
@@ -294,7 +294,7 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	l.seen.Deleting, l.fails[model.Readiness] = true, true
 	l.Sync(l.now, l.seen)
 	l.ticks(3)
-	if unkept := l.Sync(l.now, l.seen); l.last.Keep || !l.last.Look || len(unkept) > 0 {
+	if unkept := l.Sync(l.now, l.seen); !l.last.Keep || !l.last.Look || len(unkept) != 1 || unkept[0].Record.Result != bad {
 		t.Errorf("of a pod that is being deleted: %+v, %+v", l.last, unkept)
 	}
 }

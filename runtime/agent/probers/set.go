@@ -48,7 +48,6 @@ type key struct {
 
 type pod struct {
 	ref        model.PodRef
-	deleting   bool
 	containers map[string]*container
 }
 
@@ -100,7 +99,7 @@ func (seen *Seen) types() []model.ProbeType {
 // that the checkpoint has not: those that could not be written.
 func (s *Set) Sync(now time.Time, seen Seen) []probe.Answer {
 	s.stale = true
-	p := &pod{ref: model.RefOf(seen.Desired.Pod), deleting: seen.Deleting, containers: map[string]*container{}}
+	p := &pod{ref: model.RefOf(seen.Desired.Pod), containers: map[string]*container{}}
 	for i := range seen.Running {
 		r := &seen.Running[i]
 		ref, ok := podspec.FindContainer(seen.Desired.Pod, r.Name)
@@ -141,7 +140,7 @@ func (p *pod) unkept() []probe.Answer {
 	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
 		c := p.containers[name]
 		for _, t := range model.ProbeTypes() {
-			if w := c.workers[t]; w != nil && !p.deleting && w.unkept() {
+			if w := c.workers[t]; w != nil && w.unkept() {
 				answers = append(answers, w.answer(c, t, probe.Result{}))
 			}
 		}
@@ -239,8 +238,7 @@ type Change struct {
 }
 
 // Done takes an answer. That of a container that does not run any more, of a probe that has
-// changed since, or from before an answer that another process got, counts for nothing. In a pod
-// that is being deleted there is nothing to write down.
+// changed since, or from before an answer that another process got, counts for nothing.
 func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
 	delete(s.asking, ask.key())
 	stale := s.stale
@@ -267,7 +265,7 @@ func (s *Set) Done(now time.Time, ask Ask, result probe.Result) Change {
 	if a.Changed {
 		w.kept, w.known = w.record, true
 	}
-	return Change{Keep: (a.Changed || a.Told) && !s.pods[ask.Pod.UID].deleting, Look: changed || a.Changed, Answer: a}
+	return Change{Keep: a.Changed || a.Told, Look: changed || a.Changed, Answer: a}
 }
 
 // AskNow makes the readiness probe of a container due that a pass found not ready (kubelet:

@@ -1,0 +1,78 @@
+package probe
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/events"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Change changes a checkpoint and adds events. It reports whether the checkpoint is to be written.
+type Change func(*state.Checkpoint, *events.Recorder) bool
+
+// Held are the checkpoints of pods that passes of this process have in their hands. A pass has the lock of its pod for as
+// long as it pulls images and stops containers, and probes are asked meanwhile: the pass writes down what they say.
+type Held struct {
+	mu sync.Mutex
+	// takes let a pass take a change; it reports that it did not if it has come to its end.
+	takes map[types.UID]func(Change) (taken bool, err error)
+	// waiting end the wait for the lock of a pod whose pass can take a change now.
+	waiting map[types.UID]map[*context.CancelFunc]bool
+}
+
+// Hold lets a pass take what is to be written down of its pod, until the function that it returns is called.
+func (h *Held) Hold(uid types.UID, take func(Change) (taken bool, err error)) (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.takes == nil {
+		h.takes = map[types.UID]func(Change) (bool, error){}
+	}
+	h.takes[uid] = take
+	for cancel := range h.waiting[uid] {
+		(*cancel)()
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.takes, uid)
+	}
+}
+
+// change gives a change to the pass that holds the checkpoint; it reports whether there is one.
+func (h *Held) change(uid types.UID, change Change) (taken bool, err error) {
+	h.mu.Lock()
+	take := h.takes[uid]
+	h.mu.Unlock()
+	if take == nil {
+		return false, nil
+	}
+	return take(change)
+}
+
+// until is a context that ends when a pass holds the checkpoint of a pod.
+func (h *Held) until(ctx context.Context, uid types.UID) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.takes[uid] != nil {
+		cancel()
+	}
+	if h.waiting == nil {
+		h.waiting = map[types.UID]map[*context.CancelFunc]bool{}
+	}
+	if h.waiting[uid] == nil {
+		h.waiting[uid] = map[*context.CancelFunc]bool{}
+	}
+	h.waiting[uid][&cancel] = true
+	return ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if delete(h.waiting[uid], &cancel); len(h.waiting[uid]) == 0 {
+			delete(h.waiting, uid)
+		}
+		cancel()
+	}
+}
