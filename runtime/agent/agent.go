@@ -201,8 +201,8 @@ func New(w World, s Settings) *Agent {
 const (
 	recordsEach = time.Minute
 	renewEach   = time.Minute
-	// objectsEach is how often it is looked whether a stored ConfigMap or Secret has changed.
-	objectsEach = time.Second
+	// changesEach is how often it is looked whether a pod came or went, or a stored ConfigMap or Secret has changed.
+	changesEach = time.Second
 )
 
 // Run keeps pods until the context ends. Then no pass begins any more, and those that run come to
@@ -241,7 +241,7 @@ func (a *Agent) watch(ctx context.Context) {
 		}
 	})
 	go a.inbox.every(ctx, renewEach, a.renew)
-	go a.watchObjects(ctx)
+	go a.watchRecords(ctx)
 	if a.keeping != nil {
 		go a.keeping.Run(ctx, a.keptPods)
 	}
@@ -250,13 +250,21 @@ func (a *Agent) watch(ctx context.Context) {
 	}
 }
 
-// watchObjects has every pod looked at when a ConfigMap or Secret was applied by hand.
-func (a *Agent) watchObjects(ctx context.Context) {
-	seen := a.records.ObjectsChangedAt()
-	for cri.Sleep(ctx, objectsEach) == nil {
-		if now := a.records.ObjectsChangedAt(); !now.Equal(seen) {
-			seen = now
+// watchRecords has every pod looked at when a ConfigMap or Secret was applied by hand, and those that were applied or deleted
+// by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
+func (a *Agent) watchRecords(ctx context.Context) {
+	objects, pods, looks := a.records.ObjectsChangedAt(), time.Time{}, 0
+	for cri.Sleep(ctx, changesEach) == nil {
+		if now := a.records.ObjectsChangedAt(); !now.Equal(objects) {
+			objects = now
 			a.inbox.post(ctx, func() { a.workers.WakeAll(a.settings.Now()) })
+		}
+		if now := a.records.PodsChangedAt(); !now.Equal(pods) {
+			pods, looks = now, 2
+		}
+		if looks > 0 {
+			looks--
+			a.inbox.post(ctx, a.readNews)
 		}
 	}
 }
@@ -319,6 +327,28 @@ func (a *Agent) readRecords() error {
 	a.log.unreadable(unreadable)
 	a.keeper.recordsSay(a.settings.Now(), stored, unreadable)
 	return nil
+}
+
+// readNews reads the checkpoints of pods that came or went beside the agent: the runtime says nothing of one that has no
+// container. What a pass has made is read when the pass ends.
+func (a *Agent) readNews() {
+	remembered, err := a.records.Remembered()
+	if err != nil {
+		return // The next reading of all checkpoints says so.
+	}
+	is, news := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, uid := range remembered {
+		_, known := a.keeper.stored[uid]
+		is[uid], news[uid] = true, !known && !a.keeper.unreadable[uid]
+	}
+	for uid := range a.keeper.stored {
+		news[uid] = news[uid] || !is[uid]
+	}
+	for _, uid := range slices.Sorted(maps.Keys(news)) {
+		if news[uid] && a.running[uid] == nil {
+			a.readRecord(uid)
+		}
+	}
 }
 
 // readRecord reads the checkpoint of one pod.

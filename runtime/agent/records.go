@@ -29,6 +29,9 @@ type Records interface {
 	All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error)
 	// Read reads that of one pod; nil if it has none.
 	Read(uid types.UID) (*Stored, error)
+	// Remembered are the pods that have one, and PodsChangedAt is when one came or went last.
+	Remembered() ([]types.UID, error)
+	PodsChangedAt() time.Time
 	// ObjectsChangedAt is when a ConfigMap or Secret that pods share was changed last.
 	ObjectsChangedAt() time.Time
 	// Redactor knows the Secrets of a pod, those of earlier manifests too.
@@ -68,6 +71,12 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	}
 	return c.storedOf(checkpoint), nil
 }
+
+// Remembered are the pods that have a checkpoint.
+func (c Checkpoints) Remembered() ([]types.UID, error) { return c.Layout.Remembered() }
+
+// PodsChangedAt is when a pod came or went last.
+func (c Checkpoints) PodsChangedAt() time.Time { return c.Layout.PodsChangedAt() }
 
 // ObjectsChangedAt is when a ConfigMap or Secret that was applied apart from pods was changed last.
 func (c Checkpoints) ObjectsChangedAt() time.Time { return c.Layout.Objects().ChangedAt() }

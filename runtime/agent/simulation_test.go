@@ -42,8 +42,10 @@ type life struct {
 	// tasks are under way, and mail is under way to the agent's loop.
 	tasks []*task
 	mail  []mail
-	// restless lets the machine shut down and boot.
-	restless bool
+	// restless lets the machine shut down and boot, watchful lets the agent look each second which pods came or went.
+	restless, watchful bool
+	// news is when it looks next.
+	news time.Time
 }
 
 // task is a pass of the agent or a command of a user. It goes on from one call to the next when the
@@ -70,7 +72,7 @@ type mail struct {
 var sourceNames = []string{"one", "two"}
 
 func newWholeWorld(t *testing.T, seed uint64) *life {
-	l := &life{restless: seed%4 == 3, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
+	l := &life{restless: seed%4 == 3, watchful: seed%8 == 6, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
 	l.world = newWorld(t, rand.New(rand.NewPCG(seed, 0)))
 	l.rules = &rules{life: l, newest: map[string]int{}, unwanted: map[types.UID]bool{}, ending: map[types.UID]bool{}, first: map[types.UID]int{}}
 	l.world.rules, l.world.event = l.rules, l.event
@@ -307,6 +309,10 @@ func (l *life) step() {
 		l.deliver()
 	case len(l.tasks) > 0:
 		l.run(l.tasks[l.rand.IntN(len(l.tasks))])
+	}
+	if l.watchful && !l.now.Before(l.news) {
+		l.news = l.now.Add(changesEach)
+		l.post("", "news", func() { l.agent.readNews() })
 	}
 	l.tick()
 }

@@ -447,6 +447,17 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	return &Stored{Desired: p.desired, Deleting: p.deleting}, nil
 }
 
+// Remembered are the pods that have a record.
+func (w *world) Remembered() ([]types.UID, error) {
+	if w.chance(5) {
+		return nil, errFault
+	}
+	return sortedUIDs(w.pods), nil
+}
+
+// PodsChangedAt is never: the life has the agent look itself.
+func (w *world) PodsChangedAt() time.Time { return time.Time{} }
+
 // ObjectsChangedAt is never: the life wakes all pods itself.
 func (w *world) ObjectsChangedAt() time.Time { return time.Time{} }
 

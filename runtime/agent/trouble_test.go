@@ -294,3 +294,27 @@ func TestReadinessDuringADeletion(t *testing.T) {
 	l.until("it is gone", func() bool { return l.running()["one"] == "" })
 	stop()
 }
+
+// TestPodsWithoutContainers that users apply and delete are noticed, although the runtime knows nothing of them.
+func TestPodsWithoutContainers(t *testing.T) {
+	l := newLab(t)
+	proxy := l.behindProxy()
+	for range 50 {
+		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
+	}
+	c := newChannel()
+	a, stop := l.run(c)
+	l.until("the runtime answers", func() bool { return look(l, a, func() bool { return a.runtime.up }) })
+	d := l.manifest("one", "away:1")
+	d.Keeper = ""
+	if outcome, err := l.engine.Pods.Apply(t.Context(), d, executor.Options{}); err != nil || outcome.Err() == nil {
+		t.Fatal(err)
+	}
+	keeps := func() bool { return look(l, a, func() bool { return a.keeper.kept[d.Pod.UID] != nil }) }
+	l.until("the agent keeps it", keeps)
+	if _, err := l.engine.Pods.Delete(t.Context(), model.RefOf(d.Pod), executor.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	l.until("the agent does not keep it", func() bool { return !keeps() })
+	stop()
+}

@@ -45,6 +45,24 @@ func (p Pods) known() ([]Pod, error) {
 	}), nil
 }
 
+// Remembered are the uids of the pods that have a checkpoint, in order.
+func (l Layout) Remembered() ([]types.UID, error) {
+	pods, err := l.known()
+	uids := make([]types.UID, 0, len(pods))
+	for _, pod := range pods {
+		uids = append(uids, pod.uid)
+	}
+	return uids, err
+}
+
+// PodsChangedAt is when the directory of a pod was made or removed last; zero if there never was one.
+func (l Layout) PodsChangedAt() time.Time {
+	if info, err := os.Lstat(l.pods()); err == nil {
+		return info.ModTime()
+	}
+	return time.Time{}
+}
+
 // Entry is one pod that podctl remembers.
 type Entry struct {
 	UID types.UID
