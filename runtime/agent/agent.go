@@ -163,6 +163,7 @@ func New(w World, s Settings) *Agent {
 	}
 	a.workers = podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: random})
 	a.keeper = newKeeper(a.workers, order, s.Applied)
+	a.keeper.read = w.Records.Read
 	a.ending = &ending{workers: a.workers, keeper: a.keeper, now: s.Now, log: s.Log}
 	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: map[types.UID][]chan struct{}{}}
 	a.maker = &passMaker{

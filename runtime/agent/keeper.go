@@ -43,16 +43,26 @@ type keeper struct {
 	settles time.Time
 	settled bool
 	seen    map[types.UID]bool
+	// read reads what is remembered of a pod; nil for nothing.
+	read func(types.UID) (*Stored, error)
 	// resolved is called when these may be others than before.
 	resolved func()
 }
 
 func newKeeper(workers *podworkers.Workers, order []string, byHand bool) *keeper {
-	return &keeper{
+	k := &keeper{
 		workers: workers, order: order, byHand: byHand,
 		updates: map[string]sources.Update{}, stored: map[types.UID]Stored{}, unreadable: map[types.UID]bool{},
 		kept: map[types.UID]*podspec.Desired{}, leaving: map[types.UID]*podspec.Desired{}, seen: map[types.UID]bool{}, resolved: func() {},
 	}
+	k.read = func(uid types.UID) (*Stored, error) {
+		s, known := k.stored[uid]
+		if !known {
+			return nil, nil
+		}
+		return &s, nil
+	}
+	return k
 }
 
 // sourceSays takes what a source wants.
@@ -161,7 +171,10 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 	problems := slices.Clone(k.merged.Problems)
 	wanted := map[types.UID]*podspec.Desired{}
 	for _, d := range slices.SortedFunc(maps.Values(k.merged.Pods), byName) {
-		if other := k.holderByHand(d); other != nil {
+		if other, sure := k.holderNow(d); other != nil {
+			if !sure {
+				wanted[d.Pod.UID] = k.stored[d.Pod.UID].Desired
+			}
 			problems = append(problems, sources.Problem{File: d.Source, Pod: other.UID, Text: fmt.Sprintf(
 				"pod %s is not made: the name has a pod that was applied by hand, with uid %s; `podctl delete %s` makes room",
 				model.RefOf(d.Pod), other.UID, other.UID)})
@@ -176,6 +189,25 @@ func (k *keeper) wantedBySources(now time.Time) map[types.UID]*podspec.Desired {
 }
 
 func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
+
+// holderNow is holderByHand, of which the checkpoint is read anew if a pod would be deleted for it that is there: a user may
+// have deleted it just now. It is not sure if the checkpoint cannot be read.
+func (k *keeper) holderNow(d *podspec.Desired) (other *model.PodRef, sure bool) {
+	other = k.holderByHand(d)
+	if s, there := k.stored[d.Pod.UID]; other == nil || !there || s.Deleting || k.workers.Ending(d.Pod.UID) {
+		return other, true
+	}
+	s, err := k.read(other.UID)
+	switch {
+	case err != nil:
+		return other, false
+	case s == nil:
+		delete(k.stored, other.UID)
+	default:
+		k.stored[other.UID] = *s
+	}
+	return k.holderByHand(d), true
+}
 
 // holderByHand is the pod of the same name that was applied by hand, and has another uid or is that of another workload; nil if there
 // is none.

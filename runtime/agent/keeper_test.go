@@ -293,6 +293,22 @@ func TestDeletionsGoOn(t *testing.T) {
 	want(t, k, 1, "sync b i:1")
 }
 
+// TestAPodByHandThatIsGone deletes no pod of its name: what is remembered of it is read before one is deleted for it. While that
+// cannot be read the other stays as it is.
+func TestAPodByHandThatIsGone(t *testing.T) {
+	k := newTestKeeper(true, "dir")
+	hand, a := pod("web", "h", "i:1", ""), pod("web", "a", "i:1", "dir")
+	k.recordsSay(at(0), stored(hand, a), nil)
+	k.read = func(types.UID) (*Stored, error) { return nil, errFault }
+	k.sourceSays(at(0), update("dir", pod("web", "a", "i:2", "dir")))
+	k.settle(at(3))
+	want(t, k, 3, "sync a i:1")
+	end(k, 3, a, podworkers.Sync)
+	k.read = func(types.UID) (*Stored, error) { return nil, nil }
+	k.sourceSays(at(4), update("dir", pod("web", "a", "i:2", "dir")))
+	want(t, k, 4, "sync a i:2")
+}
+
 // TestADeletionOfSomebodyElse is finished, also if a source wants the pod; it is made anew after its end.
 func TestADeletionOfSomebodyElse(t *testing.T) {
 	k := newTestKeeper(true, "dir")

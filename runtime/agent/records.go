@@ -73,10 +73,10 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 }
 
 // Remembered are the pods that have a checkpoint.
-func (c Checkpoints) Remembered() ([]types.UID, error) { return c.Layout.Remembered() }
+func (c Checkpoints) Remembered() ([]types.UID, error) { return c.Layout.Pods().Remembered() }
 
 // PodsChangedAt is when a pod came or went last.
-func (c Checkpoints) PodsChangedAt() time.Time { return c.Layout.PodsChangedAt() }
+func (c Checkpoints) PodsChangedAt() time.Time { return c.Layout.Pods().ChangedAt() }
 
 // ObjectsChangedAt is when a ConfigMap or Secret that was applied apart from pods was changed last.
 func (c Checkpoints) ObjectsChangedAt() time.Time { return c.Layout.Objects().ChangedAt() }

@@ -46,8 +46,8 @@ func (p Pods) known() ([]Pod, error) {
 }
 
 // Remembered are the uids of the pods that have a checkpoint, in order.
-func (l Layout) Remembered() ([]types.UID, error) {
-	pods, err := l.known()
+func (p Pods) Remembered() ([]types.UID, error) {
+	pods, err := p.known()
 	uids := make([]types.UID, 0, len(pods))
 	for _, pod := range pods {
 		uids = append(uids, pod.uid)
@@ -55,9 +55,9 @@ func (l Layout) Remembered() ([]types.UID, error) {
 	return uids, err
 }
 
-// PodsChangedAt is when the directory of a pod was made or removed last; zero if there never was one.
-func (l Layout) PodsChangedAt() time.Time {
-	if info, err := os.Lstat(l.pods()); err == nil {
+// ChangedAt is when the directory of a pod was made or removed last; zero if there never was one.
+func (p Pods) ChangedAt() time.Time {
+	if info, err := os.Lstat(p.layout.pods()); err == nil {
 		return info.ModTime()
 	}
 	return time.Time{}
