@@ -78,6 +78,7 @@ func TestValuesOfADocument(t *testing.T) {
 func TestOnlySecretsAreHidden(t *testing.T) {
 	for text, want := range map[string]bool{
 		"kind: Pod\n": false, "kind: ConfigMap\n": false, "kind: PersistentVolumeClaim\n": false,
+		"kind: Service\n": false, "kind: Deployment\n": false, "kind: ReplicationController\n": false,
 		"kind: Secret\n": true, "kind: List\n": true, "kind: Other\n": true, "a: b\n": true,
 	} {
 		if got := parsed(t, text)[0].MayBeSecret(); got != want {

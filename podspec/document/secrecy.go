@@ -16,7 +16,8 @@ import (
 // isPublic reports whether the values of a kind of objects may be repeated.
 func isPublic(kind string) bool {
 	switch kind {
-	case "Pod", "ConfigMap", "PersistentVolumeClaim", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob":
+	case "Pod", "ConfigMap", "PersistentVolumeClaim", "Service",
+		"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob":
 		return true
 	}
 	return false

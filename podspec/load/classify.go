@@ -54,7 +54,7 @@ func (c *classifier) visit(path string, value any) {
 	if isPodmans(path) {
 		f.Support, f.Note = fields.NoEffect, "Annotations of podman say nothing to others. What they ask for, such as ulimits or labels of SELinux, has to be in fields."
 	}
-	if !ok || f.Support == fields.Honoured || asksNothing(value, f) || c.o.ofDaemonSet && fields.ChoosesNodes(path) {
+	if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || c.o.ofDaemonSet && fields.ChoosesNodes(path) {
 		return
 	}
 	at := reportedPath(path, f)
@@ -130,10 +130,10 @@ func (c *classifier) inMemory(path string) bool {
 
 // asksNothing reports whether a value is an empty list or map. In a volume even an empty map
 // says something: the kind of volume.
-func asksNothing(value any, f fields.Field) bool {
+func asksNothing(path string, value any, f fields.Field) bool {
 	switch value.(type) {
 	case map[string]any, []any:
-		return !strings.HasPrefix(f.Path, "volume")
+		return path == "spec.volumes" || !strings.HasPrefix(f.Path, "volume")
 	}
 	return false
 }

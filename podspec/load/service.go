@@ -3,6 +3,7 @@ package load
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -49,12 +50,13 @@ func (a *assembly) validateService(o *object) {
 	a.noteService(o)
 }
 
-// servicePlace is where the document has what an error is about: the first address may be given in either of two fields.
+// servicePlace is where the document has what an error is about: the first address may be given in either of two fields, and
+// the API server writes one field with a capital.
 func servicePlace(s *v1.Service, err *field.Error) string {
 	if err.Field == "spec.clusterIPs[0]" && len(s.Spec.ClusterIPs) == 0 {
 		return "spec.clusterIP"
 	}
-	return err.Field
+	return strings.Replace(err.Field, "spec.LoadBalancerSourceRanges", "spec.loadBalancerSourceRanges", 1)
 }
 
 // serviceErrors is what the API server finds wrong with a new Service.
@@ -70,6 +72,10 @@ func serviceErrors(s *v1.Service) (field.ErrorList, error) {
 		}
 	}
 	internal := &core.Service{}
+	if s.Spec.Type == v1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal {
+		// The server gives it a port before it looks.
+		s.Spec.HealthCheckNodePort = cmp.Or(s.Spec.HealthCheckNodePort, 1)
+	}
 	err := corev1.Convert_v1_Service_To_core_Service(s, internal, nil)
 	return validation.ValidateServiceCreate(internal), err
 }

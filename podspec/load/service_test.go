@@ -1,9 +1,11 @@
 package load
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 )
 
@@ -36,19 +38,36 @@ spec:
 	}
 }
 
+// TestServiceIsGivenAPortForHealthChecks: the API server chooses healthCheckNodePort, as controllers of ingresses are published
+// with externalTrafficPolicy: Local. One that is given has to be one of a node.
+func TestServiceIsGivenAPortForHealthChecks(t *testing.T) {
+	const local = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]"
+	m := loadServices(t, local+"}\n")
+	if m.Err() != nil || m.Apart[0].Service.Spec.HealthCheckNodePort != 0 {
+		t.Errorf("%+v %v", m.Apart, m.Err())
+	}
+	if err := loadServices(t, local+", healthCheckNodePort: 70000}\n").Err(); err == nil || !strings.Contains(err.Error(), "spec.healthCheckNodePort") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestServicesThatAreRefused: all problems are told at once, each at its line; what would open more than it says is refused.
 func TestServicesThatAreRefused(t *testing.T) {
 	for text, want := range map[string][]string{
-		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}":                      {"4 problems", "-:4:16: is required", "-:4:28: the value is not valid", "-:4:41: "},
-		"spec: {ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}":      {"-:4:29: podctl does not filter clients"},
-		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}":                      {"-:4:29: podctl takes traffic of"},
-		"spec: {ports: [{port: 80}], selektor: {a: b}}":                            {"unknown field; did you mean selector?"},
-		"spec: {ports: [{port: 80, nodePort: 30000}]}":                             {"-:4:27: is not allowed here"},
+		"spec: {ports: [{port: 0}, {port: 70000, name: UP}]}":                      {"4 problems", "-:4:16: spec.ports[0].name: is required", "-:4:28: spec.ports[1].port: 70000 is not valid", "-:4:41: "},
+		"spec: {ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}":      {"-:4:29: spec.loadBalancerSourceRanges: podctl does not filter clients", "-:4:29: spec.loadBalancerSourceRanges: is not allowed here"},
+		"spec: {ports: [{port: 80}], externalIPs: [8.8.8.8]}":                      {"-:4:29: spec.externalIPs: podctl takes traffic of"},
+		"spec: {ports: [{port: 80}], selektor: {a: b}}":                            {"-:4:29: spec.selektor: unknown field; did you mean selector?"},
+		"spec: {ports: [{port: 80, nodePort: 30000}]}":                             {"-:4:27: spec.ports[0].nodePort: is not allowed here"},
 		"spec: {type: ExternalName, ports: [{port: 80}]}":                          {"is required"},
 		"spec: {clusterIP: None, type: NodePort, ports: [{port: 80}]}":             {"may not be set to 'None'"},
 		"spec: {ports: [{port: 80}], clusterIP: ../../x, sessionAffinity: Sticky}": {"-:4:29: ", "-:4:49: "},
 	} {
-		err := loadServices(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"+text+"\n").Err()
+		m := loadServices(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"+text+"\n")
+		err := m.Err()
+		if slices.ContainsFunc(m.NoEffect, func(n document.Note) bool { return n.Detail == "" }) {
+			t.Errorf("%s: %v", text, m.NoEffect)
+		}
 		for _, part := range want {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %v, want %s", text, err, part)

@@ -95,9 +95,9 @@ func (a *assembly) classify(o *object) {
 	}
 	table, seen := fields.TableOf(fields.Kind(o.report.Kind)), map[string]bool{}
 	walkLeaves(written, "", func(path string, value any) {
-		f, _ := table.Classify(path)
+		f, ok := table.Classify(path)
 		at := reportedPath(path, f)
-		if f.Support == fields.Honoured || asksNothing(value, f) || seen[at] || o.report.isUndecoded(at) {
+		if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || seen[at] || o.report.isUndecoded(at) {
 			return
 		}
 		seen[at] = true
