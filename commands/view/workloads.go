@@ -125,7 +125,11 @@ func WorkloadOutcome(c *WorkloadChange) string {
 	case c.Unfit != "" && c.Status.Complete():
 		return text + "no pod here: " + UnfitText(c.Unfit)
 	case c.Status.Complete():
-		return text + fmt.Sprintf("%d of %d pods available", c.Status.Available, c.Status.Desired)
+		text += fmt.Sprintf("%d of %d pods available", c.Status.Available, c.Status.Desired)
+		if c.Status.Old > 0 {
+			text += fmt.Sprintf(", %d of an older version until they are deleted", c.Status.Old)
+		}
+		return text
 	}
 	return text + fmt.Sprintf("%d of %d pods updated, %d available; the next apply goes on, --wait waits for all", c.Status.Updated, c.Status.Desired, c.Status.Available)
 }

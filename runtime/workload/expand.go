@@ -69,16 +69,19 @@ type Wait struct {
 
 // Status counts pods as the status of a workload does.
 type Status struct {
-	Desired   int `json:"desired"`
-	Current   int `json:"current"`
-	Updated   int `json:"updated"`
+	Desired int `json:"desired"`
+	Current int `json:"current"`
+	Updated int `json:"updated"`
+	// Old is how many pods have an older version and keep it until they are deleted, as those of a ReplicaSet.
+	Old       int `json:"old,omitempty"`
 	Ready     int `json:"ready"`
 	Available int `json:"available"`
 }
 
-// Complete reports whether the workload is as it shall be: no pod is missing, old or left over, and all are available.
+// Complete reports whether the workload is as it shall be: no pod is missing or left over, or will be updated, and all are
+// available.
 func (s *Status) Complete() bool {
-	return s.Current == s.Desired && s.Updated == s.Desired && s.Available == s.Desired
+	return s.Current == s.Desired && s.Updated+s.Old == s.Desired && s.Available == s.Desired
 }
 
 // Expand says which pods a workload shall have now. A CronJob has none of its own: its Jobs have.
@@ -100,6 +103,9 @@ func Expand(in *Input) *Expansion {
 		// A ReplicaSet never changes a pod that is there.
 		x.desired = int(ptr.Deref(in.Workload.ReplicaSet.Spec.Replicas, 1))
 		x.scale("")
+		for ordinal := range x.there {
+			x.stays[ordinal] = true
+		}
 	}
 	return x.done()
 }
@@ -115,6 +121,8 @@ type expanding struct {
 	wanted map[int]*podspec.Desired
 	// desired is how many pods there shall be.
 	desired int
+	// stays are the ordinals of pods that do not change as long as they are there.
+	stays map[int]bool
 	// ordered is set for a StatefulSet whose pods come and go one after the other (OrderedReady).
 	ordered bool
 }
@@ -129,7 +137,7 @@ type there struct {
 }
 
 func newExpanding(in *Input) *expanding {
-	x := &expanding{in: in, maker: newMaker(in.Workload), out: &Expansion{}, there: map[int]*there{}, wanted: map[int]*podspec.Desired{}}
+	x := &expanding{in: in, maker: newMaker(in.Workload), out: &Expansion{}, there: map[int]*there{}, wanted: map[int]*podspec.Desired{}, stays: map[int]bool{}}
 	if in.Workload.Job != nil || in.Workload.CronJob != nil {
 		return x
 	}
@@ -192,6 +200,12 @@ func (x *expanding) keep(t *there, why string) {
 	x.wait(t.Applied.Pod.Name, why)
 }
 
+// keepOld keeps a pod of an older version as it is until it is deleted.
+func (x *expanding) keepOld(t *there, why string) {
+	x.stays[t.ordinal] = true
+	x.keep(t, why)
+}
+
 func (x *expanding) wait(pod, why string) {
 	if why != "" {
 		x.out.Waits = append(x.out.Waits, Wait{Pod: pod, Why: why})
@@ -219,7 +233,8 @@ func (x *expanding) done() *Expansion {
 		if t.available && !t.Pending && x.wanted[ordinal] != nil && same(t.Applied, x.wanted[ordinal]) {
 			x.out.Settled = append(x.out.Settled, refOf(t.Applied))
 		}
-		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {
+		old := x.stays[ordinal] && !t.updated && x.wanted[ordinal] != nil
+		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Old: old, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {
 			if is {
 				*counted++
 			}

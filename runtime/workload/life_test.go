@@ -261,9 +261,26 @@ func TestStatefulSetUpdateStrategies(t *testing.T) {
 			l.do(l.expand())
 			l.pass()
 		}
-		if x := l.expand(); x.Status.Updated != updated || len(x.Waits) != 3-updated {
-			t.Errorf("%s: %d pods are updated, want %d; waits %v", strategy, x.Status.Updated, updated, x.Waits)
+		x := l.expand()
+		if x.Status.Updated != updated || len(x.Waits) != 3-updated || !x.Status.Complete() {
+			t.Errorf("%s: %+v, want %d updated and nothing to come; waits %v", strategy, x.Status, updated, x.Waits)
 		}
+	}
+}
+
+// TestReplicaSetKeepsItsPods: an edit changes no pod that is there, and a missing one is made of the newest version. Nothing else
+// is to come.
+func TestReplicaSetKeepsItsPods(t *testing.T) {
+	l := newLife(t, 1)
+	l.w = loaded(t, "ReplicaSet", 1, "replicas: 2")
+	l.settle(func() {})
+	l.w = loaded(t, "ReplicaSet", 2, "replicas: 3")
+	if x := l.expand(); x.Status.Complete() {
+		t.Errorf("a pod is missing: %+v", x.Status)
+	}
+	l.settle(func() {})
+	if x := l.expand(); x.Status != (Status{Desired: 3, Current: 3, Updated: 1, Old: 2, Ready: 3, Available: 3}) {
+		t.Errorf("%+v", x.Status)
 	}
 }
 

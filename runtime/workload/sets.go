@@ -94,7 +94,7 @@ func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
 		switch t := x.there[ordinal]; {
 		case t == nil, t.updated:
 		case ordinal < partition:
-			x.keep(t, fmt.Sprintf("Its ordinal is below the partition %d.", partition))
+			x.keepOld(t, fmt.Sprintf("Its ordinal is below the partition %d.", partition))
 		case !t.available:
 			x.make(ordinal)
 		case spare > 0:
@@ -110,7 +110,7 @@ func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
 func (x *expanding) onDelete(first int, why string) {
 	for ordinal := first; ordinal < first+x.desired; ordinal++ {
 		if t := x.there[ordinal]; t != nil && !t.updated {
-			x.keep(t, why)
+			x.keepOld(t, why)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (x *expanding) daemonSet(set *appsv1.DaemonSet) {
 	}
 	x.desired = 1
 	if t := x.there[0]; t != nil && !t.updated && set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
-		x.keep(t, "It is updated when it is deleted (updateStrategy OnDelete).")
+		x.keepOld(t, "It is updated when it is deleted (updateStrategy OnDelete).")
 	} else {
 		x.make(0)
 	}
