@@ -132,7 +132,9 @@ type there struct {
 	Pod
 	ordinal int
 	// updated is set when the pod is as the workload says now.
-	updated          bool
+	updated bool
+	// newest is set when the newest version is applied, even if something of it is held or missing still.
+	newest           bool
 	ready, available bool
 }
 
@@ -154,7 +156,8 @@ func newExpanding(in *Input) *expanding {
 
 // look finds out what is known of a pod.
 func (x *expanding) look(pod Pod, ordinal int) *there {
-	t := &there{Pod: pod, ordinal: ordinal, updated: !pod.Pending && same(pod.Applied, x.maker.pod(ordinal))}
+	t := &there{Pod: pod, ordinal: ordinal, newest: same(pod.Applied, x.maker.pod(ordinal))}
+	t.updated = t.newest && !pod.Pending
 	since, ready := readySince(&pod.Status)
 	if t.ready = ready && !pod.Deleting; !t.ready {
 		return t
@@ -233,7 +236,7 @@ func (x *expanding) done() *Expansion {
 		if t.available && !t.Pending && x.wanted[ordinal] != nil && same(t.Applied, x.wanted[ordinal]) {
 			x.out.Settled = append(x.out.Settled, refOf(t.Applied))
 		}
-		old := x.stays[ordinal] && !t.updated && x.wanted[ordinal] != nil
+		old := x.stays[ordinal] && !t.newest && x.wanted[ordinal] != nil
 		for counted, is := range map[*int]bool{&x.out.Status.Updated: t.updated, &x.out.Status.Old: old, &x.out.Status.Ready: t.ready, &x.out.Status.Available: t.available} {
 			if is {
 				*counted++

@@ -199,6 +199,16 @@ func TestRecreate(t *testing.T) {
 	}
 }
 
+// TestRecreateKeepsAPodThatIsHeld: a pod of the newest version that waits for its image or Secret, or crashes, is not made anew.
+func TestRecreateKeepsAPodThatIsHeld(t *testing.T) {
+	w := loaded(t, "Deployment", 1, "strategy: {type: Recreate}")
+	first := Expand(&Input{Workload: w, Now: time.Unix(1e9, 0)})
+	x := Expand(&Input{Workload: w, Now: time.Unix(1e9, 0), Pods: []Pod{{Applied: first.Pods[0], Standing: model.Standing{Pending: true}}}})
+	if len(x.Gone) != 0 || len(x.Waits) != 0 || len(x.Pods) != 1 || x.Status.Updated != 0 || x.Status.Complete() {
+		t.Errorf("%+v", x)
+	}
+}
+
 // TestScaling: pods of the highest ordinals come and go, and the others stay as they are.
 func TestScaling(t *testing.T) {
 	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet"} {

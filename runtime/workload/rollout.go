@@ -50,16 +50,16 @@ func (x *expanding) deployment(d *appsv1.Deployment) {
 func (x *expanding) recreate() {
 	old := 0
 	for _, ordinal := range x.ordinals() {
-		if t := x.there[ordinal]; !t.updated || ordinal >= x.desired {
+		if t := x.there[ordinal]; !t.newest || ordinal >= x.desired {
 			x.gone(t.Applied)
-			if !t.updated {
+			if !t.newest {
 				old++
 			}
 		}
 	}
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {
-		case t != nil && t.updated:
+		case t != nil && t.newest:
 			x.make(ordinal)
 		case old == 0:
 			x.make(ordinal)
