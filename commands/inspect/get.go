@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -24,25 +25,34 @@ type getOptions struct {
 	printer podPrinter
 	watch   bool
 	probe   bool
+	// amongOthers is set for one of several kinds.
+	amongOthers bool
+}
+
+// noteNone says that there is nothing of a kind.
+func (o *getOptions) noteNone(sess *session.Session, kind string) {
+	if !o.amongOthers {
+		sess.IO.Note("No %ss %s.", strings.ToLower(kind), o.Where(sess.Flags.Namespace))
+	}
 }
 
 // NewGet is `podctl get`.
 func NewGet(sess *session.Session) *cobra.Command {
 	o := &getOptions{}
 	cmd := &cobra.Command{
-		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND [NAME...]",
+		Use:     "get [flags] [MANIFEST|POD...] | get [flags] KIND[,KIND...] [NAME...]",
 		Aliases: []string{"ps"},
 		Short:   "List pods and their status, or workloads, ConfigMaps, Secrets and claims",
 		Long: "List pods with the status that a kubelet would report. Without arguments, pods that other tools created on the same\n" +
 			"runtime are listed too, for example those of a kubelet (see OWNER). podctl never changes them.\n" +
 			"KIND is pods, a workload such as deployments (deploy), statefulsets (sts), daemonsets (ds) or jobs, or configmaps (cm),\n" +
-			"secrets or pvc; KIND/NAME names one object. Listed are ConfigMaps, Secrets and claims that were applied apart from\n" +
+			"secrets or pvc; KIND/NAME names one object, and all stands for pods, Services and workloads. Listed are ConfigMaps, Secrets and claims that were applied apart from\n" +
 			"pods, and claims that have data. Values of Secrets are not printed, with -o neither." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
 		Example: "  podctl get\n  podctl get -A -o wide --sort-by .status.startTime\n  podctl get web -o yaml\n" +
 			"  podctl get web -o jsonpath='{.status.podIP}'\n  podctl get -o custom-columns=NAME:.metadata.name,IP:.status.podIP\n" +
 			"  podctl get -l app=web -L tier\n  podctl get -w --containers\n" +
-			"  podctl get configmaps -A -o wide\n  podctl get cm/web -o yaml",
+			"  podctl get all\n  podctl get deployments,pods -o wide\n  podctl get configmaps -A -o wide\n  podctl get cm/web -o yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGet(cmd.Context(), sess, o, args) },
 	}
@@ -98,7 +108,7 @@ func runGetPods(ctx context.Context, sess *session.Session, o *getOptions, args 
 		return unknown
 	}
 	if len(pods) == 0 && !o.watch && o.printer.isTable() {
-		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
+		o.noteNone(sess, "pod")
 		return nil
 	}
 	if err := o.printer.print(pods); err != nil || !o.watch {

@@ -96,7 +96,7 @@ func (l *objectLook) all(kind string) error {
 	}
 	if len(found) == 0 && l.o.printer.isTable() {
 		if unreadable == nil {
-			l.sess.IO.Note("No %ss %s.", strings.ToLower(kind), l.o.Where(l.sess.Flags.Namespace))
+			l.o.noteNone(l.sess, kind)
 		}
 		return unreadable
 	}

@@ -82,7 +82,6 @@ func TestGetKinds(t *testing.T) {
 		"cm none":                             "no configmap default/none is stored here",
 		"cm settings none":                    "no configmap default/none is stored here",
 		"cm/settings web":                     "get lists one kind at a time",
-		"cm/settings pvc/d":                   "get lists one kind at a time",
 		"cm secret/login":                     "secret/login has a kind of its own",
 		"cm -w":                               "are for pods",
 		"cm ../../x":                          "cannot name a directory",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -16,22 +15,6 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/state"
 )
-
-// runGetKinds lists several kinds, one table after the other.
-func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kinds []string) error {
-	if !o.printer.isTable() && o.printer.output != "name" {
-		return exit.Usagef("several kinds are listed as tables or names only")
-	}
-	var outcomes []error
-	for i, kind := range kinds {
-		one := *o
-		if i > 0 && one.printer.isTable() {
-			sess.IO.Print("")
-		}
-		outcomes = append(outcomes, runGet(ctx, sess, &one, []string{kind}))
-	}
-	return exit.Join(ctx, outcomes...)
-}
 
 // runGetWorkloads lists workloads of one kind.
 func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, targets *selection.Targets) error {
@@ -50,7 +33,7 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	}
 	records, missing := workloadRecords(sess, o, targets)
 	if len(records) == 0 && missing == nil && o.printer.isTable() {
-		sess.IO.Note("No %ss %s.", strings.ToLower(targets.Kind), o.Where(sess.Flags.Namespace))
+		o.noteNone(sess, targets.Kind)
 		return nil
 	}
 	if len(records) == 0 && missing != nil {

@@ -43,16 +43,52 @@ func KindOf(word string) string {
 	return ""
 }
 
-// SplitKinds are the kinds of an argument that lists several, as pods,deployments; nil if the arguments are no such list.
-func SplitKinds(args []string) []string {
-	if len(args) != 1 || !strings.Contains(args[0], ",") {
+// allKinds are those that the word all stands for, in kubectl's order.
+func allKinds() []string {
+	return []string{"pods", "services", "daemonsets", "deployments", "replicasets", "statefulsets", "cronjobs", "jobs"}
+}
+
+// SplitKinds are the arguments for one kind after the other where they name several, as pods,deployments, all or
+// deploy/web svc/web do; nil if they do not.
+func SplitKinds(args []string) [][]string {
+	if len(args) == 0 {
 		return nil
 	}
 	words := strings.Split(args[0], ",")
+	if len(args) == 1 && args[0] == "all" {
+		words = allKinds()
+	}
+	if len(words) == 1 {
+		return splitTyped(args)
+	}
 	if slices.ContainsFunc(words, func(word string) bool { return KindOf(word) == "" }) {
 		return nil
 	}
-	return words
+	var split [][]string
+	for _, word := range words {
+		split = append(split, append([]string{word}, args[1:]...))
+	}
+	return split
+}
+
+// splitTyped puts KIND/NAME of one kind together; nil if they are of one kind, or some argument is no such one.
+func splitTyped(args []string) [][]string {
+	var split [][]string
+	for _, arg := range args {
+		word, name, _ := strings.Cut(arg, "/")
+		if KindOf(word) == "" || name == "" || input.IsManifest(arg) {
+			return nil
+		}
+		i := slices.IndexFunc(split, func(of []string) bool { return KindOf(of[0]) == KindOf(word) })
+		if i < 0 {
+			i, split = len(split), append(split, []string{word})
+		}
+		split[i] = append(split[i], name)
+	}
+	if len(split) < 2 {
+		return nil
+	}
+	return split
 }
 
 // Targets are what the arguments of a command name.

@@ -1,0 +1,58 @@
+package inspect_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/commands/exit"
+)
+
+const shop = `apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {app: web}}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: "i:1"}]}
+`
+
+// TestGetSeveralKinds: all, a list of kinds and names with their kinds are listed as kubectl lists them: a table for each kind of
+// which there is something, or one document.
+func TestGetSeveralKinds(t *testing.T) {
+	l := newLab(t)
+	if out, note := l.Must("get", "all"); out != "" || note != "No resources found in namespace default.\n" {
+		t.Errorf("of nothing: %q %q", out, note)
+	}
+	path := l.Path("shop.yaml")
+	if err := os.WriteFile(path, []byte(shop), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Must("apply", path)
+	for args, want := range map[string][]string{
+		"all":                          {"web-0   1/1", "\n\nNAME   TYPE        CLUSTER-IP", "\n\nNAME   READY   UP-TO-DATE"},
+		"jobs,deploy,svc":              {"UP-TO-DATE", "\n\nNAME   TYPE"},
+		"deploy/web svc/web pod/web-0": {"UP-TO-DATE", "CLUSTER-IP", "web-0"},
+		"all -o name":                  {"pod/web-0\nservice/web\ndeployment/web\n"},
+		"deploy,svc web -o name":       {"deployment/web\nservice/web\n"},
+		"all -l app=web -o jsonpath={.items[*].kind}": {"Pod Service Deployment"},
+		"deploy/web svc/web -o json":                  {`"kind": "List"`, `"kind": "Deployment"`, `"kind": "Service"`},
+		"all -A --no-headers":                         {"default   web-0"},
+	} {
+		out, note := l.Must(append([]string{"get"}, strings.Fields(args)...)...)
+		for _, part := range want {
+			if !strings.Contains(out, part) || note != "" || strings.HasPrefix(out, "\n") {
+				t.Errorf("get %s: no %q in\n%s%s", args, part, out, note)
+			}
+		}
+	}
+	if code, out, note := l.Call("get", "deploy/web", "svc/absent"); code != exit.Error || !strings.Contains(out, "UP-TO-DATE") || !strings.Contains(note, "absent") {
+		t.Errorf("one is absent: %d %q %q", code, out, note)
+	}
+}
