@@ -29,11 +29,15 @@ func NewWait(sess *session.Session) *cobra.Command {
 		Use:   "wait [flags] MANIFEST|POD...",
 		Short: "Wait until pods are started, ready, completed or deleted",
 		Long: "Wait until pods reach a state. This runs their probes and changes nothing else; to start pods and wait, use\n" +
-			"apply --wait." +
+			"apply --wait. The conditions Available and Progressing of a Deployment, and Complete, Failed and Suspended of a Job, are\n" +
+			"those of the object itself." +
 			flags.ExitCodes("0 reached", "1 error", "3 not reached in time, or cannot be reached any more", "5 manifest refused", "6 --for=completed: the pod has failed", "130 interrupted"),
-		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web\n  podctl wait -l app=web",
+		Example:           "  podctl wait web\n  podctl wait --for=completed --timeout 10m job\n  podctl wait --for=condition=Initialized web\n  podctl wait -l app=web\n  podctl wait --for=condition=Available deployment/web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if goal == "delete" {
+				goal = string(wait.Deleted) // kubectl's word
+			}
 			if err := checkGoal(goal); err != nil {
 				return err
 			}
@@ -96,6 +100,22 @@ func awaited(ctx context.Context, sess *session.Session, s selection.Selection, 
 }
 
 func runWait(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) error {
+	c, conditional := conditionOf(goal)
+	if !conditional {
+		return awaitPods(ctx, sess, s, goal, args)
+	}
+	keys, args := splitWorkloads(c, args, sess.Flags.Namespace)
+	if len(keys) == 0 {
+		return awaitPods(ctx, sess, s, goal, args)
+	}
+	var others error
+	if !s.IsEmpty(args) {
+		others = awaitPods(ctx, sess, s, goal, args)
+	}
+	return exit.Join(ctx, awaitWorkloads(ctx, sess, c, keys), others)
+}
+
+func awaitPods(ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string) error {
 	pods, err := awaited(ctx, sess, s, goal, args)
 	if err != nil || len(pods) == 0 {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,6 +129,7 @@ func WorkloadDocument(r *WorkloadRow) any {
 		d := w.Deployment.DeepCopy()
 		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas = current, updated, ready
 		d.Status.AvailableReplicas, d.Status.UnavailableReplicas = available, max(desired-available, 0)
+		d.Status.Conditions = deploymentConditions(d, s)
 		return d
 	case podspec.KindReplicaSet:
 		d := w.ReplicaSet.DeepCopy()
@@ -153,6 +155,21 @@ func WorkloadDocument(r *WorkloadRow) any {
 		d.Status.LastScheduleTime = &metav1.Time{Time: r.Record.Cron.Last}
 	}
 	return d
+}
+
+// deploymentConditions are what the controller of a cluster says of a Deployment.
+func deploymentConditions(d *appsv1.Deployment, s *workload.Status) []appsv1.DeploymentCondition {
+	available := appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentAvailable, Status: v1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability.",
+	}
+	if s.Available < workload.MinimumAvailable(d) {
+		available.Status, available.Reason, available.Message = v1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+	}
+	progressing := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: v1.ConditionTrue, Reason: "ReplicaSetUpdated", Message: "Pods are missing, of an older version or not available."}
+	if s.Complete() {
+		progressing.Reason, progressing.Message = "NewReplicaSetAvailable", "All pods have the newest version and are available."
+	}
+	return []appsv1.DeploymentCondition{available, progressing}
 }
 
 // WorkloadList is workloads as a v1.List, as kubectl prints them.

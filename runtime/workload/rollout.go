@@ -85,6 +85,17 @@ func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
 	x.rollSurge(min(surge, old), &spare)
 }
 
+// MinimumAvailable is how many pods of a Deployment have to be available for it to count as available
+// (DeploymentAvailable of the Deployment controller).
+func MinimumAvailable(d *appsv1.Deployment) int {
+	desired := int(ptr.Deref(d.Spec.Replicas, 1))
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return desired
+	}
+	_, unavailable := fenceposts(d.Spec.Strategy.RollingUpdate, desired)
+	return max(desired-unavailable, 0)
+}
+
 // fenceposts are how many pods there may be more and fewer than desired (ResolveFenceposts of the Deployment controller).
 func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, unavailable int) {
 	if strategy == nil {
