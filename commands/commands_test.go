@@ -99,6 +99,14 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateAService: no pod has to name it.
+func TestValidateAService(t *testing.T) {
+	code, stdout, _ := call(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n", "validate", "-")
+	if code != 0 || stdout != "service default/web is valid\n" {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+}
+
 // TestValidateSaysWhatAKubeletRejects: a pod that podctl runs all the same is valid, with a note.
 func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  dnsPolicy: ClusterFirst\n  nodeSelector: {disk: ssd}\n" +

@@ -108,7 +108,11 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 		sess.IO.Print("%s is valid (%s)", controller.KeyOf(w), w.Source)
 	}
 	for _, o := range m.Apart {
-		sess.IO.Print("%s is valid: no pod of the manifest names it, and apply stores it", objects.KeyOf(o))
+		text := "%s is valid: no pod of the manifest names it, and apply stores it"
+		if o.Service != nil {
+			text = "%s is valid" // No pod has to name a Service.
+		}
+		sess.IO.Print(text, objects.KeyOf(o))
 	}
 	if len(m.Pods)+len(m.Apart)+len(m.Workloads) == 0 {
 		sess.IO.Print("no pod in it")

@@ -27,9 +27,10 @@ import (
 // NewRollout is `podctl rollout`.
 func NewRollout(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "rollout",
+		Use:   "rollout COMMAND",
 		Short: "Look at the versions of a workload, go back to one, or restart its pods",
-		Args:  cobra.NoArgs,
+		Args:  flags.Subcommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRolloutStatus(sess), newRolloutHistory(sess), newRolloutUndo(sess), newRolloutRestart(sess))
 	return cmd
@@ -43,9 +44,11 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 			"changed: to go on, apply again, or use apply --wait." +
 			flags.ExitCodes("0 all pods are as they shall be", "1 error", "3 not yet", "130 interrupted"),
 		Example:           "  podctl rollout status deployment/web",
-		Args:              cobra.ExactArgs(1),
+		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRolloutStatus(cmd.Context(), sess, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRolloutStatus(cmd.Context(), sess, strings.Join(args, "/"))
+		},
 	}
 }
 
@@ -56,9 +59,9 @@ func newRolloutHistory(sess *session.Session) *cobra.Command {
 		Long: "List the versions of a workload's template that are kept (revisionHistoryLimit), the newest last. A version that\n" +
 			"rollout restart has made says when." + flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example:           "  podctl rollout history deployment/web",
-		Args:              cobra.ExactArgs(1),
+		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE:              func(_ *cobra.Command, args []string) error { return runRolloutHistory(sess, args[0]) },
+		RunE:              func(_ *cobra.Command, args []string) error { return runRolloutHistory(sess, strings.Join(args, "/")) },
 	}
 }
 
@@ -72,10 +75,10 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 			"which version there is." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not there in time", "130 interrupted"),
 		Example:           "  podctl rollout undo deployment/web\n  podctl rollout undo deployment/web --to-revision 2 --wait",
-		Args:              cobra.ExactArgs(1),
+		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeTemplate(cmd.Context(), sess, o, args[0], func(r *controller.Record) error { return goBack(r, revision) })
+			return changeTemplate(cmd.Context(), sess, o, strings.Join(args, "/"), func(r *controller.Record) error { return goBack(r, revision) })
 		},
 	}
 	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to go back to (0: the one before)")
@@ -88,6 +91,14 @@ func registerRollout(cmd *cobra.Command, o *applyOptions) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.IntVar(&o.parallel, "parallel", 4, "Number of pods to apply at the same time")
 	addWaitFlag(cmd, &o.wait)
+}
+
+// oneWorkload allows KIND/NAME, or KIND NAME as kubectl also takes it.
+func oneWorkload(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 && selection.KindOf(args[0]) != "" {
+		return nil
+	}
+	return cobra.ExactArgs(1)(cmd, args)
 }
 
 // recordNamed is the record of the workload that an argument names.

@@ -111,3 +111,23 @@ func TestRolloutRestartRefused(t *testing.T) {
 		t.Errorf("history: %s", stdout)
 	}
 }
+
+// TestRolloutAsKubectlHasIt: KIND NAME counts as KIND/NAME, and a command that podctl does not have is an error.
+func TestRolloutAsKubectlHasIt(t *testing.T) {
+	l := newLab(t)
+	l.Must("apply", "--wait", written(l, "web", deployment(1, "i:1", "")))
+	for _, command := range []string{"status", "history"} {
+		if out, _ := l.Must("rollout", command, "deployment", "web"); out == "" {
+			t.Errorf("%s says nothing", command)
+		}
+	}
+	if code, _, stderr := l.Call("rollout", "undo", "deploy", "web"); code != exit.Error || strings.Contains(stderr, "arg(s)") {
+		t.Errorf("undo of the first version: %d %s", code, stderr)
+	}
+	if code, _, stderr := l.Call("rollout", "pause", "deploy/web"); code != exit.Error || !strings.Contains(stderr, `unknown command "pause"`) {
+		t.Errorf("pause: %d %s", code, stderr)
+	}
+	if code, _, _ := l.Call("rollout", "status", "web", "other"); code != exit.Error {
+		t.Errorf("two names: %d", code)
+	}
+}
