@@ -127,7 +127,7 @@ func (a *assembly) addDocument(r *report) {
 	case a.skip(r, meta):
 	default:
 		r.refuse(document.ClassUnsupported, "kind",
-			fmt.Sprintf("%s %s is not something podctl runs; it takes %s%s", meta.APIVersion, meta.Kind, a.takes(), kustomizeHint(r.File, meta)))
+			fmt.Sprintf("%s %s is not something podctl runs; it takes %s%s", meta.APIVersion, meta.Kind, a.takes(), a.hint(r.File, meta)))
 	}
 }
 

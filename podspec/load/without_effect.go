@@ -40,6 +40,25 @@ func withoutEffect(apiVersion, kind string) string {
 	}[group]
 }
 
+// hint says what to do with an object that is refused.
+func (a *assembly) hint(file string, meta typeMeta) string {
+	version := map[string]string{
+		"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
+		"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "PersistentVolumeClaim": "v1",
+		"Ingress": "networking.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1",
+	}[meta.Kind]
+	if a.workloads && version != "" && isKubernetes(meta.APIVersion) {
+		return fmt.Sprintf("; the apiVersion of %s is %s", meta.Kind, version)
+	}
+	return kustomizeHint(file, meta)
+}
+
+// isKubernetes reports whether an API is one that Kubernetes has or had, and not one of somebody else's definitions.
+func isKubernetes(apiVersion string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	return !grouped || !strings.Contains(group, ".")
+}
+
 // kustomizeHint says what to do with a kustomization that is given as a manifest.
 func kustomizeHint(file string, meta typeMeta) string {
 	name := filepath.Base(file)
@@ -49,13 +68,24 @@ func kustomizeHint(file string, meta typeMeta) string {
 	return ""
 }
 
+// isOfCluster reports whether objects of a kind that has no effect are in no namespace.
+func isOfCluster(kind string) bool {
+	return strings.HasPrefix(kind, "Cluster") || strings.HasPrefix(kind, "Validating") || strings.HasPrefix(kind, "Mutating") || slices.Contains([]string{
+		"Namespace", "PersistentVolume", "CustomResourceDefinition", "APIService", "IngressClass", "GatewayClass", "PriorityClass", "StorageClass",
+		"CSIDriver", "CSINode", "VolumeAttachment", "VolumeAttributesClass", "IPAddress", "ServiceCIDR",
+	}, kind)
+}
+
 // skip notes an object that has no effect; false for a kind that is refused.
 func (a *assembly) skip(r *report, meta typeMeta) bool {
 	why := withoutEffect(meta.APIVersion, meta.Kind)
 	if why == "" || !a.workloads {
 		return false
 	}
-	name := cmp.Or(r.Scalar("metadata", "namespace"), a.namespace) + "/" + r.Scalar("metadata", "name")
+	name := r.Scalar("metadata", "name")
+	if !isOfCluster(meta.Kind) {
+		name = cmp.Or(r.Scalar("metadata", "namespace"), a.namespace) + "/" + name
+	}
 	a.notes = append(a.notes, r.Note("", "kind", fmt.Sprintf("%s %s has no effect: %s", meta.Kind, name, why)))
 	return true
 }

@@ -125,18 +125,28 @@ func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
 // TestKindsWithoutEffect: what charts have beside their pods is noted once, at its place, where workloads are taken; a kind that
 // nobody knows is refused.
 func TestKindsWithoutEffect(t *testing.T) {
-	text := deployment + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n"
+	text := deployment + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n" +
+		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n"
 	m := withWorkloads(t, text)
 	var notes []string
 	for _, n := range m.NoEffect {
 		notes = append(notes, n.String())
 	}
-	want := []string{"-:15:1: kind: ServiceAccount default/web has no effect: " + nobodyAsks, "-:19:1: kind: Ingress shop/web has no effect: " + noTraffic}
+	want := []string{"-:15:1: kind: ServiceAccount default/web has no effect: " + nobodyAsks, "-:19:1: kind: Ingress shop/web has no effect: " + noTraffic, "-:24:1: kind: ClusterRole reader has no effect: " + nobodyAsks}
 	if m.Err() != nil || !slices.Equal(notes, want) {
 		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(notes, "\n"), strings.Join(want, "\n"))
 	}
 	if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), "-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Deployment") {
 		t.Errorf("an unknown kind: %v", m.Err())
+	}
+	for old, hint := range map[string]string{
+		"apps/v1beta1\nkind: Deployment": "; the apiVersion of Deployment is apps/v1", "extensions/v1beta1\nkind: Ingress": "; the apiVersion of Ingress is networking.k8s.io/v1",
+		"batch/v1beta1\nkind: CronJob": "; the apiVersion of CronJob is batch/v1", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; a kustomization is built with -k",
+		"example.com/v1\nkind: Job": "of apiVersion v1\n",
+	} {
+		if m := withWorkloads(t, "apiVersion: "+old+"\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error()+"\n", hint) {
+			t.Errorf("%s: %v, want %s", old, m.Err(), hint)
+		}
 	}
 	if m := Parse(input.Source{Name: "-", Text: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n")}); m.Err() == nil {
 		t.Error("a Service was taken where no workloads are")

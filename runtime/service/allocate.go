@@ -240,10 +240,13 @@ func (t *Taken) fillPorts(s, before *v1.Service) error {
 		if by == "" && !hadPort(before, p) {
 			by = t.process(p)
 		}
+		if by == "service "+name {
+			by += " itself"
+		}
 		if by != "" {
 			return &TakenError{name, p.Path, fmt.Sprintf("port %s of the node is taken by %s", p, by)}
 		}
-		t.ports = append(t.ports, takenPort{p, "service " + name + " itself"})
+		t.ports = append(t.ports, takenPort{p, "service " + name})
 	}
 	return nil
 }

@@ -200,6 +200,17 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestFillNamesTheOtherService: two Services of one manifest want one port of the node.
+func TestFillNamesTheOtherService(t *testing.T) {
+	taken := Taken{}
+	if err := taken.Fill(web("a", ofType(v1.ServiceTypeLoadBalancer)), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := taken.Fill(web("b", ofType(v1.ServiceTypeLoadBalancer)), nil); err == nil || !strings.HasSuffix(err.Error(), "is taken by service default/a") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestFillRefuses what would take traffic that is not the Service's own: addresses outside of podctl's ranges, and ports that
 // somebody has.
 func TestFillRefuses(t *testing.T) {
