@@ -23,7 +23,7 @@ func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kind
 		return getKindsDocument(ctx, sess, o, kinds)
 	}
 	out := &partsWriter{out: sess.IO.Out, apart: o.printer.isTable()}
-	err := eachKind(ctx, sess, o, kinds, func(one *getOptions, args []string) error {
+	err := eachKind(ctx, o, kinds, func(one *getOptions, args []string) error {
 		out.begun = false
 		return writingTo(sess, out, func() error { return runGet(ctx, sess, one, args) })
 	})
@@ -34,7 +34,7 @@ func runGetKinds(ctx context.Context, sess *session.Session, o *getOptions, kind
 }
 
 // eachKind gets the objects of one kind after the other. A kind of which there is nothing is not told.
-func eachKind(ctx context.Context, sess *session.Session, o *getOptions, kinds [][]string, get func(one *getOptions, args []string) error) error {
+func eachKind(ctx context.Context, o *getOptions, kinds [][]string, get func(one *getOptions, args []string) error) error {
 	var outcomes []error
 	for _, args := range kinds {
 		one := *o
@@ -47,7 +47,7 @@ func eachKind(ctx context.Context, sess *session.Session, o *getOptions, kinds [
 // getKindsDocument prints a List of the objects of several kinds.
 func getKindsDocument(ctx context.Context, sess *session.Session, o *getOptions, kinds [][]string) error {
 	items := []any{}
-	missing := eachKind(ctx, sess, o, kinds, func(one *getOptions, args []string) error {
+	missing := eachKind(ctx, o, kinds, func(one *getOptions, args []string) error {
 		one.printer.output, one.printer.template = "json", nil
 		var text bytes.Buffer
 		err := writingTo(sess, &text, func() error { return runGet(ctx, sess, one, args) })

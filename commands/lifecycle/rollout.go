@@ -20,7 +20,6 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
-	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -37,19 +36,23 @@ func NewRollout(sess *session.Session) *cobra.Command {
 }
 
 func newRolloutStatus(sess *session.Session) *cobra.Command {
-	return &cobra.Command{
+	watch := false
+	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
 		Short: "Say how far a rollout is",
 		Long: "Say how many pods of a workload have its newest version and are available, and what the others wait for. Nothing is\n" +
-			"changed: to go on, apply again, or use apply --wait." +
+			"changed: to go on, apply again, or use apply --wait. With --watch the command waits, as kubectl does, for what the agent or\n" +
+			"another command does, and runs the probes of the pods." +
 			flags.ExitCodes("0 all pods are as they shall be", "1 error", "3 not yet", "130 interrupted"),
-		Example:           "  podctl rollout status deployment/web",
+		Example:           "  podctl rollout status deployment/web\n  podctl rollout status deployment/web --watch --timeout 1m",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRolloutStatus(cmd.Context(), sess, strings.Join(args, "/"))
+			return runRolloutStatus(cmd.Context(), sess, watch, strings.Join(args, "/"))
 		},
 	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Wait until all pods are as they shall be, or a Job has ended")
+	return cmd
 }
 
 func newRolloutHistory(sess *session.Session) *cobra.Command {
@@ -114,7 +117,7 @@ func recordNamed(sess *session.Session, arg string) (*controller.Record, error) 
 	return r, err
 }
 
-func runRolloutStatus(ctx context.Context, sess *session.Session, arg string) error {
+func runRolloutStatus(ctx context.Context, sess *session.Session, watch bool, arg string) error {
 	r, err := recordNamed(sess, arg)
 	if err != nil {
 		return err
@@ -123,19 +126,28 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, arg string) er
 	if err != nil {
 		return err
 	}
-	all, err := (&expander{sess: sess, engine: engine}).expand(ctx, []controller.Change{{Outcome: objects.Unchanged, Record: r}})
-	if err != nil {
-		return err
+	for said := ""; ; {
+		x, err := lookAt(ctx, sess, engine, r.Key(), watch)
+		if err != nil {
+			return err
+		}
+		doc := x.document()
+		if text := strings.Join(append(view.WorkloadWaits(&doc), view.WorkloadOutcome(&doc)), "\n"); text != said {
+			sess.IO.Print("%s", text)
+			said = text
+		}
+		switch {
+		case x.isThere():
+			return nil
+		case !watch || !terminal.Sleep(ctx, lookEach):
+			return exit.Join(ctx, exit.With(exit.NotYet))
+		}
 	}
-	doc := all[0].document()
-	for _, line := range view.WorkloadWaits(&doc) {
-		sess.IO.Print("%s", line)
-	}
-	sess.IO.Print("%s", view.WorkloadOutcome(&doc))
-	if x := all[0]; x.Job == nil && !x.Status.Complete() || x.Job != nil && !isFinished(x.Job) {
-		return exit.With(exit.NotYet)
-	}
-	return nil
+}
+
+// isThere reports whether the pods are as they shall be, or a Job has ended.
+func (x *expanded) isThere() bool {
+	return x.Job == nil && x.Status.Complete() || x.Job != nil && isFinished(x.Job)
 }
 
 func runRolloutHistory(sess *session.Session, arg string) error {

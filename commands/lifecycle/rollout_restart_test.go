@@ -121,6 +121,7 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 			t.Errorf("%s says nothing", command)
 		}
 	}
+	l.Must("rollout", "status", "deploy/web", "--watch", "--timeout", "5s")
 	if code, _, stderr := l.Call("rollout", "undo", "deploy", "web"); code != exit.Error || strings.Contains(stderr, "arg(s)") {
 		t.Errorf("undo of the first version: %d %s", code, stderr)
 	}
@@ -129,5 +130,17 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 	}
 	if code, _, _ := l.Call("rollout", "status", "web", "other"); code != exit.Error {
 		t.Errorf("two names: %d", code)
+	}
+}
+
+// TestRolloutStatusWaits until its time is up, for what nobody does here.
+func TestRolloutStatusWaits(t *testing.T) {
+	l := newLab(t)
+	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
+	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", slowly)))
+	l.Must("rollout", "restart", "deployment/web")
+	code, stdout, _ := l.Call("rollout", "status", "deployment/web", "--watch", "--timeout", "1500ms")
+	if code != exit.NotYet || strings.Count(stdout, "1 of 2 pods updated") != 1 {
+		t.Errorf("%d %s", code, stdout)
 	}
 }

@@ -88,7 +88,7 @@ func awaitWorkloads(ctx context.Context, sess *session.Session, c workloadCondit
 
 func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {
 	for {
-		x, err := lookAt(ctx, sess, engine, key)
+		x, err := lookAt(ctx, sess, engine, key, true)
 		if err != nil {
 			return err
 		}
@@ -109,11 +109,10 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 	}
 }
 
-// lookAt asks the probes of a workload's pods, and says how it stands.
-func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) (*expanded, error) {
-	if pods, err := (selection.Selection{Quiet: true}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
-		// A probe that fails shows in the status.
-		_ = selection.ProbeFirst(ctx, engine, pods...)
+// lookAt says how a workload stands, after a round of its pods' probes if they shall be asked.
+func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey, ask bool) (*expanded, error) {
+	if ask {
+		probeAll(ctx, sess, engine, key)
 	}
 	r, err := sess.Workloads().Get(key)
 	if err != nil {
@@ -124,4 +123,11 @@ func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, 
 		return nil, err
 	}
 	return all[0], nil
+}
+
+// probeAll asks the probes of a workload's pods. One that fails shows in the status.
+func probeAll(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) {
+	if pods, err := (selection.Selection{Quiet: true}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
+		_ = selection.ProbeFirst(ctx, engine, pods...)
+	}
 }

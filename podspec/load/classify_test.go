@@ -16,7 +16,7 @@ func TestEmptyAsksForNothing(t *testing.T) {
 		"    securityContext: {windowsOptions: {}}\n":                            "",
 		"    resources: {claims: []}\n":                                          "",
 		"  resourceClaims: []\n  tolerations: []\n  nodeSelector: {}\n":          "",
-		"  volumes: []\n  initContainers: []\n":                                 "",
+		"  volumes: []\n  initContainers: []\n":                                  "",
 		"  affinity: {nodeAffinity: {}}\nstatus: {}\n":                           "",
 		"    volumeDevices: [{name: a, devicePath: /dev/a}]\n":                   "volumeDevices",
 		"  volumes: [{name: a, nfs: {}}]\n":                                      "volumes[0].nfs: This kind",
