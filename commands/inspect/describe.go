@@ -39,10 +39,11 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe [flags] MANIFEST|POD...",
 		Short: "Show details of pods",
-		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do.\n" +
+		Long: "Show the containers, conditions, volumes and events of pods, and what the next apply would do. KIND/NAME is a workload,\n" +
+			"which comes before its pods.\n" +
 			"With --timeline, show how long each part of the last start took, of several pods on one scale." +
 			flags.ExitCodes("0 success", "1 error", "5 manifest refused", "130 interrupted"),
-		Example:           "  podctl describe web\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
+		Example:           "  podctl describe web\n  podctl describe deployment/web\n  podctl describe -o json web | jq .status.phase\n  podctl describe web --timeline\n  podctl describe --all --timeline -o svg > starts.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDescribe(cmd.Context(), sess, o, args) },
 	}
@@ -63,6 +64,11 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 		return exit.Usagef("-o svg needs --timeline")
 	case terminal.IsDocument(o.output) && o.timeline:
 		return exit.Usagef("--timeline takes -o text or svg")
+	}
+	if terminal.IsText(o.output) && !o.timeline {
+		if err := describeWorkloads(ctx, sess, args); err != nil {
+			return err
+		}
 	}
 	o.Quiet, o.Unmanaged = true, true
 	desired, err := o.Pods(ctx, sess, args...)

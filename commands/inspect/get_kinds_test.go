@@ -56,3 +56,22 @@ func TestGetSeveralKinds(t *testing.T) {
 		t.Errorf("one is absent: %d %q %q", code, out, note)
 	}
 }
+
+// TestDescribeAWorkload: the workload comes before its pods.
+func TestDescribeAWorkload(t *testing.T) {
+	l := newLab(t)
+	path := l.Path("shop.yaml")
+	if err := os.WriteFile(path, []byte(shop), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Must("apply", "--wait", path)
+	out, _ := l.Must("describe", "deployment/web")
+	for _, want := range []string{
+		"Name:               web\n", "Kind:               Deployment\n", "Selector:           app=web\n", "Revision:           1\n",
+		"Replicas:           1 desired | 1 updated | 1 total | 1 available\n", "Available:          True (MinimumReplicasAvailable)\n", "\n\nName:               web-0\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

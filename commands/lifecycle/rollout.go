@@ -127,7 +127,10 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, watch bool, ar
 		return err
 	}
 	for said := ""; ; {
-		x, err := lookAt(ctx, sess, engine, r.Key(), watch)
+		if watch {
+			probeAll(ctx, sess, engine, r.Key())
+		}
+		x, err := lookAt(ctx, sess, engine, r.Key())
 		if err != nil {
 			return err
 		}

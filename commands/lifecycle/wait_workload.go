@@ -88,7 +88,8 @@ func awaitWorkloads(ctx context.Context, sess *session.Session, c workloadCondit
 
 func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.Engine, c workloadCondition, key state.ObjectKey) error {
 	for {
-		x, err := lookAt(ctx, sess, engine, key, true)
+		probeAll(ctx, sess, engine, key)
+		x, err := lookAt(ctx, sess, engine, key)
 		if err != nil {
 			return err
 		}
@@ -109,11 +110,8 @@ func awaitWorkload(ctx context.Context, sess *session.Session, engine *runtime.E
 	}
 }
 
-// lookAt says how a workload stands, after a round of its pods' probes if they shall be asked.
-func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey, ask bool) (*expanded, error) {
-	if ask {
-		probeAll(ctx, sess, engine, key)
-	}
+// lookAt says how a workload stands.
+func lookAt(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) (*expanded, error) {
 	r, err := sess.Workloads().Get(key)
 	if err != nil {
 		return nil, err
