@@ -278,6 +278,21 @@ func TestStatefulSetUpdateStrategies(t *testing.T) {
 	}
 }
 
+// TestStatefulSetSaysWhatWaits: an edit that also scales down updates nothing before the last pod is gone, and says so.
+func TestStatefulSetSaysWhatWaits(t *testing.T) {
+	l := newLife(t, 1)
+	l.w = loaded(t, "StatefulSet", 1, "replicas: 2")
+	l.settle(func() {})
+	l.w = loaded(t, "StatefulSet", 2, "replicas: 1")
+	if x := l.expand(); len(x.Gone) != 1 || len(x.Waits) != 1 || x.Waits[0] != (Wait{"web-0", "It is updated once the pods that are too many are gone."}) {
+		t.Errorf("%+v %+v", x.Gone, x.Waits)
+	}
+	l.w = loaded(t, "StatefulSet", 2, "replicas: 3")
+	if x := l.expand(); len(x.Pods) != 3 || len(x.Waits) != 2 || x.Waits[1] != (Wait{"web-1", "It is updated once all pods are available."}) {
+		t.Errorf("%+v %+v", x.Pods, x.Waits)
+	}
+}
+
 // TestReplicaSetKeepsItsPods: an edit changes no pod that is there, and a missing one is made of the newest version. Nothing else
 // is to come.
 func TestReplicaSetKeepsItsPods(t *testing.T) {

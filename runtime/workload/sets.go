@@ -18,9 +18,11 @@ func (x *expanding) statefulSet(set *appsv1.StatefulSet) {
 	x.ordered = set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	if settled := x.makeInOrder(first); x.ordered && !settled {
 		x.keepOutside(first, "It is deleted once all pods before it are available.")
+		x.waitForUpdates(set, first, "It is updated once all pods are available.")
 		return
 	}
 	if settled := x.deleteInOrder(first); x.ordered && !settled {
+		x.waitForUpdates(set, first, "It is updated once the pods that are too many are gone.")
 		return
 	}
 	x.updateInOrder(set, first)
@@ -102,6 +104,22 @@ func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
 			x.make(ordinal)
 		default:
 			x.keep(t, "It is updated once the pods after it are available.")
+		}
+	}
+}
+
+// waitForUpdates says why pods are not updated yet that will be.
+func (x *expanding) waitForUpdates(set *appsv1.StatefulSet, first int, why string) {
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return
+	}
+	partition := 0
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		partition = int(ptr.Deref(rolling.Partition, 0))
+	}
+	for ordinal := max(first, partition); ordinal < first+x.desired; ordinal++ {
+		if t := x.there[ordinal]; t != nil && !t.newest && x.wanted[ordinal] == t.Applied {
+			x.wait(t.Applied.Pod.Name, why)
 		}
 	}
 }
