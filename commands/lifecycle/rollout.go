@@ -35,8 +35,10 @@ func NewRollout(sess *session.Session) *cobra.Command {
 	return cmd
 }
 
+type rolloutStatusOptions struct{ watch bool }
+
 func newRolloutStatus(sess *session.Session) *cobra.Command {
-	watch := false
+	o := &rolloutStatusOptions{}
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
 		Short: "Say how far a rollout is",
@@ -48,10 +50,10 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRolloutStatus(cmd.Context(), sess, watch, strings.Join(args, "/"))
+			return runRolloutStatus(cmd.Context(), sess, o, strings.Join(args, "/"))
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Wait until all pods are as they shall be, or a Job has ended")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Wait until all pods are as they shall be, or a Job has ended")
 	return cmd
 }
 
@@ -117,7 +119,7 @@ func recordNamed(sess *session.Session, arg string) (*controller.Record, error) 
 	return r, err
 }
 
-func runRolloutStatus(ctx context.Context, sess *session.Session, watch bool, arg string) error {
+func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStatusOptions, arg string) error {
 	r, err := recordNamed(sess, arg)
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, watch bool, ar
 		return err
 	}
 	for said := ""; ; {
-		if watch {
+		if o.watch {
 			probeAll(ctx, sess, engine, r.Key())
 		}
 		x, err := lookAt(ctx, sess, engine, r.Key())
@@ -142,7 +144,7 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, watch bool, ar
 		switch {
 		case x.isThere():
 			return nil
-		case !watch || !terminal.Sleep(ctx, lookEach):
+		case !o.watch || !terminal.Sleep(ctx, lookEach):
 			return exit.Join(ctx, exit.With(exit.NotYet))
 		}
 	}
