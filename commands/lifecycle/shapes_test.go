@@ -20,14 +20,14 @@ func shapes() map[string]shape {
 		"helm": {
 			notes: []string{
 				"ServiceAccount default/r1-shop has no effect", "PodDisruptionBudget default/r1-shop has no effect", "NetworkPolicy default/r1-shop has no effect",
-				"ClusterRole default/r1-shop has no effect", "RoleBinding default/r1-shop has no effect", "HorizontalPodAutoscaler default/r1-shop-web has no effect",
+				"ClusterRole r1-shop has no effect", "RoleBinding default/r1-shop has no effect", "HorizontalPodAutoscaler default/r1-shop-web has no effect",
 				"Ingress default/r1-shop has no effect", "ServiceMonitor default/r1-shop has no effect: It is for an operator",
 				"metadata.annotations[helm.sh/hook]: Pod default/r1-shop-test-connection is left out", "metadata.annotations[helm.sh/hook]: A hook of helm is applied with everything else",
 			},
 			applied: []string{"deployment default/r1-shop-web created\n", "statefulset default/r1-shop-db created\n", "job default/r1-shop-migrate created\n"},
 		},
 		"kustomize": {
-			notes:   []string{"Namespace default/shop has no effect"},
+			notes:   []string{"Namespace shop has no effect"},
 			applied: []string{"daemonset shop/my-log created\n", "cronjob shop/my-backup created\n"},
 		},
 		"kompose": {
