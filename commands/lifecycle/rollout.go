@@ -137,8 +137,11 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 			return err
 		}
 		doc := x.document()
-		if text := strings.Join(append(view.WorkloadWaits(&doc), view.WorkloadOutcome(&doc)), "\n"); text != said {
-			sess.IO.Print("%s", text)
+		lines := append(view.WorkloadWaits(&doc), view.WorkloadOutcome(&doc))
+		if text := strings.Join(lines, "\n"); text != said {
+			for _, line := range lines {
+				sess.IO.Print("%s", line)
+			}
 			said = text
 		}
 		switch {

@@ -137,10 +137,10 @@ func TestRolloutAsKubectlHasIt(t *testing.T) {
 func TestRolloutStatusWaits(t *testing.T) {
 	l := newLab(t)
 	slowly := "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n"
-	l.Must("apply", "--wait", written(l, "web", deployment(2, "i:1", slowly)))
+	l.Must("apply", "--wait", written(l, "web", deployment(3, "i:1", slowly)))
 	l.Must("rollout", "restart", "deployment/web")
 	code, stdout, _ := l.Call("rollout", "status", "deployment/web", "--watch", "--timeout", "1500ms")
-	if code != exit.NotYet || strings.Count(stdout, "1 of 2 pods updated") != 1 {
+	if code != exit.NotYet || strings.Count(stdout, "1 of 3 pods updated") != 1 || !strings.Contains(stdout, "\ndeployment default/web: 1 of 3") {
 		t.Errorf("%d %s", code, stdout)
 	}
 }
