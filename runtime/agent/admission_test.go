@@ -245,7 +245,7 @@ func TestWhoComesFirst(t *testing.T) {
 	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)
 	byHand := l.manifest("", "c", "c1", 1)
 	l.has(byHand)
-	if err := l.agent.readRecords(); err != nil {
+	if err := l.agent.reader.all(); err != nil {
 		t.Fatal(err)
 	}
 	l.agent.sourceTells(sources.Update{Source: "two", Complete: true, Pods: []*podspec.Desired{d}})

@@ -82,7 +82,6 @@ type World struct {
 // Agent keeps pods until it is stopped. All that it decides is decided by one goroutine.
 type Agent struct {
 	settings Settings
-	records  Records
 	client   *cri.Client
 	exits    func(ctx context.Context, told func(id string)) error
 	keeping  *housekeeping.Housekeeper
@@ -99,6 +98,7 @@ type Agent struct {
 	admits  *admitting
 	evicts  *evicting
 	maker   *passMaker
+	reader  *recordReader
 	pulls   *pulling
 	// beside makes a pass beside the loop.
 	beside func(p *podworkers.Pass, do func())
@@ -152,7 +152,7 @@ func New(w World, s Settings) *Agent {
 		order = append(order, one.Name())
 	}
 	a := &Agent{
-		settings: s, records: w.Records, client: w.Client, exits: w.Exits, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
+		settings: s, client: w.Client, exits: w.Exits, keeping: w.Housekeeper, eviction: w.Eviction, renew: w.Renew,
 		log: newLogger(s.Log), inbox: make(inbox), metrics: newMeasuring(w.Client, s.Now),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
 		beside: func(_ *podworkers.Pass, do func()) { go do() },
@@ -166,6 +166,10 @@ func New(w World, s Settings) *Agent {
 	a.keeper.read = w.Records.Read
 	a.ending = &ending{workers: a.workers, keeper: a.keeper, now: s.Now, log: s.Log}
 	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: map[types.UID][]chan struct{}{}}
+	a.reader = &recordReader{
+		records: w.Records, keeper: a.keeper, workers: a.workers, inbox: a.inbox, log: a.log, now: s.Now,
+		busy: func(uid types.UID) bool { return a.running[uid] != nil },
+	}
 	a.maker = &passMaker{
 		Passes: w.Passes, records: w.Records, allowKubelet: s.AllowKubelet, own: order, now: s.Now, pulls: a.pulls,
 		told: func(ctx context.Context, uid types.UID, e executor.Event) {
@@ -210,7 +214,7 @@ const (
 // their end. Pods run on, unless the settings say that they are to stop.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = a.settings.Now()
-	if err := a.readRecords(); err != nil {
+	if err := a.reader.all(); err != nil {
 		return err
 	}
 	a.watch(ctx)
@@ -237,36 +241,17 @@ func (a *Agent) watch(ctx context.Context) {
 		go s.Run(ctx, reread, func(u sources.Update) { a.inbox.post(ctx, func() { a.sourceTells(u) }) })
 	}
 	go a.inbox.every(ctx, recordsEach, func() {
-		if err := a.readRecords(); err != nil {
+		if err := a.reader.all(); err != nil {
 			a.log.Error("reading the state directory", "error", err.Error())
 		}
 	})
 	go a.inbox.every(ctx, renewEach, a.renew)
-	go a.watchRecords(ctx)
+	go a.reader.watch(ctx)
 	if a.keeping != nil {
 		go a.keeping.Run(ctx, a.keptPods)
 	}
 	if a.eviction != nil {
 		go a.eviction.Run(ctx, a.evicts)
-	}
-}
-
-// watchRecords has every pod looked at when a ConfigMap or Secret was applied by hand, and those that were applied or deleted
-// by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
-func (a *Agent) watchRecords(ctx context.Context) {
-	objects, pods, looks := a.records.ObjectsChangedAt(), time.Time{}, 0
-	for cri.Sleep(ctx, changesEach) == nil {
-		if now := a.records.ObjectsChangedAt(); !now.Equal(objects) {
-			objects = now
-			a.inbox.post(ctx, func() { a.workers.WakeAll(a.settings.Now()) })
-		}
-		if now := a.records.PodsChangedAt(); !now.Equal(pods) {
-			pods, looks = now, 2
-		}
-		if looks > 0 {
-			looks--
-			a.inbox.post(ctx, a.readNews)
-		}
 	}
 }
 
@@ -313,54 +298,10 @@ func (a *Agent) runtimeTells(e *pleg.Event) {
 	for _, uid := range e.Pods {
 		if !a.workers.Knows(uid) {
 			// It may have been applied by hand just now.
-			a.readRecord(uid)
+			a.reader.one(uid)
 		}
 		a.workers.Wake(now, uid)
 	}
-}
-
-// readRecords reads all checkpoints.
-func (a *Agent) readRecords() error {
-	stored, unreadable, err := a.records.All()
-	if err != nil {
-		return err
-	}
-	a.log.unreadable(unreadable)
-	a.keeper.recordsSay(a.settings.Now(), stored, unreadable)
-	return nil
-}
-
-// readNews reads the checkpoints of pods that came or went beside the agent: the runtime says nothing of one that has no
-// container. What a pass has made is read when the pass ends.
-func (a *Agent) readNews() {
-	remembered, err := a.records.Remembered()
-	if err != nil {
-		return // The next reading of all checkpoints says so.
-	}
-	is, news := map[types.UID]bool{}, map[types.UID]bool{}
-	for _, uid := range remembered {
-		_, known := a.keeper.stored[uid]
-		is[uid], news[uid] = true, !known && !a.keeper.unreadable[uid]
-	}
-	for uid := range a.keeper.stored {
-		news[uid] = news[uid] || !is[uid]
-	}
-	for _, uid := range slices.Sorted(maps.Keys(news)) {
-		if news[uid] && a.running[uid] == nil {
-			a.readRecord(uid)
-		}
-	}
-}
-
-// readRecord reads the checkpoint of one pod.
-func (a *Agent) readRecord(uid types.UID) {
-	stored, err := a.records.Read(uid)
-	if err != nil {
-		a.log.unreadable(map[types.UID]error{uid: err})
-		a.keeper.recordUnreadable(uid)
-		return
-	}
-	a.keeper.recordSays(a.settings.Now(), uid, stored)
 }
 
 // checkReady tells once that every source was read and every pod has had a pass.

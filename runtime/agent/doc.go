@@ -10,6 +10,7 @@
 //	passes.go   one pass, and what it came to
 //	ending.go   all pods are stopped when the machine shuts down
 //	records.go  the pods that have a checkpoint
+//	reader.go   when checkpoints are read
 //	status.go   what it shows
 //	pods.go     the pods that it shows
 //	measures.go what it counts

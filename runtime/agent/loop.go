@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/plan"
@@ -115,7 +114,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		a.workers.Done(now, uid, p.result())
 		a.workers.Forget(uid)
 		a.probes.forget(uid)
-		a.readRecord(uid)
+		a.reader.one(uid)
 	case p.pass.Kind == podworkers.Terminate:
 		a.workers.Done(now, uid, p.result())
 		if p.failure() == nil {
@@ -129,20 +128,11 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 		_, known := a.keeper.stored[uid]
 		switch {
 		case p.err != nil, !known:
-			a.readMade(p.pass.Pod)
+			a.reader.made(p.pass.Pod)
 		case !p.refused():
 			a.keeper.applied(p.pass.Pod)
 		}
 	}
-}
-
-// readMade reads what was remembered of a pod in its first pass, or in one that failed: how far it came, and whether somebody
-// has deleted the pod since, is known on disk alone. So is whether its name is taken still: it is deleted if it is.
-func (a *Agent) readMade(d *podspec.Desired) {
-	if other := a.keeper.holderByHand(d); other != nil {
-		a.readRecord(other.UID)
-	}
-	a.readRecord(d.Pod.UID)
 }
 
 // forgetGone drops what is known of pods that are neither kept nor deleted by the agent: somebody else has deleted them.

@@ -137,7 +137,7 @@ func (l *life) start() {
 		l.spawn(&task{name: fmt.Sprintf("%s %s", p.Kind, p.Ref.UID), pass: p}, do)
 	}
 	l.agent = a
-	for a.readRecords() != nil {
+	for a.reader.all() != nil {
 		l.note("the agent does not start")
 	}
 	l.wake = a.begin(l.ctx)
@@ -312,7 +312,7 @@ func (l *life) step() {
 	}
 	if l.watchful && !l.now.Before(l.news) {
 		l.news = l.now.Add(changesEach)
-		l.post("", "news", func() { l.agent.readNews() })
+		l.post("", "news", func() { l.agent.reader.news() })
 	}
 	l.tick()
 }
@@ -321,7 +321,7 @@ func (l *life) step() {
 func (l *life) tick() {
 	if !l.now.Before(l.records) {
 		l.records = l.now.Add(recordsEach)
-		l.post("", "records", func() { _ = l.agent.readRecords() })
+		l.post("", "records", func() { _ = l.agent.reader.all() })
 	}
 	if !l.wake.IsZero() && !l.now.Before(l.wake) {
 		l.heard()
@@ -397,7 +397,7 @@ func (l *life) seldom() {
 	case n == 8:
 		l.post("", "objects", func() { l.agent.workers.WakeAll(l.now) })
 	case n == 9:
-		l.post("", "records", func() { _ = l.agent.readRecords() })
+		l.post("", "records", func() { _ = l.agent.reader.all() })
 	case !l.restless:
 	case n == 10:
 		l.boot()

@@ -59,7 +59,7 @@ func TestPods(t *testing.T) {
 	l.agent.Lister = asApplied{}
 	l.has(l.manifest("one", "a", "a1", 1))
 	l.wants["one"]["a"], l.wants["one"]["b"] = l.manifest("one", "a", "a1", 2), l.manifest("one", "b", "b1", 1)
-	if err := l.agent.readRecords(); err != nil {
+	if err := l.agent.reader.all(); err != nil {
 		t.Fatal(err)
 	}
 	l.tellNow("one")

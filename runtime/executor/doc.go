@@ -13,6 +13,7 @@
 //	remove.go       records with their files
 //	inputs.go       what the CRI messages of containers are made of
 //	checkpoint.go   what is written down before and after
+//	notes.go        what steps write down of their work
 //	report.go       events to the caller and to the pod's history
 //
 // It may not import syncpod, wait or the engine.

@@ -80,7 +80,7 @@ func areGone(old int) string {
 func (x *expanding) roll(strategy *appsv1.RollingUpdateDeployment) {
 	surge, unavailable := fenceposts(strategy, x.desired)
 	// spare is how many available pods may become unavailable now.
-	spare := x.available() - (x.desired - unavailable)
+	spare := available(x.there) - (x.desired - unavailable)
 	old := x.rollBase(x.desired-unavailable, &spare)
 	x.rollSurge(min(surge, old), &spare)
 }
@@ -111,8 +111,9 @@ func fenceposts(strategy *appsv1.RollingUpdateDeployment, desired int) (surge, u
 	return surge, unavailable
 }
 
-func (x *expanding) available() (count int) {
-	for _, t := range x.there {
+// available counts the pods that are available.
+func available(all map[int]*there) (count int) {
+	for _, t := range all {
 		if t.available {
 			count++
 		}

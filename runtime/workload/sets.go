@@ -51,27 +51,28 @@ func (x *expanding) makeInOrder(first int) (settled bool) {
 	return settled
 }
 
-func (x *expanding) outside(first int) []int {
-	return slices.DeleteFunc(x.ordinals(), func(ordinal int) bool { return ordinal >= first && ordinal < first+x.desired })
+// outside are the ordinals that are not among so many from the first.
+func outside(ordinals []int, first, count int) []int {
+	return slices.DeleteFunc(ordinals, func(ordinal int) bool { return ordinal >= first && ordinal < first+count })
 }
 
 func (x *expanding) keepOutside(first int, why string) {
-	for _, ordinal := range x.outside(first) {
+	for _, ordinal := range outside(x.ordinals(), first, x.desired) {
 		x.keep(x.there[ordinal], why)
 	}
 }
 
 // deleteInOrder deletes the pods that are too many: in order the last one alone. It reports whether there was none.
 func (x *expanding) deleteInOrder(first int) (settled bool) {
-	outside := x.outside(first)
-	for i, ordinal := range slices.Backward(outside) {
-		if t := x.there[ordinal]; x.ordered && i < len(outside)-1 {
+	left := outside(x.ordinals(), first, x.desired)
+	for i, ordinal := range slices.Backward(left) {
+		if t := x.there[ordinal]; x.ordered && i < len(left)-1 {
 			x.keep(t, "It is deleted once all pods after it are gone.")
 		} else {
 			x.gone(t.Applied)
 		}
 	}
-	return len(outside) == 0
+	return len(left) == 0
 }
 
 // updateInOrder updates pods from the last one down to the partition, one that is available after the other, or as many

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/cri"
+)
+
+// recordReader reads checkpoints, and lets the keeper know what they say.
+type recordReader struct {
+	records Records
+	keeper  *keeper
+	workers *podworkers.Workers
+	inbox   inbox
+	log     *logger
+	now     func() time.Time
+	// busy reports whether a pass of a pod runs.
+	busy func(uid types.UID) bool
+}
+
+// watch has every pod looked at when a ConfigMap or Secret was applied by hand, and those that were applied or deleted
+// by hand. The directory of a pod is made a moment before its checkpoint, so there is a second look.
+func (r *recordReader) watch(ctx context.Context) {
+	objects, pods, looks := r.records.ObjectsChangedAt(), time.Time{}, 0
+	for cri.Sleep(ctx, changesEach) == nil {
+		if now := r.records.ObjectsChangedAt(); !now.Equal(objects) {
+			objects = now
+			r.inbox.post(ctx, func() { r.workers.WakeAll(r.now()) })
+		}
+		if now := r.records.PodsChangedAt(); !now.Equal(pods) {
+			pods, looks = now, 2
+		}
+		if looks > 0 {
+			looks--
+			r.inbox.post(ctx, r.news)
+		}
+	}
+}
+
+// all reads all checkpoints.
+func (r *recordReader) all() error {
+	stored, unreadable, err := r.records.All()
+	if err != nil {
+		return err
+	}
+	r.log.unreadable(unreadable)
+	r.keeper.recordsSay(r.now(), stored, unreadable)
+	return nil
+}
+
+// news reads the checkpoints of pods that came or went beside the agent: the runtime says nothing of one that has no
+// container. What a pass has made is read when the pass ends.
+func (r *recordReader) news() {
+	remembered, err := r.records.Remembered()
+	if err != nil {
+		return // The next reading of all checkpoints says so.
+	}
+	is, news := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, uid := range remembered {
+		_, known := r.keeper.stored[uid]
+		is[uid], news[uid] = true, !known && !r.keeper.unreadable[uid]
+	}
+	for uid := range r.keeper.stored {
+		news[uid] = news[uid] || !is[uid]
+	}
+	for _, uid := range slices.Sorted(maps.Keys(news)) {
+		if news[uid] && !r.busy(uid) {
+			r.one(uid)
+		}
+	}
+}
+
+// one reads the checkpoint of one pod.
+func (r *recordReader) one(uid types.UID) {
+	stored, err := r.records.Read(uid)
+	if err != nil {
+		r.log.unreadable(map[types.UID]error{uid: err})
+		r.keeper.recordUnreadable(uid)
+		return
+	}
+	r.keeper.recordSays(r.now(), uid, stored)
+}
+
+// made reads what was remembered of a pod in its first pass, or in one that failed: how far it came, and whether somebody
+// has deleted the pod since, is known on disk alone. So is whether its name is taken still: it is deleted if it is.
+func (r *recordReader) made(d *podspec.Desired) {
+	if other := r.keeper.holderByHand(d); other != nil {
+		r.one(other.UID)
+	}
+	r.one(d.Pod.UID)
+}

@@ -1,0 +1,189 @@
+package executor
+
+import (
+	"errors"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// noteTry keeps the restart delay that one more start brings, whatever comes of it
+// (kubelet: doBackOff).
+func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	observed := x.snapshot.Observed(x.plan.Pod, nil)
+	// The delay counts from this one.
+	exited := observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name && c.State == model.Exited })
+	if exited == nil {
+		return
+	}
+	if x.checkpoint.Backoffs == nil {
+		x.checkpoint.Backoffs = map[string]model.Backoff{}
+	}
+	key := spechash.Container(x.desired, ref.Container)
+	b := x.checkpoint.Backoffs[ref.Name]
+	if digest.Compare(b.Key, key) == digest.Different {
+		b = model.Backoff{}
+	}
+	b = b.Advance(exited.FinishedAt, x.now())
+	b.Key = key
+	x.checkpoint.Backoffs[ref.Name] = b
+}
+
+// noteStart keeps that a container was started.
+func (x *checkpointer) noteStart(ref podspec.ContainerRef, id string) {
+	x.outputs.setStarted(ref.Name, id)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.checkpoint.Settle(ref.Name)
+	delete(x.checkpoint.StartErrors, ref.Name)
+	delete(x.checkpoint.PendingRestarts, ref.Name)
+}
+
+func (x *checkpointer) noteFailure(container string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.checkpoint.StartErrors == nil {
+		x.checkpoint.StartErrors = map[string]model.StartError{}
+	}
+	failure := model.StartError{
+		Reason: reasonOf(err, model.RunContainerError), Message: x.report.redactor.Text(kubeletText(err)), At: x.now(),
+	}
+	if image := (*images.Error)(nil); x.pullBackoff && errors.As(err, &image) {
+		credentials := x.desired.PullDigest()
+		failure = failure.Postponed(image.Image, credentials, model.PullFailure(x.checkpoint.StartErrors, image.Image, credentials))
+		x.report.pullPaused(container, image.Image)
+	}
+	x.checkpoint.StartErrors[container] = failure
+}
+
+// noteHolds keeps why containers could not even be tried, which the pod's status
+// shows as a kubelet's does. It reports whether there is anything new.
+func (x *checkpointer) noteHolds() bool {
+	news := false
+	for i := range x.plan.Holds {
+		h := &x.plan.Holds[i]
+		if !h.Unstartable {
+			continue
+		}
+		if before, text := x.checkpoint.StartErrors[h.Container], statusText(h); before.Reason != h.Reason || before.Message != text {
+			x.noteFailure(h.Container, withReason(h.Reason, errors.New(text)))
+			news = true
+		}
+	}
+	return news
+}
+
+// noteConditions keeps since when the conditions of the pod are as this pass has seen them. It reports
+// whether one of them has changed.
+func (x *checkpointer) noteConditions() (changed bool) {
+	if !x.watched {
+		return false
+	}
+	x.checkpoint.Conditions, changed = podstatus.Transitions(x.checkpoint.Conditions, &x.status, x.now().UTC())
+	return changed
+}
+
+// completes reports whether the pod has finished and nobody has written it down.
+func (x *checkpointer) completes() bool {
+	return x.checkpoint.Completion == nil && x.terminalPhase() != ""
+}
+
+// terminalPhase is the phase of a pod that has come to its end. One that was rejected has not begun,
+// and one that was evicted has not finished.
+func (x *checkpointer) terminalPhase() v1.PodPhase {
+	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil && x.checkpoint.Eviction == nil {
+		return x.status.Phase
+	}
+	return ""
+}
+
+// noteCompletion remembers that the pod finished, so that the loss of the
+// runtime's records does not make it run again.
+func (x *checkpointer) noteCompletion() {
+	if phase := x.terminalPhase(); phase != "" && x.checkpoint.Completion == nil {
+		x.checkpoint.Completion = &model.Completion{Phase: phase, At: x.now(), DesiredDigest: x.desired.Digest()}
+	}
+}
+
+// noteBegun keeps the resources with which containers and sandbox are about to be made,
+// before they are: one that a kill leaves without a word would look as if it had to be
+// resized. They count once the runtime has a record of that attempt (kubelet:
+// SetActuatedResources, when a container is created).
+func (x *checkpointer) noteInFlight(before *v1.Pod) {
+	j := x.checkpoint
+	if j.Actuated == nil {
+		j.Actuated = &model.Actuated{}
+	}
+	if j.Actuated.Containers == nil {
+		j.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	}
+	for _, ref := range podspec.Containers(x.desired.Pod) {
+		_, known := j.Actuated.Containers[ref.Name]
+		own, found := x.plan.Found[ref.Name]
+		switch {
+		case known, found && own == nil:
+		case found:
+			j.Actuated.Containers[ref.Name] = *own
+		default:
+			j.Actuated.Containers[ref.Name] = resourcesOf(before, ref)
+		}
+	}
+	j.InFlight = map[string]state.InFlight{}
+	for i := range x.plan.Steps {
+		s := &x.plan.Steps[i]
+		if s.Kind == plan.RunSandbox {
+			j.InFlight[state.ThePod] = state.InFlight{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
+		}
+		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok && s.Kind == plan.StartContainer {
+			j.InFlight[ref.Name] = state.InFlight{Attempt: s.Attempt, Resources: &ref.Resources}
+		}
+	}
+}
+
+// resourcesOf are the resources a container without a record is taken to have:
+// those of the manifest applied before, or else of this one.
+func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequirements {
+	if before != nil {
+		if old, ok := podspec.FindContainer(before, ref.Name); ok {
+			return old.Resources
+		}
+	}
+	return ref.Resources
+}
+
+// noteResizedPod keeps the pod's own resources once all that depends on them has
+// been changed: until then the change is still to be made.
+func (x *checkpointer) noteResizedPod(r *results) {
+	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
+	if updates && len(r.failed)+len(r.skipped) == 0 {
+		x.checkpoint.Actuated.Pod = x.desired.Pod.Spec.Resources
+	}
+}
+
+// settlePod notes that the pod has the sandbox that was about to be made.
+func (x *checkpointer) settlePod() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.checkpoint.Settle(state.ThePod)
+}
+
+// noteUpdate keeps the resources that a running container was given.
+func (x *checkpointer) noteUpdate(ref podspec.ContainerRef) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.checkpoint.Actuated.Containers == nil {
+		x.checkpoint.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	}
+	x.checkpoint.Actuated.Containers[ref.Name] = ref.Resources
+}
