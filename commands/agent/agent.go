@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,6 +74,7 @@ func New(sess *session.Session) *cobra.Command {
 			"goes on where the last one ended. On a machine with systemd a shutdown waits until the pods have stopped." +
 			flags.ExitCodes("0 stopped by a signal", "1 error, for example another agent runs"),
 		Example:           "  podctl agent\n  podctl agent --applied=false ./pods https://example.com/pods.yaml\n  podctl agent status",
+		Args:              func(_ *cobra.Command, args []string) error { return checkWords(args) },
 		ValidArgsFunction: completion.Manifests,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := settingsOf(cmd, args)
@@ -280,6 +285,20 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// checkWords refuses words that may be mistyped commands. A path with a slash may be missing: it counts once it is there.
+func checkWords(args []string) error {
+	for _, arg := range args {
+		if input.IsURL(arg) || strings.ContainsRune(arg, filepath.Separator) {
+			continue
+		}
+		if _, err := os.Lstat(arg); errors.Is(err, fs.ErrNotExist) {
+			return exit.Usagef("%s is no command of `podctl agent`, and no file or directory of that name is here; "+
+				"for a directory that will be made later, write ./%[1]s", terminal.Printable(arg))
+		}
+	}
+	return nil
 }
 
 // source is one place that the user named.
