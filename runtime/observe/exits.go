@@ -71,19 +71,20 @@ func (x *Exits) note(e containerd.Exit) {
 }
 
 // complete shows a container that the CRI has as running as exited if its process has ended. Code, time and
-// reason are those that containerd's CRI will have.
-func (x *Exits) complete(status *runtimeapi.ContainerStatus) {
+// reason are those that containerd's CRI will have. It reports whether it did: the log may lack its end then.
+func (x *Exits) complete(status *runtimeapi.ContainerStatus) bool {
 	if x == nil || status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		return
+		return false
 	}
 	x.mu.Lock()
 	e, known := x.byID[status.GetId()]
 	x.mu.Unlock()
 	if !known || x.now().Sub(e.heard).Abs() > exitsKept {
-		return
+		return false
 	}
 	status.State = runtimeapi.ContainerState_CONTAINER_EXITED
 	status.ExitCode, status.FinishedAt, status.Reason = e.Code, e.At.UnixNano(), e.reason()
+	return true
 }
 
 func (e *exit) reason() string {

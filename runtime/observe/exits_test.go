@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/containerd"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -64,4 +66,23 @@ func TestExitsOfTheRuntime(t *testing.T) {
 		t.Errorf("code %d", status.GetExitCode())
 	}
 	(*Exits)(nil).complete(status)
+}
+
+// TestExitsMessage: the log of a container that has just ended may lack its end, so it is no message yet.
+func TestExitsMessage(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.observer.exits = NewExits(l.client, l.clock.Now)
+	d := l.pod("web")
+	ref := model.RefOf(d.Pod)
+	labels := labelsOf(ref)
+	labels[criconfig.LabelContainerName] = "a"
+	id := l.containerWith(l.sandbox(ref, 0), &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Labels: labels,
+		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: string(v1.TerminationMessageFallbackToLogsOnError)},
+	})
+	l.observer.exits.note(containerd.Exit{ContainerID: id, Code: 1, At: l.clock.Now()})
+	s, err := l.observer.Observe(t.Context(), ref, d)
+	if err != nil || s.Containers[0].TerminationMessage != "" {
+		t.Errorf("message %q: %v", s.Containers[0].TerminationMessage, err)
+	}
 }

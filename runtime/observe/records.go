@@ -186,8 +186,13 @@ func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.observer.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
-	r.observer.exits.complete(c.Status)
-	c.TerminationMessage, c.LogFull = terminationMessage(ctx, c.Status), LogFull(c.Status, r.observer.logs)
+	if r.observer.exits.complete(c.Status) {
+		// The log may lack its end. The next look has it.
+		c.TerminationMessage, _ = ownMessage(c.Status)
+	} else {
+		c.TerminationMessage = terminationMessage(ctx, c.Status)
+	}
+	c.LogFull = LogFull(c.Status, r.observer.logs)
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
 }
 

@@ -31,19 +31,25 @@ const (
 // policy says so. Policy and path are those it was created with (kubelet:
 // getTerminationMessage).
 func terminationMessage(ctx context.Context, s *runtimeapi.ContainerStatus) string {
+	text, ofLog := ownMessage(s)
+	if ofLog {
+		return endOfLog(ctx, s)
+	}
+	return text
+}
+
+// ownMessage is what a container that has ended wrote into its file, and whether the end of its log counts instead.
+func ownMessage(s *runtimeapi.ContainerStatus) (text string, ofLog bool) {
 	if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
-		return ""
+		return "", false
 	}
 	annotations := s.GetAnnotations()
 	text, err := terminationFile(s, annotations[criconfig.AnnotationTerminationMessagePath])
 	if err != nil {
-		return err.Error()
+		return err.Error(), false
 	}
 	fallback := annotations[criconfig.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
-	if text != "" || !fallback || s.GetExitCode() == 0 || s.GetReason() == "ContainerCannotRun" {
-		return text
-	}
-	return endOfLog(ctx, s)
+	return text, text == "" && fallback && s.GetExitCode() != 0 && s.GetReason() != "ContainerCannotRun"
 }
 
 // terminationFile reads the end of the file that was mounted for the message.

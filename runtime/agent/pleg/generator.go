@@ -113,18 +113,19 @@ func (g *Generator) pause() time.Duration {
 // the stream, so that nothing that happened in between is missed, and for an event of a container
 // that is not known.
 func (g *Generator) streamed(s streamed) (relist bool) {
-	var uid types.UID
-	var known bool
-	switch {
-	case s.exited != "":
-		uid, known = g.records.podOf(s.exited)
-	case s.event != nil:
-		uid, known = g.records.take(s.event)
-	default:
+	if s.exited != "" {
+		// An exit that is not known is that of a sandbox, or of a container that the next list has.
+		if uid, known := g.records.podOf(s.exited); known {
+			g.tell(Event{Pods: []types.UID{uid}})
+		}
+		return false
+	}
+	if s.event == nil {
 		changed := g.sends != s.open
 		g.sends = s.open
 		return changed
 	}
+	uid, known := g.records.take(s.event)
 	if known {
 		g.tell(Event{Pods: []types.UID{uid}})
 	}

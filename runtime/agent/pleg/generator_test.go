@@ -254,7 +254,7 @@ func TestARuntimeThatGoes(t *testing.T) {
 }
 
 // TestExits: the end of a process wakes its pod before the runtime's records show it, also where the runtime
-// sends no events. Of a container that is not known a list is made, and a broken connection is made again.
+// sends no events. One of a sandbox costs no list, and a broken connection is made again.
 func TestExits(t *testing.T) {
 	f := &fakeRuntime{
 		tellsExits: true, noEvents: status.Error(codes.Unimplemented, "no"), containers: []*runtimeapi.Container{container("x", "p", running)},
@@ -264,14 +264,17 @@ func TestExits(t *testing.T) {
 		wantTold(t, told, "0.0 up [p]")
 		f.exits <- "x"
 		wantTold(t, told, "0.1 [p]")
-		f.change(func() { f.containers = append(f.containers, container("y", "q", running)) })
-		f.exits <- "y"
-		wantTold(t, told, "0.1 [q]")
+		before, _ := f.counted()
+		f.exits <- "sandbox"
+		wantTold(t, told, "")
+		if after, _ := f.counted(); after != before {
+			t.Errorf("%d lists for the exit of a sandbox", after-before)
+		}
 		time.Sleep(10 * time.Second)
 		wantTold(t, told, "")
 		f.change(func() { f.containers = []*runtimeapi.Container{container("x", "p", exited)} })
 		time.Sleep(time.Second)
-		wantTold(t, told, "11.1 [p q]")
+		wantTold(t, told, "11.0 [p]")
 		f.exits <- ""
 		time.Sleep(time.Second)
 		f.exits <- "x"
