@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -67,6 +68,24 @@ func (e *RedactedError) Error() string {
 func IsRefusal(err error) bool {
 	frozen, redacted, taken := (*FrozenError)(nil), (*RedactedError)(nil), (*service.TakenError)(nil)
 	return errors.As(err, &frozen) || errors.As(err, &redacted) || errors.As(err, &taken)
+}
+
+// IsFinal reports whether an object stays refused until somebody changes it or the stored one. A port or an address that is taken
+// may become free.
+func IsFinal(err error) bool {
+	taken := (*service.TakenError)(nil)
+	return IsRefusal(err) && !errors.As(err, &taken)
+}
+
+// StaysKept reports whether something that a source of the agent brought stays the source's when it is applied by hand (keeper is
+// empty): it is applied from the same file. Standard input (-) is no file.
+func StaysKept(keeperBefore, fileBefore, keeper, file string) bool {
+	if keeper != "" || keeperBefore == "" || fileBefore == "" || fileBefore == "-" {
+		return false
+	}
+	before, beforeErr := filepath.Abs(fileBefore)
+	now, err := filepath.Abs(file)
+	return beforeErr == nil && err == nil && before == now
 }
 
 // changeOf compares an object with the stored one, which is nil if there is none.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/objects"
@@ -115,9 +116,8 @@ func (d *declared) store(ctx context.Context) (again time.Time) {
 	w.settled = !d.settles.IsZero() && !now.Before(d.settles)
 	known := knowledge{version, d.workloads.ChangedAt(), d.objects.ChangedAt(), w.settled}
 	if known != d.done || d.failed {
-		d.done, d.failed = known, false
-		w.seen, w.stored = d.seen, d.stored()
-		d.carryOut(ctx, w.decide())
+		d.decide(ctx, w)
+		d.done = known
 	}
 	if d.failed {
 		return now.Add(d.retry)
@@ -128,18 +128,29 @@ func (d *declared) store(ctx context.Context) (again time.Time) {
 	return d.settles
 }
 
-// stored are the workloads and objects that are stored. One that cannot be read is not there: it is replaced if a source has it,
-// and else left alone.
-func (d *declared) stored() (all []*thing) {
-	records, _ := d.workloads.All()
+// decide decides and does it. While something that is stored cannot be read, it is tried again; and as long as sources have not
+// been read, nothing is done then, because it is not known who brought what.
+func (d *declared) decide(ctx context.Context, w *wishes) {
+	var err error
+	w.stored, err = d.stored()
+	w.seen, d.failed = d.seen, err != nil
+	if err == nil || w.isComplete() {
+		d.carryOut(ctx, w.decide())
+	}
+}
+
+// stored are the workloads and objects that are stored. One that cannot be read is not among them: it is replaced if a source has
+// it, and else left alone.
+func (d *declared) stored() (all []*thing, err error) {
+	records, unreadRecords := d.workloads.All()
 	for _, r := range records {
 		all = append(all, &thing{workload: r.Workload})
 	}
-	kept, _ := d.objects.All()
+	kept, unreadObjects := d.objects.All()
 	for _, o := range kept {
 		all = append(all, &thing{object: o})
 	}
-	return all
+	return all, errors.Join(unreadRecords, unreadObjects)
 }
 
 // carryOut does what was decided. What cannot be done is a problem of its manifest, and keeps nothing else from being done.
@@ -148,11 +159,15 @@ func (d *declared) carryOut(ctx context.Context, what *decision) {
 	blame := func(file string, err error) {
 		if err != nil {
 			problems = append(problems, sources.Problem{File: file, Text: err.Error()})
-			d.failed = d.failed || !objects.IsRefusal(err)
+			d.failed = d.failed || !objects.IsFinal(err)
 		}
 	}
 	for _, t := range what.remove {
-		blame(t.file(), d.remove(ctx, t))
+		err := d.remove(ctx, t)
+		if err == nil {
+			delete(d.seen, t.key())
+		}
+		blame(t.file(), err)
 	}
 	for _, t := range what.put {
 		d.seen[t.key()] = true
@@ -172,13 +187,20 @@ func (d *declared) remove(ctx context.Context, t *thing) error {
 	if t.object != nil {
 		return d.objects.Delete(ctx, key)
 	}
+	if key.Kind == podspec.KindCronJob {
+		if err := d.removeJobs(ctx, key); err != nil {
+			return err
+		}
+	}
+	_, err := d.workloads.Delete(ctx, key)
+	return err
+}
+
+func (d *declared) removeJobs(ctx context.Context, cron state.ObjectKey) error {
 	records, err := d.workloads.All()
-	for _, job := range controller.JobsOf(key, records) {
+	for _, job := range controller.JobsOf(cron, records) {
 		_, deleteErr := d.workloads.Delete(ctx, job.Key())
 		err = errors.Join(err, deleteErr)
-	}
-	if err == nil {
-		_, err = d.workloads.Delete(ctx, key)
 	}
 	return err
 }

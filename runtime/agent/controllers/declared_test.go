@@ -154,7 +154,12 @@ func (h *house) kept() string {
 // applies lets a user apply a manifest by hand.
 func (h *house) applies(text string) {
 	h.t.Helper()
-	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: "-", Text: []byte(text)})
+	h.appliesFrom("-", text)
+}
+
+func (h *house) appliesFrom(file, text string) {
+	h.t.Helper()
+	m, err := load.Loader{Workloads: true}.Parse(input.Source{Name: file, Text: []byte(text)})
 	if err == nil {
 		err = m.Err()
 	}

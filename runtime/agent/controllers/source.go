@@ -218,13 +218,14 @@ func (s *Source) report(err error) {
 	s.failing = err != nil
 }
 
-// look finds out what all workloads want, and when time alone changes that. What cannot be looked at wants what it wanted
-// before.
+// look finds out what all workloads want, and when time alone changes that. What cannot be read or looked at wants what it
+// wanted before.
 func (s *Source) look(ctx context.Context) (update sources.Update, next time.Time, err error) {
-	records, next, err := s.ticked(ctx)
-	if err != nil {
-		return s.update(), next, err
+	records, next, unread := s.ticked(ctx)
+	if unread != nil && s.wanted == nil {
+		return s.update(), next, unread
 	}
+	err = unread
 	wanted, keepers, states := map[state.ObjectKey][]*podspec.Desired{}, map[state.ObjectKey]string{}, []api.Workload{}
 	for _, r := range records {
 		x, expandErr := s.Workloads.Expand(ctx, r)
@@ -248,11 +249,23 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 		states = append(states, stateOf(r, x, expandErr))
 		next = first(next, x.Next)
 	}
+	if unread != nil {
+		s.goOn(wanted, keepers)
+	}
 	s.wanted, s.keepers = wanted, keepers
 	s.mu.Lock()
 	s.states = states
 	s.mu.Unlock()
 	return s.update(), next, err
+}
+
+// goOn adds what was wanted before of workloads that are not among those that could be read.
+func (s *Source) goOn(wanted map[state.ObjectKey][]*podspec.Desired, keepers map[state.ObjectKey]string) {
+	for key, pods := range s.wanted {
+		if _, read := wanted[key]; !read {
+			wanted[key], keepers[key] = pods, s.keepers[key]
+		}
+	}
 }
 
 // first is the earlier of two times; zero means never.
@@ -297,13 +310,14 @@ func (s *Source) Leaves(d *podspec.Desired) bool {
 	if s.ByHand || d.Keeper != s.Name() || owner == nil {
 		return false
 	}
-	records, _ := s.Workloads.All()
+	records, err := s.Workloads.All()
 	for _, r := range records {
 		if controller.Owns(r.Key(), d.Pod) {
 			return !s.declared.brings(keeperOf(r, records))
 		}
 	}
-	return false
+	// Whose it is cannot be known while a record cannot be read.
+	return err != nil
 }
 
 // keeperOf is the source that brought a workload, or the CronJob that has made it; empty for one that was applied by hand.

@@ -1,0 +1,148 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/controller"
+	"github.com/podctl/podctl/runtime/service"
+)
+
+// unread are workloads that cannot be read while there is an error.
+type unread struct {
+	Workloads
+
+	err error
+}
+
+func (u *unread) All() ([]*controller.Record, error) {
+	if u.err != nil {
+		return nil, u.err
+	}
+	return u.Workloads.All()
+}
+
+// refusing are objects that cannot be stored while there is an error.
+type refusing struct {
+	Objects
+
+	err error
+}
+
+func (r *refusing) Apply(ctx context.Context, o *podspec.Object) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.Objects.Apply(ctx, o)
+}
+
+// TestRemovedWhileUnread: a file that goes while what is stored cannot be read ends its workload as soon as it can be.
+func TestRemovedWhileUnread(t *testing.T) {
+	h := newHouse(t)
+	store := &unread{Workloads: h.declared.workloads}
+	h.declared.workloads = store
+	h.files["/one"]["a"] = deployment("web", "1")
+	h.reads("/one", "/two")
+	h.wants("at first", "deployment web:1@/one/a")
+	h.later(sources.Lingers)
+	h.looks()
+	store.err = errors.New("no file descriptors")
+	h.files["/one"] = nil
+	h.reads("/one")
+	h.later(sources.Lingers)
+	if again := h.declared.store(t.Context()); !again.After(h.now) {
+		t.Error("it is not tried again")
+	}
+	store.err = nil
+	h.wants("read again", "")
+}
+
+// TestUnreadBeforeAllSources: while sources have not been read, nothing is stored over what cannot be read.
+func TestUnreadBeforeAllSources(t *testing.T) {
+	h := newHouse(t)
+	h.files["/one"]["a"], h.files["/two"]["b"] = deployment("web", "1"), deployment("web", "2")
+	h.reads("/one", "/two")
+	h.wants("at first", "deployment web:1@/one/a")
+	h.starts()
+	store := &unread{Workloads: h.declared.workloads, err: errors.New("no file descriptors")}
+	h.declared.workloads = store
+	h.reads("/two")
+	h.declared.store(t.Context())
+	store.err = nil
+	h.wants("read again", "deployment web:1@/one/a")
+}
+
+// TestTakenPort: a Service whose port is taken is tried again, because nobody tells when the port is free.
+func TestTakenPort(t *testing.T) {
+	h := newHouse(t)
+	store := &refusing{Objects: h.declared.objects, err: &service.TakenError{}}
+	h.declared.objects = store
+	h.files["/one"]["a"] = webService
+	h.reads("/one", "/two")
+	h.later(sources.Lingers)
+	if again := h.declared.store(t.Context()); !again.After(h.now) {
+		t.Error("it is not tried again")
+	}
+	store.err = nil
+	h.wants("the port is free", "service web:@/one/a")
+}
+
+// TestDamagedRecord: a record that cannot be read holds up no other workload. Its pods are still wanted, and to an agent that leaves
+// alone what was applied by hand they may be such pods.
+func TestDamagedRecord(t *testing.T) {
+	h := newHouse(t)
+	h.applies(deployment("mine", "1"))
+	h.files["/one"]["a"] = deployment("web", "1")
+	h.reads("/one", "/two")
+	first := h.looks()
+	found, err := filepath.Glob(filepath.Join(h.layout.Root, "workloads/default/deployments/mine*"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	if err = os.WriteFile(found[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.files["/one"]["b"] = deployment("new", "1")
+	h.reads("/one")
+	h.declared.store(t.Context())
+	u, _, err := h.look(t.Context())
+	if err == nil || len(u.Pods) != len(first.Pods)+1 {
+		t.Errorf("%d pods, before %d: %v", len(u.Pods), len(first.Pods), err)
+	}
+	h.files["/one"] = nil
+	h.reads("/one")
+	h.later(sources.Lingers)
+	h.declared.store(t.Context())
+	records, err := h.declared.workloads.All()
+	if err == nil || len(records) != 0 {
+		t.Errorf("%d workloads of files are left: %v", len(records), err)
+	}
+	h.ByHand = false
+	for _, d := range first.Pods {
+		if strings.HasPrefix(d.Pod.Name, "mine") && !h.Leaves(d) {
+			t.Errorf("%s is not left alone", d.Pod.Name)
+		}
+	}
+	h.later(time.Second)
+}
+
+// TestItsOwnFileByHand: a workload or object that somebody applies by hand from the file of a source stays the source's, so that it
+// ends with the file.
+func TestItsOwnFileByHand(t *testing.T) {
+	h := newHouse(t)
+	h.files["/one"]["a"] = deployment("web", "1") + separator + webService
+	h.reads("/one", "/two")
+	const want = "deployment web:1@/one/a, service web:@/one/a"
+	h.wants("at first", want)
+	h.appliesFrom("/one/a", h.files["/one"]["a"])
+	if got := h.kept(); got != want {
+		t.Errorf("applied by hand: %q, want %q", got, want)
+	}
+}
