@@ -14,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -109,7 +110,7 @@ func historyLimit(w *podspec.Workload) int {
 func (r *Record) from(same *podspec.Workload) *Record {
 	other, w := *r, *r.Workload
 	w.Set, other.Workload = same.Set, &w
-	if moves(r.Workload, same) {
+	if moves(r.Workload, same) && !stays(r.Workload, same) {
 		template := *w.Template
 		w.Keeper, w.Source, template.Source = same.Keeper, same.Source, same.Source
 		w.Template = &template
@@ -117,9 +118,17 @@ func (r *Record) from(same *podspec.Workload) *Record {
 	return &other
 }
 
+// stays reports whether a workload that is applied by hand stays that of the agent's source: it is applied from the source's own file.
+func stays(before, after *podspec.Workload) bool {
+	return objects.StaysKept(before.Keeper, before.Source, after.Keeper, after.Source)
+}
+
 // moves reports whether a workload that is applied anew has another set or source. The file of one that is applied by hand does not
 // matter: nobody looks at it again.
 func moves(before, after *podspec.Workload) bool {
+	if stays(before, after) {
+		return before.Set != after.Set
+	}
 	return before.Set != after.Set || before.Keeper != after.Keeper || after.Keeper != "" && before.Source != after.Source
 }
 

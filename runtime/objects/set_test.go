@@ -52,3 +52,22 @@ func TestKeepers(t *testing.T) {
 		}
 	}
 }
+
+// TestStaysKept: what is applied by hand from the file of an agent's source stays the source's.
+func TestStaysKept(t *testing.T) {
+	t.Chdir("/")
+	for _, c := range []struct {
+		keeperBefore, fileBefore, keeper, file string
+		want                                   bool
+	}{
+		{"/pods", "/pods/a", "", "/pods/a", true},
+		{"/pods", "/pods/a", "", "pods/a", true},
+		{"/pods", "/pods/a", "", "/pods/b", false},
+		{"/pods", "/pods/a", "/other", "/pods/a", false},
+		{"", "/pods/a", "", "/pods/a", false},
+	} {
+		if got := StaysKept(c.keeperBefore, c.fileBefore, c.keeper, c.file); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -128,6 +128,9 @@ func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	if damaged {
 		return Change{Key: key, Outcome: Configured, kept: kept}, nil
 	}
+	if before != nil && StaysKept(before.Keeper, before.Source, o.Keeper, o.Source) {
+		kept.Keeper, kept.Source = before.Keeper, before.Source
+	}
 	c, err := changeOf(key, before, kept)
 	c.kept = kept
 	return c, err
