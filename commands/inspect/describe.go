@@ -65,13 +65,18 @@ func runDescribe(ctx context.Context, sess *session.Session, o *describeOptions,
 	case terminal.IsDocument(o.output) && o.timeline:
 		return exit.Usagef("--timeline takes -o text or svg")
 	}
+	described := false
 	if terminal.IsText(o.output) && !o.timeline {
-		if err := describeWorkloads(ctx, sess, args); err != nil {
+		var err error
+		if described, err = describeWorkloads(ctx, sess, args); err != nil {
 			return err
 		}
 	}
 	o.Quiet, o.Unmanaged = true, true
 	desired, err := o.Pods(ctx, sess, args...)
+	if none := (*selection.NoPodsError)(nil); errors.As(err, &none) && described && len(args) == 1 {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

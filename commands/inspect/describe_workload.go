@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 )
 
-// describeWorkloads describes the workloads that are named, before their pods.
-func describeWorkloads(ctx context.Context, sess *session.Session, args []string) error {
+// describeWorkloads describes the workloads that are named, before their pods. It reports whether there are any.
+func describeWorkloads(ctx context.Context, sess *session.Session, args []string) (bool, error) {
 	var records []*controller.Record
 	for _, arg := range args {
 		key, ok := selection.WorkloadNamed(arg, sess.Flags.Namespace)
@@ -24,25 +24,25 @@ func describeWorkloads(ctx context.Context, sess *session.Session, args []string
 		}
 		r, err := sess.Workloads().Get(key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		records = append(records, r)
 	}
 	if len(records) == 0 {
-		return nil
+		return false, nil
 	}
 	rows, err := workloadRows(ctx, sess, records)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i := range rows {
 		v := &description{now: sess.IO.Now()}
 		v.workload(&rows[i])
 		if _, err := fmt.Fprintln(sess.IO.Out, v.text.String()); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 func (v *description) workload(row *view.WorkloadRow) {

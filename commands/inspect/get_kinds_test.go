@@ -74,4 +74,8 @@ func TestDescribeAWorkload(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	l.Must("scale", "--replicas=0", "deployment/web", "--wait")
+	if out, _ = l.Must("describe", "deployment/web"); !strings.Contains(out, "Replicas:           0 desired") {
+		t.Errorf("without pods:\n%s", out)
+	}
 }

@@ -129,7 +129,10 @@ func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, foun
 		if file == "" || sameFile(source, file) && len(o.ConfigMaps) == 0 {
 			return
 		}
-		if outcome, err := change(); err != nil || outcome != objects.Unchanged {
+		switch outcome, err := change(); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%w (%w)", r.error(key, file), err))
+		case outcome != objects.Unchanged:
 			errs = append(errs, r.error(key, file))
 		}
 	}

@@ -62,10 +62,18 @@ func (f *finder) podsOfKinds(applied []*podspec.Desired, names []string) (pods [
 			}
 		}
 		if len(pods) == before {
-			return nil, nil, fmt.Errorf("%s has no pods here (`podctl get %s -A` lists those of its kind)", key, key.Word())
+			return nil, nil, &NoPodsError{Key: key}
 		}
 	}
 	return pods, others, nil
+}
+
+// NoPodsError says that a workload or a Service has no pods.
+type NoPodsError struct{ Key state.ObjectKey }
+
+// Error says how to look for others.
+func (e *NoPodsError) Error() string {
+	return fmt.Sprintf("%s has no pods here (`podctl get %s -A` lists those of its kind)", e.Key, e.Key.Word())
 }
 
 // members tells the pods of a workload or a Service from others.
