@@ -59,13 +59,29 @@ type beside struct {
 	to *Source
 }
 
-// Run lets both hear what the source wants.
+// Run lets both hear what the source wants. New Services are stored before the pods that come with them are told: a container has
+// the variables of those that are there when it starts.
 func (b *beside) Run(ctx context.Context, reread <-chan struct{}, tell func(sources.Update)) {
+	var before []*podspec.Object
 	b.Source.Run(ctx, reread, func(u sources.Update) {
 		b.to.declared.say(u)
-		b.to.wake()
+		if now := servicesOf(&u); len(now) > 0 && !slices.Equal(now, before) {
+			before = now
+			_ = b.to.Look(ctx) // It fails at the end of the agent only.
+		} else {
+			b.to.wake()
+		}
 		tell(u)
 	})
+}
+
+func servicesOf(u *sources.Update) (services []*podspec.Object) {
+	for _, o := range u.Objects {
+		if o.Service != nil {
+			services = append(services, o)
+		}
+	}
+	return services
 }
 
 // say takes what a source wants.

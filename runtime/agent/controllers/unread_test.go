@@ -146,3 +146,40 @@ func TestItsOwnFileByHand(t *testing.T) {
 		t.Errorf("applied by hand: %q, want %q", got, want)
 	}
 }
+
+// saying is a source that says one thing.
+type saying struct {
+	sources.Source
+
+	update sources.Update
+}
+
+func (s *saying) Name() string { return s.update.Source }
+
+func (s *saying) Run(_ context.Context, _ <-chan struct{}, tell func(sources.Update)) { tell(s.update) }
+
+// TestServicesComeFirst: when the pods of a source are told, its Services are stored.
+func TestServicesComeFirst(t *testing.T) {
+	h := newHouse(t)
+	h.files["/one"]["a"] = webService
+	h.texts["/one"].Take(h.now, sources.Reading{Texts: []sources.Text{{Name: "/one/a", Text: []byte(webService)}}})
+	u, _ := h.texts["/one"].Wanted(h.now)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Run(ctx, nil, func(sources.Update) {})
+	}()
+	told := false
+	(&beside{Source: &saying{update: u}, to: h.Source}).Run(ctx, nil, func(sources.Update) {
+		told = true
+		if got := h.kept(); got != "service web:@/one/a" {
+			t.Errorf("stored is %q", got)
+		}
+	})
+	stop()
+	<-done
+	if !told {
+		t.Error("it is not told")
+	}
+}
