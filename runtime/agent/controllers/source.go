@@ -78,10 +78,13 @@ type Source struct {
 	poke chan struct{}
 	// asks are closed once the source has looked and told what it found.
 	asks chan chan struct{}
-	// mu guards own, which are the pods that it wants or has wanted, and states, which are those of the workloads.
+	// mu guards own, which are the pods that it wants or has wanted, states, which are those of the workloads, and the workloads as
+	// they were read for Leaves.
 	mu     sync.Mutex
 	own    map[types.UID]bool
 	states []api.Workload
+	read   []*controller.Record
+	readAt time.Time
 
 	// wanted are the pods that each workload wanted last; nil before the first look.
 	wanted map[state.ObjectKey][]*podspec.Desired
@@ -310,7 +313,7 @@ func (s *Source) Leaves(d *podspec.Desired) bool {
 	if s.ByHand || d.Keeper != s.Name() || owner == nil {
 		return false
 	}
-	records, err := s.Workloads.All()
+	records, err := s.lately()
 	for _, r := range records {
 		if controller.Owns(r.Key(), d.Pod) {
 			return !s.declared.brings(keeperOf(r, records))
@@ -318,6 +321,21 @@ func (s *Source) Leaves(d *podspec.Desired) bool {
 	}
 	// Whose it is cannot be known while a record cannot be read.
 	return err != nil
+}
+
+// lately are the stored workloads, read anew only if one has changed: all pods are asked for one after the other.
+func (s *Source) lately() ([]*controller.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.Workloads.ChangedAt()
+	if s.read != nil && s.readAt.Equal(at) {
+		return s.read, nil
+	}
+	records, err := s.Workloads.All()
+	if s.read, s.readAt = records, at; err != nil {
+		s.read = nil
+	}
+	return records, err
 }
 
 // keeperOf is the source that brought a workload, or the CronJob that has made it; empty for one that was applied by hand.

@@ -20,9 +20,12 @@ type unread struct {
 	Workloads
 
 	err error
+	// reads counts how often all were read.
+	reads int
 }
 
 func (u *unread) All() ([]*controller.Record, error) {
+	u.reads++
 	if u.err != nil {
 		return nil, u.err
 	}
@@ -181,5 +184,32 @@ func TestServicesComeFirst(t *testing.T) {
 	<-done
 	if !told {
 		t.Error("it is not told")
+	}
+}
+
+// TestLeavesReadsOnce: while no workload changes, asking of many pods whether they are left alone reads the workloads once.
+func TestLeavesReadsOnce(t *testing.T) {
+	h := newHouse(t)
+	h.applies(deployment("mine", "1"))
+	h.reads("/one", "/two")
+	pods := h.looks().Pods
+	store := &unread{Workloads: h.Workloads}
+	h.Workloads, h.ByHand = store, false
+	for range 10 {
+		for _, d := range pods {
+			if !h.Leaves(d) {
+				t.Errorf("%s is not left alone", d.Pod.Name)
+			}
+		}
+	}
+	if store.reads != 1 {
+		t.Errorf("read %d times", store.reads)
+	}
+	h.files["/one"]["a"] = deployment("web", "1")
+	h.reads("/one")
+	h.looks()
+	before := store.reads
+	if h.Leaves(pods[0]); store.reads != before+1 {
+		t.Error("a change is not read")
 	}
 }
