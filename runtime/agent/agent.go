@@ -276,7 +276,7 @@ func textOf(err error) string {
 
 // sourceTells takes what a source wants.
 func (a *Agent) sourceTells(u sources.Update) {
-	a.log.tellNotes(u.Notes)
+	a.log.tellNotes(u.Source, u.Notes)
 	a.keeper.sourceSays(a.settings.Now(), u)
 	a.admits.wake(a.settings.Now())
 }

@@ -20,8 +20,8 @@ type logger struct {
 	// problems are those of the sources that were written last, failures the last of each pod.
 	problems map[toldProblem]bool
 	failures map[model.PodRef]string
-	// notes are those that were written.
-	notes map[string]bool
+	// notes are those of each source that were written.
+	notes map[string]map[string]bool
 	// records are the checkpoints that could not be read, as they were written last.
 	records map[string]bool
 }
@@ -34,7 +34,7 @@ func (p toldProblem) compare(other toldProblem) int {
 }
 
 func newLogger(l *slog.Logger) *logger {
-	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, notes: map[string]bool{}, records: map[string]bool{}}
+	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}}
 }
 
 // step writes what a pass has done.
@@ -94,14 +94,15 @@ func (l *logger) tellProblems(now []sources.Problem) (news []sources.Problem) {
 	return news
 }
 
-// tellNotes writes what has no effect in the texts of a source, each once.
-func (l *logger) tellNotes(notes []string) {
+// tellNotes writes what has no effect in the texts of a source, each once while it is there.
+func (l *logger) tellNotes(source string, notes []string) {
+	now := map[string]bool{}
 	for _, text := range notes {
-		if !l.notes[text] {
-			l.notes[text] = true
+		if now[text] = true; !l.notes[source][text] {
 			l.Info("source", "note", text)
 		}
 	}
+	l.notes[source] = now
 }
 
 // unreadable writes which checkpoints cannot be read, each once.

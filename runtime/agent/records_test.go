@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/podctl/podctl/podspec"
@@ -21,19 +18,6 @@ func TestCheckpointsLeave(t *testing.T) {
 			if (s.Desired.Keeper == "") != want || !s.Desired.Stored {
 				t.Errorf("%s, left alone: %t: brought by %q", name, want, s.Desired.Keeper)
 			}
-		}
-	}
-}
-
-// TestNotesAreWrittenOnce: what has no effect is told once, whichever source says it again.
-func TestNotesAreWrittenOnce(t *testing.T) {
-	var out bytes.Buffer
-	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
-	l.tellNotes([]string{"one", "two"})
-	l.tellNotes([]string{"two", "three"})
-	for _, text := range []string{"note=one", "note=two", "note=three"} {
-		if strings.Count(out.String(), text) != 1 {
-			t.Errorf("%s is not there once:\n%s", text, out.String())
 		}
 	}
 }
