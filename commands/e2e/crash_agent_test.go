@@ -86,6 +86,8 @@ func TestAgentCrashMatrix(t *testing.T) {
 		}
 		maps.DeleteFunc(all, func(name string, _ crash) bool { return !slices.Contains(some, name) })
 	}
+	// An agent waits more than a command does: its calm takes seconds.
+	slots := make(chan struct{}, 4*goruntime.GOMAXPROCS(0))
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +98,9 @@ func TestAgentCrashMatrix(t *testing.T) {
 			var reached atomic.Int32
 			var group sync.WaitGroup
 			for i, p := range u.points {
+				slots <- struct{}{}
 				group.Go(func() {
+					defer func() { <-slots }()
 					if u.survives(t, c, p, i) {
 						reached.Add(1)
 					}
@@ -178,7 +182,7 @@ func (l *crashLab) await(run func(started func(pid int)) error) error {
 		case agent = <-pid:
 		case err := <-done:
 			return err
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	if agent == 0 {

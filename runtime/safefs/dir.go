@@ -188,10 +188,15 @@ func (d *Dir) Symlink(target, name string) error {
 
 // Replace gives a file in the directory another name, in the place of a file that has it.
 func (d *Dir) Replace(name, as string) error {
+	return d.ReplaceIn(name, d, as)
+}
+
+// ReplaceIn moves a file to a directory of the same file system, in the place of a file that has the name there.
+func (d *Dir) ReplaceIn(name string, to *Dir, as string) error {
 	if err := CheckName(as); err != nil {
 		return err
 	}
-	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, fd, as) })
+	return d.do("rename", name, func(fd int) error { return unix.Renameat(fd, name, to.fd(), as) })
 }
 
 // Rename moves a name to a directory of the same file system under a name that is free.

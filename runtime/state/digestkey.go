@@ -103,7 +103,7 @@ func (k KeyFile) write() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	defer func() { err = errors.Join(err, f.Close(), safefs.RemoveFile(f.Name())) }()
 	_, err = f.Write(secret)
 	if err = errors.Join(err, f.Chmod(0o600), f.Sync()); err != nil {
 		return err

@@ -90,16 +90,23 @@ func (s HistoryStore) replace(text []byte) error {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	return replaceBy(dir, filepath.Base(s.unfinished()), filepath.Base(s.Path()), text, func(*os.File) error { return nil })
+	unfinished := place{dir, filepath.Base(s.unfinished())}
+	return unfinished.replace(place{dir, filepath.Base(s.Path())}, text, func(*os.File) error { return nil })
 }
 
-// replaceBy writes a file under another name, and lets it take the place of the one before. What a
-// killed process left under the other name is removed. Written is called before the file is closed.
-func replaceBy(dir *safefs.Dir, unfinished, name string, text []byte, written func(*os.File) error) error {
-	if err := dir.Remove(unfinished); err != nil {
+// place is a name in a directory.
+type place struct {
+	dir  *safefs.Dir
+	name string
+}
+
+// replace writes a file under its own name, and lets it take the place of another one. What a
+// killed process left under its name is removed. Written is called before the file is closed.
+func (p place) replace(other place, text []byte, written func(*os.File) error) error {
+	if err := p.dir.Remove(p.name); err != nil {
 		return err
 	}
-	file, err := dir.Create(unfinished, 0o600)
+	file, err := p.dir.Create(p.name, 0o600)
 	if err != nil {
 		return err
 	}
@@ -109,7 +116,7 @@ func replaceBy(dir *safefs.Dir, unfinished, name string, text []byte, written fu
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return dir.Replace(unfinished, name)
+	return p.dir.ReplaceIn(p.name, other.dir, other.name)
 }
 
 // Histories are the events of all pods, also of those that are gone.

@@ -1,12 +1,16 @@
 package state
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/filelock"
 )
 
 func TestLeftovers(t *testing.T) {
@@ -70,5 +74,46 @@ func TestDeletedLogs(t *testing.T) {
 	}
 	if logs, err := l.DeletedLogs().List(); err != nil || len(logs) != 0 {
 		t.Errorf("%+v %v", logs, err)
+	}
+}
+
+// TestUnfinishedStores has processes killed while they replace a file of what all pods share.
+func TestUnfinishedStores(t *testing.T) {
+	l := Layout{Root: filepath.Join(t.TempDir(), "state"), LogRoot: t.TempDir()}
+	locker := &Locker{Layout: l}
+	for what, of := range map[string]struct {
+		unfinished string
+		lock       func(context.Context) (*filelock.Lock, error)
+	}{
+		"objects": {l.Objects().unfinished(), locker.LockObjects}, "workloads": {l.Workloads().unfinished(), locker.LockWorkloads},
+		"services": {l.ServiceNames().unfinished(), locker.LockServices},
+	} {
+		kill := func() {
+			t.Helper()
+			if err := errors.Join(os.MkdirAll(filepath.Dir(of.unfinished), 0o700), os.WriteFile(of.unfinished, []byte("half"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kill()
+		lock, err := of.lock(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if is, lookErr := exists(of.unfinished); is || lookErr != nil {
+			t.Errorf("%s: what a killed process left is there when the lock is taken: %v", what, lookErr)
+		}
+		kill()
+		if err = lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if err = os.WriteFile(l.Locks().file("_"+what), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err = l.Locks().Sweep(t.Context()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if is, lookErr := exists(of.unfinished); is || lookErr != nil {
+			t.Errorf("%s: what a killed process left is there after the start of an agent: %v", what, lookErr)
+		}
 	}
 }

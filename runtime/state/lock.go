@@ -92,13 +92,31 @@ func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder stri
 	return filelock.Take(ctx, of, tell)
 }
 
-// takeOwn takes a lock that is no pod's.
+// takeOwn takes a lock that is no pod's, and removes what the last holder left if it was killed while it wrote.
 func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, error) {
 	lock, err := s.take(ctx, filelock.File{Path: s.file(name)}, func(string) {})
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
 		locked.What = what
 	}
+	if unfinished := s.unfinished(name); lock != nil && unfinished != "" {
+		_ = safefs.RemoveFile(unfinished) // It harms nobody, and the next one tries again.
+	}
 	return lock, err
+}
+
+// unfinished is the file that the holder of a lock writes before it takes the place of another one; "" for a lock under which no file
+// is replaced.
+func (s Locks) unfinished(name string) string {
+	switch name {
+	case lockObjects:
+		return s.layout.Objects().unfinished()
+	case lockWorkloads:
+		return s.layout.Workloads().unfinished()
+	case lockServices:
+		return s.layout.ServiceNames().unfinished()
+	default:
+		return ""
+	}
 }
 
 // Sweep removes what a process leaves that is killed at the end of its work: the files of locks that nobody
@@ -121,7 +139,7 @@ func (s Locks) sweep(ctx context.Context, name string) error {
 	var lock *filelock.Lock
 	var err error
 	if strings.HasPrefix(name, lockOwn) {
-		lock, err = s.take(ctx, filelock.File{Path: s.file(name)}, func(string) {})
+		lock, err = s.takeOwn(ctx, name, "")
 	} else {
 		lock, err = s.sweepPod(ctx, s.layout.Pod(types.UID(name)))
 	}

@@ -185,7 +185,7 @@ func (s Objects) ChangedAt() time.Time {
 func (s Objects) Write(key ObjectKey, text []byte) error {
 	path, err := s.Path(key)
 	if err = firstError(err, s.layout.Prepare()); err == nil {
-		err = replaceIn(filepath.Dir(path), key.Name, text)
+		err = replaceFile(s.unfinished(), path, text)
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", key, safefs.Cause(err))
@@ -193,19 +193,27 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 	return nil
 }
 
-// replaceIn puts a file in the place of another one. No name begins with a point, so that the
-// unfinished file has one of its own; one that a killed process left is removed.
-func replaceIn(path, name string, text []byte) (err error) {
-	dir, err := makeAll(path, objectDirMode, objectDirMode)
+// unfinished is the file of the object that is being written. It is one for all of them, so that whoever takes the lock knows what a
+// killed process left.
+func (s Objects) unfinished() string { return s.dir(".unfinished") }
+
+// replaceFile writes an unfinished file, and puts it in the place of another one.
+func replaceFile(unfinished, path string, text []byte) (err error) {
+	from, err := makeAll(filepath.Dir(unfinished), objectDirMode, objectDirMode)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	unfinished := "." + name
-	if err = replaceBy(dir, unfinished, name, text, (*os.File).Sync); err != nil {
-		return errors.Join(err, dir.Remove(unfinished))
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := makeAll(filepath.Dir(path), objectDirMode, objectDirMode)
+	if err != nil {
+		return err
 	}
-	return dir.Sync()
+	defer func() { err = errors.Join(err, to.Close()) }()
+	file := place{from, filepath.Base(unfinished)}
+	if err = file.replace(place{to, filepath.Base(path)}, text, (*os.File).Sync); err != nil {
+		return errors.Join(err, from.Remove(file.name))
+	}
+	return to.Sync()
 }
 
 // Remove removes the file of an object, and the directories that are empty then. One that is

@@ -16,6 +16,9 @@ type ServiceNames struct{ layout Layout }
 // Path is the file.
 func (s ServiceNames) Path() string { return filepath.Join(s.layout.Root, servicesFile) }
 
+// unfinished is the file while it is being written.
+func (s ServiceNames) unfinished() string { return filepath.Join(s.layout.Root, "."+servicesFile) }
+
 const (
 	servicesFile = "services.json"
 	// servicesMax bounds what is read of it, in bytes: a thousand Services with a hundred pods each.
@@ -41,7 +44,7 @@ func (s ServiceNames) Read() ([]byte, error) {
 func (s ServiceNames) Write(text []byte) error {
 	err := s.layout.Prepare()
 	if err == nil {
-		err = replaceIn(s.layout.Root, servicesFile, text)
+		err = replaceFile(s.unfinished(), s.Path(), text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the names of Services: %w", safefs.Cause(err))
