@@ -135,8 +135,8 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	log := newLog(sess)
-	if err = layout.Locks().Sweep(ctx); err != nil {
-		log.Warn("the files of old locks stay", "error", err.Error())
+	if err = errors.Join(layout.Locks().Sweep(ctx), layout.DigestKey().Sweep()); err != nil {
+		log.Warn("files that a killed process left stay", "error", err.Error())
 	}
 	engine, err := connect(ctx, sess, log)
 	if errors.Is(err, errStopped) {

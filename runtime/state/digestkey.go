@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/safefs"
@@ -89,6 +90,26 @@ func newKey() ([]byte, error) {
 	return secret, nil
 }
 
+// unfinishedKey begins the name of a key that is being made.
+const unfinishedKey = ".digest.key"
+
+// Sweep removes what a process left that was killed while it made the key. Whoever is still making one finds that there is a key.
+func (k KeyFile) Sweep() error {
+	if made, err := exists(k.Path()); err != nil || !made {
+		return err
+	}
+	entries, err := entriesOf(k.layout.Root)
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), unfinishedKey) {
+			err = errors.Join(err, safefs.RemoveFile(filepath.Join(k.layout.Root, entry.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing unfinished keys of digests: %w", err)
+	}
+	return nil
+}
+
 // write gives the file its name when it is complete, and leaves one that another
 // process made meanwhile: digests of two keys cannot be compared.
 func (k KeyFile) write() (err error) {
@@ -99,7 +120,7 @@ func (k KeyFile) write() (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(k.layout.Root, ".digest.key")
+	f, err := os.CreateTemp(k.layout.Root, unfinishedKey)
 	if err != nil {
 		return err
 	}
@@ -108,10 +129,10 @@ func (k KeyFile) write() (err error) {
 	if err = errors.Join(err, f.Chmod(0o600), f.Sync()); err != nil {
 		return err
 	}
-	if err = os.Link(f.Name(), k.Path()); errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
+	if err = os.Link(f.Name(), k.Path()); err != nil {
+		if made, lookErr := exists(k.Path()); made && lookErr == nil {
+			return nil
+		}
 		return err
 	}
 	root, err := safefs.Follow(k.layout.Root)

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -70,5 +71,22 @@ func TestADamagedDigestKeyIsNamed(t *testing.T) {
 	}
 	if err := l.DigestKey().Make(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("one that others can read: %v", err)
+	}
+}
+
+// TestDigestKeySweep: what was left by a process that was killed while it made the key goes once there is a key.
+func TestDigestKeySweep(t *testing.T) {
+	l := newLayout(t)
+	if err := errors.Join(l.Prepare(), os.WriteFile(filepath.Join(l.Root, unfinishedKey+"1"), nil, 0o600), l.DigestKey().Sweep()); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, l.Root); len(left) != 1 {
+		t.Errorf("without a key: %v", left)
+	}
+	if err := errors.Join(l.DigestKey().Make(), l.DigestKey().Sweep()); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, l.Root); len(left) != 1 || left[0] != "digest.key" {
+		t.Errorf("with a key: %v", left)
 	}
 }
