@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/podctl/podctl/commands/exit"
@@ -43,7 +42,7 @@ func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods
 	kept, texts := sess.AgentPods(ctx), map[model.PodRef]string{}
 	for _, d := range pods {
 		p := kept[d.Pod.UID]
-		if given(d) && hasSource(p) && (!sameFile(d.Source, p.File) || len(o.ConfigMaps) > 0) {
+		if given(d) && hasSource(p) && (!objects.SameFile(d.Source, p.File) || len(o.ConfigMaps) > 0) {
 			texts[model.RefOf(d.Pod)] = fmt.Sprintf("the agent keeps this pod as %s says: its next pass takes other changes back; change them there", p.File)
 		}
 	}
@@ -53,30 +52,20 @@ func (o *planOptions) takenBack(ctx context.Context, sess *session.Session, pods
 // hasSource reports whether a source of the agent wants a pod.
 func hasSource(p *api.Pod) bool { return p != nil && p.Source != "" }
 
-// sameFile reports whether two paths lead to one file.
-func sameFile(a, b string) bool {
-	if a == b {
-		return true
-	}
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
-}
-
 // ruled are the workloads and objects that sources of the agent have, each with its file. The agent keeps them as that says, whatever
 // commands change; there are none while no agent runs.
 type ruled struct {
-	sess      *session.Session
+	sess *session.Session
+	// silent is set while an agent runs that does not answer. All that a source brought is taken to be ruled then.
+	silent    bool
 	workloads map[state.ObjectKey]string
 	sources   map[string]bool
 }
 
 func findRuled(ctx context.Context, sess *session.Session) *ruled {
 	r := &ruled{sess: sess, workloads: map[state.ObjectKey]string{}, sources: map[string]bool{}}
-	status := sess.AgentStatus(ctx)
+	status, answered := sess.AgentStatus(ctx)
+	r.silent = !answered
 	if status == nil {
 		return r
 	}
@@ -91,12 +80,23 @@ func findRuled(ctx context.Context, sess *session.Session) *ruled {
 	return r
 }
 
+// workload is the file of a stored workload; empty if no source has it.
+func (r *ruled) workload(key state.ObjectKey) string {
+	if !r.silent {
+		return r.workloads[key]
+	}
+	if one, err := r.sess.Workloads().Get(key); err == nil && one.Workload.Keeper != "" {
+		return one.Workload.Source
+	}
+	return ""
+}
+
 // object is the file of a stored object; empty if no source has it.
 func (r *ruled) object(key state.ObjectKey) string {
-	if len(r.sources) == 0 {
+	if len(r.sources) == 0 && !r.silent {
 		return ""
 	}
-	if o, err := r.sess.Objects().Get(key); err == nil && r.sources[o.Keeper] {
+	if o, err := r.sess.Objects().Get(key); err == nil && o.Keeper != "" && (r.silent || r.sources[o.Keeper]) {
 		return o.Source
 	}
 	return ""
@@ -126,7 +126,7 @@ func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, foun
 	}
 	r := findRuled(ctx, sess)
 	differs := func(key state.ObjectKey, source, file string, change func() (objects.Outcome, error)) {
-		if file == "" || sameFile(source, file) && len(o.ConfigMaps) == 0 {
+		if file == "" || objects.SameFile(source, file) && len(o.ConfigMaps) == 0 {
 			return
 		}
 		switch outcome, err := change(); {
@@ -138,7 +138,7 @@ func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, foun
 	}
 	for _, w := range found.Workloads {
 		key := controller.KeyOf(w)
-		differs(key, w.Source, r.workloads[key], func() (objects.Outcome, error) {
+		differs(key, w.Source, r.workload(key), func() (objects.Outcome, error) {
 			c, err := sess.Workloads().Change(w)
 			return c.Outcome, err
 		})
@@ -176,7 +176,7 @@ func refuseRuled(ctx context.Context, sess *session.Session, keys []state.Object
 	r := findRuled(ctx, sess)
 	var errs []error
 	for _, key := range keys {
-		if file := r.workloads[key]; file != "" {
+		if file := r.workload(key); file != "" {
 			errs = append(errs, r.error(key, file))
 		} else if one, err := sess.Workloads().Get(key); err == nil && one.Workload.Keeper != "" && len(r.sources) == 0 {
 			sess.IO.Note("note: %s: an agent that is started makes it as %s says; change it there", key, one.Workload.Source)

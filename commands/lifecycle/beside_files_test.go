@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -94,5 +95,26 @@ func TestFilesRuleLater(t *testing.T) {
 	}
 	if _, stderr := l.Must("delete", "deployment/web"); strings.Contains(stderr, "comes back") {
 		t.Errorf("delete: %s", stderr)
+	}
+}
+
+// TestFilesRuleOfASilentAgent: while the agent runs and does not answer, what sources brought is not changed.
+func TestFilesRuleOfASilentAgent(t *testing.T) {
+	l := newLab(t)
+	l.Must("get")
+	text := deployment(1, "i:1", "") + "---\n" + apart
+	file := written(l, "file", text)
+	brought(l, file, text)
+	layout := state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", layout.AgentSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test is over
+	other := written(l, "other", strings.Replace(apart, "one", "two", 1))
+	for _, args := range [][]string{{"scale", "--replicas=2", "deployment/web"}, {"apply", other}} {
+		if code, _, stderr := l.Call(args...); code == 0 || !strings.Contains(stderr, "as "+file+" says: change it there") || !strings.Contains(stderr, "note: ") {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
 	}
 }

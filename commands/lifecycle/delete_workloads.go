@@ -49,7 +49,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, sess *session.Sessi
 		case !there && len(pods) == 0 && !o.absent:
 			absent = errors.Join(absent, &objects.NotFoundError{Key: key})
 		case there && !o.dryRun:
-			rules.note(key, rules.workloads[key])
+			rules.note(key, rules.workload(key))
 		}
 		for _, p := range pods {
 			if !selection.UIDs(found.Pods)[p.Desired.Pod.UID] {

@@ -14,24 +14,25 @@ import (
 // beside its result.
 const agentPatience = 2 * time.Second
 
-// AgentStatus is what the agent of the state directory does; nil if no agent runs. One that does not answer ends no command: a
-// note says so.
-func (s *Session) AgentStatus(ctx context.Context) *api.Status {
+// AgentStatus is what the agent of the state directory does; nil if no agent runs. One that runs and does not answer ends no command:
+// a note says so, and answered is false.
+func (s *Session) AgentStatus(ctx context.Context) (status *api.Status, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
 	status, err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.Status(ctx)
 	if err != nil {
-		if gone := (*api.NotRunningError)(nil); !errors.As(err, &gone) {
-			s.IO.NoteOnce("note: %s", s.ErrorText(err))
+		if gone := (*api.NotRunningError)(nil); errors.As(err, &gone) {
+			return nil, true
 		}
-		return nil
+		s.IO.NoteOnce("note: %s", s.ErrorText(err))
+		return nil, false
 	}
-	return status
+	return status, true
 }
 
 // AgentPods are the pods that the agent of the state directory keeps; none if no agent runs.
 func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
-	status := s.AgentStatus(ctx)
+	status, _ := s.AgentStatus(ctx)
 	if status == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,9 +84,19 @@ func StaysKept(keeperBefore, fileBefore, keeper, file string) bool {
 	if keeper != "" || keeperBefore == "" || fileBefore == "" || fileBefore == "-" {
 		return false
 	}
-	before, beforeErr := filepath.Abs(fileBefore)
-	now, err := filepath.Abs(file)
-	return beforeErr == nil && err == nil && before == now
+	return SameFile(fileBefore, file)
+}
+
+// SameFile reports whether two paths lead to one file. Paths that are equal do, also where there is no file any more.
+func SameFile(a, b string) bool {
+	one, oneErr := filepath.Abs(a)
+	other, otherErr := filepath.Abs(b)
+	if err := errors.Join(oneErr, otherErr); err == nil && one == other {
+		return true
+	}
+	here, hereErr := os.Stat(a)
+	there, thereErr := os.Stat(b)
+	return errors.Join(hereErr, thereErr) == nil && os.SameFile(here, there)
 }
 
 // changeOf compares an object with the stored one, which is nil if there is none.

@@ -1,6 +1,9 @@
 package objects
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,5 +72,12 @@ func TestStaysKept(t *testing.T) {
 		if got := StaysKept(c.keeperBefore, c.fileBefore, c.keeper, c.file); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+	file, link := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	if !StaysKept("/pods", file, "", link) {
+		t.Error("a link to the source's file is another file")
 	}
 }
