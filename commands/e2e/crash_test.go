@@ -302,9 +302,9 @@ func (l *crashLab) state() []string {
 
 var eventsFile = regexp.MustCompile(`^/state/events/[^.]+\.json `)
 
-// timeless takes out of a line what differs from run to run: attempts, and names made of
-// times and at random.
-func timeless(line string) string {
+// varying are what differs in lines from run to run, and what stands for it.
+var varying = func() map[*regexp.Regexp]string {
+	all := map[*regexp.Regexp]string{}
 	for pattern, with := range map[string]string{
 		`/\d+\.log`:                         "/N.log",
 		`/\.\.\d{4}_[\d_]+\.?\d*`:           "/..TIME",
@@ -314,7 +314,16 @@ func timeless(line string) string {
 		// Who held the lock of a pod last.
 		`(/locks/[0-9a-f-]+\.lock \S+).*`: "$1",
 	} {
-		line = regexp.MustCompile(pattern).ReplaceAllString(line, with)
+		all[regexp.MustCompile(pattern)] = with
+	}
+	return all
+}()
+
+// timeless takes out of a line what differs from run to run: attempts, and names made of
+// times and at random.
+func timeless(line string) string {
+	for pattern, with := range varying {
+		line = pattern.ReplaceAllString(line, with)
 	}
 	return line
 }
