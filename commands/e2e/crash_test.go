@@ -572,8 +572,9 @@ func (u *undisturbed) survives(t *testing.T, c crash, p point, i int) bool {
 	t.Helper()
 	l := u.newLab(t, c)
 	defer l.close()
-	l.goal = u.state
 	reached := p.kill(l)
+	// The agent that is killed may have points after it got to its goal; the next ones end there.
+	l.goal = u.state
 	if i%3 == 2 {
 		l.deletePod()
 		missing, left := l.settled(func() (missing, left []string) {
