@@ -12,8 +12,6 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -95,21 +93,7 @@ func TestAgentCrashMatrix(t *testing.T) {
 			if os.Getenv(crashVar) == "" {
 				u.points = spread(u.points, agentPointsTried)
 			}
-			var reached atomic.Int32
-			var group sync.WaitGroup
-			for i, p := range u.points {
-				slots <- struct{}{}
-				group.Go(func() {
-					defer func() { <-slots }()
-					if u.survives(t, c, p, i) {
-						reached.Add(1)
-					}
-				})
-			}
-			group.Wait()
-			if n := int(reached.Load()); n < len(u.points)*3/4 {
-				t.Errorf("only %d of %d points were reached", n, len(u.points))
-			}
+			u.survivesAll(t, c, slots)
 		})
 	}
 }
