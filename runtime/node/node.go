@@ -103,6 +103,9 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	}
 	if running {
 		o.report("containerd runs already, pid %d", p.PID)
+		if err = p.remember(l); err != nil { // It may have been found again.
+			return nil, fmt.Errorf("looking at the node: %w", err)
+		}
 	}
 	if err = checkDriver(o.CgroupDriver, p); err != nil {
 		return nil, err

@@ -278,6 +278,30 @@ func TestProcessIsRemembered(t *testing.T) {
 	}
 }
 
+// TestStartedProcessIsFound: a podctl that is killed after the start of containerd, and before it has written down
+// which process that is, leaves a node that the next one finds.
+func TestStartedProcessIsFound(t *testing.T) {
+	l := layout(t.TempDir())
+	begun := process{Program: "/bin/sh"}
+	if err := begun.remember(l); err != nil {
+		t.Fatal(err)
+	}
+	if _, running, err := readProcess(l); running || err != nil {
+		t.Fatalf("before its start it runs: %t, %v", running, err)
+	}
+	for _, config := range []string{layout(t.TempDir()).config(), l.config()} {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60; true", "--config", config)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+		p, running, err := readProcess(l)
+		if ours := config == l.config(); err != nil || running != ours || ours && p.PID != cmd.Process.Pid {
+			t.Errorf("started with %s: %+v, %t, %v", config, p, running, err)
+		}
+	}
+}
+
 // TestNodeComesBackAsItWas: a node that died is started again with the containerd and the
 // sandbox image it had, whose files another containerd may not understand, unless the user
 // says otherwise or the program is gone.

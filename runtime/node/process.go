@@ -28,6 +28,7 @@ import (
 
 // process is the containerd of a node, as it is remembered on disk.
 type process struct {
+	// PID is zero from before the process starts until its number is known.
 	PID int `json:"pid"`
 	// StartTicks distinguishes the process from another one that got its number later.
 	StartTicks uint64 `json:"startTicks"`
@@ -59,8 +60,39 @@ func readProcess(l layout) (*process, bool, error) {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, false, nil //nolint:nilerr // half a file is that of a crash: no process is known
 	}
-	return &p, p.alive(l), nil
+	if p.alive(l) {
+		return &p, true, nil
+	}
+	return &p, p.find(l), nil
 }
+
+// find looks for the process of a podctl that was killed after it had started it, and before it had
+// written down which one it is. A second containerd could not use the files of the first.
+func (p *process) find(l layout) bool {
+	if p.PID != 0 {
+		return false
+	}
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return false
+	}
+	for _, one := range processes {
+		args, err := one.CmdLine()
+		wanted := l.arguments()
+		if err != nil || len(args) <= len(wanted) || !slices.Equal(args[len(args)-len(wanted):], wanted) {
+			continue
+		}
+		p.PID = one.PID
+		if p.StartTicks, _ = startTicks(p.PID); p.alive(l) {
+			return true
+		}
+	}
+	p.PID = 0
+	return false
+}
+
+// arguments are those of the node's containerd.
+func (l layout) arguments() []string { return []string{"--config", l.config()} }
 
 // alive reports whether the process runs and is the one that was started for this
 // node: it is ours, and has the same start time and our configuration.
@@ -131,8 +163,12 @@ func start(l layout, p process) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
-	defer log.Close()                                      //nolint:errcheck // the child has its own copy
-	cmd := exec.Command(p.Program, "--config", l.config()) //nolint:noctx // it outlives this process
+	defer log.Close() //nolint:errcheck // the child has its own copy
+	p.PID, p.StartTicks = 0, 0
+	if err = p.remember(l); err != nil {
+		return nil, fmt.Errorf("starting containerd: %w", err)
+	}
+	cmd := exec.Command(p.Program, l.arguments()...) //nolint:noctx // it outlives this process
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir, cmd.Env = "/", environ(p.Program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -154,8 +190,10 @@ func (p *process) remember(l layout) error {
 	if err != nil {
 		return err
 	}
-	pid := strconv.AppendInt(nil, int64(p.PID), 10)
-	return errors.Join(safefs.WriteFile(l.processFile(), text), safefs.WriteFile(l.pidFile(), append(pid, '\n')))
+	if err = safefs.WriteFile(l.processFile(), text); err != nil || p.PID == 0 {
+		return err
+	}
+	return safefs.WriteFile(l.pidFile(), append(strconv.AppendInt(nil, int64(p.PID), 10), '\n'))
 }
 
 // errEnded says that a containerd ended while it was waited for.
