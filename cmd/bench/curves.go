@@ -22,6 +22,9 @@ type Load struct {
 	// RSS is the memory in MiB, and Anonymous what of it belongs to no file.
 	RSS       float64 `json:"rssMiB"`
 	Anonymous float64 `json:"anonymousMiB"`
+	// Heap is what its objects take in MiB, with those that wait for the collection, and Binary the size of its binary.
+	Heap   float64 `json:"heapMiB"`
+	Binary float64 `json:"binaryMiB"`
 	// Calls are those to the runtime per second, Wakeups how often a thread went on per second.
 	Calls   float64 `json:"callsPerSecond"`
 	Wakeups float64 `json:"wakeupsPerSecond"`
@@ -103,6 +106,7 @@ type usage struct {
 	at               time.Time
 	own, runtime     time.Duration
 	rss, anonymous   float64
+	heap, binary     float64
 	calls            float64
 	wakeups, written int64
 }
@@ -112,7 +116,7 @@ func (l *Load) between(before, after *usage) {
 	seconds := after.at.Sub(before.at).Seconds()
 	l.CPU = milliseconds(after.own-before.own) / seconds
 	l.RuntimeCPU = milliseconds(after.runtime-before.runtime) / seconds
-	l.RSS, l.Anonymous = after.rss, after.anonymous
+	l.RSS, l.Anonymous, l.Heap, l.Binary = after.rss, after.anonymous, after.heap, after.binary
 	l.Calls = (after.calls - before.calls) / seconds
 	l.Wakeups = float64(after.wakeups-before.wakeups) / seconds
 	l.Written = float64(after.written-before.written) / (1 << 10) / seconds * time.Minute.Seconds()
@@ -130,6 +134,12 @@ func (k *keeper) usage(ctx context.Context) (u usage, err error) {
 	}
 	u.at, u.calls = time.Now(), sumOf(string(page), "kubelet_runtime_operations_total")
 	u.rss, u.anonymous = mebibytes(pid, "VmRSS"), mebibytes(pid, "RssAnon")
+	u.heap = sumOf(string(page), "go_memstats_heap_alloc_bytes") / (1 << 20)
+	binary, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return u, err
+	}
+	u.binary = float64(binary.Size()) / (1 << 20)
 	fmt.Sscan(field(fmt.Sprintf("/proc/%d/io", pid), "write_bytes"), &u.written) //nolint:errcheck // it stays zero then
 	if u.own, u.wakeups, err = threads(pid); err != nil {
 		return u, err

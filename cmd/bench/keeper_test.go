@@ -43,10 +43,10 @@ func TestRunningPods(t *testing.T) {
 func TestLoadBetweenTwoLooks(t *testing.T) {
 	at := time.Now()
 	before := usage{at: at, own: time.Second, runtime: time.Second, calls: 10, wakeups: 100, written: 1 << 20}
-	after := usage{at: at.Add(30 * time.Second), own: 4 * time.Second, runtime: 2500 * time.Millisecond, rss: 50, anonymous: 30, calls: 70, wakeups: 400, written: 3 << 20}
+	after := usage{at: at.Add(30 * time.Second), own: 4 * time.Second, runtime: 2500 * time.Millisecond, rss: 50, anonymous: 30, heap: 7, binary: 36, calls: 70, wakeups: 400, written: 3 << 20}
 	var l Load
 	l.between(&before, &after)
-	if want := (Load{CPU: 100, RuntimeCPU: 50, RSS: 50, Anonymous: 30, Calls: 2, Wakeups: 10, Written: 4096}); l != want {
+	if want := (Load{CPU: 100, RuntimeCPU: 50, RSS: 50, Anonymous: 30, Heap: 7, Binary: 36, Calls: 2, Wakeups: 10, Written: 4096}); l != want {
 		t.Errorf("%+v, want %+v", l, want)
 	}
 }
@@ -62,9 +62,9 @@ func keeperReport() *KeeperReport {
 		Loads: []Load{
 			{Keeper: agentName, Pods: 1, CPU: 9, RSS: 9},
 			{Keeper: kubeletName, Pods: 1, CPU: 1, RSS: 1},
-			{Keeper: agentName, Pods: 110, CPU: 1, RSS: 60},
+			{Keeper: agentName, Pods: 110, CPU: 1, RSS: 60, Heap: 14, Binary: 36},
 			{Keeper: kubeletName, Pods: 110, CPU: 4, RSS: 120},
-			{Keeper: agentName, Pods: 110, CPU: 3, RSS: 48, Probed: true},
+			{Keeper: agentName, Pods: 110, CPU: 3, RSS: 48, Heap: 14.25, Binary: 36, Probed: true},
 			{Keeper: kubeletName, Pods: 110, CPU: 6, RSS: 120, Probed: true},
 		},
 	}
@@ -82,9 +82,11 @@ func TestKeeperTargets(t *testing.T) {
 		"target ≤ 0.33 times the processor's time of a kubelet with 110 pods: 0.25, met",
 		"target ≤ 0.4 times the memory of a kubelet with 110 pods: 0.5, not met",
 		"target ≤ 64 MiB of memory with 110 pods: 60, met",
+		"target ≤ 1.1 times its heap and its binary with 110 pods: 1.2, not met",
 		"target ≤ 0.33 times the processor's time of a kubelet with 110 pods that are probed: 0.5, not met",
 		"target ≤ 0.4 times the memory of a kubelet with 110 pods that are probed: 0.4, met",
 		"target ≤ 64 MiB of memory with 110 pods that are probed: 48, met",
+		"target ≤ 1.1 times its heap and its binary with 110 pods that are probed: 0.955, met",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("targets:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -99,7 +101,7 @@ func TestKeeperReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for where, text := range map[string]string{"table": table.String(), "page": r.page()} {
-		for _, want := range []string{"death", "41", "900", "0.05×", "110 probed", "4.00", "120.0", "≤ 50 milliseconds: 41, met"} {
+		for _, want := range []string{"death", "41", "900", "0.05×", "110 probed", "4.00", "120.0", "14.0", "≤ 50 milliseconds: 41, met"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the %s lacks %q:\n%s", where, want, text)
 			}

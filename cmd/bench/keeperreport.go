@@ -31,6 +31,7 @@ func (r *KeeperReport) judge() {
 		r.target("times the processor's time of "+kubeletName+" "+what, 0.33, agent.CPU/other.CPU)
 		r.target("times the memory of "+kubeletName+" "+what, 0.4, agent.RSS/other.RSS)
 		r.target("MiB of memory "+what, 64, agent.RSS)
+		r.target("times its heap and its binary "+what, 1.1, agent.RSS/(agent.Heap+agent.Binary))
 	}
 }
 
@@ -55,10 +56,10 @@ func (r *KeeperReport) print(out io.Writer) error {
 	for i := range r.Workloads {
 		r.Workloads[i].rows(&b)
 	}
-	b.WriteString("\nIDLE\tKEEPER\tCPU ms/s\tRSS MiB\tANON MiB\tCALLS/s\tWAKEUPS/s\tKiB WRITTEN/min\tCONTAINERD CPU ms/s\n")
+	b.WriteString("\nIDLE\tKEEPER\tCPU ms/s\tRSS MiB\tANON MiB\tHEAP MiB\tCALLS/s\tWAKEUPS/s\tKiB WRITTEN/min\tCONTAINERD CPU ms/s\n")
 	for i := range r.Loads {
 		l := &r.Loads[i]
-		fmt.Fprintf(&b, "%s\t%s\t%.2f\t%.1f\t%.1f\t%.2f\t%.1f\t%.0f\t%.1f\n", l.pods(), l.Keeper, l.CPU, l.RSS, l.Anonymous, l.Calls, l.Wakeups, l.Written, l.RuntimeCPU)
+		fmt.Fprintf(&b, "%s\t%s\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%.1f\t%.0f\t%.1f\n", l.pods(), l.Keeper, l.CPU, l.RSS, l.Anonymous, l.Heap, l.Calls, l.Wakeups, l.Written, l.RuntimeCPU)
 	}
 	for _, t := range r.Targets {
 		fmt.Fprintf(&b, "  %s\n", t.sentence())
@@ -91,10 +92,10 @@ func (r *KeeperReport) page() string {
 	for i := range r.Workloads {
 		fmt.Fprintf(&b, "* %s: %s%s\n", r.Workloads[i].Name, r.Workloads[i].What, r.Workloads[i].yardsticks())
 	}
-	b.WriteString("\nWhile nothing happens:\n\n| pods | | CPU ms/s | RSS MiB | anonymous MiB | calls/s | wake-ups/s | KiB written/min | containerd CPU ms/s |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("\nWhile nothing happens:\n\n| pods | | CPU ms/s | RSS MiB | anonymous MiB | heap MiB | calls/s | wake-ups/s | KiB written/min | containerd CPU ms/s |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Loads {
 		l := &r.Loads[i]
-		fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f | %.2f | %.1f | %.0f | %.1f |\n", l.pods(), l.Keeper, l.CPU, l.RSS, l.Anonymous, l.Calls, l.Wakeups, l.Written, l.RuntimeCPU)
+		fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f | %.1f | %.2f | %.1f | %.0f | %.1f |\n", l.pods(), l.Keeper, l.CPU, l.RSS, l.Anonymous, l.Heap, l.Calls, l.Wakeups, l.Written, l.RuntimeCPU)
 	}
 	b.WriteString("\n")
 	for _, t := range r.Targets {
