@@ -67,6 +67,11 @@ func IsManifestFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
+// IsListed reports whether a file of this name is read with the directory in which it lies.
+func IsListed(name string) bool { return IsManifestFile(name) && !isHidden(name) }
+
+func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
+
 // Read reads files, directories, URLs, and standard input ("-").
 func (r Reader) Read(ctx context.Context, names ...string) ([]Source, error) {
 	var all []Source
@@ -148,13 +153,12 @@ func (r Reader) manifestsIn(dir string) (files []string, err error) {
 	// The separator makes a link to a directory the directory.
 	root := dir + string(filepath.Separator)
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		hidden := path != root && strings.HasPrefix(entry.Name(), ".")
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (hidden || !r.Recursive):
+		case entry.IsDir() && path != root && (isHidden(entry.Name()) || !r.Recursive):
 			return fs.SkipDir
-		case !entry.IsDir() && !hidden && IsManifestFile(entry.Name()):
+		case !entry.IsDir() && IsListed(entry.Name()):
 			files = append(files, path)
 		}
 		return nil

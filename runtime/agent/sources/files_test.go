@@ -176,6 +176,29 @@ func TestHalfWritten(t *testing.T) {
 	l.never(t, "one:")
 }
 
+// TestReplacedFile: a file that is renamed to its name is complete and is read at once. One that is written in its
+// place is not, also when an editor has moved the old one away.
+func TestReplacedFile(t *testing.T) {
+	dir, away := t.TempDir(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	put(t, at("one.yaml"), manifest("one", "", "1"))
+	s, err := NewFiles(dir, Settings{Interval: time.Hour, Settle: time.Minute})
+	must(t, err)
+	l, _ := starts(t, s)
+	l.wants(t, "one:1")
+	for i, hidden := range []string{".new", "new.tmp", "sedXy1"} {
+		put(t, at(hidden), manifest("one", "", fmt.Sprint(i)))
+		must(t, os.Rename(at(hidden), at("one.yaml")))
+		l.wants(t, fmt.Sprint("one:", i))
+	}
+	must(t, os.Rename(at("one.yaml"), filepath.Join(away, "backup")))
+	put(t, at("one.yaml"), manifest("one", "", "half"))
+	time.Sleep(50 * time.Millisecond)
+	if all := l.all(); shown(all[len(all)-1]) != "one:2" {
+		t.Errorf("a file that may be written still was read: %s", shown(all[len(all)-1]))
+	}
+}
+
 // TestVolumeSwap: the directory of a Kubernetes volume is swapped by renaming a link.
 func TestVolumeSwap(t *testing.T) {
 	dir := t.TempDir()

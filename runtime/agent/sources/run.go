@@ -56,19 +56,19 @@ func (l *looker) run(ctx context.Context, reread <-chan struct{}, tell func(Upda
 	}
 }
 
-// settled sends once a row of events is over: files are written in several steps. One that does
-// not end is reported in between.
-func settled(ctx context.Context, events <-chan struct{}, quiet time.Duration) <-chan struct{} {
+// settled sends once a row of events is over: files are written in several steps. A row that does
+// not end is reported in between, and a file that was replaced as a whole at once.
+func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	go func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-events:
-			}
-			if !rowEnds(ctx, events, quiet) {
-				return
+			case c := <-events:
+				if c == written && !rowEnds(ctx, events, quiet) {
+					return
+				}
 			}
 			select {
 			case out <- struct{}{}:
@@ -81,7 +81,7 @@ func settled(ctx context.Context, events <-chan struct{}, quiet time.Duration) <
 
 // rowEnds waits until there was no event for a while, or for ten times as long; false when the
 // context ends.
-func rowEnds(ctx context.Context, events <-chan struct{}, quiet time.Duration) bool {
+func rowEnds(ctx context.Context, events <-chan change, quiet time.Duration) bool {
 	limit := time.NewTimer(10 * quiet)
 	defer limit.Stop()
 	for {

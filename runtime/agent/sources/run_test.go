@@ -151,7 +151,7 @@ func TestSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		events := make(chan struct{})
+		events := make(chan change)
 		out, got := settled(ctx, events, settle), 0
 		count := func() int {
 			synctest.Wait()
@@ -163,7 +163,7 @@ func TestSettled(t *testing.T) {
 			return got
 		}
 		for range 5 {
-			events <- struct{}{}
+			events <- written
 			passes(settle - 1)
 			if count() != 0 {
 				t.Fatal("told before it is quiet")
@@ -175,12 +175,25 @@ func TestSettled(t *testing.T) {
 		}
 		passes(time.Hour)
 		for range 100 {
-			events <- struct{}{}
+			events <- written
 			passes(settle / 2)
 			count()
 		}
 		if got < 4 || got > 7 {
 			t.Errorf("events without end are told %d times", got)
+		}
+		passes(time.Hour)
+		before := count()
+		for i := range 3 {
+			events <- replaced
+			if count() != before+i+1 {
+				t.Fatal("a file that was replaced is not told at once")
+			}
+		}
+		events <- written
+		events <- replaced
+		if before = got; count() != before {
+			t.Error("told while another file is being written")
 		}
 	})
 }

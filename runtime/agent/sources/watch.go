@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/podctl/podctl/podspec/input"
 )
 
 // watch reports what changes in a directory, and when the directory itself is replaced.
@@ -17,12 +19,23 @@ type watch struct {
 	// dir is watched; only is the one file that matters in it, or empty for all.
 	dir, only string
 	watcher   *fsnotify.Watcher
-	events    chan struct{}
+	// events has at most one that was not taken.
+	events chan change
 }
+
+// change is what an event says about a text.
+type change int
+
+const (
+	// written is a file that may be written still.
+	written change = iota
+	// replaced is a file that was renamed to its name: its text is complete.
+	replaced
+)
 
 // newWatch watches nothing yet.
 func newWatch(dir, only string) *watch {
-	return &watch{dir: dir, only: only, events: make(chan struct{}, 1)}
+	return &watch{dir: dir, only: only, events: make(chan change, 1)}
 }
 
 // renew watches what is at the path now, until the context ends. The error says that changes are
@@ -59,31 +72,51 @@ func late(dir string, err error) error {
 // forward passes on the events that matter.
 func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 	defer watcher.Close() //nolint:errcheck // nothing is lost
+	// moved is set after a name in the directory was given up for another one: the kernel tells both in a row. Where an
+	// editor moves a manifest away and writes a new one, the event of the move begins a row that the new file joins.
+	moved := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case event := <-watcher.Events:
-			if !w.matters(event.Name) {
-				continue
+			c := written
+			if moved && event.Has(fsnotify.Create) {
+				c = replaced
+			}
+			moved = event.Has(fsnotify.Rename) && filepath.Dir(event.Name) == w.dir
+			if w.matters(event.Name) {
+				w.pass(c)
 			}
 		case <-watcher.Errors: //nolint:errcheck // events may have been lost: a look tells
-		}
-		select {
-		case w.events <- struct{}{}:
-		default:
+			w.pass(written)
 		}
 	}
+}
+
+// pass hands an event on, with the one that was not taken yet.
+func (w *watch) pass(c change) {
+	select {
+	case before := <-w.events:
+		c = min(c, before)
+	default:
+	}
+	w.events <- c
 }
 
 // matters reports whether an event is about what is read. The links of a Kubernetes volume lead
 // through a name of two dots.
 func (w *watch) matters(name string) bool {
+	base := filepath.Base(name)
 	switch {
 	case name == w.dir:
 		return true
 	case filepath.Dir(name) != w.dir:
 		return false
+	case strings.HasPrefix(base, ".."):
+		return true
+	case w.only != "":
+		return name == w.only
 	}
-	return w.only == "" || name == w.only || strings.HasPrefix(filepath.Base(name), "..")
+	return input.IsListed(base)
 }
