@@ -64,7 +64,8 @@ after_reboot() {
 	until_true 300 "the agent brings kept back" ready kept
 	podctl exec kept -- /demo read /data/word | grep -q survived || fail "the claim lost its content"
 	[ "$(restarts kept)" = 2 ] || fail "after a restart and a reboot the count is $(restarts kept)"
-	journalctl --no-pager -b -u podctl-agent.service | grep -q 'step="start web"' || fail "the journal does not say that web was started"
+	# hello runs as soon as one of its two containers does.
+	until_true 120 "the journal says that web was started" sh -c 'journalctl --no-pager -b -u podctl-agent.service | grep -q "step=\"start web\""'
 	systemctl disable --now podctl-agent.service
 	podctl delete --timeout 5m kept
 	stop_node_unit
