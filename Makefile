@@ -296,7 +296,7 @@ FAULTS ?= 2000
 .PHONY: test-faults
 test-faults: setup-runtime build images ## Let calls of an agent go wrong 2000 times at random, in memory and on a real runtime
 	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_TRIALS=$(FAULTS) \
-		$(E2E) -timeout 3h -run 'Test(AgentFaultsInMemory$$|E2E/agent_faults$$)' -v ./commands/e2e/
+		$(E2E) -timeout 3h -run 'Test(AgentFaultsInMemory|E2E)$$/^agent_faults$$' -v ./commands/e2e/
 
 # The emulator that runs programs for arm64.
 QEMU_ARM64 ?= qemu-aarch64-static
