@@ -22,7 +22,8 @@ type Load struct {
 	// RSS is the memory in MiB, and Anonymous what of it belongs to no file.
 	RSS       float64 `json:"rssMiB"`
 	Anonymous float64 `json:"anonymousMiB"`
-	// Heap is what its objects take in MiB, with those that wait for the collection, and Binary the size of its binary.
+	// Heap is what its objects take in MiB: the less of two readings, because some wait for the collection. Binary is
+	// the size of its binary.
 	Heap   float64 `json:"heapMiB"`
 	Binary float64 `json:"binaryMiB"`
 	// Calls are those to the runtime per second, Wakeups how often a thread went on per second.
@@ -116,7 +117,8 @@ func (l *Load) between(before, after *usage) {
 	seconds := after.at.Sub(before.at).Seconds()
 	l.CPU = milliseconds(after.own-before.own) / seconds
 	l.RuntimeCPU = milliseconds(after.runtime-before.runtime) / seconds
-	l.RSS, l.Anonymous, l.Heap, l.Binary = after.rss, after.anonymous, after.heap, after.binary
+	l.RSS, l.Anonymous, l.Binary = after.rss, after.anonymous, after.binary
+	l.Heap = min(before.heap, after.heap)
 	l.Calls = (after.calls - before.calls) / seconds
 	l.Wakeups = float64(after.wakeups-before.wakeups) / seconds
 	l.Written = float64(after.written-before.written) / (1 << 10) / seconds * time.Minute.Seconds()

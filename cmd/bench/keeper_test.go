@@ -42,7 +42,7 @@ func TestRunningPods(t *testing.T) {
 
 func TestLoadBetweenTwoLooks(t *testing.T) {
 	at := time.Now()
-	before := usage{at: at, own: time.Second, runtime: time.Second, calls: 10, wakeups: 100, written: 1 << 20}
+	before := usage{at: at, own: time.Second, runtime: time.Second, heap: 9, calls: 10, wakeups: 100, written: 1 << 20}
 	after := usage{at: at.Add(30 * time.Second), own: 4 * time.Second, runtime: 2500 * time.Millisecond, rss: 50, anonymous: 30, heap: 7, binary: 36, calls: 70, wakeups: 400, written: 3 << 20}
 	var l Load
 	l.between(&before, &after)

@@ -67,11 +67,6 @@ func IsManifestFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// IsListed reports whether a file of this name is read with the directory in which it lies.
-func IsListed(name string) bool { return IsManifestFile(name) && !isHidden(name) }
-
-func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
-
 // Read reads files, directories, URLs, and standard input ("-").
 func (r Reader) Read(ctx context.Context, names ...string) ([]Source, error) {
 	var all []Source
@@ -153,12 +148,13 @@ func (r Reader) manifestsIn(dir string) (files []string, err error) {
 	// The separator makes a link to a directory the directory.
 	root := dir + string(filepath.Separator)
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		hidden := path != root && strings.HasPrefix(entry.Name(), ".")
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (isHidden(entry.Name()) || !r.Recursive):
+		case entry.IsDir() && path != root && (hidden || !r.Recursive):
 			return fs.SkipDir
-		case !entry.IsDir() && IsListed(entry.Name()):
+		case !entry.IsDir() && !hidden && IsManifestFile(entry.Name()):
 			files = append(files, path)
 		}
 		return nil

@@ -70,8 +70,8 @@ func stopPods(ctx context.Context, l layout, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if p == nil {
-		return nil
+	if p == nil || p.PID == 0 {
+		return nil // None has started yet.
 	}
 	if !running {
 		o.report("starting containerd again to take its pods down")

@@ -103,7 +103,9 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	}
 	if running {
 		o.report("containerd runs already, pid %d", p.PID)
-		if err = p.remember(l); err != nil { // It may have been found again.
+	}
+	if running && p.found {
+		if err = p.remember(l); err != nil {
 			return nil, fmt.Errorf("looking at the node: %w", err)
 		}
 	}

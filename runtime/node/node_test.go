@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -270,7 +271,7 @@ func TestProcessIsRemembered(t *testing.T) {
 	if err != nil || running {
 		t.Fatal(running, err)
 	}
-	if diff := cmp.Diff(&want, got); diff != "" {
+	if diff := cmp.Diff(&want, got, cmp.AllowUnexported(process{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if text, err := os.ReadFile(l.path("containerd.pid")); err != nil || string(text) != "4194304\n" {
@@ -279,25 +280,58 @@ func TestProcessIsRemembered(t *testing.T) {
 }
 
 // TestStartedProcessIsFound: a podctl that is killed after the start of containerd, and before it has written down
-// which process that is, leaves a node that the next one finds.
+// which process that is, leaves a node that the next one finds. What was known of the process before is kept.
 func TestStartedProcessIsFound(t *testing.T) {
 	l := layout(t.TempDir())
-	begun := process{Program: "/bin/sh"}
-	if err := begun.remember(l); err != nil {
-		t.Fatal(err)
+	begun := process{Program: "/bin/sh", PID: 7, StartTicks: 7}
+	must(t, os.WriteFile(l.pidFile(), []byte("7"), 0o600), begun.announce(l))
+	if p, running, err := readProcess(l); running || err != nil || p.PID != 0 || p.Program != "/bin/sh" {
+		t.Fatalf("before its start: %+v, %t, %v", p, running, err)
 	}
-	if _, running, err := readProcess(l); running || err != nil {
-		t.Fatalf("before its start it runs: %t, %v", running, err)
+	if _, err := os.Stat(l.pidFile()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the number of the process before is left: %v", err)
 	}
+	must(t, begun.remember(l), process{Program: "/other"}.announce(l))
 	for _, config := range []string{layout(t.TempDir()).config(), l.config()} {
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60; true", "--config", config)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
 		p, running, err := readProcess(l)
-		if ours := config == l.config(); err != nil || running != ours || ours && p.PID != cmd.Process.Pid {
+		if ours := config == l.config(); err != nil || running != ours || p.found != ours || ours && p.PID != cmd.Process.Pid || p.Program != "/bin/sh" {
 			t.Errorf("started with %s: %+v, %t, %v", config, p, running, err)
+		}
+	}
+}
+
+// TestProcessOfAContainer: a process that sees another directory at the path of the node is not the node's.
+func TestProcessOfAContainer(t *testing.T) {
+	l := layout(t.TempDir())
+	cmd := exec.CommandContext(t.Context(), "/bin/sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if err := cmd.Start(); errors.Is(err, syscall.EPERM) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	if !seesOurs(cmd.Process.Pid, l) {
+		t.Error("it sees the directory, and is not believed")
+	}
+	covered := exec.CommandContext(t.Context(), "nsenter", "-t", fmt.Sprint(cmd.Process.Pid), "-m", "mount", "-t", "tmpfs", "tmpfs", string(l))
+	if out, err := covered.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if seesOurs(cmd.Process.Pid, l) {
+		t.Error("it sees another directory, and is believed")
+	}
+}
+
+// must fails the test at the first error.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

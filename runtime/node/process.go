@@ -28,7 +28,7 @@ import (
 
 // process is the containerd of a node, as it is remembered on disk.
 type process struct {
-	// PID is zero from before the process starts until its number is known.
+	// PID is zero from before the first start until its number is known.
 	PID int `json:"pid"`
 	// StartTicks distinguishes the process from another one that got its number later.
 	StartTicks uint64 `json:"startTicks"`
@@ -39,6 +39,9 @@ type process struct {
 	CgroupDriver string `json:"cgroupDriver,omitempty"`
 	Subnet       string `json:"subnet"`
 	Bridge       string `json:"bridge"`
+
+	// found is set for a process that runs and is not written down yet.
+	found bool
 }
 
 func (l layout) processFile() string { return l.path("process.json") }
@@ -57,38 +60,47 @@ func readProcess(l layout) (*process, bool, error) {
 		return nil, false, fmt.Errorf("reading the node's process: %w", err)
 	}
 	var p process
-	if err := json.Unmarshal(text, &p); err != nil {
+	if err = json.Unmarshal(text, &p); err != nil {
 		return nil, false, nil //nolint:nilerr // half a file is that of a crash: no process is known
 	}
 	if p.alive(l) {
 		return &p, true, nil
 	}
-	return &p, p.find(l), nil
+	err = p.find(l)
+	return &p, p.found, err
 }
 
 // find looks for the process of a podctl that was killed after it had started it, and before it had
 // written down which one it is. A second containerd could not use the files of the first.
-func (p *process) find(l layout) bool {
-	if p.PID != 0 {
-		return false
-	}
+func (p *process) find(l layout) error {
 	processes, err := procfs.AllProcs()
 	if err != nil {
-		return false
+		return fmt.Errorf("looking for the node's process: %w", err)
 	}
 	for _, one := range processes {
 		args, err := one.CmdLine()
-		wanted := l.arguments()
-		if err != nil || len(args) <= len(wanted) || !slices.Equal(args[len(args)-len(wanted):], wanted) {
+		if err != nil || !slices.Equal(args[max(0, len(args)-2):], l.arguments()) || !seesOurs(one.PID, l) {
 			continue
 		}
-		p.PID = one.PID
-		if p.StartTicks, _ = startTicks(p.PID); p.alive(l) {
-			return true
+		q := *p
+		q.PID, q.found = one.PID, true
+		if q.StartTicks, _ = startTicks(q.PID); q.alive(l) {
+			*p = q
+			return nil
 		}
 	}
-	p.PID = 0
-	return false
+	return nil
+}
+
+// seesOurs reports whether the node's directory is for a process what it is for podctl: containers have processes with
+// any arguments.
+func seesOurs(pid int, l layout) bool {
+	ours, err := os.Stat(l.path())
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", pid, l.path()))
+	return err == nil && os.SameFile(ours, theirs)
 }
 
 // arguments are those of the node's containerd.
@@ -164,8 +176,7 @@ func start(l layout, p process) (*process, error) {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	defer log.Close() //nolint:errcheck // the child has its own copy
-	p.PID, p.StartTicks = 0, 0
-	if err = p.remember(l); err != nil {
+	if err = p.announce(l); err != nil {
 		return nil, fmt.Errorf("starting containerd: %w", err)
 	}
 	cmd := exec.Command(p.Program, l.arguments()...) //nolint:noctx // it outlives this process
@@ -184,16 +195,30 @@ func start(l layout, p process) (*process, error) {
 	return &p, nil
 }
 
+// announce writes down that a process is about to start. What is known of one before stays, until there is another one.
+func (p process) announce(l layout) error {
+	if err := os.Remove(l.pidFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(l.processFile()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	p.PID, p.StartTicks = 0, 0
+	return p.write(l)
+}
+
 // remember writes down which process is the node's.
 func (p *process) remember(l layout) error {
+	pid := strconv.AppendInt(nil, int64(p.PID), 10)
+	return errors.Join(p.write(l), safefs.WriteFile(l.pidFile(), append(pid, '\n')))
+}
+
+func (p *process) write(l layout) error {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	if err = safefs.WriteFile(l.processFile(), text); err != nil || p.PID == 0 {
-		return err
-	}
-	return safefs.WriteFile(l.pidFile(), append(strconv.AppendInt(nil, int64(p.PID), 10), '\n'))
+	return safefs.WriteFile(l.processFile(), text)
 }
 
 // errEnded says that a containerd ended while it was waited for.

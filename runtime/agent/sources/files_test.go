@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/model"
@@ -176,26 +177,59 @@ func TestHalfWritten(t *testing.T) {
 	l.never(t, "one:")
 }
 
-// TestReplacedFile: a file that is renamed to its name is complete and is read at once. One that is written in its
-// place is not, also when an editor has moved the old one away.
+// TestReplacedFile: a file that is renamed to its name is complete and is read soon. One that is written in its place
+// is not, also when another one was moved away before.
 func TestReplacedFile(t *testing.T) {
 	dir, away := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	put(t, at("one.yaml"), manifest("one", "", "1"))
-	s, err := NewFiles(dir, Settings{Interval: time.Hour, Settle: time.Minute})
+	s, err := NewFiles(dir, Settings{Interval: time.Hour, Settle: 2 * time.Second})
 	must(t, err)
 	l, _ := starts(t, s)
 	l.wants(t, "one:1")
-	for i, hidden := range []string{".new", "new.tmp", "sedXy1"} {
-		put(t, at(hidden), manifest("one", "", fmt.Sprint(i)))
-		must(t, os.Rename(at(hidden), at("one.yaml")))
-		l.wants(t, fmt.Sprint("one:", i))
+	for i := range 3 {
+		put(t, at(".new"), manifest("one", "", fmt.Sprint(i)))
+		must(t, os.Rename(at(".new"), at("one.yaml")))
+		began := time.Now()
+		if l.wants(t, fmt.Sprint("one:", i)); time.Since(began) > time.Second {
+			t.Errorf("a file that was replaced was read after %s", time.Since(began))
+		}
 	}
-	must(t, os.Rename(at("one.yaml"), filepath.Join(away, "backup")))
+	put(t, at(".other"), "")
+	must(t, os.Rename(at(".other"), filepath.Join(away, "other")))
+	time.Sleep(300 * time.Millisecond)
 	put(t, at("one.yaml"), manifest("one", "", "half"))
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond)
 	if all := l.all(); shown(all[len(all)-1]) != "one:2" {
 		t.Errorf("a file that may be written still was read: %s", shown(all[len(all)-1]))
+	}
+	l.wants(t, "one:half")
+}
+
+// TestChanges: only a name that a file of the directory is renamed to is that of a file which was replaced.
+func TestChanges(t *testing.T) {
+	dir, away := t.TempDir(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	watcher, err := fsnotify.NewWatcher()
+	must(t, err, watcher.Add(dir))
+	defer watcher.Close() //nolint:errcheck // the test is over
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want []change
+	}{
+		{"new", func() error { return os.Mkdir(at("a"), 0o700) }, []change{written}},
+		{"moved away", func() error { return os.Rename(at("a"), filepath.Join(away, "a")) }, []change{written}},
+		{"new after that", func() error { return os.Mkdir(at("b"), 0o700) }, []change{written}},
+		{"moved in", func() error { return os.Rename(filepath.Join(away, "a"), at("a")) }, []change{written}},
+		{"renamed", func() error { return os.Rename(at("a"), at("c")) }, []change{written, replaced}},
+	} {
+		must(t, c.do())
+		for _, want := range c.want {
+			if event := <-watcher.Events; changeOf(event) != want {
+				t.Errorf("%s: %s is %d", c.name, event, changeOf(event))
+			}
+		}
 	}
 }
 

@@ -56,42 +56,55 @@ func (l *looker) run(ctx context.Context, reread <-chan struct{}, tell func(Upda
 	}
 }
 
-// settled sends once a row of events is over: files are written in several steps. A row that does
-// not end is reported in between, and a file that was replaced as a whole at once.
+// settled sends once a row of events is over: files are written in several steps. One that does
+// not end is reported in between.
 func settled(ctx context.Context, events <-chan change, quiet time.Duration) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	go func() {
 		for {
+			var first change
 			select {
 			case <-ctx.Done():
 				return
-			case c := <-events:
-				if c == written && !rowEnds(ctx, events, quiet) {
-					return
-				}
+			case first = <-events:
 			}
+			// What was reported and not looked at waits for this row.
 			select {
-			case out <- struct{}{}:
+			case <-out:
 			default:
 			}
+			if !rowEnds(ctx, events, first, quiet) {
+				return
+			}
+			out <- struct{}{}
 		}
 	}()
 	return out
 }
 
+// pause is how long nothing more may happen after a change before files are read. Several that are renamed to their
+// names, as by rsync, are read together.
+func (c change) pause(quiet time.Duration) time.Duration {
+	if c == replaced {
+		return quiet / 10
+	}
+	return quiet
+}
+
 // rowEnds waits until there was no event for a while, or for ten times as long; false when the
 // context ends.
-func rowEnds(ctx context.Context, events <-chan change, quiet time.Duration) bool {
+func rowEnds(ctx context.Context, events <-chan change, c change, quiet time.Duration) bool {
 	limit := time.NewTimer(10 * quiet)
 	defer limit.Stop()
 	for {
-		pause := time.NewTimer(quiet)
+		pause := time.NewTimer(c.pause(quiet))
 		select {
 		case <-ctx.Done():
 			pause.Stop()
 			return false
-		case <-events:
+		case next := <-events:
 			pause.Stop()
+			c = min(c, next)
 		case <-pause.C:
 			return true
 		case <-limit.C:

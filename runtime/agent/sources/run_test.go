@@ -186,14 +186,25 @@ func TestSettled(t *testing.T) {
 		before := count()
 		for i := range 3 {
 			events <- replaced
+			events <- replaced
+			passes(settle / 10)
 			if count() != before+i+1 {
-				t.Fatal("a file that was replaced is not told at once")
+				t.Fatal("a file that was replaced waits as long as one that is written")
 			}
 		}
+		before = got
+		events <- replaced
 		events <- written
 		events <- replaced
-		if before = got; count() != before {
+		passes(settle - 1)
+		if count() != before {
 			t.Error("told while another file is being written")
+		}
+		passes(1)
+		events <- written
+		synctest.Wait()
+		if count() != before {
+			t.Error("what was told and not taken does not wait for what is being written")
 		}
 	})
 }

@@ -87,7 +87,8 @@ type Settings struct {
 	Loader load.Loader
 	// Interval is the time between two looks; zero means 20 seconds (kubelet: fileCheckFrequency).
 	Interval time.Duration
-	// Settle is how long a directory must have been quiet before it is read; zero means 10 ms.
+	// Settle is how long nobody must have written to a directory before it is read; zero means 10 ms. A tenth of it is
+	// enough where files were renamed to their names.
 	Settle time.Duration
 }
 

@@ -10,8 +10,6 @@ import (
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
-
-	"github.com/podctl/podctl/podspec/input"
 )
 
 // watch reports what changes in a directory, and when the directory itself is replaced.
@@ -23,7 +21,7 @@ type watch struct {
 	events chan change
 }
 
-// change is what an event says about a text.
+// change is what an event says about a text. Of two that come together the lesser counts.
 type change int
 
 const (
@@ -72,21 +70,13 @@ func late(dir string, err error) error {
 // forward passes on the events that matter.
 func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 	defer watcher.Close() //nolint:errcheck // nothing is lost
-	// moved is set after a name in the directory was given up for another one: the kernel tells both in a row. Where an
-	// editor moves a manifest away and writes a new one, the event of the move begins a row that the new file joins.
-	moved := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case event := <-watcher.Events:
-			c := written
-			if moved && event.Has(fsnotify.Create) {
-				c = replaced
-			}
-			moved = event.Has(fsnotify.Rename) && filepath.Dir(event.Name) == w.dir
-			if w.matters(event.Name) {
-				w.pass(c)
+			if w.matters(filepath.Clean(event.Name)) {
+				w.pass(changeOf(event))
 			}
 		case <-watcher.Errors: //nolint:errcheck // events may have been lost: a look tells
 			w.pass(written)
@@ -94,7 +84,16 @@ func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 	}
 }
 
-// pass hands an event on, with the one that was not taken yet.
+// changeOf tells the names that files of the directory have got from those that are new. Of the former fsnotify knows
+// what they were called before; it shows that only as text, but events are values.
+func changeOf(event fsnotify.Event) change {
+	if event.Has(fsnotify.Create) && event != (fsnotify.Event{Name: event.Name, Op: event.Op}) {
+		return replaced
+	}
+	return written
+}
+
+// pass hands an event on, together with the one that was not taken yet.
 func (w *watch) pass(c change) {
 	select {
 	case before := <-w.events:
@@ -104,8 +103,8 @@ func (w *watch) pass(c change) {
 	w.events <- c
 }
 
-// matters reports whether an event is about what is read. The links of a Kubernetes volume lead
-// through a name of two dots.
+// matters reports whether an event may be about what is read: a file, or what links lead through. What is hidden is
+// not read, but the links of a Kubernetes volume lead through a name of two dots.
 func (w *watch) matters(name string) bool {
 	base := filepath.Base(name)
 	switch {
@@ -118,5 +117,5 @@ func (w *watch) matters(name string) bool {
 	case w.only != "":
 		return name == w.only
 	}
-	return input.IsListed(base)
+	return !strings.HasPrefix(base, ".")
 }
