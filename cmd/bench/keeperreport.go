@@ -140,5 +140,6 @@ The agent and the kubelet run at the same time, each on a containerd of its own,
 table of idleness stay while the reactions are timed, and at the end all of them run that were there. Reactions are timed in turn,
 a kubelet after the agent in each round; the first round is not counted. Times of containers are those of the runtime. What is
 used while nothing happens is measured at the same time for both, for a minute, and comes from the kernel; calls to the runtime
-and the heap (the less of two readings, as some of it waits for the collection) come from their own metrics. Pods that are probed have a liveness probe each ten seconds and a readiness probe each five.
+and the heap (the less of two readings, as some of it waits for the collection) come from their own metrics. Pods that are
+probed have a liveness probe each ten seconds and a readiness probe each five.
 `

@@ -104,7 +104,7 @@ func Up(ctx context.Context, o Options) (*Status, error) {
 	if running {
 		o.report("containerd runs already, pid %d", p.PID)
 	}
-	if running && p.found {
+	if p != nil && p.found {
 		if err = p.remember(l); err != nil {
 			return nil, fmt.Errorf("looking at the node: %w", err)
 		}

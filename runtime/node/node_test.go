@@ -283,18 +283,25 @@ func TestProcessIsRemembered(t *testing.T) {
 // which process that is, leaves a node that the next one finds. What was known of the process before is kept.
 func TestStartedProcessIsFound(t *testing.T) {
 	l := layout(t.TempDir())
-	begun := process{Program: "/bin/sh", PID: 7, StartTicks: 7}
-	must(t, os.WriteFile(l.pidFile(), []byte("7"), 0o600), begun.announce(l))
+	begun := process{Program: "/bin/sh"}
+	if err := errors.Join(os.WriteFile(l.pidFile(), []byte("7"), 0o600), begun.announce(l)); err != nil {
+		t.Fatal(err)
+	}
 	if p, running, err := readProcess(l); running || err != nil || p.PID != 0 || p.Program != "/bin/sh" {
 		t.Fatalf("before its start: %+v, %t, %v", p, running, err)
 	}
 	if _, err := os.Stat(l.pidFile()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the number of the process before is left: %v", err)
 	}
-	must(t, begun.remember(l), process{Program: "/other"}.announce(l))
+	begun.PID, begun.StartTicks = 7, 7
+	if err := errors.Join(begun.remember(l), (&process{Program: "/other"}).announce(l)); err != nil {
+		t.Fatal(err)
+	}
 	for _, config := range []string{layout(t.TempDir()).config(), l.config()} {
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60; true", "--config", config)
-		must(t, cmd.Start())
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
 		defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
 		p, running, err := readProcess(l)
 		if ours := config == l.config(); err != nil || running != ours || p.found != ours || ours && p.PID != cmd.Process.Pid || p.Program != "/bin/sh" {
@@ -323,16 +330,6 @@ func TestProcessOfAContainer(t *testing.T) {
 	}
 	if seesOurs(cmd.Process.Pid, l) {
 		t.Error("it sees another directory, and is believed")
-	}
-}
-
-// must fails the test at the first error.
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

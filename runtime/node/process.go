@@ -196,14 +196,13 @@ func start(l layout, p process) (*process, error) {
 }
 
 // announce writes down that a process is about to start. What is known of one before stays, until there is another one.
-func (p process) announce(l layout) error {
+func (p *process) announce(l layout) error {
 	if err := os.Remove(l.pidFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if _, err := os.Lstat(l.processFile()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	p.PID, p.StartTicks = 0, 0
 	return p.write(l)
 }
 
