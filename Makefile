@@ -5,9 +5,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 BIN := $(CURDIR)/bin
 COMMA := ,
-# KUSTOMIZE=1 builds with kustomize's library, for -k (podctl apply -k DIR).
-KUSTOMIZE ?=
-TAGS := grpcnotrace$(if $(KUSTOMIZE),$(COMMA)kustomize)
+TAGS := grpcnotrace
 
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2
@@ -38,7 +36,7 @@ PODCTL := $(BIN)/podctl
 ##@ Building
 
 .PHONY: build
-build: $(PODCTL) ## Build bin/podctl (KUSTOMIZE=1: with -k for kustomizations)
+build: $(PODCTL) ## Build bin/podctl
 
 # What was built with other tags is old.
 $(BIN)/tags: FORCE
@@ -192,14 +190,9 @@ test: setup verify lint unit race e2e smoke bench-smoke check-dist vm-smoke ## E
 .PHONY: test-all
 test-all: setup verify lint unit race e2e e2e-2 test-kubernetes test-vm bench ## Everything, on both versions of containerd in full
 
-# The packages that another build than the usual one changes.
-KUSTOMIZED := grpcnotrace,kustomize
-
 .PHONY: unit
 unit: ## Unit tests
 	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(TAGS) ./...
-	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(KUSTOMIZED) -run Kustomiz ./commands/...
-	CGO_ENABLED=0 $(GO) test -timeout 30m -tags $(KUSTOMIZED) ./podspec/kustomize
 	cd $(BENCHMARKS) && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: race
@@ -209,8 +202,6 @@ race: ## Unit tests under the race detector
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Lint
 	$(BIN)/golangci-lint run --build-tags $(TAGS) ./...
-	$(BIN)/golangci-lint run --build-tags $(KUSTOMIZED) ./podspec/kustomize ./commands/session ./commands/lifecycle
-	$(GO) vet -tags $(KUSTOMIZED) ./cmd/podctl ./commands/... ./podspec/...
 	cd $(BENCHMARKS) && $(BIN)/golangci-lint run ./...
 	cd $(KUBETESTS) && $(BIN)/golangci-lint run .
 

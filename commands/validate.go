@@ -25,7 +25,6 @@ import (
 type validateOptions struct {
 	files      []string
 	recursive  bool
-	kustomize  string
 	configMaps []string
 	output     string
 }
@@ -43,7 +42,6 @@ func newValidate(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
-	flags.Kustomize(cmd, &o.kustomize)
 	flags.ConfigMaps(cmd, &o.configMaps)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
@@ -51,10 +49,12 @@ func newValidate(sess *session.Session) *cobra.Command {
 
 func runValidate(ctx context.Context, sess *session.Session, o *validateOptions, args []string) error {
 	sources := append(o.files, args...)
-	if len(sources) == 0 && o.kustomize == "" {
+	if len(sources) == 0 {
 		return exit.Usagef("validate needs a manifest")
 	}
-	m, err := o.load(ctx, sess, sources)
+	l := sess.Loader(o.recursive, o.configMaps...)
+	l.Workloads = true
+	m, err := l.Load(ctx, sources...)
 	if err == nil {
 		err = selection.CheckNamespace(sess, m)
 	}
@@ -70,22 +70,6 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 		return exit.With(exit.Refused)
 	}
 	return err
-}
-
-// load reads manifests, or a kustomization.
-func (o *validateOptions) load(ctx context.Context, sess *session.Session, sources []string) (*load.Manifest, error) {
-	l := sess.Loader(o.recursive, o.configMaps...)
-	l.Workloads = true
-	if o.kustomize != "" {
-		if len(sources) > 0 || o.recursive {
-			return nil, exit.Usagef("-k takes one kustomization, and cannot be used with -f, -R or manifests")
-		}
-		var err error
-		if l.Made, err = sess.Kustomized(ctx, o.kustomize); err != nil {
-			return nil, err
-		}
-	}
-	return l.Load(ctx, sources...)
 }
 
 func showProblems(sess *session.Session, m *load.Manifest) {

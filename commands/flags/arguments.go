@@ -44,12 +44,6 @@ func Files(cmd *cobra.Command, files *[]string, recursive *bool) {
 	f.BoolVarP(recursive, "recursive", "R", false, "Of directories, also read the directories below them")
 }
 
-// Kustomize is -k of a command that takes manifests.
-func Kustomize(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVarP(dir, "kustomize", "k", "", "Directory with a kustomization: build it and take its output, without -f (in builds that have kustomize)")
-	cmd.MarkFlagDirname("kustomize") //nolint:errcheck // the flag is there
-}
-
 // ConfigMaps is --configmap of a command that takes manifests.
 func ConfigMaps(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringSliceVar(files, "configmap", nil, "File with ConfigMaps and Secrets that count as if the manifests had them, for this call (repeatable)")

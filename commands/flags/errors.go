@@ -21,7 +21,16 @@ func Error(cmd *cobra.Command, err error) error {
 	if unknown := unknownCommand(cmd); unknown != "" {
 		return Unknown(cmd, unknown)
 	}
+	if absent := (*pflag.NotExistError)(nil); errors.As(err, &absent) && isKustomize(cmd, absent) {
+		return exit.Usagef("%s; podctl does not build kustomizations: write kustomize build DIR | %s -f -", err, cmd.CommandPath())
+	}
 	return exit.Usagef("%s", err.Error())
+}
+
+// isKustomize reports whether an unknown flag is kubectl's -k, of a command that reads manifests.
+func isKustomize(cmd *cobra.Command, absent *pflag.NotExistError) bool {
+	name := absent.GetSpecifiedName()
+	return cmd.Flags().Lookup("filename") != nil && (name == "kustomize" || name == "k" && absent.GetSpecifiedShortnames() != "")
 }
 
 // expected says what a flag of a kind without words of its own takes; empty for the others.

@@ -61,7 +61,6 @@ func NewApply(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	flags.Kustomize(cmd, &o.Kustomize)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
 	o.RegisterSelectors(f, "With --all: all namespaces")

@@ -60,7 +60,6 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
-	flags.Kustomize(cmd, &o.Kustomize)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace (default if no pod is named)")
 	o.RegisterSelectors(f, "All namespaces, if no pod is named")
@@ -77,7 +76,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.pin, "pin", false, "Print the manifest with the digests of the runtime's images instead of tags; Secrets are left out")
 	f.Var(&flags.Choice{Value: &o.graph, Allowed: []string{"dot", "svg"}}, "graph", "Draw the steps and what waits for what: dot or svg")
 	cmd.MarkFlagsMutuallyExclusive("graph", "output")
-	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap", "kustomize", "prune", "set"} {
+	for _, other := range []string{"output", "exit-code", "show-unchanged", "pull", "ignore-backoff", "save", "snapshot", "probe", "graph", "configmap", "prune", "set"} {
 		cmd.MarkFlagsMutuallyExclusive("pin", other)
 	}
 	return cmd

@@ -25,8 +25,6 @@ type Selection struct {
 	Files []string
 	// Recursive goes into the directories below one that is named.
 	Recursive bool
-	// Kustomize is the directory of a kustomization whose objects count as manifests; empty for none.
-	Kustomize string
 	// All names every pod of the namespace.
 	All bool
 	// AllNamespaces lifts the restriction to one namespace when nothing is named.
@@ -177,7 +175,7 @@ func (f *finder) find(ctx context.Context, args []string) (Found, error) {
 	if err := f.checkFlags(manifests, names); err != nil {
 		return Found{}, err
 	}
-	if len(manifests) == 0 && len(names) == 0 && f.Kustomize == "" {
+	if len(manifests) == 0 && len(names) == 0 {
 		return f.allNow(ctx)
 	}
 	found, err := f.load(ctx, manifests)
@@ -311,14 +309,10 @@ func (f *finder) applied() ([]*podspec.Desired, error) {
 }
 
 func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
-	if len(manifests) == 0 && f.Kustomize == "" {
+	if len(manifests) == 0 {
 		return Found{}, nil
 	}
-	loader, err := f.loader(ctx)
-	if err != nil {
-		return Found{}, err
-	}
-	m, err := loader.Load(ctx, manifests...)
+	m, err := f.loader().Load(ctx, manifests...)
 	if err != nil {
 		return Found{}, err
 	}
@@ -337,7 +331,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 		found.Apart = m.Apart
 	}
 	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && !f.Prune {
-		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", slices.Concat(manifests, []string{f.Kustomize})[0])}
+		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
 	}
 	if err := CheckNamespace(f.sess, m); err != nil {
 		return Found{}, err
@@ -353,16 +347,13 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 }
 
 // loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
-func (f *finder) loader(ctx context.Context) (l load.Loader, err error) {
-	l = f.sess.Loader(f.Recursive, f.ConfigMaps...)
+func (f *finder) loader() load.Loader {
+	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
 	l.Workloads = f.Workloads
 	if f.recording != nil {
 		l.Stored = nil
 	}
-	if f.Kustomize != "" {
-		l.Made, err = f.sess.Kustomized(ctx, f.Kustomize)
-	}
-	return l, err
+	return l
 }
 
 // secretsOf are the Secrets among objects, as those of a pod.

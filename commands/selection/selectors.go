@@ -30,8 +30,8 @@ func (s *Selection) IsEmpty(args []string) bool {
 	return len(args) == 0 && !s.Manifests() && !s.All && !s.Selects()
 }
 
-// Manifests reports whether -f or -k names manifests.
-func (s *Selection) Manifests() bool { return len(s.Files) > 0 || s.Kustomize != "" }
+// Manifests reports whether -f names manifests.
+func (s *Selection) Manifests() bool { return len(s.Files) > 0 }
 
 // Selects reports whether there is a selector.
 func (s *Selection) Selects() bool { return s.Labels != "" || s.Fields != "" }
@@ -39,18 +39,16 @@ func (s *Selection) Selects() bool { return s.Labels != "" || s.Fields != "" }
 // checkFlags refuses what contradicts itself, as kubectl does.
 func (s *Selection) checkFlags(manifests, names []string) error {
 	switch {
-	case s.Kustomize != "" && (len(manifests)+len(names) > 0 || s.Recursive || s.All):
-		return exit.Usagef("-k takes one kustomization, and cannot be used with -f, -R, --all, manifests or names")
 	case s.Selects() && len(names) > 0:
 		return exit.Usagef("--selector and --field-selector cannot be used with names")
-	case s.Fields != "" && (len(manifests) > 0 || s.Kustomize != ""):
+	case s.Fields != "" && len(manifests) > 0:
 		return exit.Usagef("--field-selector cannot be used with manifests")
 	case s.All && len(names)+len(manifests)+len(s.ConfigMaps) > 0:
 		return exit.Usagef("--all cannot be used with names, manifests or --configmap")
-	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 && s.Kustomize == "" || len(names) > 0):
+	case len(s.ConfigMaps) > 0 && (len(manifests) == 0 || len(names) > 0):
 		return exit.Usagef("--configmap adds to manifests: name those of the pods, and no pods")
 	}
-	return s.checkSets(len(manifests) > 0 || s.Kustomize != "", names)
+	return s.checkSets(len(manifests) > 0, names)
 }
 
 // selectors are those of a selection, as they are applied to pods.

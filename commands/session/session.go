@@ -15,7 +15,6 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
-	"github.com/podctl/podctl/podspec/kustomize"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime"
@@ -153,29 +152,6 @@ func (s *Session) Manifests(recursive bool) input.Reader {
 // ConfigMaps and Secrets, which count as the manifests', and from what is stored.
 func (s *Session) Loader(recursive bool, configMaps ...string) load.Loader {
 	return load.Loader{Reader: s.Manifests(recursive), ConfigMaps: configMaps, Stored: s.Objects().Loaded}
-}
-
-// Kustomized are the objects that a kustomization comes to. Nothing breaks off a build, which may be made to last: when the
-// context ends, it goes on beside the process's end.
-func (s *Session) Kustomized(ctx context.Context, dir string) ([]input.Source, error) {
-	type outcome struct {
-		sources []input.Source
-		err     error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		sources, err := kustomize.Build(dir)
-		done <- outcome{sources, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case built := <-done:
-		if refused := (*kustomize.RefusedError)(nil); errors.As(built.err, &refused) {
-			return nil, &exit.CodeError{Code: exit.Refused, Err: built.err}
-		}
-		return built.sources, built.err
-	}
 }
 
 // Client is the connection of the engine, for what concerns the runtime itself. With an error

@@ -16,8 +16,6 @@ import (
 // Document is one YAML or JSON document of a source.
 type Document struct {
 	File string
-	// made is set when the document is in no file: it has no places.
-	made bool
 	// line is the number of lines before the document in its source.
 	line int
 	text []byte
@@ -110,20 +108,12 @@ func (d *Document) duplicateKeys(n *yamlv3.Node, path string, found []Problem) [
 }
 
 func (d *Document) problem(n *yamlv3.Node, path, detail string) Problem {
-	return d.placed(Problem{Class: ClassInvalid, File: d.File, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail})
+	return Problem{Class: ClassInvalid, File: d.File, Line: d.line + n.Line, Column: n.Column, Path: d.shown(path), Detail: detail}
 }
 
 // Whole builds a problem of the document as a whole.
 func (d *Document) Whole(detail string) Problem {
-	return d.placed(Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1, Detail: detail})
-}
-
-// placed is a problem without its place, if the document has none.
-func (d *Document) placed(p Problem) Problem {
-	if d.made {
-		p.Line, p.Column = 0, 0
-	}
-	return p
+	return Problem{Class: ClassInvalid, File: d.File, Line: d.line + 1, Column: 1, Detail: detail}
 }
 
 // At builds a problem at a field path.
@@ -137,7 +127,7 @@ func (d *Document) At(class Class, path, detail string) Problem {
 // place, as it may be what is wrong; any other value has that of its key.
 func (d *Document) AtValue(class Class, path, detail string) Problem {
 	p := d.At(class, path, detail)
-	if d.root == nil || d.made {
+	if d.root == nil {
 		return p
 	}
 	if n := value(d.root, fieldpath.Split(path)); n != nil && n.Kind == yamlv3.ScalarNode && d.line+n.Line > p.Line {
@@ -155,7 +145,7 @@ func (d *Document) Note(pod, path, detail string) Note {
 // Part is the object at a field of a document, in which paths begin at that field. Problems and notes of it have the
 // paths of the whole document.
 func (d *Document) Part(path string, json []byte) *Document {
-	part := &Document{File: d.File, made: d.made, line: d.line, JSON: json, Kind: d.Kind, prefix: d.Full(path), root: value(d.root, fieldpath.Split(path))}
+	part := &Document{File: d.File, line: d.line, JSON: json, Kind: d.Kind, prefix: d.Full(path), root: value(d.root, fieldpath.Split(path))}
 	if part.root == nil {
 		part.root = find(d.root, fieldpath.Split(path))
 	}
@@ -173,5 +163,5 @@ func (d *Document) Full(path string) string {
 // Item is one entry of a List, with the positions it has in the list.
 func (d *Document) Item(i int, json []byte) *Document {
 	node := find(d.root, fieldpath.Split(fieldpath.Index("items", i)))
-	return &Document{File: d.File, made: d.made, line: d.line, JSON: json, root: node}
+	return &Document{File: d.File, line: d.line, JSON: json, root: node}
 }

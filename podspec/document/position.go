@@ -9,12 +9,8 @@ import (
 )
 
 // Position is the line and column of a field, or of its nearest parent that the
-// document has. A field that is missing is reported where it should be. A document that is in no
-// file has no places: 0.
+// document has. A field that is missing is reported where it should be.
 func (d *Document) Position(path string) (line, column int) {
-	if d.made {
-		return 0, 0
-	}
 	if d.root == nil {
 		return d.line + 1, 1
 	}

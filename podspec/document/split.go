@@ -56,7 +56,7 @@ func splitDocuments(s input.Source) []*Document {
 	start, line := 0, 0
 	flush := func(next int) {
 		if hasContent(current.Bytes()) {
-			docs = append(docs, &Document{File: s.Name, made: s.Made, line: start, text: bytes.Clone(current.Bytes())})
+			docs = append(docs, &Document{File: s.Name, line: start, text: bytes.Clone(current.Bytes())})
 		}
 		current.Reset()
 		start = next

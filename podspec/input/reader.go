@@ -32,14 +32,12 @@ type Reader struct {
 }
 
 // Source is the text of one source, and the name it is known by: an absolute path, a URL
-// without its password, or "-". A text that was made has a name that says of what.
+// without its password, or "-".
 type Source struct {
 	Name string
 	Text []byte
 	// Namespace is that of objects which name none; empty means default.
 	Namespace string
-	// Made is set when nobody has written the text: its lines lead nowhere.
-	Made bool
 }
 
 // IsManifest reports whether a command's argument names a manifest and not a pod:

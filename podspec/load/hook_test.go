@@ -39,38 +39,11 @@ func TestHooks(t *testing.T) {
 // TestKustomizationAsManifest: who gives a kustomization as a manifest is told how to build it.
 func TestKustomizationAsManifest(t *testing.T) {
 	for name, text := range map[string]string{"-": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", "/srv/kustomization.yaml": "resources: [a.yaml]\n", "/srv/Kustomization": "resources: []\n"} {
-		if m := Parse(input.Source{Name: name, Text: []byte(text)}); m.Err() == nil || !strings.Contains(m.Err().Error(), "built with -k and its directory") {
+		if m := Parse(input.Source{Name: name, Text: []byte(text)}); m.Err() == nil || !strings.Contains(m.Err().Error(), "kustomize build ") {
 			t.Errorf("%s: %v", name, m.Err())
 		}
 	}
 	if m := Parse(input.Source{Name: "/srv/pod.yaml", Text: []byte("kind: Pod\n")}); strings.Contains(m.Err().Error(), "kustomization") {
 		t.Errorf("%v", m.Err())
-	}
-}
-
-// TestMadeTexts: problems and notes of what nobody has written have the name of what was made, and no line.
-func TestMadeTexts(t *testing.T) {
-	made := func(object, text string) input.Source {
-		return input.Source{Name: "kustomization /srv: " + object, Text: []byte(text), Made: true}
-	}
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  enableServiceLinks: true\n  schedulerName: x\n  containers: [{name: app, image: i}]\n"
-	for name, c := range map[string]struct {
-		sources []input.Source
-		want    string
-	}{
-		"a field":    {[]input.Source{made("Pod web", pod+"  nodename: x\n")}, "  kustomization /srv: Pod web: spec.nodename: unknown field"},
-		"a template": {[]input.Source{made("Deployment web", strings.Replace(deployment, "image:", "imag:", 1))}, "  kustomization /srv: Deployment web: spec.template.spec.containers[0].imag: "},
-		"an item":    {[]input.Source{made("List x", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {x: 1}}\n")}, "  kustomization /srv: List x: spec.x: "},
-		"twice":      {[]input.Source{made("Pod web", pod), {Name: "/p.yaml", Text: []byte(pod)}}, "/p.yaml:3:12: metadata.name: Pod default/web is given twice, first in kustomization /srv: Pod web\n"},
-		"a value":    {[]input.Source{made("Pod web", strings.Replace(pod, "true", "|\n   maybe", 1))}, "  kustomization /srv: Pod web: spec.enableServiceLinks: "},
-	} {
-		m, err := Loader{Workloads: true}.Parse(c.sources...)
-		if err != nil || m.Err() == nil || !strings.Contains(m.Err().Error()+"\n", c.want) {
-			t.Errorf("%s: %v, want %q", name, m.Err(), c.want)
-		}
-	}
-	m := Parse(made("Pod web", pod))
-	if len(m.NoEffect) != 1 || !strings.HasPrefix(m.NoEffect[0].String(), "kustomization /srv: Pod web: spec.schedulerName: ") || m.Pods[0].Source != "kustomization /srv: Pod web" {
-		t.Errorf("%v %q", m.NoEffect, m.Pods[0].Source)
 	}
 }

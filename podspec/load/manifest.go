@@ -24,8 +24,6 @@ type Loader struct {
 	Stored Complete
 	// Workloads takes objects that stand for pods too.
 	Workloads bool
-	// Made are texts that were made, and count as manifests.
-	Made []input.Source
 }
 
 // Load reads manifests and everything in them. The error says that a source could not be
@@ -38,10 +36,6 @@ func (l Loader) Load(ctx context.Context, names ...string) (*Manifest, error) {
 	beside, err := l.readBeside(ctx)
 	if err != nil {
 		return nil, err
-	}
-	for _, s := range l.Made {
-		s.Namespace = l.Namespace
-		sources = append(sources, s)
 	}
 	return l.assemble(sources, beside)
 }

@@ -63,7 +63,11 @@ func isKubernetes(apiVersion string) bool {
 func kustomizeHint(file string, meta typeMeta) string {
 	name := filepath.Base(file)
 	if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") || strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".yaml"), ".yml") == "kustomization" {
-		return "; a kustomization is built with -k and its directory"
+		dir := "DIR"
+		if filepath.IsAbs(file) {
+			dir = filepath.Dir(file)
+		}
+		return fmt.Sprintf("; podctl does not build kustomizations: write kustomize build %s | podctl apply -f -", dir)
 	}
 	return ""
 }

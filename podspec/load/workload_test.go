@@ -141,7 +141,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 	}
 	for old, hint := range map[string]string{
 		"apps/v1beta1\nkind: Deployment": "; the apiVersion of Deployment is apps/v1", "extensions/v1beta1\nkind: Ingress": "; the apiVersion of Ingress is networking.k8s.io/v1",
-		"batch/v1beta1\nkind: CronJob": "; the apiVersion of CronJob is batch/v1", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; a kustomization is built with -k",
+		"batch/v1beta1\nkind: CronJob": "; the apiVersion of CronJob is batch/v1", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; podctl does not build kustomizations: write kustomize build DIR | podctl apply -f -",
 		"example.com/v1\nkind: Job": "of apiVersion v1\n",
 	} {
 		if m := withWorkloads(t, "apiVersion: "+old+"\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error()+"\n", hint) {
