@@ -150,7 +150,7 @@ func running(o *executor.Outcome) []probers.Running {
 	for i := range o.Observed.Containers {
 		c := &o.Observed.Containers[i]
 		newest := o.Observed.Newest(func(other *model.Container) bool { return other.Name == c.Name })
-		if c.State != model.Running || stopped[c.ID] || newest.ID != c.ID {
+		if c.State != model.Running || c.Starting || stopped[c.ID] || newest.ID != c.ID {
 			continue
 		}
 		list = append(list, probers.Running{

@@ -14,7 +14,31 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/probe"
+	"github.com/podctl/podctl/runtime/state"
 )
+
+// hookMark shows other processes that the postStart hook of a container is running, from before the start
+// until the hook has finished, and until a container whose hook failed has been stopped.
+type hookMark struct {
+	hooks state.Hooks
+	// wanted is false for a container without a hook.
+	wanted bool
+	ended  func() error
+}
+
+func (m *hookMark) begin(container string) (err error) {
+	if m.wanted {
+		m.ended, err = m.hooks.Begin(container)
+	}
+	return err
+}
+
+func (m *hookMark) end() error {
+	if m.ended == nil {
+		return nil
+	}
+	return m.ended()
+}
 
 // hooks runs the lifecycle hooks of containers.
 type hooks struct {

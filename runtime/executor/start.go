@@ -41,7 +41,13 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 		return "", err
 	}
 	x.checkpoint.noteTry(ref)
-	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s)
+	hook := &hookMark{hooks: x.pod.Hooks(), wanted: s.PostStart != ""}
+	defer func() {
+		if err := hook.end(); err != nil {
+			x.report.warn(fmt.Sprintf("container %s: its hook has finished, and its mark stays: %v", s.Container, err))
+		}
+	}()
+	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s, hook)
 	if err != nil {
 		x.checkpoint.noteFailure(ref.Name, err)
 		return "", err
@@ -59,8 +65,9 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 }
 
 // createAndStart starts a container, and creates it if that has not been done before its
-// turn.
-func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step) (string, error) {
+// turn. A container with a postStart hook is marked before it runs: no process may take it for
+// started until the hook has finished.
+func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, s *plan.Step, hook *hookMark) (string, error) {
 	created, ok := x.outputs.takeCreated(s.ID)
 	if !ok {
 		created.id, created.err = x.create(ctx, ref, s)
@@ -69,6 +76,9 @@ func (x *starter) createAndStart(ctx context.Context, ref podspec.ContainerRef, 
 		return "", created.err
 	}
 	if err := x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name).Clear(ref.Name, s.Attempt); err != nil {
+		return "", startError(err)
+	}
+	if err := hook.begin(created.id); err != nil {
 		return "", startError(err)
 	}
 	if _, err := x.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.id}); err != nil {

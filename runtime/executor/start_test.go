@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -270,5 +271,39 @@ func TestDebugContainersBearTheirDefinition(t *testing.T) {
 	}
 	if j := l.checkpoint(p.in.Pod); j.Applied != nil {
 		t.Error("the manifest of a debug container was written down")
+	}
+}
+
+// TestStatusWhileAHookRuns: until the postStart hook of a container has finished, its status is the one from
+// before the start, in every process. One whose hook fails is never shown as started.
+func TestStatusWhileAHookRuns(t *testing.T) {
+	l := newLab(t, "i:1")
+	text := pod("  containers: [{name: a, image: 'i:1', lifecycle: {postStart: {sleep: {seconds: 3600}}}}]\n")
+	text = strings.Replace(text, "Seconds: 1\n", "Seconds: 4000\n", 1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	p, done := l.plan(model.PodRef{}, text), make(chan error)
+	go func() {
+		_, err := l.executor.Run(ctx, p.in, p.plan, p.snapshot, Options{})
+		done <- err
+	}()
+	for l.count("StartContainer") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	other := l.plan(model.PodRef{}, text)
+	status := podstatus.Of(other.in.State())
+	if c := status.ContainerStatuses[0]; status.Phase != v1.PodPending || c.State.Waiting == nil || c.State.Waiting.Reason != "ContainerCreating" || c.Ready || *c.Started {
+		t.Errorf("while the hook runs: phase %s, container %+v", status.Phase, c)
+	}
+	if waits := other.plan.WaitingFor; !slices.Equal(waits, []string{"the postStart hook of a to finish"}) || other.plan.Complete || len(other.plan.Steps) > 0 {
+		t.Errorf("the plan of another process waits for %q: %+v", waits, other.plan.Steps)
+	}
+	cancel(ErrOutdated)
+	if err := <-done; !errors.Is(err, ErrOutdated) {
+		t.Error(err)
+	}
+	after := l.plan(model.PodRef{}, text).in.Observed.Containers[0]
+	if after.Starting || after.State != model.Exited {
+		t.Errorf("after the hook: %+v", after)
 	}
 }

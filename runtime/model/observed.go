@@ -146,6 +146,9 @@ type Container struct {
 	User *v1.ContainerUser
 	// LogFull reports whether the container writes to a log that is due to be rotated.
 	LogFull bool
+	// Starting reports whether the postStart hook of the container is still running. The status
+	// and the probes of the pod treat the container as not started.
+	Starting bool
 	// Debug marks a container that `podctl debug` added: it belongs to the
 	// desired state.
 	Debug bool

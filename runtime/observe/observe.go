@@ -97,6 +97,7 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 	if desired != nil && j.LastRun != nil {
 		known = j.LastRun.Sandbox
 	}
+	hooks := o.layout.Pod(ref.UID).Hooks().Running()
 	var facts RuntimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { facts, err = o.host.RuntimeFacts(groupCtx); return err })
@@ -107,6 +108,7 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
 	}
 	settleInFlight(s)
+	o.markStarting(s, hooks)
 	s.Runtime = facts.Runtime
 	s.Redact(redactor)
 	if !j.KnowsSecrets(desired) {
@@ -119,6 +121,17 @@ func (o *Observer) observeWith(ctx context.Context, ref model.PodRef, desired *p
 		s.Faults = o.examine(s, desired, redactor)
 	}
 	return s, nil
+}
+
+// markStarting notes which containers run their postStart hook. A mark counts whether it was there before
+// the records were read or after: a hook may begin or end in between, and a container that failed its hook
+// must not be shown as started.
+func (o *Observer) markStarting(s *snapshot.Pod, before map[string]bool) {
+	after := o.layout.Pod(s.Pod.UID).Hooks().Running()
+	for i := range s.Containers {
+		id := s.Containers[i].Status.GetId()
+		s.Containers[i].Starting = before[id] || after[id]
+	}
 }
 
 // observeImages asks for every image the pod names, each once.

@@ -112,10 +112,17 @@ type removal struct {
 
 // waiting is what only time can bring: that a container gets on, or without one that the
 // records of all are gone.
-type waiting struct{ ref podspec.ContainerRef }
+type waiting struct {
+	ref podspec.ContainerRef
+	// hook reports whether another process runs the container's postStart hook.
+	hook bool
+}
 
 // String is what a plan says of it.
 func (w waiting) String() string {
+	if w.hook {
+		return "the postStart hook of " + w.ref.Name + " to finish"
+	}
 	switch w.ref.Type {
 	case podspec.Init:
 		return "init container " + w.ref.Name + " to finish"

@@ -70,7 +70,7 @@ func (w *initWalk) visitPlain(i int, rec *model.Container) {
 		w.judgeUnstarted(ref, rec)
 	case model.Running:
 		if w.judgeResources(ref, rec) {
-			w.waiting = append(w.waiting, waiting{ref})
+			w.waiting = append(w.waiting, waiting{ref: ref})
 		}
 	case model.Exited:
 		w.visitExited(i, rec)
@@ -127,11 +127,14 @@ func (w *initWalk) visitSidecar(i int, rec *model.Container) {
 func (w *initWalk) sidecarStarted(ref podspec.ContainerRef, rec *model.Container) bool {
 	verdict := w.Verdict(ref.Container, rec, model.Startup)
 	switch {
+	case rec.Starting:
+		w.keep(ref, rec)
+		w.waiting = append(w.waiting, waiting{ref: ref, hook: true})
 	case ref.StartupProbe == nil, verdict.Result == model.ProbeSuccess:
 		return true
 	case verdict.Result == model.ProbeUnknown:
 		w.keep(ref, rec)
-		w.waiting = append(w.waiting, waiting{ref})
+		w.waiting = append(w.waiting, waiting{ref: ref})
 	case !w.stopFailed(ref, rec, model.Startup):
 		w.keep(ref, rec)
 	}

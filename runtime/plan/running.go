@@ -19,6 +19,9 @@ func (c *chooser) judgeRegular(ref podspec.ContainerRef) bool {
 	case rec.State == model.Exited:
 		c.judgeExited(ref, rec)
 	case rec.State == model.Running:
+		if rec.Starting {
+			c.waiting = append(c.waiting, waiting{ref: ref, hook: true})
+		}
 		return c.judgeRunning(ref, rec)
 	default:
 		c.judgeUnstarted(ref, rec)

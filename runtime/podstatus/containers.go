@@ -15,19 +15,28 @@ import (
 type reporter struct{ *Pod }
 
 // status is the status of one container from its two newest records, as far as phases
-// depend on it (kubelet: convertToAPIContainerStatuses).
+// depend on it (kubelet: convertToAPIContainerStatuses). While the postStart hook of a container
+// runs, the status is the one from before its start: a kubelet reports no other until the hook has
+// finished.
 func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
-	newest := r.Newest(ref.Name)
+	newest := r.newestStarted(ref.Name)
 	s := v1.ContainerStatus{Name: ref.Name, Image: ref.Image, State: r.stateWithout(ref)}
 	if newest != nil {
 		r.fillFrom(&s, newest)
 	}
-	if previous := r.Find(func(c *model.Container) bool { return c.Name == ref.Name && c != newest }); previous != nil {
+	if previous := r.Find(func(c *model.Container) bool { return c.Name == ref.Name && c != newest && !c.Starting }); previous != nil {
 		s.LastTerminationState = r.stateOf(previous)
 	}
-	r.addStartError(ref, newest, &s)
+	if !r.starting(ref.Name) {
+		r.addStartError(ref, newest, &s)
+	}
 	r.addReadiness(ref, newest, &s)
 	return s
+}
+
+// newestStarted is the latest record of that name whose postStart hook, if it has one, has finished.
+func (r *reporter) newestStarted(name string) *model.Container {
+	return r.Find(func(c *model.Container) bool { return c.Name == name && !c.Starting })
 }
 
 // shown is the status of one container together with what no phase depends on, and

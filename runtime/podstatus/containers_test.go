@@ -256,3 +256,46 @@ func TestFailedPostStartHook(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusWhileAHookRuns: while the postStart hook of a container runs, the status is the one from before
+// its start.
+func TestStatusWhileAHookRuns(t *testing.T) {
+	policy := func(name string) string {
+		return modeltest.Pod("  restartPolicy: " + name + "\n  containers: [{name: app, image: i:1}]\n")
+	}
+	for name, c := range map[string]struct {
+		text, before, state, last string
+		phase                     v1.PodPhase
+		restarts                  int32
+	}{
+		"its first start":          {policy("Always"), "", "waiting ContainerCreating", "", v1.PodPending, 0},
+		"beside init containers":   {modeltest.WebPod, "seed=Exited", "waiting PodInitializing", "", v1.PodPending, 0},
+		"a restart":                {policy("Always"), "app=Exited:3", "exited 3", "", v1.PodRunning, 0},
+		"a restart after success":  {policy("OnFailure"), "app=Exited:0", "exited 0", "", v1.PodRunning, 0},
+		"a restart that was asked": {policy("Never"), "app=Exited:3", "exited 3", "", v1.PodRunning, 0},
+	} {
+		w := modeltest.New(modeltest.Load(t, c.text)).Sandbox("s0", 0, model.SandboxReady).States(c.before)
+		w.Container("s0", "app", 1, model.Running).Starting = true
+		s := shownOf(t, w, "app")
+		if got := stateText(s.State); got != c.state || stateText(s.LastTerminationState) != c.last || s.RestartCount != c.restarts || s.Ready || *s.Started {
+			t.Errorf("%s: %q, last %q, %+v", name, got, stateText(s.LastTerminationState), s)
+		}
+		if phase := statusOf(w).Phase; phase != c.phase {
+			t.Errorf("%s: phase %s, want %s", name, phase, c.phase)
+		}
+		w.Containers[len(w.Containers)-1].Starting = false
+		if s = shownOf(t, w, "app"); s.State.Running == nil || !s.Ready || !*s.Started || s.RestartCount != 1 {
+			t.Errorf("%s, after the hook: %+v", name, s)
+		}
+	}
+}
+
+// TestSidecarWhileItsHookRuns: it has not started, and holds the containers after it.
+func TestSidecarWhileItsHookRuns(t *testing.T) {
+	text := modeltest.Pod("  initContainers: [{name: proxy, image: i:1, restartPolicy: Always}]\n  containers: [{name: app, image: i:1}]\n")
+	w := modeltest.New(modeltest.Load(t, text)).Sandbox("s0", 0, model.SandboxReady)
+	w.Container("s0", "proxy", 0, model.Running).Starting = true
+	if s := shownOf(t, w, "proxy"); s.State.Waiting == nil || *s.Started || s.Ready {
+		t.Errorf("the sidecar: %+v", s)
+	}
+}

@@ -122,7 +122,7 @@ func (t *tally) addRegular(ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	switch {
 	case s.State.Running != nil:
 		t.running++
-	case t.pod.AwaitsRestart(ref.Name):
+	case t.pod.AwaitsRestart(ref.Name), ended != nil && t.pod.starting(ref.Name):
 		t.stopped++
 		t.restartable++
 	case ended == nil:

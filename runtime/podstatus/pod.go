@@ -137,6 +137,12 @@ func (p *Pod) NextAttempt(name string) uint32 {
 	return next
 }
 
+// starting reports whether the container of that name was started and its postStart hook is still running.
+func (p *Pod) starting(name string) bool {
+	newest := p.Newest(name)
+	return newest != nil && newest.Starting
+}
+
 // AwaitsRestart reports whether podctl stopped a container so that it runs again, and it
 // has not run since.
 func (p *Pod) AwaitsRestart(name string) bool {

@@ -21,7 +21,7 @@ const (
 // (kubelet: convertToAPIContainerStatuses).
 func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 	s.VolumeMounts = r.volumeMounts(ref.Container)
-	c := r.Newest(ref.Name)
+	c := r.newestStarted(ref.Name)
 	if c == nil {
 		return
 	}

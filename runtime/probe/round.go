@@ -224,6 +224,10 @@ func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe)
 		r.Skipped = "container is not running"
 		return r
 	}
+	if c.Starting {
+		r.Skipped = "its postStart hook is running"
+		return r
+	}
 	r.ContainerID = c.ID
 	if record, ok := q.observed.Memory.Probes[c.ID][t]; ok {
 		r.Record = record.Reopened(p, q.now)

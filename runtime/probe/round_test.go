@@ -112,6 +112,13 @@ func TestProbesOfARound(t *testing.T) {
 			t.Errorf("the newest has ended: %+v", r)
 		}
 	}
+	q = roundOf(&c, Options{})
+	q.observed.Containers[0].Starting = true
+	for _, r := range q.list() {
+		if r.Skipped != "its postStart hook is running" {
+			t.Errorf("its hook runs: %+v", r)
+		}
+	}
 	slow := v1.Container{LivenessProbe: everyTen(90)}
 	q = roundOf(&slow, Options{})
 	q.observed.Containers[0].StartedAt = noon.Add(24 * time.Hour)

@@ -54,6 +54,7 @@ type containerSection struct {
 	Status             json.RawMessage `json:"status"`
 	TerminationMessage string          `json:"terminationMessage,omitempty"`
 	LogFull            bool            `json:"logFull,omitempty"`
+	Starting           bool            `json:"starting,omitempty"`
 }
 
 type probeSection struct {
@@ -127,7 +128,9 @@ func (s *Pod) file() (*snapshotFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.Containers = append(f.Containers, containerSection{SandboxID: c.SandboxID, Status: text, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull})
+		f.Containers = append(f.Containers, containerSection{
+			SandboxID: c.SandboxID, Status: text, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull, Starting: c.Starting,
+		})
 	}
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{Volumes: s.Volumes, Cgroup: s.Cgroup, CgroupRemains: s.CgroupRemains, LogAttempts: s.LogAttempts, Ports: s.Ports, Faults: s.Faults}
@@ -245,7 +248,9 @@ func (f *snapshotFile) containers() ([]Container, error) {
 		if err := decode(c.Status, status); err != nil {
 			return nil, fmt.Errorf("containers[%d].status: %w", i, err)
 		}
-		containers = append(containers, Container{SandboxID: c.SandboxID, Status: status, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull})
+		containers = append(containers, Container{
+			SandboxID: c.SandboxID, Status: status, TerminationMessage: c.TerminationMessage, LogFull: c.LogFull, Starting: c.Starting,
+		})
 	}
 	return containers, nil
 }

@@ -66,6 +66,8 @@ type Container struct {
 	TerminationMessage string
 	// LogFull reports whether the log of a running container is due to be rotated.
 	LogFull bool
+	// Starting reports whether the postStart hook of the container is still running.
+	Starting bool
 }
 
 // Image is an image of the runtime under one of its names.
@@ -318,6 +320,7 @@ func (s *Pod) observedContainer(c Container, desired *podspec.Desired) model.Con
 		PreStop:      model.HandlerName(criconfig.PreStopFrom(a)),
 		Debug:        a[criconfig.AnnotationDebug] != "",
 		LogFull:      c.LogFull,
+		Starting:     c.Starting,
 		Resources:    resourcesInForce(st.GetResources().GetLinux()),
 		User:         userOf(st.GetUser()),
 	}

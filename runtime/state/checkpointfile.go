@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/renameio/v2"
 
@@ -178,25 +177,7 @@ func (s CheckpointStore) sync() error {
 // removeUnfinished removes what a process left that was killed while it wrote
 // the checkpoint or the id range. Whoever calls it holds the lock, so nobody is writing now.
 func (s CheckpointStore) removeUnfinished() error {
-	dir, err := s.pod.Open(s.pod.Dir())
-	if err != nil {
-		return err
-	}
-	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	entries, err := dir.Entries()
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		name := entry.Name()
-		if !strings.HasPrefix(name, "."+checkpointName) && !strings.HasPrefix(name, "."+idsName) {
-			continue
-		}
-		if err := dir.Remove(name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.pod.removeFiles("."+checkpointName, "."+idsName)
 }
 
 // Remove ends the pod's memory, and removes its directory. What else lies
@@ -208,7 +189,7 @@ func (s CheckpointStore) Remove() error {
 	if there, err := exists(s.pod.Dir()); err == nil && !there {
 		return nil
 	}
-	if err := errors.Join(s.removeUnfinished(), s.pod.CgroupMark().Clear()); err != nil {
+	if err := errors.Join(s.removeUnfinished(), s.pod.Hooks().clear(), s.pod.CgroupMark().Clear()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
 	if err := safefs.RemoveFile(s.Path()); err != nil {

@@ -30,7 +30,7 @@ func (p Pod) LockTelling(ctx context.Context, tell func(holder string)) (*filelo
 	lock, err := p.layout.Locks().take(ctx, filelock.File{Path: p.lockFile(), Dir: p.Dir()}, tell)
 	if lock != nil {
 		// What a killed writer left harms nobody, and the next one tries again.
-		_ = errors.Join(p.Checkpoint().removeUnfinished(), safefs.RemoveFile(p.History().unfinished()))
+		_ = errors.Join(p.Checkpoint().removeUnfinished(), p.Hooks().clear(), safefs.RemoveFile(p.History().unfinished()))
 	}
 	return lock, err
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -168,6 +169,29 @@ func (p Pod) below(path string) ([]string, error) {
 		return nil, fmt.Errorf("%s does not lie in the pod's directory %s", path, p.Dir())
 	}
 	return append([]string{string(p.uid)}, strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })...), nil
+}
+
+// removeFiles removes the files in the pod's directory whose names begin with one of these prefixes.
+func (p Pod) removeFiles(prefixes ...string) error {
+	dir, err := p.Open(p.Dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	entries, err := dir.Entries()
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		begins := func(prefix string) bool { return strings.HasPrefix(entry.Name(), prefix) }
+		if !slices.ContainsFunc(prefixes, begins) {
+			continue
+		}
+		if err := dir.Remove(entry.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // HasDir reports whether something lies on disk for the pod.

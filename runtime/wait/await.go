@@ -44,7 +44,7 @@ func (w *waiter) poll(ctx context.Context, ref model.PodRef) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	w.seen = fingerprint(s)
+	w.noteSeen(s)
 	if w.goal == Deleted {
 		w.waiting = []string{"the pod is there"}
 		return s.Checkpoint.Applied == nil && len(s.Sandboxes)+len(s.Containers) == 0, nil

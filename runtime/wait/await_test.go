@@ -76,3 +76,31 @@ func TestAwaitOfDeletions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAwaitOfHooks: a pod is neither started nor ready while another process runs the postStart hook of one
+// of its containers. Its end is seen although no event tells of it.
+func TestAwaitOfHooks(t *testing.T) {
+	for _, goal := range []Goal{Started, Ready} {
+		l := newLab(t, "i:1")
+		d := loadPod(t, onePod())
+		l.apply(d)
+		list, err := l.observer.ListContainers(t.Context(), model.RefOf(d.Pod))
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		end, err := l.layout.Pod(d.Pod.UID).Hooks().Begin(list[0].GetId())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := l.waiter(d, goal)
+		if done, err := w.poll(t.Context(), model.RefOf(d.Pod)); done || err != nil || w.nextLook().Sub(time.Now()) > pauseMax {
+			t.Errorf("%s: done %t, %v", goal, done, err)
+		}
+		if err = end(); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := w.poll(t.Context(), model.RefOf(d.Pod)); !done || err != nil {
+			t.Errorf("%s, after the hook: done %t, %v", goal, done, err)
+		}
+	}
+}

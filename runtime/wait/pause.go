@@ -38,6 +38,10 @@ func (w *waiter) pause(ctx context.Context) error {
 // probe is due, a hold runs out, or nobody would tell.
 func (w *waiter) nextLook() time.Time {
 	patience := min(w.probePeriod(), 10*time.Second)
+	if w.hook {
+		// No event tells that the hook has finished.
+		patience = min(patience, pauseMax)
+	}
 	if w.goal == Deleted {
 		// The end of a deletion is no container's.
 		patience = 200 * time.Millisecond
@@ -75,6 +79,12 @@ func (w *waiter) look(ctx context.Context) (string, error) {
 	}
 	slices.Sort(states)
 	return strings.Join(states, ","), nil
+}
+
+// noteSeen keeps what a look at the pod's containers showed.
+func (w *waiter) noteSeen(s *snapshot.Pod) {
+	w.seen = fingerprint(s)
+	w.hook = slices.ContainsFunc(s.Containers, func(c snapshot.Container) bool { return c.Starting })
 }
 
 // fingerprint is what look would have shown of a snapshot's containers; of unmanaged ones it

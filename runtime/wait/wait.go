@@ -96,6 +96,8 @@ type waiter struct {
 	over bool
 	// seen is what the last look at the pod's containers showed.
 	seen string
+	// hook reports whether another process runs the postStart hook of a container.
+	hook bool
 	// tries counts the passes in a row that failed, unanswered those of them in which the
 	// runtime did not answer.
 	tries, unanswered int
@@ -144,7 +146,7 @@ func (w *waiter) pass(ctx context.Context) (*executor.Outcome, bool, error) {
 	p := plan.Make(in)
 	done, err := w.judge(in, &status, p)
 	w.watched(in, &status, p)
-	w.seen = fingerprint(s)
+	w.noteSeen(s)
 	return outcome, done, err
 }
 

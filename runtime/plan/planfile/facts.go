@@ -60,6 +60,9 @@ func (f facts) addContainer(c *model.Container, probes map[model.ProbeType]model
 	if c.LogFull {
 		terms = append(terms, "log full")
 	}
+	if c.Starting {
+		terms = append(terms, "hook running")
+	}
 	for _, t := range model.ProbeTypes() {
 		if r, ok := probes[t]; ok {
 			terms = append(terms, string(t)+" "+string(r.Result))

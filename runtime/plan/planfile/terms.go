@@ -32,7 +32,7 @@ func truth(name string, is bool) string { return name + " " + strconv.FormatBool
 // lengths are how many words a term has that begins with a word; all others are one word.
 func lengths() map[string]int {
 	return map[string]int{
-		restarts: 2, attempt: 2, exists: 2, prepared: 2, "exit": 3, "log": 2,
+		restarts: 2, attempt: 2, exists: 2, prepared: 2, "exit": 3, "log": 2, "hook": 2,
 		string(model.Liveness): 2, string(model.Readiness): 2, string(model.Startup): 2,
 	}
 }
