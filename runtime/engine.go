@@ -89,7 +89,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	if s.Objects == nil {
 		s.Objects = objects.New(locker, s.Now)
 	}
-	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client, s.Now)}
+	w := observe.World{Client: client, Layout: s.Layout, Cgroups: s.Cgroups, Now: s.Now, Objects: s.Objects, Logs: s.Logs, Pulls: s.Pulls, Exits: observe.NewExits(client)}
 	e := &Engine{Client: client, Exits: w.Exits, Objects: s.Objects, Host: observe.NewHost(client, s.Layout, s.Sources), Digests: observe.NewDigests(s.Layout)}
 	e.Observer = observe.New(w, e.Host, e.Digests)
 	e.Lister = observe.NewLister(client, e.Observer)

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	apievents "github.com/containerd/containerd/api/events"
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/containerd/v2/core/events"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/typeurl/v2"
 )
@@ -25,18 +28,34 @@ type Exit struct {
 
 // WatchExits calls told for each container of the CRI whose first process ends, until the context ends or
 // the stream breaks. containerd sends this event when its shim has reaped the process. Its CRI reports the
-// container as exited only after it has cleaned up, some 30 to 150 ms later. A runtime other than
-// containerd is a *NotContainerdError, which is an errors.ErrUnsupported.
+// container as exited only after it has cleaned up: as a rule some 30 to 150 ms later, on an overloaded machine
+// minutes later. So WatchExits also reports the processes that ended before it was called and that containerd
+// has not cleaned up. A runtime other than containerd is a *NotContainerdError, which is an
+// errors.ErrUnsupported.
 func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	filter := func(topic string) string { return fmt.Sprintf("namespace==%q,topic==%q", criNamespace, topic) }
 	envelopes, broken := s.client.EventService().Subscribe(ctx, filter("/tasks/exit"), filter("/tasks/oom"))
-	exits := exitReader{}
+	exits, earlier := exitReader{}, make(chan []Exit, 1)
+	// known are the exits that an event has reported before the list of the earlier ones is there: the event
+	// knows more.
+	known := map[string]bool{}
+	go func() { earlier <- s.stopped(ctx) }()
 	for {
 		select {
+		case list := <-earlier:
+			for _, exit := range list {
+				if !known[exit.ContainerID] {
+					told(exit)
+				}
+			}
+			known, earlier = nil, nil
 		case e := <-envelopes:
 			if exit, ok := exits.read(e); ok {
+				if known != nil {
+					known[exit.ContainerID] = true
+				}
 				told(exit)
 			}
 		case err := <-broken:
@@ -46,6 +65,22 @@ func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
 			return s.explain(errgrpc.ToNative(err))
 		}
 	}
+}
+
+// stopped are the tasks whose first process has ended and that containerd still has. If containerd does not
+// answer, there are none: its CRI reports them later.
+func (s *Store) stopped(ctx context.Context) []Exit {
+	reply, err := s.client.TaskService().List(namespaces.WithNamespace(ctx, criNamespace), &tasks.ListTasksRequest{})
+	if err != nil {
+		return nil
+	}
+	var exits []Exit
+	for _, t := range reply.GetTasks() {
+		if t.GetStatus() == task.Status_STOPPED && t.GetExitedAt().AsTime().Unix() > 0 {
+			exits = append(exits, Exit{ContainerID: t.GetID(), Code: int32(t.GetExitStatus()), At: t.GetExitedAt().AsTime()}) //nolint:gosec // a code has 8 bits
+		}
+	}
+	return exits
 }
 
 // exitReader reads events. It has the ids of containers that ran out of memory and have not exited.

@@ -10,7 +10,9 @@ import (
 
 	apievents "github.com/containerd/containerd/api/events"
 	eventsapi "github.com/containerd/containerd/api/services/events/v1"
+	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/api/types"
+	"github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/typeurl/v2"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -46,6 +48,13 @@ func (s *eventServer) Subscribe(_ *eventsapi.SubscribeRequest, stream eventsapi.
 // watched is what a server's events are told as, and how watching it ends.
 func watched(ctx context.Context, t *testing.T, register func(*grpc.Server)) (told []Exit, err error) {
 	t.Helper()
+	err = watching(ctx, t, register, func(e Exit) { told = append(told, e) })
+	return told, err
+}
+
+// watching watches a server until that ends.
+func watching(ctx context.Context, t *testing.T, register func(*grpc.Server), told func(Exit)) error {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
@@ -60,8 +69,7 @@ func watched(ctx context.Context, t *testing.T, register func(*grpc.Server)) (to
 		t.Fatal(err)
 	}
 	defer store.Close() //nolint:errcheck // the test is over
-	err = store.WatchExits(ctx, func(e Exit) { told = append(told, e) })
-	return told, err
+	return store.WatchExits(ctx, told)
 }
 
 // TestWatchExits: processes of an exec are not told, and what ran out of memory is known by an event before.
@@ -97,5 +105,38 @@ func TestWatchExitsEnds(t *testing.T) {
 	_, err := watched(ctx, t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, &eventServer{}) })
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it ends with %v", err)
+	}
+}
+
+// taskServer lists tasks.
+type taskServer struct {
+	tasks.UnimplementedTasksServer
+
+	list []*task.Process
+}
+
+func (s *taskServer) List(context.Context, *tasks.ListTasksRequest) (*tasks.ListTasksResponse, error) {
+	return &tasks.ListTasksResponse{Tasks: s.list}, nil
+}
+
+// TestWatchExitsReportsEarlierOnes: what ended before, and what containerd has not cleaned up, is reported when the
+// watch begins.
+func TestWatchExitsReportsEarlierOnes(t *testing.T) {
+	at := time.Unix(1700000000, 5).UTC()
+	list := &taskServer{list: []*task.Process{
+		{ID: "runs", Status: task.Status_RUNNING},
+		{ID: "ended", Status: task.Status_STOPPED, ExitStatus: 7, ExitedAt: timestamppb.New(at)},
+		{ID: "odd", Status: task.Status_STOPPED},
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var told []Exit
+	err := watching(ctx, t, func(s *grpc.Server) {
+		eventsapi.RegisterEventsServer(s, &eventServer{})
+		tasks.RegisterTasksServer(s, list)
+	}, func(e Exit) { told = append(told, e); cancel() })
+	want := []Exit{{ContainerID: "ended", Code: 7, At: at}}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("%v, told (-want +got):\n%s", err, diff)
 	}
 }

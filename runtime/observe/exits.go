@@ -3,8 +3,9 @@ package observe
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -13,29 +14,27 @@ import (
 )
 
 // Exits are the processes whose end containerd has reported and its CRI has not yet: while it cleans up,
-// the CRI still has their containers as running. An observation shows them as exited, so that the next
-// container starts without that wait. While nobody watches, there are none.
+// the CRI still reports their containers as running. An observation shows them as exited, so that the next
+// container starts without that wait.
+//
+// A report counts until the runtime reports the container as exited, or has no record of it. An overloaded
+// runtime may take minutes for that, and a process that has ended does not run again.
 type Exits struct {
 	client *cri.Client
-	now    func() time.Time
 
 	mu   sync.Mutex
-	byID map[string]exit
+	byID map[string]containerd.Exit
+	// sweepAt is the number of reports at which those that the runtime has followed are removed.
+	sweepAt  int
+	sweeping bool
 }
 
-type exit struct {
-	containerd.Exit
+// sweepMin is the smallest number of reports that is worth a list of the runtime's containers.
+const sweepMin = 256
 
-	heard time.Time
-}
-
-// exitsKept is how long a report counts. The CRI needs less than a second to follow. If it does not
-// follow at all, what it says counts again.
-const exitsKept = time.Minute
-
-// NewExits makes Exits of which nothing is known yet.
-func NewExits(client *cri.Client, now func() time.Time) *Exits {
-	return &Exits{client: client, now: now, byID: map[string]exit{}}
+// NewExits makes Exits without reports.
+func NewExits(client *cri.Client) *Exits {
+	return &Exits{client: client, byID: map[string]containerd.Exit{}, sweepAt: sweepMin}
 }
 
 // Watch takes note of each container whose process ends, and calls told with its id, until the context
@@ -57,37 +56,63 @@ func (x *Exits) Watch(ctx context.Context, told func(id string)) error {
 	})
 }
 
-// note keeps a report, and forgets those that are too old.
+// note keeps a report. Reports of containers that are not observed go with a sweep, beside the caller.
 func (x *Exits) note(e containerd.Exit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	now := x.now()
-	for id, known := range x.byID {
-		if now.Sub(known.heard).Abs() > exitsKept {
+	x.byID[e.ContainerID] = e
+	if len(x.byID) < x.sweepAt || x.sweeping {
+		return
+	}
+	x.sweeping = true
+	ids := slices.Collect(maps.Keys(x.byID))
+	go x.sweep(ids)
+}
+
+// sweep forgets reports of containers that the runtime does not report as running any more. If the runtime
+// does not answer, all are kept.
+func (x *Exits) sweep(ids []string) {
+	running := runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}
+	reply, err := x.client.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{State: &running},
+	})
+	there := map[string]bool{}
+	for _, c := range reply.GetContainers() {
+		there[c.GetId()] = true
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, id := range ids {
+		if err == nil && !there[id] {
 			delete(x.byID, id)
 		}
 	}
-	x.byID[e.ContainerID] = exit{Exit: e, heard: now}
+	x.sweepAt, x.sweeping = max(sweepMin, 2*len(x.byID)), false
 }
 
-// complete shows a container that the CRI has as running as exited if its process has ended. Code, time and
+// complete shows a container that the CRI reports as running as exited if its process has ended. Code, time and
 // reason are those that containerd's CRI will have. It reports whether it did: the log may lack its end then.
+// A report that the CRI has followed is forgotten.
 func (x *Exits) complete(status *runtimeapi.ContainerStatus) bool {
-	if x == nil || status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+	if x == nil {
 		return false
 	}
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	e, known := x.byID[status.GetId()]
-	x.mu.Unlock()
-	if !known || x.now().Sub(e.heard).Abs() > exitsKept {
+	if known && status.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
+		delete(x.byID, status.GetId())
+	}
+	if !known || status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return false
 	}
 	status.State = runtimeapi.ContainerState_CONTAINER_EXITED
-	status.ExitCode, status.FinishedAt, status.Reason = e.Code, e.At.UnixNano(), e.reason()
+	status.ExitCode, status.FinishedAt, status.Reason = e.Code, e.At.UnixNano(), reasonOf(&e)
 	return true
 }
 
-func (e *exit) reason() string {
+// reasonOf is the reason that containerd's CRI gives for an exit.
+func reasonOf(e *containerd.Exit) string {
 	switch {
 	case e.OutOfMemory:
 		return "OOMKilled"

@@ -1,6 +1,9 @@
 package observe
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,13 +13,15 @@ import (
 	"github.com/podctl/podctl/runtime/containerd"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // TestExits: a container whose process has ended is observed as exited while the runtime still has it as
-// running. What the runtime says later counts, and so does a runtime that has not followed for a minute.
+// running, however long that takes. The report is forgotten once the runtime has followed.
 func TestExits(t *testing.T) {
 	l := newLab(t, "i:1")
-	l.observer.exits = NewExits(l.client, l.clock.Now)
+	l.observer.exits = NewExits(l.client)
 	d := l.pod("web")
 	ref := model.RefOf(d.Pod)
 	id := l.container(ref, l.sandbox(ref, 0), "a", 0)
@@ -46,20 +51,94 @@ func TestExits(t *testing.T) {
 			t.Errorf("after exit %d: %v", c.exit.Code, got)
 		}
 	}
-	l.observer.exits.note(containerd.Exit{ContainerID: "another", At: at})
-	l.clock.Advance(exitsKept + time.Second)
-	if got := observed(); got.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		t.Errorf("a minute later: %v", got)
+	l.clock.Advance(10 * time.Minute)
+	if got := observed(); got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+		t.Errorf("an overloaded runtime, ten minutes later: %v", got)
 	}
-	l.observer.exits.note(containerd.Exit{ContainerID: "third", At: at})
-	if kept := len(l.observer.exits.byID); kept != 1 {
-		t.Errorf("%d reports are kept", kept)
+	if _, err := l.client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
+		t.Fatal(err)
+	}
+	if got := observed(); got.GetExitCode() == 0 || len(l.observer.exits.byID) > 0 {
+		t.Errorf("the runtime has followed: %v, kept %v", got, l.observer.exits.byID)
+	}
+}
+
+// TestExitsAreBounded: reports of containers that are not observed are forgotten when the runtime no longer
+// reports them as running. A runtime that does not answer takes none away.
+func TestExitsAreBounded(t *testing.T) {
+	l := newLab(t, "i:1")
+	x := NewExits(l.client)
+	ref := model.RefOf(l.pod("web").Pod)
+	running := l.container(ref, l.sandbox(ref, 0), "a", 0)
+	x.note(containerd.Exit{ContainerID: running})
+	l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("overloaded")})
+	kept := func() int {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for x.sweeping {
+			x.mu.Unlock()
+			time.Sleep(time.Millisecond)
+			x.mu.Lock()
+		}
+		return len(x.byID)
+	}
+	for i := range sweepMin - 1 {
+		x.note(containerd.Exit{ContainerID: fmt.Sprint(i)})
+	}
+	if n := kept(); n != sweepMin {
+		t.Errorf("the runtime does not answer: %d reports", n)
+	}
+	for i := range sweepMin {
+		x.note(containerd.Exit{ContainerID: fmt.Sprint("more", i)})
+	}
+	kept()
+	if _, known := x.byID[running]; !known || len(x.byID) > sweepMin {
+		t.Errorf("%d reports, of the container that runs %t", len(x.byID), known)
+	}
+}
+
+// TestResetThatIsInterrupted: a restart of all containers that is interrupted is taken up again, although the
+// runtime does not report the end of its cause for minutes. It does not go on without the init container.
+func TestResetThatIsInterrupted(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.observer.exits = NewExits(l.client)
+	text := strings.Replace(podText("web"), "image: 'i:1'",
+		"image: 'i:1', restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]", 1)
+	text = strings.Replace(text, "spec:\n", "spec:\n  initContainers: [{name: i, image: 'i:1'}]\n", 1)
+	d := loadPod(t, text)
+	ref := model.RefOf(d.Pod)
+	sandbox := l.sandbox(ref, 0)
+	inits := l.container(ref, sandbox, "i", 0)
+	cause := l.container(ref, sandbox, "a", 0)
+	for id, code := range map[string]int32{inits: 0, cause: 42} {
+		l.observer.exits.note(containerd.Exit{ContainerID: id, Code: code, At: l.clock.Now()})
+	}
+	steps := func() string {
+		in, _, err := l.observer.Input(t.Context(), ref, d, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, s := range plan.Make(in).Steps {
+			texts = append(texts, string(s.Kind)+" "+s.Container)
+		}
+		return strings.Join(texts, ", ")
+	}
+	if got := steps(); got != "RemoveContainer i, RemoveContainer a" {
+		t.Fatalf("the reset: %s", got)
+	}
+	if _, err := l.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: inits}); err != nil {
+		t.Fatal(err)
+	}
+	l.clock.Advance(5 * time.Minute)
+	if got := steps(); got != "RemoveContainer a" {
+		t.Errorf("after the interruption: %s", got)
 	}
 }
 
 // TestExitsOfTheRuntime: the record of a runtime that has followed stays as it is.
 func TestExitsOfTheRuntime(t *testing.T) {
-	x := NewExits(nil, time.Now)
+	x := NewExits(nil)
 	x.note(containerd.Exit{ContainerID: "x", Code: 1})
 	status := &runtimeapi.ContainerStatus{Id: "x", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 9}
 	if x.complete(status); status.GetExitCode() != 9 {
@@ -71,7 +150,7 @@ func TestExitsOfTheRuntime(t *testing.T) {
 // TestExitsMessage: the log of a container that has just ended may lack its end, so it is no message yet.
 func TestExitsMessage(t *testing.T) {
 	l := newLab(t, "i:1")
-	l.observer.exits = NewExits(l.client, l.clock.Now)
+	l.observer.exits = NewExits(l.client)
 	d := l.pod("web")
 	ref := model.RefOf(d.Pod)
 	labels := labelsOf(ref)
