@@ -100,6 +100,7 @@ type Agent struct {
 	maker   *passMaker
 	reader  *recordReader
 	pulls   *pulling
+	paths   *pathWatch
 	// beside makes a pass beside the loop.
 	beside func(p *podworkers.Pass, do func())
 	// running are the passes that run, by pod; last is how the last pass of each ended.
@@ -166,6 +167,7 @@ func New(w World, s Settings) *Agent {
 	a.keeper.read = w.Records.Read
 	a.ending = &ending{workers: a.workers, keeper: a.keeper, now: s.Now, log: s.Log}
 	a.pulls = &pulling{inbox: a.inbox, workers: a.workers, turns: map[types.UID][]chan struct{}{}}
+	a.paths = &pathWatch{}
 	a.reader = &recordReader{
 		records: w.Records, keeper: a.keeper, workers: a.workers, inbox: a.inbox, log: a.log, now: s.Now,
 		busy: func(uid types.UID) bool { return a.running[uid] != nil },
@@ -231,6 +233,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // watch starts what tells the loop of changes.
 func (a *Agent) watch(ctx context.Context) {
+	a.paths.wake = func(uid types.UID) { a.inbox.post(ctx, func() { a.workers.Wake(a.settings.Now(), uid) }) }
 	tell := func(e pleg.Event) { a.inbox.post(ctx, func() { a.runtimeTells(&e) }) }
 	generator := pleg.New(a.client, cmp.Or(a.settings.Events, pleg.Usual()), tell)
 	generator.Relisted, generator.Exits = a.metrics.Relisted, a.exits

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -20,6 +21,8 @@ type logger struct {
 	// problems are those of the sources that were written last, failures the last of each pod.
 	problems map[toldProblem]bool
 	failures map[model.PodRef]string
+	// holds are those that were written, by pod.
+	holds map[model.PodRef][]string
 	// notes are those of each source that were written.
 	notes map[string]map[string]bool
 	// records are the checkpoints that could not be read, as they were written last.
@@ -34,7 +37,7 @@ func (p toldProblem) compare(other toldProblem) int {
 }
 
 func newLogger(l *slog.Logger) *logger {
-	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}}
+	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}}
 }
 
 // step writes what a pass has done.
@@ -71,6 +74,38 @@ func (l *logger) failed(p *passed) {
 	case l.failures[p.pass.Ref] != p.err.Error():
 		l.failures[p.pass.Ref] = p.err.Error()
 		l.Error("pass failed", "pod", p.pass.Ref.String(), "error", p.err.Error())
+	}
+}
+
+// held writes what holds a pod and is looked at again and again: once, when it changes, and that it is over.
+func (l *logger) held(p *passed) {
+	ref, made, now := p.pass.Ref, p.planned(), []string(nil)
+	if p.pass.Kind != podworkers.Sync || p.superseded() {
+		delete(l.holds, ref)
+		return
+	}
+	if made == nil {
+		return
+	}
+	for i := range made.Holds {
+		if h := &made.Holds[i]; h.Recheck > 0 {
+			now = append(now, holdText(h))
+		}
+	}
+	before := l.holds[ref]
+	switch {
+	case slices.Equal(before, now):
+		return
+	case len(now) == 0:
+		delete(l.holds, ref)
+		l.Info("no longer held", "pod", ref.String())
+		return
+	}
+	l.holds[ref] = now
+	for _, text := range now {
+		if !slices.Contains(before, text) {
+			l.Warn("held", "pod", ref.String(), "because", text)
+		}
 	}
 }
 

@@ -101,6 +101,8 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	delete(a.running, uid)
 	delete(a.pulls.turns, uid)
 	a.log.failed(p)
+	a.log.held(p)
+	a.paths.follow(ctx, uid, p.missing)
 	a.metrics.passed(p, a.last)
 	a.admits.passed(now, p)
 	a.evicts.passed(p)
@@ -142,6 +144,7 @@ func (a *Agent) forgetGone() {
 			continue
 		}
 		delete(a.last, uid)
+		a.paths.follow(context.Background(), uid, nil)
 		a.probes.forget(uid)
 		a.admits.ended(a.settings.Now(), uid)
 	}

@@ -32,6 +32,8 @@ type passed struct {
 	err     error
 	// redactor knows the Secrets of a pod with probes.
 	redactor *redaction.Redactor
+	// missing are the hostPaths that the pod is held for.
+	missing []string
 	// took is how long it was.
 	took time.Duration
 }
@@ -69,6 +71,9 @@ func (m *passMaker) one(ctx context.Context, p podworkers.Pass, opts executor.Op
 		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = m.records.Redactor(p.Pod)
 		}
+	}
+	if p.Kind == podworkers.Sync && done.outcome != nil {
+		done.missing = missingPaths(done.pod().Pod, done.outcome.Plan)
 	}
 	done.took = m.now().Sub(began)
 	return done
@@ -129,7 +134,7 @@ func (p *passed) planned() *plan.Plan {
 func (p *passed) result() podworkers.Result {
 	r := podworkers.Result{Failed: p.failure() != nil}
 	if made := p.planned(); made != nil {
-		r.Pending, r.Until = made.Pending(), made.ChangesAt
+		r.Pending, r.Until, r.Recheck = made.Pending(), made.ChangesAt, made.Recheck
 	}
 	return r
 }
@@ -164,12 +169,16 @@ func (p *passed) waiting() []string {
 	}
 	var texts []string
 	for i := range made.Holds {
-		h := &made.Holds[i]
-		text := fmt.Sprintf("%s: %s", h.Reason, h.Message)
-		if h.Container != "" {
-			text = "container " + h.Container + ": " + text
-		}
-		texts = append(texts, text)
+		texts = append(texts, holdText(&made.Holds[i]))
 	}
 	return append(texts, made.WaitingFor...)
+}
+
+// holdText says what holds a pod, or a container of it.
+func holdText(h *plan.Hold) string {
+	text := fmt.Sprintf("%s: %s", h.Reason, h.Message)
+	if h.Container != "" {
+		text = "container " + h.Container + ": " + text
+	}
+	return text
 }

@@ -197,29 +197,35 @@ func delayedSince(h *plan.Hold) time.Time {
 	return h.Delay.Until.Add(-h.Delay.Duration)
 }
 
-// recordHold records what holds a start. A restart delay is told once, however often the pod is
-// looked at while it lasts.
+// holdEventEvery is how often at most the same hold becomes an event.
+const holdEventEvery = time.Minute
+
+// recordHold records what holds a start: a restart delay once, however often the pod is looked at while it
+// lasts, and another hold at most once a minute.
 func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
 	text := statusText(h)
+	warn := func(reason, container, text string) {
+		r.WarningOnce(at, at.Add(-holdEventEvery), reason, container, text)
+	}
 	switch h.Reason { //nolint:exhaustive // the others are failures
 	case model.CrashLoopBackOff:
 		delayed := fmt.Sprintf("Back-off restarting failed container %s in pod %s", h.Container, pod.Full())
 		r.WarningOnce(at, delayedSince(h), "BackOff", h.Container, delayed)
 	case model.NetworkNotReady:
-		r.Warning(at, string(h.Reason), "", "network is not ready: container runtime network not ready: "+text)
+		warn(string(h.Reason), "", "network is not ready: container runtime network not ready: "+text)
 	case model.ErrImageNeverPull:
-		r.Warning(at, string(h.Reason), h.Container, text)
-		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
+		warn(string(h.Reason), h.Container, text)
+		warn("Failed", h.Container, "Error: "+string(h.Reason))
 	case model.InvalidImageName:
-		r.Warning(at, "InspectFailed", h.Container, text)
-		r.Warning(at, "Failed", h.Container, "Error: "+string(h.Reason))
+		warn("InspectFailed", h.Container, text)
+		warn("Failed", h.Container, "Error: "+string(h.Reason))
 	case model.FailedMount, model.ProbeStale, model.AppArmor, model.SupplementalGroupsPolicyNotSupported:
-		r.Warning(at, string(h.Reason), h.Container, text)
+		warn(string(h.Reason), h.Container, text)
 	case model.CreatePodSandboxError:
-		r.Warning(at, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+text)
+		warn("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+text)
 	case model.CreateContainerConfigError, model.CreateContainerError:
-		r.Warning(at, "Failed", h.Container, "Error: "+text)
+		warn("Failed", h.Container, "Error: "+text)
 	default:
-		r.Warning(at, "Failed", h.Container, fmt.Sprintf("Error: %s: %s", h.Reason, text))
+		warn("Failed", h.Container, fmt.Sprintf("Error: %s: %s", h.Reason, text))
 	}
 }

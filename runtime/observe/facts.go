@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type Host struct {
 	// asked counts the calls of Renew, and answered is the one that the facts follow. Until they are asked for again passes
 	// that run go on with those they began with.
 	asked, answered int
+	// questions counts those to the runtime, and answer is the one that the facts are of.
+	questions, answer int
 }
 
 // Sources are where facts of the machine come from.
@@ -100,16 +103,18 @@ func (h *Host) Unfit(pod *v1.Pod, given map[string]string) string {
 	return admission.Unfit(pod, &machine, given)
 }
 
-// RuntimeFacts is what a runtime says of itself; it does not change during an
-// invocation.
+// RuntimeFacts is what a runtime says of itself. All but whether its network is ready does not change
+// during an invocation.
 type RuntimeFacts struct {
 	snapshot.Runtime
 	systemdCgroup bool
 }
 
-// RuntimeFacts asks the runtime about itself, once.
+// RuntimeFacts asks the runtime about itself, once. While its network is not ready, each call asks again: a
+// node that boots becomes ready within seconds. Calls that come together take the same answer.
 func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
-	if facts, _ := h.known(); facts != nil {
+	facts, came := h.known(math.MaxInt)
+	if facts != nil {
 		return *facts, nil
 	}
 	select {
@@ -118,28 +123,44 @@ func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	case <-ctx.Done():
 		return RuntimeFacts{}, cri.Wrap("asking for the runtime's version", context.Cause(ctx))
 	}
-	facts, asked := h.known()
-	if facts != nil {
+	if facts, _ = h.known(came); facts != nil {
 		return *facts, nil
 	}
+	asked, question := h.question()
 	f, err := h.askRuntime(ctx)
 	if err != nil {
 		return RuntimeFacts{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.facts, h.answered = &f, asked
+	h.facts, h.answered, h.answer = &f, asked, question
 	return f, nil
 }
 
-// known are the facts if they need not be asked for, and how often Renew was called.
-func (h *Host) known() (facts *RuntimeFacts, asked int) {
+// known are the facts if they need not be asked for, and the number of questions so far. Facts of a runtime
+// whose network is not ready count only for those who came before they were asked for.
+func (h *Host) known(came int) (facts *RuntimeFacts, questions int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.answered != h.asked {
-		return nil, h.asked
+	if h.answered != h.asked || h.facts == nil || !h.facts.networkReady() && h.answer <= came {
+		return nil, h.questions
 	}
-	return h.facts, h.asked
+	return h.facts, h.questions
+}
+
+// question counts one more question, and returns how often Renew was called before it.
+func (h *Host) question() (asked, question int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.questions++
+	return h.asked, h.questions
+}
+
+// networkReady reports whether nothing is known against the runtime's network.
+func (f *RuntimeFacts) networkReady() bool {
+	return !slices.ContainsFunc(f.Status.GetStatus().GetConditions(), func(c *runtimeapi.RuntimeCondition) bool {
+		return c.GetType() == runtimeapi.NetworkReady && !c.GetStatus()
+	})
 }
 
 func (h *Host) askRuntime(ctx context.Context) (RuntimeFacts, error) {
@@ -224,12 +245,19 @@ func (e *LiveKubeletError) Error() string {
 }
 
 // CheckKubelet is a *LiveKubeletError when a kubelet of this machine uses the
-// same runtime.
+// same runtime. The next call looks for it again then.
 func (h *Host) CheckKubelet() error {
 	h.mu.Lock()
 	kubelet := h.kubelet
 	h.mu.Unlock()
-	return kubelet()
+	err := kubelet()
+	if err != nil {
+		// It may be stopped at any moment.
+		h.mu.Lock()
+		h.kubelet = sync.OnceValue(h.from.Kubelet)
+		h.mu.Unlock()
+	}
+	return err
 }
 
 func findKubelet(endpoint string) error {

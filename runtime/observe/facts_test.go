@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,5 +187,43 @@ func TestFactsAreRenewed(t *testing.T) {
 	}
 	if ask(); h.facts == first {
 		t.Error("the runtime was not asked again")
+	}
+}
+
+// TestNetworkThatIsNotReady: the runtime is asked again each time, until its network is ready. Calls that come
+// together take one answer.
+func TestNetworkThatIsNotReady(t *testing.T) {
+	l := newLab(t, "i:1")
+	l.server.SetNetwork("no CNI configuration")
+	ready := func() bool {
+		facts, err := l.host.RuntimeFacts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return facts.networkReady()
+	}
+	if ready() || ready() || l.count("Version") != 2 {
+		t.Errorf("the network is not ready: %d questions", l.count("Version"))
+	}
+	l.reset()
+	l.host.asking <- struct{}{}
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if ready() {
+				t.Error("the network is not ready")
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond) // All of them wait by then, or ask for themselves.
+	<-l.host.asking
+	group.Wait()
+	if n := l.count("Version"); n > 10 {
+		t.Errorf("%d questions of 20 calls that came together", n)
+	}
+	l.server.SetNetwork("")
+	l.reset()
+	if !ready() || !ready() || l.count("Version") != 1 {
+		t.Errorf("the network is ready: %d questions", l.count("Version"))
 	}
 }

@@ -38,8 +38,19 @@ func Make(in *Input) *Plan {
 	p.Steps, p.Holds, p.Keeps = listed(p.Steps), listed(p.Holds), listed(p.Keeps)
 	p.Drift, p.Notes, p.WaitingFor, p.Later = listed(p.Drift), listed(p.Notes), listed(p.WaitingFor), listed(p.Later)
 	p.Complete = len(p.Steps) == 0 && len(p.Holds) == 0 && len(p.WaitingFor) == 0
-	p.Summary = summarise(p)
+	p.Summary, p.Recheck = summarise(p), recheck(p.Holds)
 	return p
+}
+
+// recheck is the shortest time after which a hold is worth another look; zero for none.
+func recheck(holds []Hold) time.Duration {
+	first := time.Duration(0)
+	for i := range holds {
+		if after := holds[i].Recheck; after > 0 && (first == 0 || after < first) {
+			first = after
+		}
+	}
+	return first
 }
 
 // listed is a list that documents have although it may be empty.

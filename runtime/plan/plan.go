@@ -132,6 +132,8 @@ type Plan struct {
 	// ChangesAt is when another plan would be due although nothing happens: the first end of a
 	// hold, or the pod's deadline. Zero means never.
 	ChangesAt time.Time `json:"-"`
+	// Recheck is how long after the pass it is worth looking whether a hold has ended; zero for never.
+	Recheck time.Duration `json:"-"`
 	// Resumes reports whether what the plan stops runs again in a later pass.
 	Resumes bool `json:"-"`
 	// Basis is what the plan was made of; only a saved plan has it.
@@ -181,6 +183,9 @@ type Hold struct {
 	Evicted bool `json:"-"`
 	// Unapplied reports whether the manifest does not count as applied: nobody has decided yet.
 	Unapplied bool `json:"-"`
+	// Recheck is how long after a pass it is worth looking whether the hold has ended: zero if Until says
+	// when it ends, or if only a user, another manifest, or another container ends it.
+	Recheck time.Duration `json:"-"`
 	// Delay is the restart delay that holds the container; nil when something else does.
 	Delay *podstatus.Delay `json:"-"`
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -13,6 +14,14 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
+)
+
+// How long after a pass it is worth looking whether a hold has ended by itself. The network of a node that
+// boots is looked at as often as a kubelet does (backOffOnTransientErrorPeriod). The rest is found by an event
+// as a rule: a stored object, a path.
+const (
+	recheckNetwork = time.Second
+	recheckRest    = 10 * time.Second
 )
 
 // restrainer says what cannot be done now.
@@ -98,7 +107,7 @@ func (r *restrainer) spareBlocked() (kills []kill, keeps []Keep) {
 // missing says what a container lacks that no pass can give it: an object the
 // manifests do not supply, or an image that may not be pulled.
 func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
-	h := &Hold{Container: ref.Name, Reason: model.CreateContainerConfigError, Blocking: true, Unstartable: true}
+	h := &Hold{Container: ref.Name, Reason: model.CreateContainerConfigError, Blocking: true, Unstartable: true, Recheck: recheckRest}
 	for _, lacks := range r.Desired.Unresolved() {
 		if lacks.Container == ref.Name {
 			h.Message, h.Lacks = lacks.Detail, true
@@ -257,15 +266,15 @@ func (r *restrainer) holdSandbox() []Hold {
 	}
 	var holds []Hold
 	if text := r.handlerFault(); text != "" {
-		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text, Blocking: true})
+		holds = append(holds, Hold{Reason: model.CreatePodSandboxError, Message: text, Blocking: true, Recheck: recheckRest})
 	}
 	if fault, known := r.Observed.Faults[""]; known {
-		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status, Blocking: true})
+		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status, Blocking: true, Recheck: recheckRest})
 	}
 	for _, port := range podspec.PublishedPorts(r.Manifest) {
 		if owner, taken := r.Observed.Ports[port.String()]; taken {
 			message := fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner)
-			holds = append(holds, Hold{Reason: model.HostPortConflict, Message: message, Blocking: true})
+			holds = append(holds, Hold{Reason: model.HostPortConflict, Message: message, Blocking: true, Recheck: recheckRest})
 		}
 	}
 	return holds
@@ -289,7 +298,8 @@ func (r *restrainer) holdNetwork(starts []start) []Hold {
 	if ptr.Deref(ready, true) || r.Manifest.Spec.HostNetwork || !needed {
 		return nil
 	}
-	return []Hold{{Reason: model.NetworkNotReady, Message: cmp.Or(r.Observed.Runtime.NetworkMessage, "the runtime's network is not ready")}}
+	message := cmp.Or(r.Observed.Runtime.NetworkMessage, "the runtime's network is not ready")
+	return []Hold{{Reason: model.NetworkNotReady, Message: message, Recheck: recheckNetwork}}
 }
 
 // holdRecreation leaves a running pod alone whose sandbox should be replaced

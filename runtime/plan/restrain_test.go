@@ -217,31 +217,31 @@ func TestHoldsSayHowTheyEnd(t *testing.T) {
 		set                   func(w *modeltest.World)
 		reason                model.Reason
 		blocking, unstartable bool
-		until                 time.Duration
+		until, recheck        time.Duration
 	}{
 		"a delay": {"  containers: [{name: a, image: i:1}]\n", "a=Running", func(w *modeltest.World) {
 			w.End("a", 1, 0)
 			w.Memory.Backoffs["a"] = model.Backoff{Duration: 20 * time.Second, LastUpdate: modeltest.Noon()}
-		}, model.CrashLoopBackOff, false, false, 20 * time.Second},
+		}, model.CrashLoopBackOff, false, false, 20 * time.Second, 0},
 		"a network": {"  containers: [{name: a, image: i:1}]\n", "", func(w *modeltest.World) {
 			w.Runtime.NetworkReady = &notReady
-		}, model.NetworkNotReady, false, false, 0},
+		}, model.NetworkNotReady, false, false, 0, time.Second},
 		"a stale failure": {"  containers: [{name: a, image: i:1, livenessProbe: {exec: {command: [a]}}}]\n", "a=Running", func(w *modeltest.World) {
 			w.Probed("a-0-of-s0", model.Liveness, model.ProbeFailure, time.Hour)
-		}, model.ProbeStale, false, false, 0},
-		"a reference": {"  containers: [{name: a, image: i:1" + missingRef + "}]\n", "", nil, model.CreateContainerConfigError, true, true, 0},
+		}, model.ProbeStale, false, false, 0, 0},
+		"a reference": {"  containers: [{name: a, image: i:1" + missingRef + "}]\n", "", nil, model.CreateContainerConfigError, true, true, 0, 10 * time.Second},
 		"an image": {"  containers: [{name: a, image: i:1, imagePullPolicy: Never}]\n", "", func(w *modeltest.World) {
 			w.Images["i:1"] = model.Image{}
-		}, model.ErrImageNeverPull, true, true, 0},
+		}, model.ErrImageNeverPull, true, true, 0, 10 * time.Second},
 		"a port": {"  containers: [{name: a, image: i:1, ports: [{containerPort: 80, hostPort: 80}]}]\n", "", func(w *modeltest.World) {
 			w.Sandboxes, w.Ports = nil, map[string]string{"80/TCP": "pod default/other"}
-		}, model.HostPortConflict, true, false, 0},
+		}, model.HostPortConflict, true, false, 0, 10 * time.Second},
 		"a handler": {"  runtimeClassName: kata\n  containers: [{name: a, image: i:1}]\n", "", func(w *modeltest.World) {
 			w.Sandboxes, w.Runtime.Handlers = nil, []string{""}
-		}, model.CreatePodSandboxError, true, false, 0},
+		}, model.CreatePodSandboxError, true, false, 0, 10 * time.Second},
 		"an end under Never": {"  restartPolicy: Never\n  containers: [{name: a, image: i:1}]\n", "a=Running", func(w *modeltest.World) {
 			w.Sandboxes[0].State = model.SandboxNotReady
-		}, model.SandboxNotReadyState, true, false, 0},
+		}, model.SandboxNotReadyState, true, false, 0, 0},
 	} {
 		w := web(t, c.spec, c.states)
 		if c.set != nil {
@@ -253,6 +253,9 @@ func TestHoldsSayHowTheyEnd(t *testing.T) {
 			continue
 		}
 		h := d.holds[0]
+		if h.Recheck != c.recheck || recheck(d.holds) != c.recheck {
+			t.Errorf("%s: looked at again after %s, %s", name, h.Recheck, recheck(d.holds))
+		}
 		if h.Reason != c.reason || h.Blocking != c.blocking || h.Unstartable != c.unstartable || (h.Until != nil) != (c.until > 0) || (h.Delay != nil) != (c.until > 0) {
 			t.Errorf("%s: %+v", name, h)
 		}

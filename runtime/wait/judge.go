@@ -42,6 +42,9 @@ func (w *waiter) judge(in *plan.Input, status *v1.PodStatus, p *plan.Plan) (bool
 			w.wake(*hold.Until)
 			w.waiting = append(w.waiting, holder(&hold, ", ")+fmt.Sprintf("held until %s (%s)", hold.Until.Local().Format(time.TimeOnly), hold.Message))
 		default:
+			if hold.Recheck > 0 {
+				w.wake(w.on.now().Add(hold.Recheck))
+			}
 			w.waiting = append(w.waiting, hold.Message)
 		}
 	}

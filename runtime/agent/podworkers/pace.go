@@ -37,6 +37,9 @@ func (s *Settings) nextLook(now time.Time, x *worker, result Result) time.Time {
 	case !result.Pending:
 		x.busy = 0
 		next = s.jittered(now, s.Resync)
+		if result.Recheck > 0 {
+			next = earlier(next, s.jittered(now, result.Recheck))
+		}
 	case x.busy < busyMax:
 		x.busy++
 		return now

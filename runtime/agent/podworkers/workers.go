@@ -50,6 +50,9 @@ type Result struct {
 	// Until is the first moment at which something changes by itself: the end of a restart
 	// delay, a deadline, a hold. Zero means none is known.
 	Until time.Time
+	// Recheck is how long after the pass it is worth looking whether what holds the pod has ended; zero if
+	// the usual time is soon enough.
+	Recheck time.Duration
 }
 
 // Workers has one worker for each pod. Its methods are called one at a time.

@@ -85,6 +85,21 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 	wants(t, w, 23, "sync a i:1; ")
 }
 
+// TestHoldsAreLookedAtSoon: what holds a pod may end by itself, so the pod is looked at sooner than as a rule. The
+// time counts from the end of the pass, however long that was.
+func TestHoldsAreLookedAtSoon(t *testing.T) {
+	w := New(Settings{Jitter: func() float64 { return 0.5 }})
+	w.Update(at(0), pod("web", "a", "i:1"))
+	for _, c := range []struct{ took, recheck, want float64 }{{1, 1, 1.25}, {8, 1, 1.25}, {1, 10, 12.5}, {1, 600, 75}, {1, 0, 75}} {
+		w.Wake(at(0), "a")
+		wants(t, w, 0, "sync a i:1; ")
+		w.Done(at(c.took), "a", Result{Recheck: time.Duration(c.recheck * float64(time.Second))})
+		if got, want := w.States()[0].Due, at(c.took).Add(time.Duration(c.want*float64(time.Second))); !got.Equal(want) {
+			t.Errorf("after %v s, recheck %v: in %s", c.took, c.recheck, got.Sub(at(c.took)))
+		}
+	}
+}
+
 // TestPodsThatNeverRest get five passes in a row, and then one each second; one whose passes fail
 // waits as long as ever, whatever they did.
 func TestPodsThatNeverRest(t *testing.T) {

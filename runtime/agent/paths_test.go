@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/load"
+)
+
+// safeBuffer is a buffer for several goroutines.
+type safeBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+// lines are those with a word in them.
+func (b *safeBuffer) lines(word string) (lines []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range strings.Lines(b.buffer.String()) {
+		if strings.Contains(line, word) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// withHostPath is a pod of the source that mounts a directory of the node.
+func (l *lab) withHostPath(path string) *podspec.Desired {
+	l.t.Helper()
+	text := "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {terminationGracePeriodSeconds: 1, volumes: [{name: v, hostPath: {path: " + path +
+		", type: Directory}}], containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]}}"
+	m, err := load.Load(l.t.Context(), input.Reader{Stdin: strings.NewReader(text)}, "-")
+	if err != nil || m.Err() != nil {
+		l.t.Fatal(err, m.Err())
+	}
+	m.Pods[0].Keeper = "channel"
+	return m.Pods[0]
+}
+
+// TestHostPathThatAppears: the pod starts as soon as the directory is there, whichever of its parents were
+// missing. The hold is written to the log once, and its end.
+func TestHostPathThatAppears(t *testing.T) {
+	l, log := newLab(t), &safeBuffer{}
+	l.log = slog.NewTextHandler(log, nil)
+	c := newChannel()
+	a, stop := l.run(c)
+	defer stop()
+	root := t.TempDir()
+	path := filepath.Join(root, "data", "web", "files")
+	c.updates <- []*podspec.Desired{l.withHostPath(path)}
+	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
+	watched := func() []string {
+		a.paths.mu.Lock()
+		defer a.paths.mu.Unlock()
+		var dirs []string
+		for dir := range a.paths.dirs {
+			dirs = append(dirs, dir)
+		}
+		return dirs
+	}
+	l.until("the nearest parent is watched", func() bool { dirs := watched(); return len(dirs) == 1 && dirs[0] == root })
+	uid := types.UID("")
+	for one := range look(l, a, func() map[types.UID]lastPass { return a.last }) {
+		uid = one
+	}
+	first := look(l, a, func() lastPass { return a.last[uid] })
+	if err := os.WriteFile(filepath.Join(root, "other"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "data"), 0o755); err != nil { //nolint:gosec // a test
+		t.Fatal(err)
+	}
+	l.until("the directory below is watched", func() bool { dirs := watched(); return len(dirs) == 1 && dirs[0] == filepath.Join(root, "data") })
+	l.until("the pod was looked at", func() bool { return look(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a test
+		t.Fatal(err)
+	}
+	l.until("the pod runs", func() bool { return l.running()["one"] != "" })
+	l.until("nothing is watched", func() bool { return len(watched()) == 0 })
+	l.until("the end of the hold is written", func() bool { return len(log.lines("no longer held")) == 1 })
+	if held := log.lines("msg=held"); len(held) != 1 {
+		t.Errorf("the log has %q", held)
+	}
+}
+
+// TestNetworkThatBecomesReady: a pod that waits for the network of its runtime starts soon after that is ready.
+// The waiting is an event and a line of the log once, however often the runtime is asked.
+func TestNetworkThatBecomesReady(t *testing.T) {
+	l, log := newLab(t), &safeBuffer{}
+	l.log = slog.NewTextHandler(log, nil)
+	l.server.SetNetwork("no CNI configuration")
+	c := newChannel()
+	a, stop := l.run(c)
+	defer stop()
+	one := l.manifest("one", "i:1")
+	c.updates <- []*podspec.Desired{one}
+	uid := one.Pod.UID
+	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
+	first := look(l, a, func() lastPass { return a.last[uid] })
+	l.until("it is looked at again", func() bool { return look(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
+	l.server.SetNetwork("")
+	l.until("the pod runs", func() bool { return l.running()["one"] != "" })
+	h, err := l.layout.Pod(uid).History().Read()
+	told := 0
+	for i := range h.Events {
+		if h.Events[i].Reason == "NetworkNotReady" {
+			told += max(h.Events[i].Count, 1)
+		}
+	}
+	if held := log.lines("msg=held"); len(held) != 1 || told != 1 || err != nil {
+		t.Errorf("%d events, and the log has %q: %v", told, held, err)
+	}
+}
