@@ -144,7 +144,8 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestKubelets: one that uses the runtime is named, with what to do; it is looked for once.
+// TestKubelets: one that uses the runtime is named, with what to do. It is looked for again until it is gone, and
+// then no more.
 func TestKubelets(t *testing.T) {
 	err := error(&LiveKubeletError{machine.Kubelet{Process: "k3s", PID: 7, Endpoint: "unix:///x"}})
 	for _, word := range []string{"k3s (pid 7)", "unix:///x", "podctl node up", "--allow-kubelet"} {
@@ -153,13 +154,20 @@ func TestKubelets(t *testing.T) {
 		}
 	}
 	looked := 0
-	h := NewHost(connect(t), state.Layout{}, Sources{Kubelet: func() error { looked++; return err }})
+	found := err
+	h := NewHost(connect(t), state.Layout{}, Sources{Kubelet: func() error { looked++; return found }})
 	for range 2 {
 		if got := h.CheckKubelet(); !errors.Is(got, err) {
 			t.Errorf("found %v", got)
 		}
 	}
-	if looked != 1 {
+	found = nil
+	for range 2 {
+		if got := h.CheckKubelet(); got != nil {
+			t.Errorf("it is gone: %v", got)
+		}
+	}
+	if looked != 3 {
 		t.Errorf("looked %d times", looked)
 	}
 }
