@@ -13,7 +13,6 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
-	"github.com/podctl/podctl/runtime/netfilter"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
@@ -73,8 +72,8 @@ type Settings struct {
 	Logs logfile.Limits
 	// Pulls is how many images are pulled at the same time; zero means any number.
 	Pulls int
-	// Kernel is told the way of the traffic of Services; nil for a node where their names lead to pods.
-	Kernel func(name string, rules netfilter.Rules) error
+	// Kernel gets the rules of the traffic of Services; nil for a node where their names lead to pods.
+	Kernel proxy.Kernel
 }
 
 // NewEngine puts a connection and podctl's settings together.

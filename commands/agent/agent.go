@@ -217,7 +217,7 @@ func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Li
 	}
 	go r.hear(serving)
 	go watchdog(serving, r.Agent)
-	go keepServices(serving, r.engine)
+	go keepServices(serving, r.engine, r.log)
 	if guard.Within > 0 {
 		go guard.Run(serving)
 	}

@@ -41,11 +41,16 @@ func followed(ctx context.Context, engine *runtime.Engine) func(context.Context)
 	}
 }
 
-// servicesEach is how often the rules of Services are written again: somebody else may have flushed them.
+// servicesEach is how often the rules of Services are written again, in case a removal was missed.
 const servicesEach = time.Minute
 
-// keepServices keeps the rules of Services in the kernel.
-func keepServices(ctx context.Context, engine *runtime.Engine) {
+// keepServices keeps the rules of Services in the kernel. It restores at once what another program removes.
+func keepServices(ctx context.Context, engine *runtime.Engine, log *slog.Logger) {
+	go func() {
+		if err := engine.Proxy.Restore(ctx); err != nil {
+			log.Warn("rules that other programs remove are restored only after a minute", "error", err.Error())
+		}
+	}()
 	for {
 		engine.Proxy.Changed(ctx, "")
 		if cri.Sleep(ctx, servicesEach) != nil {

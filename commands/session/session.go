@@ -25,6 +25,7 @@ import (
 	"github.com/podctl/podctl/runtime/netfilter"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/proxy"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -81,12 +82,12 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	return s.engine, nil
 }
 
-// kernel is what is told of the traffic of Services; nil for nothing.
-func (s *Session) kernel() func(string, netfilter.Rules) error {
+// kernel gets the rules of the traffic of Services; nil if podctl must not write any.
+func (s *Session) kernel() proxy.Kernel {
 	if s.Flags.ProxyMode == config.ProxyNone {
 		return nil
 	}
-	return netfilter.Write
+	return netfilter.Kernel{}
 }
 
 // SyncServices has rules and names follow what was changed of Services.

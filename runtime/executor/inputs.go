@@ -20,7 +20,7 @@ import (
 type inputs struct {
 	*subject
 	outputs *outputs
-	names   state.ServiceNames
+	names   state.ServiceFile
 }
 
 // builder builds the messages of containers from a source.

@@ -1,6 +1,7 @@
 package netfilter
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,28 +10,97 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 )
 
-// allowLoopback lets processes of the node reach the ports of Services at 127.0.0.1: the kernel sends no packet with such an
-// address to the interface of pods, unless that has route_localnet. The guard keeps others from using it.
-func allowLoopback(pods []netip.Addr) error {
+// guardTable drops packets for 127.0.0.0/8 that come from other interfaces than lo. It is a table of its own, because it must
+// outlive the rules of Services, and the machine has one for all state directories.
+const guardTable = tablePrefix + "guard"
+
+// sysctls has a directory for each network interface of this network namespace.
+const sysctls = "/proc/sys/net/ipv4/conf"
+
+// Record stores the names of the interfaces on which podctl has set route_localnet, so that it resets no other.
+type Record interface {
+	// Interfaces returns the recorded names.
+	Interfaces() ([]string, error)
+	// Replace stores these names instead. Without names it removes the record.
+	Replace(names []string) error
+}
+
+// Open reports whether the kernel accepts packets for 127.0.0.0/8 on some interface: one other than lo has route_localnet.
+// podctl sets it for NodePorts, and the CNI plugin portmap sets it for hostPorts. The setting "all" does not count: podctl
+// never sets it, and whoever did has a guard of its own.
+func (Kernel) Open() bool { return len(opened()) > 0 }
+
+// opened returns the interfaces with route_localnet.
+func opened() []string {
+	entries, err := os.ReadDir(sysctls)
+	if err != nil {
+		return nil // The kernel has no IPv4.
+	}
+	var names []string
+	for _, e := range entries {
+		if name := e.Name(); name != "lo" && name != "all" && name != "default" && localnet(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// localnet reports whether an interface has route_localnet. An interface that is gone has not.
+func localnet(name string) bool {
+	text, err := os.ReadFile(localnetPath(name))
+	return err == nil && !bytes.Equal(bytes.TrimSpace(text), []byte("0"))
+}
+
+func localnetPath(name string) string { return filepath.Join(sysctls, name, "route_localnet") }
+
+// open lets processes of the node reach NodePorts at 127.0.0.1: the kernel sends no packet with such an address to the interface
+// of pods unless it has route_localnet. The guard must be in place before.
+func open(pods []netip.Addr, record Record) error {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return fmt.Errorf("looking for the interface of pods: %w", err)
 	}
+	var closed []string
 	for _, i := range interfaces {
-		if i.Flags&net.FlagLoopback == 0 && leadsTo(&i, pods) {
-			err = errors.Join(err, setLocalnet(i.Name))
+		if i.Flags&net.FlagLoopback == 0 && leadsTo(&i, pods) && !localnet(i.Name) {
+			closed = append(closed, i.Name)
 		}
 	}
-	return err
+	if len(closed) == 0 {
+		return nil
+	}
+	// A damaged record is replaced: it would stop every later change.
+	before, _ := record.Interfaces()
+	if err := record.Replace(slices.Compact(slices.Sorted(slices.Values(append(before, closed...))))); err != nil {
+		return err
+	}
+	return setLocalnet(closed, "1")
+}
+
+// shut resets route_localnet on the interfaces on which podctl has set it.
+func shut(record Record) error {
+	names, err := record.Interfaces()
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	if err := setLocalnet(names, "0"); err != nil {
+		return err
+	}
+	return record.Replace(nil)
 }
 
 // leadsTo reports whether pods are in a network of the interface.
 func leadsTo(i *net.Interface, pods []netip.Addr) bool {
 	addresses, err := i.Addrs()
 	if err != nil {
-		return false // It has gone meanwhile.
+		return false // The interface is gone.
 	}
 	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
 		network, err := netip.ParsePrefix(a.String())
@@ -38,13 +108,54 @@ func leadsTo(i *net.Interface, pods []netip.Addr) bool {
 	})
 }
 
-func setLocalnet(name string) error {
-	path := filepath.Join("/proc/sys/net/ipv4/conf", name, "route_localnet")
-	if filepath.Base(name) != name {
-		return nil // No interface of pods is called so.
+func setLocalnet(names []string, value string) error {
+	var errs []error
+	for _, name := range names {
+		if name == "." || name == ".." || strings.ContainsRune(name, filepath.Separator) {
+			continue // No interface has such a name.
+		}
+		// Without O_CREATE: an interface that is gone has no file.
+		f, err := os.OpenFile(localnetPath(name), os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(value)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("setting route_localnet of the interface %s to %s: %w", name, value, err))
+		}
 	}
-	if err := os.WriteFile(path, []byte("1"), 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("letting this node reach ports of Services at 127.0.0.1: %w", err)
+	return errors.Join(errs...)
+}
+
+// guarded reports whether the guard is complete.
+func guarded(conn *nftables.Conn) bool {
+	f := ipv4()
+	rules, err := conn.GetRules(&nftables.Table{Name: guardTable, Family: f.table}, &nftables.Chain{Name: guardChain})
+	return err == nil && len(rules) == 1
+}
+
+// guard adds the guard to the transaction, or removes it.
+func guard(conn *nftables.Conn, wanted bool) error {
+	f := ipv4()
+	found, err := hasTable(conn, f, guardTable)
+	if err != nil || wanted && found && guarded(conn) || !wanted && !found {
+		return err
+	}
+	t := &nftables.Table{Name: guardTable, Family: f.table}
+	if found {
+		conn.DelTable(t)
+	}
+	if wanted {
+		(&writer{conn: conn, table: conn.AddTable(t), family: f}).guard()
 	}
 	return nil
+}
+
+// guard keeps what comes from outside away from the node's loopback addresses. The kernel does that itself, unless an
+// interface has route_localnet.
+func (w *writer) guard() {
+	chain := w.base(guardChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw)
+	lo := append([]byte("lo"), make([]byte, unix.IFNAMSIZ-2)...)
+	w.rule(chain, &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: first}, differs(lo),
+		w.family.loadDestination(), masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}), &expr.Verdict{Kind: expr.VerdictDrop})
 }

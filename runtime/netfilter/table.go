@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -12,49 +13,89 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// Rules are what the kernel is told of Services.
+// tablePrefix begins the name of each table of podctl.
+const tablePrefix = "podctl-"
+
+// Kernel writes rules to the kernel, in the network namespace of this process.
+type Kernel struct{}
+
+// Rules is the traffic of the Services of one state directory.
 type Rules struct {
 	Routes []service.Route
 	// Pods are the addresses of all pods that have their own.
 	Pods []netip.Addr
+	// HostPorts reports whether a pod publishes a hostPort: the CNI plugin portmap needs route_localnet for it, too.
+	HostPorts bool
 }
 
-// Write replaces the tables of a name with these rules. Without any the tables are removed.
-func Write(name string, r Rules) error {
+// Write replaces the tables of a name with these rules. Without routes it removes the tables. It keeps the guard of 127.0.0.0/8
+// while an interface has route_localnet, whatever happened to the guard before. When no Service has a port of the node any more,
+// it resets route_localnet where the record says that podctl has set it.
+func (k Kernel) Write(name string, r Rules, record Record) error {
 	conn, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("opening netfilter: %w", err)
+	}
+	mine := r.of(ipv4())
+	publishes := mine.publishes()
+	if err := protect(conn, publishes || k.Open()); err != nil {
+		return err
 	}
 	for _, f := range []family{ipv4(), ipv6()} {
 		if err := replace(conn, name, f, r); err != nil {
 			return fmt.Errorf("writing the rules of Services (nftables table %s %s): %w", f.word, name, err)
 		}
 	}
-	if mine := r.of(ipv4()); mine.publishes() {
-		return allowLoopback(mine.Pods)
+	if publishes {
+		return open(mine.Pods, record)
+	}
+	if others, err := otherTables(conn, name); err != nil || others || r.HostPorts {
+		return err
+	}
+	if err := shut(record); err != nil {
+		return err
+	}
+	return protect(conn, k.Open())
+}
+
+// protect adds the guard, or removes it.
+func protect(conn *nftables.Conn, wanted bool) error {
+	err := guard(conn, wanted)
+	if err == nil {
+		err = conn.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("guarding the node's 127.0.0.1 (nftables table ip %s): %w", guardTable, unsupported(err))
 	}
 	return nil
 }
 
+// otherTables reports whether another state directory has rules: it may publish ports on the same interface.
+func otherTables(conn *nftables.Conn, name string) (bool, error) {
+	tables, err := conn.ListTablesOfFamily(ipv4().table)
+	return slices.ContainsFunc(tables, func(t *nftables.Table) bool {
+		return strings.HasPrefix(t.Name, tablePrefix) && t.Name != name && t.Name != guardTable
+	}), unsupported(err)
+}
+
+func hasTable(conn *nftables.Conn, f family, name string) (bool, error) {
+	tables, err := conn.ListTablesOfFamily(f.table)
+	return slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name }), unsupported(err)
+}
+
 // replace puts a table in the place of that which is there.
 func replace(conn *nftables.Conn, name string, f family, r Rules) error {
-	there, err := conn.ListTablesOfFamily(f.table)
+	found, err := hasTable(conn, f, name)
 	if err != nil {
-		return unsupported(err)
+		return err
 	}
 	t := &nftables.Table{Name: name, Family: f.table}
-	found := slices.ContainsFunc(there, func(other *nftables.Table) bool { return other.Name == name })
 	mine := r.of(f)
-	guarded := found && hasGuard(conn, f, name)
 	if found {
 		conn.DelTable(t)
 	}
-	if len(mine.Routes) > 0 || guarded {
-		w := &writer{conn: conn, table: conn.AddTable(t), family: f}
-		if guarded || f.word == "ip" && mine.publishes() {
-			w.guard()
-		}
-		if err := w.write(mine); err != nil {
+	if len(mine.Routes) > 0 {
+		if err := (&writer{conn: conn, table: conn.AddTable(t), family: f}).write(mine); err != nil {
 			return err
 		}
 	}
@@ -86,11 +127,4 @@ func (r Rules) of(f family) Rules {
 // publishes reports whether some route has a port of the node.
 func (r Rules) publishes() bool {
 	return slices.ContainsFunc(r.Routes, func(route service.Route) bool { return len(route.NodePorts) > 0 })
-}
-
-// hasGuard reports whether the table that is there has the chain that guards the node's loopback addresses. It stays for as
-// long as the kernel may let others reach them.
-func hasGuard(conn *nftables.Conn, f family, name string) bool {
-	chains, err := conn.ListChainsOfTableFamily(f.table)
-	return err == nil && slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == name && c.Name == guardChain })
 }

@@ -37,7 +37,7 @@ type writer struct {
 	numbered       int
 }
 
-// write writes a whole table but for the guard.
+// write writes a whole table.
 func (w *writer) write(r Rules) error {
 	if len(r.Routes) == 0 {
 		return nil
@@ -150,15 +150,6 @@ func (w *writer) refuse() {
 		w.rule(chain, append(led[:2:2], tcp...)...)
 		w.rule(chain, append(led[:2:2], &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: w.family.refused})...)
 	}
-}
-
-// guard keeps what comes from outside away from the node's loopback addresses. The kernel does that itself, unless an
-// interface has route_localnet, which ports of the node need there for connections from the node itself.
-func (w *writer) guard() {
-	chain := w.base(guardChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw)
-	lo := append([]byte("lo"), make([]byte, unix.IFNAMSIZ-2)...)
-	w.rule(chain, &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: first}, differs(lo),
-		w.family.loadDestination(), masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}), &expr.Verdict{Kind: expr.VerdictDrop})
 }
 
 func (w *writer) chain(name string) *nftables.Chain {

@@ -3,11 +3,13 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,13 +33,23 @@ type Services interface {
 	Services() ([]*v1.Service, error)
 }
 
+// Kernel has the rules of the traffic of Services.
+type Kernel interface {
+	// Write replaces the rules of a name. The record has the interfaces that it has opened to 127.0.0.1.
+	Write(name string, rules netfilter.Rules, opened netfilter.Record) error
+	// Open reports whether an interface accepts packets for 127.0.0.1, so that the kernel needs the guard.
+	Open() bool
+	// Watch calls removed when another program has removed something of the rules, until the context ends.
+	Watch(ctx context.Context, removed func()) error
+}
+
 // World is what a Proxy works with.
 type World struct {
 	Locker   *state.Locker
 	Services Services
 	Lister   Lister
-	// Kernel tells the kernel its rules, under a name of their own; nil for a node where names lead to pods themselves.
-	Kernel func(name string, rules netfilter.Rules) error
+	// Kernel gets the rules; nil for a node where names lead to pods themselves.
+	Kernel Kernel
 }
 
 // Proxy keeps rules and names as Services and pods are.
@@ -77,7 +89,7 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 		return err
 	}
 	services, unreadable := p.Services.Services()
-	if len(services) == 0 && before == nil {
+	if len(services) == 0 && before == nil && !p.open() {
 		return unreadable
 	}
 	lock, err := p.Locker.LockServices(ctx)
@@ -113,7 +125,7 @@ func (p *Proxy) names(services []*v1.Service, pods []*v1.Pod) []service.Name {
 // clear takes away what is left of Services.
 func (p *Proxy) clear(ctx context.Context) error {
 	pods, err := p.pods(ctx)
-	err = errors.Join(err, p.writeHosts(pods, nil), p.tell(netfilter.Rules{}))
+	err = errors.Join(err, p.writeHosts(pods, nil), p.writeRules(nil, pods))
 	if err != nil {
 		return err
 	}
@@ -211,20 +223,54 @@ func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
 	return errors.Join(errs...)
 }
 
-// writeRules tells the kernel where traffic goes.
+// writeRules writes where traffic goes.
 func (p *Proxy) writeRules(services []*v1.Service, pods []*v1.Pod) error {
+	if p.Kernel == nil {
+		return nil
+	}
 	rules := netfilter.Rules{Routes: service.Routes(services, pods)}
 	for _, pod := range pods {
 		if !pod.Spec.HostNetwork {
 			rules.Pods = append(rules.Pods, service.PodAddresses(pod)...)
+			rules.HostPorts = rules.HostPorts || publishes(pod)
 		}
 	}
-	return p.tell(rules)
+	return p.Kernel.Write(p.table(), rules, record{p.Locker.Layout.Localnet()})
 }
 
-func (p *Proxy) tell(rules netfilter.Rules) error {
-	if p.Kernel == nil {
-		return nil
+// open reports whether the guard of 127.0.0.1 may be needed although there are no Services.
+func (p *Proxy) open() bool { return p.Kernel != nil && p.Kernel.Open() }
+
+// publishes reports whether a pod has a hostPort.
+func publishes(pod *v1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c v1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(port v1.ContainerPort) bool { return port.HostPort > 0 })
+	})
+}
+
+// record keeps the interfaces that the kernel was opened on in a file.
+type record struct{ file state.ServiceFile }
+
+// Interfaces reads the names.
+func (r record) Interfaces() (names []string, err error) {
+	text, err := r.file.Read()
+	if err != nil || text == nil {
+		return nil, err
 	}
-	return p.Kernel(p.table(), rules)
+	if err := json.Unmarshal(text, &names); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", r.file.Path(), err)
+	}
+	return names, nil
+}
+
+// Replace writes the names.
+func (r record) Replace(names []string) error {
+	if len(names) == 0 {
+		return r.file.Remove()
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		return err
+	}
+	return r.file.Write(text)
 }

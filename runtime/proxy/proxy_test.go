@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,8 @@ type lab struct {
 	// told are the rules that the kernel has, and fails is why it takes none.
 	told  []netfilter.Rules
 	fails error
+	// opened makes the kernel need a guard.
+	opened bool
 	// during is called while pods are looked at.
 	during func()
 }
@@ -46,12 +49,18 @@ func newLab(t *testing.T) *lab {
 	l := &lab{t: t, layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}, ready: map[string]bool{}}
 	locker := &state.Locker{Layout: l.layout, Waiting: func(string) {}}
 	l.store = objects.New(locker, time.Now)
-	l.Proxy = New(World{Locker: locker, Services: l.store, Lister: l, Kernel: func(_ string, r netfilter.Rules) error {
-		l.told = append(l.told, r)
-		return l.fails
-	}})
+	l.Proxy = New(World{Locker: locker, Services: l.store, Lister: l, Kernel: l})
 	return l
 }
+
+// Write is a kernel that records its rules.
+func (l *lab) Write(_ string, r netfilter.Rules, _ netfilter.Record) error {
+	l.told = append(l.told, r)
+	return l.fails
+}
+
+// Open is a kernel in which an interface has route_localnet.
+func (l *lab) Open() bool { return l.opened }
 
 // List looks at pods: each has an address of its own.
 func (l *lab) List(_ context.Context, pods []*podspec.Desired) ([]*v1.Pod, error) {
@@ -225,5 +234,68 @@ func TestWithoutRules(t *testing.T) {
 	l.must(l.Sync(t.Context()))
 	if got := l.hosts(d); !strings.Contains(got, "10.0.0.1\tweb.default") {
 		t.Error(got)
+	}
+}
+
+// Watch is a kernel whose rules are removed once.
+func (*lab) Watch(_ context.Context, removed func()) error {
+	removed()
+	return errUnwatched
+}
+
+var errUnwatched = errors.New("not watched any more")
+
+// TestRemovedRulesAreRestored at once.
+func TestRemovedRulesAreRestored(t *testing.T) {
+	l := newLab(t)
+	l.serve("web")
+	synced := make(chan struct{}, 8)
+	l.Failed = func(error) { synced <- struct{}{} }
+	if err := l.Restore(t.Context()); !errors.Is(err, errUnwatched) {
+		t.Error(err)
+	}
+	<-synced
+	if len(l.told) != 1 {
+		t.Errorf("the kernel got %+v", l.told)
+	}
+}
+
+// TestAnOpenKernelIsGuarded although there are no Services: it gets empty rules, with whether pods have hostPorts.
+func TestAnOpenKernelIsGuarded(t *testing.T) {
+	l := newLab(t)
+	l.pod("web-1")
+	l.must(l.Sync(t.Context()))
+	if len(l.told) != 0 {
+		t.Errorf("nothing is open, but the kernel got %+v", l.told)
+	}
+	l.opened = true
+	l.must(l.Sync(t.Context()))
+	if len(l.told) != 1 || len(l.told[0].Routes) != 0 || l.told[0].HostPorts {
+		t.Errorf("the kernel got %+v", l.told)
+	}
+	d := podspectest.Desired(t, `{apiVersion: v1, kind: Pod, metadata: {name: web-2}, spec: {containers: [
+		{name: a, image: i, ports: [{containerPort: 80, hostPort: 8080}]}]}}`)
+	l.must(l.layout.Pod(d.Pod.UID).Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}))
+	l.must(l.Sync(t.Context()))
+	if len(l.told) != 2 || !l.told[1].HostPorts {
+		t.Errorf("the kernel got %+v", l.told)
+	}
+}
+
+// TestRecordOfInterfaces is kept in a file, which goes with the last name.
+func TestRecordOfInterfaces(t *testing.T) {
+	l := newLab(t)
+	r := record{l.layout.Localnet()}
+	l.must(r.Replace([]string{"cni0", "cni1"}))
+	if names, err := r.Interfaces(); err != nil || !slices.Equal(names, []string{"cni0", "cni1"}) {
+		t.Error(names, err)
+	}
+	l.must(l.layout.Localnet().Write([]byte("[")))
+	if names, err := r.Interfaces(); err == nil {
+		t.Error("a damaged record is read as", names)
+	}
+	l.must(r.Replace(nil))
+	if _, err := os.Stat(l.layout.Localnet().Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }

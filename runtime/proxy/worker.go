@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -94,3 +95,32 @@ func (p *Proxy) Changed(ctx context.Context, uid types.UID) {
 
 // Wait waits until what Changed said has had its effect, and returns why that failed last.
 func (p *Proxy) Wait() error { return p.worker.wait() }
+
+// restores bounds how often rules that another program removes are written again: a program that removes them all the time must not
+// keep the machine busy.
+const restores = 5
+
+// Restore writes the rules again whenever another program has removed something of them, for example `nft flush ruleset` when a
+// firewall is reloaded. It returns when the context ends, or with the reason why the kernel cannot be watched.
+func (p *Proxy) Restore(ctx context.Context) error {
+	if p.Kernel == nil {
+		return nil
+	}
+	limit := rate.NewLimiter(1, restores)
+	removed := make(chan struct{}, 1)
+	go func() {
+		for range removed {
+			if limit.Wait(ctx) != nil {
+				return
+			}
+			p.Changed(ctx, "")
+		}
+	}()
+	defer close(removed)
+	return p.Kernel.Watch(ctx, func() {
+		select {
+		case removed <- struct{}{}:
+		default:
+		}
+	})
+}

@@ -82,11 +82,12 @@ func TestUnfinishedStores(t *testing.T) {
 	l := Layout{Root: filepath.Join(t.TempDir(), "state"), LogRoot: t.TempDir()}
 	locker := &Locker{Layout: l}
 	for what, of := range map[string]struct {
-		unfinished string
-		lock       func(context.Context) (*filelock.Lock, error)
+		unfinished, name string
+		lock             func(context.Context) (*filelock.Lock, error)
 	}{
-		"objects": {l.Objects().unfinished(), locker.LockObjects}, "workloads": {l.Workloads().unfinished(), locker.LockWorkloads},
-		"services": {l.ServiceNames().unfinished(), locker.LockServices},
+		"objects": {l.Objects().unfinished(), lockObjects, locker.LockObjects}, "workloads": {l.Workloads().unfinished(), lockWorkloads, locker.LockWorkloads},
+		"services": {l.ServiceNames().unfinished(), lockServices, locker.LockServices},
+		"localnet": {l.Localnet().unfinished(), lockServices, locker.LockServices},
 	} {
 		kill := func() {
 			t.Helper()
@@ -106,7 +107,7 @@ func TestUnfinishedStores(t *testing.T) {
 		if err = lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		if err = os.WriteFile(l.Locks().file("_"+what), nil, 0o600); err != nil {
+		if err = os.WriteFile(l.Locks().file(of.name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err = l.Locks().Sweep(t.Context()); err != nil {

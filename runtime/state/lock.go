@@ -98,24 +98,29 @@ func (s Locks) takeOwn(ctx context.Context, name, what string) (*filelock.Lock, 
 	if locked := (*filelock.LockedError)(nil); errors.As(err, &locked) {
 		locked.What = what
 	}
-	if unfinished := s.unfinished(name); lock != nil && unfinished != "" {
-		_ = safefs.RemoveFile(unfinished) // It harms nobody, and the next one tries again.
+	if lock != nil {
+		for _, unfinished := range s.unfinished(name) {
+			_ = safefs.RemoveFile(unfinished) // It does no harm, and the next holder tries again.
+		}
 	}
 	return lock, err
 }
 
-// unfinished is the file that the holder of a lock writes before it takes the place of another one; "" for a lock under which no file
-// is replaced.
-func (s Locks) unfinished(name string) string {
+// unfinished are the files that the holder of a lock writes before they replace others.
+func (s Locks) unfinished(name string) []string {
 	switch name {
 	case lockObjects:
-		return s.layout.Objects().unfinished()
+		return []string{s.layout.Objects().unfinished()}
 	case lockWorkloads:
-		return s.layout.Workloads().unfinished()
+		return []string{s.layout.Workloads().unfinished()}
 	case lockServices:
-		return s.layout.ServiceNames().unfinished()
+		var files []string
+		for _, f := range s.layout.serviceFiles() {
+			files = append(files, f.unfinished())
+		}
+		return files
 	default:
-		return ""
+		return nil
 	}
 }
 

@@ -53,9 +53,6 @@ func (l Layout) Histories() Histories { return Histories{l} }
 // PulledImages is the place of the images that podctl pulled.
 func (l Layout) PulledImages() PulledImages { return PulledImages{l} }
 
-// ServiceNames is the place of the names of Services.
-func (l Layout) ServiceNames() ServiceNames { return ServiceNames{l} }
-
 // Objects is the place of the ConfigMaps, Secrets, claims and Services that are kept apart from pods.
 func (l Layout) Objects() Objects { return Objects{l, "objects", objectDirs()} }
 
