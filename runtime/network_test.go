@@ -3,6 +3,7 @@ package runtime
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,7 @@ func TestANetworkThatIsNotReady(t *testing.T) {
 		manifest string
 		holds    []plan.Hold
 	}{
-		"a network of its own": {tripPod("web"), []plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration"}}},
+		"a network of its own": {tripPod("web"), []plan.Hold{{Reason: model.NetworkNotReady, Message: "no CNI configuration", Recheck: time.Second}}},
 		"the node's network":   {ofTheNode, []plan.Hold{}},
 	} {
 		t.Run(name, func(t *testing.T) {

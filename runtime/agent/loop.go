@@ -79,7 +79,9 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	}
 	own, cancel := context.WithCancelCause(own)
 	a.running[p.Ref.UID] = func() { cancel(executor.ErrOutdated) }
-	opts := executor.Options{Options: plan.Options{Admission: a.admits.of(p.Ref.UID, a.evicts.conditions)}, Warnings: a.keeper.warnings(p.Ref.UID)}
+	opts := executor.Options{Warnings: a.keeper.warnings(p.Ref.UID), Options: plan.Options{
+		Admission: a.admits.of(p.Ref.UID, a.evicts.conditions), ProbedSince: a.probes.set.Began(),
+	}}
 	a.beside(&p, func() {
 		done := a.maker.one(own, p, opts)
 		cancel(nil)

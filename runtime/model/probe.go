@@ -107,11 +107,11 @@ func (r ProbeRecord) Fold(t ProbeType, p *v1.Probe, verdict ProbeResult, at time
 	return r
 }
 
-// Reopened is the record of a failure that nobody acted on in time, made ready to be asked
+// Reopened is the record of a failure that is too old to act on, made ready to be asked
 // again: the next answer confirms it or takes it back. A kubelet acts at once, and has no
-// need for it.
-func (r ProbeRecord) Reopened(p *v1.Probe, now time.Time) ProbeRecord {
-	if r.OnHold && r.Result == ProbeFailure && r.Stale(p, now) {
+// need for it. See Stale for since.
+func (r ProbeRecord) Reopened(p *v1.Probe, now, since time.Time) ProbeRecord {
+	if r.OnHold && r.Result == ProbeFailure && r.Stale(p, now, since) {
 		r.OnHold, r.Run = false, p.FailureThreshold-1
 	}
 	return r
@@ -128,10 +128,12 @@ func (r ProbeRecord) Counts(p *v1.Probe, at time.Time) bool {
 	return since < 0 || since >= Seconds(p.PeriodSeconds)
 }
 
-// Stale reports whether a recorded failure is too old to act on: nobody has asked
-// for longer than the probe itself would have needed to fail.
-func (r ProbeRecord) Stale(p *v1.Probe, now time.Time) bool {
-	if r.CountedAt.IsZero() {
+// Stale reports whether a recorded failure is too old to act on: no process has asked
+// for longer than the probe itself would have needed to fail. A process that has asked the
+// probe without a break since a time acts on its failures since then, however slow the machine
+// is; for others that time is zero.
+func (r ProbeRecord) Stale(p *v1.Probe, now, since time.Time) bool {
+	if r.CountedAt.IsZero() || !since.IsZero() && !r.CountedAt.Before(since) {
 		return false
 	}
 	age := now.Sub(r.CountedAt)

@@ -28,8 +28,12 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	if r.Result != model.ProbeFailure || !r.OnHold {
 		t.Errorf("after two failures: %+v", r)
 	}
-	if r.Stale(p, modeltest.Noon().Add(30*time.Second)) || !r.Stale(p, modeltest.Noon().Add(31*time.Second)) {
+	nobody := time.Time{}
+	if r.Stale(p, modeltest.Noon().Add(30*time.Second), nobody) || !r.Stale(p, modeltest.Noon().Add(31*time.Second), nobody) {
 		t.Error("a failure is stale after failureThreshold periods")
+	}
+	if late := modeltest.Noon().Add(time.Hour); r.Stale(p, late, r.CountedAt) || !r.Stale(p, late, r.CountedAt.Add(1)) {
+		t.Error("a failure since the probe is asked without a break is never stale")
 	}
 }
 
@@ -42,12 +46,12 @@ func TestStaleFailureIsAskedAgain(t *testing.T) {
 		for range 3 {
 			failed = failed.Fold(kind, p, model.ProbeFailure, modeltest.Noon())
 		}
-		if soon := failed.Reopened(p, modeltest.Noon().Add(time.Second)); soon != failed {
+		if soon := failed.Reopened(p, modeltest.Noon().Add(time.Second), time.Time{}); soon != failed {
 			t.Errorf("%s: a fresh failure is open again: %+v", kind, soon)
 		}
 		late := modeltest.Noon().Add(time.Minute)
 		for verdict, onHold := range map[model.ProbeResult]bool{model.ProbeFailure: true, model.ProbeSuccess: kind == model.Startup} {
-			if r := failed.Reopened(p, late).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late) {
+			if r := failed.Reopened(p, late, time.Time{}).Fold(kind, p, verdict, late); r.Result != verdict || r.OnHold != onHold || r.Stale(p, late, time.Time{}) {
 				t.Errorf("%s: after one more %s it is %+v", kind, verdict, r)
 			}
 		}

@@ -23,7 +23,7 @@ type Input struct {
 // State is what is true of the pod, as the input has it.
 func (in *Input) State() *podstatus.Pod {
 	facts := in.Input
-	facts.NoBackoff = in.Options.IgnoreBackoff
+	facts.NoBackoff, facts.ProbedSince = in.Options.IgnoreBackoff, in.Options.ProbedSince
 	if in.afterEviction() {
 		facts.Observed.Memory = facts.Observed.Memory.EvictedAnew()
 	}
@@ -41,6 +41,9 @@ type Options struct {
 	// Restart names containers that are started anew although nothing asks for it but
 	// the user.
 	Restart []string
+	// ProbedSince is since when the caller has asked the probes of the pod without a break; zero if it has not.
+	// It acts on failures since then, however long ago they are.
+	ProbedSince time.Time
 	// PullBackoff holds containers whose image could not be pulled until the end of a back-off.
 	// Without it every pass tries again.
 	PullBackoff bool

@@ -68,6 +68,9 @@ func TestLadder(t *testing.T) {
 		}, nil},
 		"its liveness passed": {probes, probes, passed, Options{}, []string{"keep x: Running"}, nil},
 		"it failed long ago":  {probes, probes, stale, Options{}, []string{"keep x: Running", "hold x: ProbeStale"}, nil},
+		"and was asked since": {probes, probes, stale, Options{ProbedSince: modeltest.Noon().Add(-time.Hour)}, []string{
+			"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed",
+		}, nil},
 		"more cpu":            {fmt.Sprintf(limits, "1"), fmt.Sprintf(limits, "2"), nil, Options{}, []string{"update x, grows true"}, nil},
 		"less cpu":            {fmt.Sprintf(limits, "2"), fmt.Sprintf(limits, "1"), nil, Options{}, []string{"update x, grows false"}, nil},
 		"less cpu, undecided": {probes + fmt.Sprintf(limits, "2"), probes + fmt.Sprintf(limits, "1"), undecided, Options{}, []string{"update x, grows false"}, nil},

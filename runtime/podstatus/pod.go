@@ -19,6 +19,9 @@ type Input struct {
 	Now      time.Time
 	// NoBackoff lifts all restart delays, as the user may ask for.
 	NoBackoff bool
+	// ProbedSince is since when the caller has asked the probes of the pod without a break; zero if it has
+	// not. No failure since then is too old to act on.
+	ProbedSince time.Time
 }
 
 // Pod is what is true of a pod now: the input in the order in which rules read it, with
@@ -37,13 +40,14 @@ type Pod struct {
 	// Phase is empty when nothing is desired.
 	Phase v1.PodPhase
 
-	noBackoff bool
+	noBackoff   bool
+	probedSince time.Time
 }
 
 // New puts in order what was observed of a pod.
 func New(in *Input) *Pod {
 	p := &Pod{
-		Desired: in.Desired, Observed: &in.Observed, Now: in.Now, noBackoff: in.NoBackoff,
+		Desired: in.Desired, Observed: &in.Observed, Now: in.Now, noBackoff: in.NoBackoff, probedSince: in.ProbedSince,
 		Sandboxes: model.SortedSandboxes(in.Observed.Sandboxes), Containers: in.Observed.NewestFirst(),
 	}
 	if len(p.Sandboxes) > 0 && p.Sandboxes[0].State == model.SandboxReady {

@@ -30,7 +30,7 @@ func (p *Pod) Verdict(spec *v1.Container, c *model.Container, t model.ProbeType)
 	}
 	v := Verdict{Result: record.Result, Asked: true, CountedAt: record.CountedAt}
 	if record.Result == model.ProbeFailure {
-		v.Stale = record.Stale(probe, p.Now)
+		v.Stale = record.Stale(probe, p.Now, p.probedSince)
 		v.Message = failureText(t, record)
 	}
 	return v

@@ -37,7 +37,7 @@ type Answer struct {
 func (a *Answer) settled(now time.Time, record model.ProbeRecord) model.ProbeRecord {
 	others := !record.CountedAt.Equal(a.Known.CountedAt)
 	newer := record.CountedAt.After(a.Record.CountedAt) && !model.AheadOf(now, record.CountedAt)
-	if !a.Changed || others && (newer || record.Reopened(a.Probe, now).OnHold) {
+	if !a.Changed || others && (newer || record.Reopened(a.Probe, now, time.Time{}).OnHold) {
 		return record
 	}
 	return a.Record

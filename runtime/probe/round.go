@@ -230,7 +230,7 @@ func (q *round) report(ref podspec.ContainerRef, t model.ProbeType, p *v1.Probe)
 	}
 	r.ContainerID = c.ID
 	if record, ok := q.observed.Memory.Probes[c.ID][t]; ok {
-		r.Record = record.Reopened(p, q.now)
+		r.Record = record.Reopened(p, q.now, time.Time{})
 	}
 	r.Skipped = q.skipReason(ref.Container, c, t, p, &r.Record)
 	return r
@@ -295,7 +295,7 @@ func (r *Report) settle(now, before Memory, at time.Time) {
 		r.Record, r.Counted = record, false
 		return
 	}
-	r.fold(record.Reopened(r.probe, at), at)
+	r.fold(record.Reopened(r.probe, at, time.Time{}), at)
 }
 
 // podIP is the address of the sandbox in which a container runs, whatever the manifest says of

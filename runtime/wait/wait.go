@@ -52,6 +52,8 @@ func New(w observe.World, observer *observe.Observer, pods *syncpod.Syncer, prob
 func (x *Waiter) Wait(ctx context.Context, desired *podspec.Desired, goal Goal, opts executor.Options) (*executor.Outcome, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	// From now on the probes are asked in their periods.
+	opts.ProbedSince = x.now()
 	w := &waiter{on: x, desired: desired, goal: goal, opts: opts, watch: x.watchPod(watching, model.RefOf(desired.Pod))}
 	for {
 		outcome, done, err := w.pass(ctx)

@@ -2,6 +2,7 @@ package probers
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -156,8 +157,10 @@ func (l *life) turn() {
 
 // sync is a pass that has seen the pod. Verdicts that are not on disk are written now.
 func (l *life) sync() {
+	before := map[string]records{}
 	for i, r := range l.seen.Running {
-		l.seen.Running[i].Records = l.disk[r.ID]
+		before[r.ID] = maps.Clone(l.disk[r.ID])
+		l.seen.Running[i].Records = before[r.ID]
 	}
 	for _, a := range l.Sync(l.now, l.seen) {
 		l.note("writes late %s %s %+v", a.ContainerID, a.Type, a.Record)
@@ -172,7 +175,9 @@ func (l *life) sync() {
 		if k == nil {
 			k = l.begin(r, kind, p)
 		}
-		if k.hold && k.result == bad && l.now.Sub(k.counted) > model.Seconds(p.FailureThreshold*p.PeriodSeconds) {
+		// A failure that the pass has seen is asked again once it is old.
+		seen := before[r.ID][kind].CountedAt.Equal(k.counted)
+		if seen && k.hold && k.result == bad && l.now.Sub(k.counted) > model.Seconds(p.FailureThreshold*p.PeriodSeconds) {
 			k.hold, k.run = false, p.FailureThreshold-1
 		}
 		there[r.ID+string(kind)] = k

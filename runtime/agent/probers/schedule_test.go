@@ -176,6 +176,19 @@ func TestStaleFailures(t *testing.T) {
 	}
 }
 
+// TestFailuresThatNoPassHasSeen: a pass that began before a failure says nothing of it, however late it ends. The
+// failure stays decided for the next pass.
+func TestFailuresThatNoPassHasSeen(t *testing.T) {
+	l := one(t, model.Liveness, every(10))
+	l.fails[model.Liveness] = true
+	l.ticks(3)
+	l.now = l.now.Add(time.Hour)
+	l.Sync(l.now, l.seen)
+	if r := l.record(model.Liveness); r.Result != bad || !r.OnHold || len(l.tick()) > 0 {
+		t.Errorf("after a slow pass: %+v", r)
+	}
+}
+
 // TestAnswersOfOthers: what another process found out since is taken over when a pass sees it, an
 // answer from before then counts no more, and the next is asked a period after.
 func TestAnswersOfOthers(t *testing.T) {

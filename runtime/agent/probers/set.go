@@ -65,6 +65,9 @@ func New(began time.Time, random func() float64) *Set {
 	return &Set{began: began, random: random, pods: map[types.UID]*pod{}, asking: map[key]bool{}}
 }
 
+// Began is when the agent began: since then it asks the probes of its pods without a break.
+func (s *Set) Began() time.Time { return s.began }
+
 // Running is a container that runs, as a pass has seen it.
 type Running struct {
 	Name string

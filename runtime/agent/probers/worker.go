@@ -42,9 +42,12 @@ func (w *worker) take(now time.Time, c *container, t model.ProbeType, records ma
 	case learned:
 		w.due = later(w.due, due)
 	}
-	// A failure that was too old to act on when this pass saw it is asked again, as `podctl probe`
-	// does: otherwise the container would stay as it is for ever.
-	w.record = w.record.Reopened(w.probe, now)
+	// A failure that this pass has seen, without stopping the container, is asked again once it is old, as
+	// `podctl probe` does: otherwise the container would stay as it is for ever. One that the pass has not
+	// seen is for the next pass, however slow the machine is.
+	if records[t].CountedAt.Equal(w.record.CountedAt) {
+		w.record = w.record.Reopened(w.probe, now, time.Time{})
+	}
 }
 
 // learn takes over what the checkpoint has, and reports whether it did: all of it at first, and
@@ -63,7 +66,7 @@ func (w *worker) learn(now time.Time, records map[model.ProbeType]model.ProbeRec
 		w.since = record.CountedAt
 	}
 	w.record, w.overtaken = record, true
-	if record.Result != record.Last && record.Stale(w.probe, later(now, record.CountedAt)) {
+	if record.Result != record.Last && record.Stale(w.probe, later(now, record.CountedAt), time.Time{}) {
 		// Nobody knows what it would have said since.
 		w.record.Last, w.record.Run = "", 0
 	}
