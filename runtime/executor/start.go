@@ -43,8 +43,8 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	x.checkpoint.noteTry(ref)
 	hook := &hookMark{hooks: x.pod.Hooks(), wanted: s.PostStart != ""}
 	defer func() {
-		if err := hook.end(); err != nil {
-			x.report.warn(fmt.Sprintf("container %s: its hook has finished, and its mark stays: %v", s.Container, err))
+		if endErr := hook.end(); endErr != nil {
+			x.report.warn(fmt.Sprintf("container %s: its hook has finished, and its mark stays: %v", s.Container, endErr))
 		}
 	}()
 	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s, hook)

@@ -51,13 +51,13 @@ func (x *Exits) Watch(ctx context.Context, told func(id string)) error {
 	}
 	defer store.Close() //nolint:errcheck // the stream has ended
 	return store.WatchExits(ctx, func(e containerd.Exit) {
-		x.note(e)
+		x.note(ctx, e)
 		told(e.ContainerID)
 	})
 }
 
 // note keeps a report. Reports of containers that are not observed go with a sweep, beside the caller.
-func (x *Exits) note(e containerd.Exit) {
+func (x *Exits) note(ctx context.Context, e containerd.Exit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.byID[e.ContainerID] = e
@@ -66,14 +66,14 @@ func (x *Exits) note(e containerd.Exit) {
 	}
 	x.sweeping = true
 	ids := slices.Collect(maps.Keys(x.byID))
-	go x.sweep(ids)
+	go x.sweep(ctx, ids)
 }
 
 // sweep forgets reports of containers that the runtime does not report as running any more. If the runtime
 // does not answer, all are kept.
-func (x *Exits) sweep(ids []string) {
+func (x *Exits) sweep(ctx context.Context, ids []string) {
 	running := runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}
-	reply, err := x.client.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{
+	reply, err := x.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{State: &running},
 	})
 	there := map[string]bool{}

@@ -44,7 +44,7 @@ func TestExits(t *testing.T) {
 		{containerd.Exit{Code: 3}, "Error"}, {containerd.Exit{Code: 137, OutOfMemory: true}, "OOMKilled"}, {containerd.Exit{}, "Completed"},
 	} {
 		c.exit.ContainerID, c.exit.At = id, at
-		l.observer.exits.note(c.exit)
+		l.observer.exits.note(t.Context(), c.exit)
 		got := observed()
 		if got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || got.GetExitCode() != c.exit.Code || got.GetReason() != c.reason ||
 			got.GetFinishedAt() != at.UnixNano() {
@@ -70,7 +70,7 @@ func TestExitsAreBounded(t *testing.T) {
 	x := NewExits(l.client)
 	ref := model.RefOf(l.pod("web").Pod)
 	running := l.container(ref, l.sandbox(ref, 0), "a", 0)
-	x.note(containerd.Exit{ContainerID: running})
+	x.note(t.Context(), containerd.Exit{ContainerID: running})
 	l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("overloaded")})
 	kept := func() int {
 		x.mu.Lock()
@@ -83,13 +83,13 @@ func TestExitsAreBounded(t *testing.T) {
 		return len(x.byID)
 	}
 	for i := range sweepMin - 1 {
-		x.note(containerd.Exit{ContainerID: fmt.Sprint(i)})
+		x.note(t.Context(), containerd.Exit{ContainerID: fmt.Sprint(i)})
 	}
 	if n := kept(); n != sweepMin {
 		t.Errorf("the runtime does not answer: %d reports", n)
 	}
 	for i := range sweepMin {
-		x.note(containerd.Exit{ContainerID: fmt.Sprint("more", i)})
+		x.note(t.Context(), containerd.Exit{ContainerID: fmt.Sprint("more", i)})
 	}
 	kept()
 	if _, known := x.byID[running]; !known || len(x.byID) > sweepMin {
@@ -111,7 +111,7 @@ func TestResetThatIsInterrupted(t *testing.T) {
 	inits := l.container(ref, sandbox, "i", 0)
 	cause := l.container(ref, sandbox, "a", 0)
 	for id, code := range map[string]int32{inits: 0, cause: 42} {
-		l.observer.exits.note(containerd.Exit{ContainerID: id, Code: code, At: l.clock.Now()})
+		l.observer.exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: code, At: l.clock.Now()})
 	}
 	steps := func() string {
 		in, _, err := l.observer.Input(t.Context(), ref, d, plan.Options{})
@@ -139,7 +139,7 @@ func TestResetThatIsInterrupted(t *testing.T) {
 // TestExitsOfTheRuntime: the record of a runtime that has followed stays as it is.
 func TestExitsOfTheRuntime(t *testing.T) {
 	x := NewExits(nil)
-	x.note(containerd.Exit{ContainerID: "x", Code: 1})
+	x.note(t.Context(), containerd.Exit{ContainerID: "x", Code: 1})
 	status := &runtimeapi.ContainerStatus{Id: "x", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 9}
 	if x.complete(status); status.GetExitCode() != 9 {
 		t.Errorf("code %d", status.GetExitCode())
@@ -159,7 +159,7 @@ func TestExitsMessage(t *testing.T) {
 		Metadata: &runtimeapi.ContainerMetadata{Name: "a"}, Labels: labels,
 		Annotations: map[string]string{criconfig.AnnotationTerminationMessagePolicy: string(v1.TerminationMessageFallbackToLogsOnError)},
 	})
-	l.observer.exits.note(containerd.Exit{ContainerID: id, Code: 1, At: l.clock.Now()})
+	l.observer.exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: 1, At: l.clock.Now()})
 	s, err := l.observer.Observe(t.Context(), ref, d)
 	if err != nil || s.Containers[0].TerminationMessage != "" {
 		t.Errorf("message %q: %v", s.Containers[0].TerminationMessage, err)

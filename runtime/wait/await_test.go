@@ -93,14 +93,14 @@ func TestAwaitOfHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := l.waiter(d, goal)
-		if done, err := w.poll(t.Context(), model.RefOf(d.Pod)); done || err != nil || w.nextLook().Sub(time.Now()) > pauseMax {
-			t.Errorf("%s: done %t, %v", goal, done, err)
+		if done, pollErr := w.poll(t.Context(), model.RefOf(d.Pod)); done || pollErr != nil || w.nextLook().Sub(time.Now()) > pauseMax {
+			t.Errorf("%s: done %t, %v", goal, done, pollErr)
 		}
 		if err = end(); err != nil {
 			t.Fatal(err)
 		}
-		if done, err := w.poll(t.Context(), model.RefOf(d.Pod)); !done || err != nil {
-			t.Errorf("%s, after the hook: done %t, %v", goal, done, err)
+		if done, pollErr := w.poll(t.Context(), model.RefOf(d.Pod)); !done || pollErr != nil {
+			t.Errorf("%s, after the hook: done %t, %v", goal, done, pollErr)
 		}
 	}
 }
