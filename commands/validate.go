@@ -26,7 +26,9 @@ type validateOptions struct {
 	files      []string
 	recursive  bool
 	configMaps []string
-	output     string
+	// skipUnknown skips objects of kinds that podctl does not know.
+	skipUnknown bool
+	output      string
 }
 
 func newValidate(sess *session.Session) *cobra.Command {
@@ -42,6 +44,7 @@ func newValidate(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)
+	flags.SkipUnknown(f, &o.skipUnknown)
 	flags.ConfigMaps(cmd, &o.configMaps)
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	return cmd
@@ -53,7 +56,7 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 		return exit.Usagef("validate needs a manifest")
 	}
 	l := sess.Loader(o.recursive, o.configMaps...)
-	l.Workloads = true
+	l.Workloads, l.SkipUnknown = true, o.skipUnknown
 	m, err := l.Load(ctx, sources...)
 	if err == nil {
 		err = selection.CheckNamespace(sess, m)
@@ -79,6 +82,9 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, n := range m.NoEffect {
 		sess.IO.Print("no effect: %s", n)
 	}
+	for _, s := range m.Skipped {
+		sess.IO.Print("%s", s)
+	}
 	if m.Err() != nil {
 		return
 	}
@@ -99,7 +105,7 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 		sess.IO.Print(text, objects.KeyOf(o))
 	}
 	if len(m.Pods)+len(m.Apart)+len(m.Workloads) == 0 {
-		sess.IO.Print("no pod in it")
+		sess.IO.Print("nothing to apply in it")
 	}
 }
 
@@ -135,13 +141,17 @@ func problemsDocument(m *load.Manifest, notes []podNote) any {
 		Kind       string             `json:"kind"`
 		Problems   []document.Problem `json:"problems"`
 		NoEffect   []document.Note    `json:"noEffect"`
+		Skipped    []document.Skipped `json:"skipped"`
 		Notes      []podNote          `json:"notes"`
-	}{model.APIVersion, "Problems", m.Problems, m.NoEffect, notes}
+	}{model.APIVersion, "Problems", m.Problems, m.NoEffect, m.Skipped, notes}
 	if doc.Problems == nil {
 		doc.Problems = []document.Problem{}
 	}
 	if doc.NoEffect == nil {
 		doc.NoEffect = []document.Note{}
+	}
+	if doc.Skipped == nil {
+		doc.Skipped = []document.Skipped{}
 	}
 	return doc
 }

@@ -44,6 +44,8 @@ type agentOptions struct {
 	parallel    int
 	pulls       int
 	urlInterval time.Duration
+	// skipUnknown skips objects of kinds that podctl does not know in sources.
+	skipUnknown bool
 	keep        housekeepingOptions
 	eviction    evictionOptions
 	admission   config.Admission
@@ -95,6 +97,7 @@ func New(sess *session.Session) *cobra.Command {
 	f.IntVar(&o.parallel, "parallel", 0, "Number of passes at the same time (default: twice the processors, at least 4)")
 	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Number of images that are pulled at the same time (0: any number)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between two downloads of a URL")
+	flags.SkipUnknown(f, &o.skipUnknown)
 	o.keep.addTo(f)
 	o.eviction.addTo(f)
 	o.admission.Register(f, true)
@@ -272,7 +275,7 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 	var all []sources.Source
 	for _, arg := range args {
 		s := sources.Settings{Loader: sess.Loader(false)}
-		s.Loader.Workloads = true
+		s.Loader.Workloads, s.Loader.SkipUnknown = true, o.skipUnknown
 		one, err := o.source(arg, s)
 		if err != nil {
 			return nil, err

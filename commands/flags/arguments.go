@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands/exit"
 )
@@ -42,6 +43,11 @@ func Files(cmd *cobra.Command, files *[]string, recursive *bool) {
 	f := cmd.Flags()
 	f.StringSliceVarP(files, "filename", "f", nil, "Manifest: file, directory, URL or - (repeatable)")
 	f.BoolVarP(recursive, "recursive", "R", false, "Of directories, also read the directories below them")
+}
+
+// SkipUnknown is --skip-unknown of a command that takes manifests.
+func SkipUnknown(set *pflag.FlagSet, skip *bool) {
+	set.BoolVar(skip, "skip-unknown", false, "Skip objects of kinds that podctl does not know, such as custom resources, and name them")
 }
 
 // ConfigMaps is --configmap of a command that takes manifests.

@@ -61,6 +61,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied, from their stored manifests")
 	o.RegisterSelectors(f, "With --all: all namespaces")
@@ -124,6 +125,7 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 	if err := errors.Join(o.refuseConflicts(ctx, sess, &found), o.noteMoves(sess, &found)); err != nil {
 		return err
 	}
+	o.showSkipped(sess, found.Skipped)
 	applied := o.applyFound(ctx, sess, &found)
 	return exit.WithUnreadable(ctx, exit.Join(ctx, applied, o.prune(ctx, sess, &found, applied)), found.Unreadable)
 }

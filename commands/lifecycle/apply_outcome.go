@@ -8,6 +8,7 @@ import (
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -26,6 +27,20 @@ type podOutcome struct {
 	Skipped  []string `json:"skipped,omitempty"`
 	ExitCode int      `json:"exitCode"`
 	Error    string   `json:"error,omitempty"`
+}
+
+// showSkipped writes the objects that podctl has no use for, one per line. Text has them among the notes.
+func (o *applyOptions) showSkipped(sess *session.Session, skipped []document.Skipped) {
+	if o.output != "json" {
+		return
+	}
+	for _, s := range skipped {
+		view.Line(sess.IO, struct {
+			APIVersion string           `json:"apiVersion"`
+			Kind       string           `json:"kind"`
+			Object     document.Skipped `json:"object"`
+		}{model.APIVersion, "SkippedObject", s})
+	}
 }
 
 // remember keeps the outcome of a pod for the last line of a document.

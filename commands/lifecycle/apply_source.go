@@ -129,7 +129,7 @@ func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	}
 	file := &sourceFile{}
 	s.read[key] = file
-	m, err := load.Loader{Reader: input.Reader{Namespace: key.namespace}, Workloads: true}.Load(ctx, key.path)
+	m, err := load.Loader{Reader: input.Reader{Namespace: key.namespace}, Workloads: true, SkipUnknown: true}.Load(ctx, key.path)
 	if file.err = err; err == nil {
 		file.pods, file.err = m.Pods, m.Err()
 	}

@@ -54,6 +54,7 @@ func NewDelete(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace")
 	o.RegisterSelectors(f, "With --all or a selector: all namespaces")
 	f.BoolVar(&o.absent, "ignore-not-found", false, "Exit with 0 if a pod does not exist")

@@ -40,6 +40,7 @@ func NewDiff(sess *session.Session) *cobra.Command {
 		},
 	}
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
 	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "", "Only what has these labels, for example app=web,tier!=db")
 	o.RegisterSets(cmd.Flags())
 	return cmd

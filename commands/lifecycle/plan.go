@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
@@ -38,6 +39,8 @@ type planOptions struct {
 	objects []view.ObjectChange
 	// workloads are what those of the manifests come to.
 	workloads []*expanded
+	// skipped are the objects of the manifests that podctl has no use for.
+	skipped []document.Skipped
 	// pruned is what is not in the manifests any more; nil without --prune.
 	pruned *pruned
 }
@@ -60,6 +63,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)
+	flags.SkipUnknown(cmd.Flags(), &o.SkipUnknown)
 	flags.ConfigMaps(cmd, &o.ConfigMaps)
 	f.BoolVar(&o.All, "all", false, "All pods that podctl applied in the namespace (default if no pod is named)")
 	o.RegisterSelectors(f, "All namespaces, if no pod is named")
@@ -100,6 +104,7 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	if err != nil {
 		return err
 	}
+	o.skipped = observed.Skipped
 	if o.Snapshot == "" {
 		o.noteConflicts(ctx, sess, &observed.Found)
 	}
@@ -211,7 +216,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 	case "svg":
 		return view.WriteSVG(sess.IO.Out, plans)
 	}
-	if len(plans)+len(o.objects)+len(o.workloads) == 0 && o.pruned == nil {
+	if len(plans)+len(o.objects)+len(o.workloads)+len(o.skipped) == 0 && o.pruned == nil {
 		sess.IO.Note("No pods %s.", o.Where(sess.Flags.Namespace))
 	}
 	text := &view.Plan{Out: sess.IO.Out, Colors: sess.IO.OutColors(), Unchanged: o.unchanged}
@@ -236,7 +241,7 @@ func showPlans(sess *session.Session, o *planOptions, plans []*plan.Plan) error 
 
 // document is the plans, and what would become of objects that are no pods.
 func (o *planOptions) document(plans []*plan.Plan) any {
-	if len(o.objects)+len(o.workloads) == 0 && o.pruned == nil {
+	if len(o.objects)+len(o.workloads)+len(o.skipped) == 0 && o.pruned == nil {
 		return PlanDocument(plans)
 	}
 	if plans == nil {
@@ -248,8 +253,9 @@ func (o *planOptions) document(plans []*plan.Plan) any {
 		Objects    []view.ObjectChange   `json:"objects,omitempty"`
 		Workloads  []view.WorkloadChange `json:"workloads,omitempty"`
 		Prunes     []view.Prune          `json:"prunes,omitempty"`
+		Skipped    []document.Skipped    `json:"skipped,omitempty"`
 		Items      []*plan.Plan          `json:"items"`
-	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), o.pruned.documents(view.WouldBePruned), plans}
+	}{model.APIVersion, "PlanList", o.objects, documentsOf(o.workloads), o.pruned.documents(view.WouldBePruned), o.skipped, plans}
 }
 
 // objectsCode is 2 when an object would change, else 0.

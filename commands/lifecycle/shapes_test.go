@@ -19,19 +19,19 @@ func shapes() map[string]shape {
 	return map[string]shape{
 		"helm": {
 			notes: []string{
-				"ServiceAccount default/r1-shop has no effect", "PodDisruptionBudget default/r1-shop has no effect", "NetworkPolicy default/r1-shop has no effect",
-				"ClusterRole r1-shop has no effect", "RoleBinding default/r1-shop has no effect", "HorizontalPodAutoscaler default/r1-shop-web has no effect",
-				"Ingress default/r1-shop has no effect", "ServiceMonitor default/r1-shop has no effect: It is for an operator",
-				"metadata.annotations[helm.sh/hook]: Pod default/r1-shop-test-connection is left out", "metadata.annotations[helm.sh/hook]: A hook of helm is applied with everything else",
+				"skipped: ServiceAccount/r1-shop ", "skipped: PodDisruptionBudget/r1-shop ", "skipped: NetworkPolicy/r1-shop ",
+				"skipped: ClusterRole/r1-shop ", "skipped: RoleBinding/r1-shop ", "skipped: HorizontalPodAutoscaler/r1-shop-web ",
+				"skipped: Ingress/r1-shop ", "skipped: ServiceMonitor/r1-shop (it is for an operator",
+				"skipped: Pod/r1-shop-test-connection (it is a hook, ", "metadata.annotations[helm.sh/hook]: A hook of helm is applied with everything else",
 			},
 			applied: []string{"deployment default/r1-shop-web created\n", "statefulset default/r1-shop-db created\n", "job default/r1-shop-migrate created\n"},
 		},
 		"kustomize": {
-			notes:   []string{"Namespace shop has no effect"},
+			notes:   []string{"skipped: Namespace/shop "},
 			applied: []string{"daemonset shop/my-log created\n", "cronjob shop/my-backup created\n"},
 		},
 		"kompose": {
-			notes:   []string{"NetworkPolicy default/default has no effect", "A claim is a directory of podctl's own"},
+			notes:   []string{"skipped: NetworkPolicy/default ", "A claim is a directory of podctl's own"},
 			applied: []string{"deployment default/web created\n", "deployment default/web: 1 of 1 pods"},
 		},
 		"podman": {

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
@@ -54,6 +55,8 @@ type Selection struct {
 	Apart bool
 	// Workloads takes objects that stand for pods, too.
 	Workloads bool
+	// SkipUnknown skips objects of kinds that podctl does not know.
+	SkipUnknown bool
 }
 
 // Found is what a selection finds.
@@ -67,6 +70,8 @@ type Found struct {
 	Names []state.ObjectKey
 	// taken are those of the Names that pods bring.
 	taken []state.ObjectKey
+	// Skipped are the objects of the manifests that podctl has no use for.
+	Skipped []document.Skipped
 	// Unreadable is what kept pods from a strict selection: checkpoints that cannot be read, and
 	// a status that is not known and is selected by. The command does the rest, and ends with it.
 	Unreadable error
@@ -325,13 +330,18 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 			f.sess.IO.Note("note: %s", note)
 		}
 	}
-	found := Found{Pods: m.Pods, Workloads: m.Workloads}
+	if !f.Quiet || f.SkipUnknown {
+		for _, s := range m.Skipped {
+			f.sess.IO.Note("%s", s)
+		}
+	}
+	found := Found{Pods: m.Pods, Workloads: m.Workloads, Skipped: m.Skipped}
 	found.Names, found.taken = namesOf(m)
 	if f.Apart && f.recording == nil {
 		found.Apart = m.Apart
 	}
-	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && !f.Prune {
-		return Found{}, &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf("%s: holds no Pod", manifests[0])}
+	if len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0 && !f.Prune && (len(m.Skipped) == 0 || !f.SkipUnknown) {
+		return Found{}, holdsNothing(manifests[0], m)
 	}
 	if err := CheckNamespace(f.sess, m); err != nil {
 		return Found{}, err
@@ -346,10 +356,19 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	return found, nil
 }
 
+// holdsNothing refuses manifests without an object that the command works on.
+func holdsNothing(manifest string, m *load.Manifest) error {
+	text := manifest + ": holds no Pod"
+	if len(m.Skipped) > 0 {
+		text = fmt.Sprintf("%s: holds nothing that podctl applies, only %s; --skip-unknown accepts that", manifest, document.Counted(len(m.Skipped), "skipped object"))
+	}
+	return &exit.CodeError{Code: exit.Refused, Err: errors.New(text)}
+}
+
 // loader reads manifests. With a snapshot nothing is known of what is stored where it was taken.
 func (f *finder) loader() load.Loader {
 	l := f.sess.Loader(f.Recursive, f.ConfigMaps...)
-	l.Workloads = f.Workloads
+	l.Workloads, l.SkipUnknown = f.Workloads, f.SkipUnknown
 	if f.recording != nil {
 		l.Stored = nil
 	}

@@ -93,6 +93,33 @@ func (n Note) String() string {
 	return Problem{File: n.File, Line: n.Line, Column: n.Column, Path: n.Path, Detail: n.Detail}.String()
 }
 
+// Skipped is an object of a manifest that podctl has no use for.
+type Skipped struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is empty if the manifest names none: podctl does not know which kinds have namespaces.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Column    int    `json:"column"`
+	Reason    string `json:"reason"`
+}
+
+// String names the object and the reason.
+func (s Skipped) String() string {
+	text := "skipped: " + s.Kind + "/" + s.Name
+	if s.Namespace != "" {
+		text += " in namespace " + s.Namespace
+	}
+	return input.OneLine(text + " (" + s.Reason + ")")
+}
+
+// IsSame reports whether two documents have the same object.
+func (s Skipped) IsSame(other Skipped) bool {
+	return s.APIVersion == other.APIVersion && s.Kind == other.Kind && s.Namespace == other.Namespace && s.Name == other.Name
+}
+
 // Counted is a number of things with their noun, in the plural where it has to be.
 func Counted(n int, noun string) string {
 	if n == 1 {

@@ -28,6 +28,7 @@ type assembly struct {
 	problems []document.Problem
 	reports  []*report
 	notes    []document.Note
+	skipped  []document.Skipped
 
 	// names finds an object by kind and name.
 	names map[string]*object
@@ -42,6 +43,8 @@ type assembly struct {
 
 	// workloads is set when objects that stand for pods are taken.
 	workloads bool
+	// skipUnknown is set when objects of unknown kinds are skipped.
+	skipUnknown bool
 	// table classifies fields; nil until a pod needs it.
 	table *fields.Table
 	// beside is set while sources are added that only add to the manifests.
@@ -66,7 +69,7 @@ func (a *assembly) addSource(s input.Source) {
 			a.problems = append(a.problems, problems...)
 			continue
 		}
-		if !a.count(d, d.Values) {
+		if !a.count(d, a.countedValues(d)) {
 			return
 		}
 		a.documents = append(a.documents, d)
@@ -108,7 +111,7 @@ func (a *assembly) addDocument(r *report) {
 		}
 		return
 	}
-	if a.isLaterHook(r) {
+	if a.isLaterHook(r, meta.APIVersion) {
 		return
 	}
 	o := newObject(r, meta.APIVersion)
@@ -234,7 +237,7 @@ func (a *assembly) manifest() *Manifest {
 			m.Apart = append(m.Apart, o.object())
 		}
 	}
-	m.Problems, m.NoEffect, m.documents = a.allProblems(), a.notes, a.documents
+	m.Problems, m.NoEffect, m.Skipped, m.documents = a.allProblems(), a.notes, a.skipped, a.documents
 	return m
 }
 

@@ -24,6 +24,8 @@ type Loader struct {
 	Stored Complete
 	// Workloads takes objects that stand for pods too.
 	Workloads bool
+	// SkipUnknown skips objects of kinds that podctl does not know, which are refused otherwise. Only with Workloads.
+	SkipUnknown bool
 }
 
 // Load reads manifests and everything in them. The error says that a source could not be
@@ -46,7 +48,7 @@ func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
 }
 
 func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
-	a := &assembly{stored: l.Stored, workloads: l.Workloads}
+	a := &assembly{stored: l.Stored, workloads: l.Workloads, skipUnknown: l.SkipUnknown}
 	for _, s := range sources {
 		a.addSource(s)
 	}
@@ -86,6 +88,8 @@ type Manifest struct {
 	Apart    []*podspec.Object
 	Problems []document.Problem
 	NoEffect []document.Note
+	// Skipped are the objects that podctl has no use for.
+	Skipped []document.Skipped
 
 	documents []*document.Document
 	// missing are the pull secrets that no document gives.

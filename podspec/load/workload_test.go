@@ -128,21 +128,26 @@ func TestKindsWithoutEffect(t *testing.T) {
 	text := deployment + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {rules: [{host: a}]}\n" +
 		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n"
 	m := withWorkloads(t, text)
-	var notes []string
-	for _, n := range m.NoEffect {
-		notes = append(notes, n.String())
+	var skipped []string
+	for _, s := range m.Skipped {
+		skipped = append(skipped, fmt.Sprintf("%d:%d %s", s.Line, s.Column, s))
 	}
-	want := []string{"-:15:1: kind: ServiceAccount default/web has no effect: " + nobodyAsks, "-:19:1: kind: Ingress shop/web has no effect: " + noTraffic, "-:24:1: kind: ClusterRole reader has no effect: " + nobodyAsks}
-	if m.Err() != nil || !slices.Equal(notes, want) {
-		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(notes, "\n"), strings.Join(want, "\n"))
+	want := []string{
+		"15:1 skipped: ServiceAccount/web (" + noServer + ")", "19:1 skipped: Ingress/web in namespace shop (" + noTraffic + ")",
+		"24:1 skipped: ClusterRole/reader (" + noServer + ")",
 	}
-	if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), "-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Deployment") {
-		t.Errorf("an unknown kind: %v", m.Err())
+	if m.Err() != nil || !slices.Equal(skipped, want) || len(m.NoEffect) > 0 {
+		t.Errorf("%v\n%s\nwant\n%s", m.Err(), strings.Join(skipped, "\n"), strings.Join(want, "\n"))
+	}
+	for _, want := range []string{"-:15:1: kind: example.com/v1 Widget is not something podctl runs; it takes Deployment", "; --skip-unknown of apply"} {
+		if m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error(), want) {
+			t.Errorf("an unknown kind: %v, want %s", m.Err(), want)
+		}
 	}
 	for old, hint := range map[string]string{
-		"apps/v1beta1\nkind: Deployment": "; the apiVersion of Deployment is apps/v1", "extensions/v1beta1\nkind: Ingress": "; the apiVersion of Ingress is networking.k8s.io/v1",
+		"apps/v1beta1\nkind: Deployment": "; the apiVersion of Deployment is apps/v1", "extensions/v1beta1\nkind: Ingress": "; --skip-unknown of apply",
 		"batch/v1beta1\nkind: CronJob": "; the apiVersion of CronJob is batch/v1", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization": "; podctl does not build kustomizations: write kustomize build DIR | podctl apply -f -",
-		"example.com/v1\nkind: Job": "of apiVersion v1\n",
+		"example.com/v1\nkind: Job": "; --skip-unknown of apply", "apps/v1\nkind: Deploymnet": "of apiVersion v1\n",
 	} {
 		if m := withWorkloads(t, "apiVersion: "+old+"\nmetadata: {name: web}\n"); m.Err() == nil || !strings.Contains(m.Err().Error()+"\n", hint) {
 			t.Errorf("%s: %v, want %s", old, m.Err(), hint)
@@ -150,6 +155,48 @@ func TestKindsWithoutEffect(t *testing.T) {
 	}
 	if m := Parse(input.Source{Name: "-", Text: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n")}); m.Err() == nil {
 		t.Error("a Service was taken where no workloads are")
+	}
+}
+
+// TestSkipUnknown: objects of kinds that podctl does not know are skipped and named once, also in a List. What may be a mistake in
+// an object that podctl runs is refused.
+func TestSkipUnknown(t *testing.T) {
+	widget := "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\nspec: {pods: 3}\n"
+	foreign := "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: web, namespace: shop}\n"
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(widget), "\n", "\n  ") + "\n- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: w.example.com}}\n"
+	l := Loader{Workloads: true, SkipUnknown: true}
+	m, err := l.Parse(input.Source{Name: "-", Text: []byte(deployment + "---\n" + widget + "---\n" + foreign + "---\n" + list)})
+	if err != nil || m.Err() != nil || len(m.Workloads) != 1 {
+		t.Fatalf("%v %v", err, m.Err())
+	}
+	var skipped []string
+	for _, s := range m.Skipped {
+		skipped = append(skipped, s.String())
+	}
+	if got, want := strings.Join(skipped, "\n"), "skipped: Widget/web ("+noUse+")\nskipped: Service/web in namespace shop ("+noUse+
+		")\nskipped: CustomResourceDefinition/w.example.com ("+noServer+")"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	for _, meta := range []string{
+		"apps/v1beta1\nkind: Deployment", "batch/v1beta1\nkind: CronJob", "extensions/v1beta1\nkind: DaemonSet", "v2\nkind: Pod", "apps/v1\nkind: Deploymnet",
+		"apps/v1\nkind: DeploymentList", "v1\nkind: Confgimap", "batch/v1\nkind: job", "kustomize.config.k8s.io/v1beta1\nkind: Kustomization",
+	} {
+		m, err := l.Parse(input.Source{Name: "-", Text: []byte("apiVersion: " + meta + "\nmetadata: {name: web}\n")})
+		if err != nil || m.Err() == nil || len(m.Skipped) > 0 || strings.Contains(m.Err().Error(), "--skip-unknown") {
+			t.Errorf("%s is not refused: %v %v", meta, m.Skipped, m.Err())
+		}
+	}
+}
+
+// TestSkippedObjectsHaveNoLimit: definitions of custom resources may be long, and nothing is kept of them.
+func TestSkippedObjectsHaveNoLimit(t *testing.T) {
+	crd := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: w%d.example.com}\nspec: {names: [" + strings.Repeat("a,", 30_000) + "]}\n"
+	var all strings.Builder
+	for i := range 4 {
+		fmt.Fprintf(&all, crd, i)
+	}
+	if m := withWorkloads(t, all.String()+"---\n"+deployment); m.Err() != nil || len(m.Workloads) != 1 || len(m.Skipped) != 4 {
+		t.Errorf("%v", m.Err())
 	}
 }
 

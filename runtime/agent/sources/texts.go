@@ -238,6 +238,9 @@ func notesOf(m *load.Manifest) []string {
 	for _, n := range m.Notes() {
 		notes = append(notes, n.String())
 	}
+	for _, s := range m.Skipped {
+		notes = append(notes, s.File+": "+s.String())
+	}
 	return notes
 }
 

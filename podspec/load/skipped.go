@@ -1,0 +1,161 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/input"
+)
+
+// Why podctl has no use for kinds: it runs pods on one machine, without an API server.
+const (
+	noServer     = "podctl has no API server"
+	noTraffic    = "podctl does not filter or route traffic"
+	ownEndpoints = "the endpoints of a Service are its pods"
+	ownStorage   = "podctl keeps the data of a claim in a directory of its own"
+	oneMachine   = "podctl runs pods on one machine"
+	noOperator   = "it is for an operator, which only a cluster has"
+	ofNamespace  = "namespaces need not be created here, and have no settings"
+	noUse        = "podctl has no use for this kind"
+)
+
+// useless is the reason why podctl always skips objects of a kind; empty for other kinds.
+func useless(apiVersion, kind string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		return map[string]string{
+			"ServiceAccount": noServer, "Namespace": ofNamespace, "ResourceQuota": ofNamespace, "LimitRange": ofNamespace, "PersistentVolume": ownStorage,
+			"Endpoints": ownEndpoints,
+		}[kind]
+	}
+	if group == "monitoring.coreos.com" && slices.Contains([]string{"ServiceMonitor", "PodMonitor", "Probe", "PrometheusRule", "ScrapeConfig"}, kind) {
+		return noOperator
+	}
+	return map[string]string{
+		"rbac.authorization.k8s.io": noServer, "apiextensions.k8s.io": noServer, "apiregistration.k8s.io": noServer,
+		"admissionregistration.k8s.io": noServer, "networking.k8s.io": noTraffic, "gateway.networking.k8s.io": noTraffic,
+		"policy": oneMachine, "discovery.k8s.io": ownEndpoints, "storage.k8s.io": ownStorage, "scheduling.k8s.io": oneMachine,
+		"autoscaling": "podctl does not scale automatically; use `podctl scale`",
+	}[group]
+}
+
+// skippable reports whether --skip-unknown may skip objects of a kind. It may not skip a version that podctl does not read of a
+// kind that it runs, and no kind that Kubernetes does not have in these groups: it is mistyped.
+func skippable(file string, meta typeMeta) bool {
+	group, _, grouped := strings.Cut(meta.APIVersion, "/")
+	switch {
+	case kustomizeHint(file, meta) != "":
+		return false
+	case !grouped:
+		return slices.Contains([]string{"Node", "Event", "Binding", "ComponentStatus", "PodTemplate"}, meta.Kind)
+	case group == "apps":
+		return meta.Kind == "ControllerRevision"
+	case group == "batch":
+		return false
+	}
+	return versionOf(meta.Kind) == "" || !isKubernetes(meta.APIVersion)
+}
+
+// versionOf is the apiVersion in which podctl reads a kind; empty for a kind that it does not run.
+func versionOf(kind string) string {
+	return map[string]string{
+		"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
+		"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "PersistentVolumeClaim": "v1", "ReplicationController": "v1",
+	}[kind]
+}
+
+// hint says what to do with an object that is refused.
+func (a *assembly) hint(file string, meta typeMeta) string {
+	version := versionOf(meta.Kind)
+	switch {
+	case !a.workloads:
+		return kustomizeHint(file, meta)
+	case version != "" && version != meta.APIVersion && isKubernetes(meta.APIVersion):
+		return fmt.Sprintf("; the apiVersion of %s is %s", meta.Kind, version)
+	case skippable(file, meta):
+		return "; --skip-unknown of apply, plan, diff, validate, delete and agent skips it"
+	}
+	return kustomizeHint(file, meta)
+}
+
+// isKubernetes reports whether an API is one that Kubernetes has or had, and not one of somebody else's definitions.
+func isKubernetes(apiVersion string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	return !grouped || !strings.Contains(group, ".")
+}
+
+// kustomizeHint says what to do with a kustomization that is given as a manifest.
+func kustomizeHint(file string, meta typeMeta) string {
+	name := filepath.Base(file)
+	if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") || strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".yaml"), ".yml") == "kustomization" {
+		dir := "DIR"
+		if filepath.IsAbs(file) {
+			dir = filepath.Dir(file)
+		}
+		return fmt.Sprintf("; podctl does not build kustomizations: write kustomize build %s | podctl apply -f -", dir)
+	}
+	return ""
+}
+
+// skip skips an object that podctl has no use for; false for a kind that is refused.
+func (a *assembly) skip(r *report, meta typeMeta) bool {
+	if !a.workloads {
+		return false
+	}
+	why := useless(meta.APIVersion, meta.Kind)
+	if why == "" && a.skipUnknown && skippable(r.File, meta) {
+		why = noUse
+	}
+	if why == "" {
+		return false
+	}
+	a.addSkipped(r, meta.APIVersion, why)
+	return true
+}
+
+// addSkipped names a skipped object, once however often the manifests have it.
+func (a *assembly) addSkipped(r *report, apiVersion, why string) {
+	s := document.Skipped{
+		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Scalar("metadata", "namespace"), Name: cmp.Or(r.Scalar("metadata", "name"), r.Scalar("metadata", "generateName")),
+		File: r.File, Reason: why,
+	}
+	s.Line, s.Column = r.Position("kind")
+	if !slices.ContainsFunc(a.skipped, s.IsSame) {
+		a.skipped = append(a.skipped, s)
+	}
+}
+
+// countedValues is how much a document counts against the limit of all documents. Definitions of custom resources are long, and
+// podctl does not keep skipped objects.
+func (a *assembly) countedValues(d *document.Document) int64 {
+	meta := typeMeta{APIVersion: d.Scalar("apiVersion"), Kind: d.Scalar("kind")}
+	if a.workloads && (useless(meta.APIVersion, meta.Kind) != "" || a.skipUnknown && skippable(d.File, meta)) {
+		return 0
+	}
+	return d.Values
+}
+
+// hookAnnotation says when helm would apply an object: beside an installation, or at another time.
+const hookAnnotation = "helm.sh/hook"
+
+// isLaterHook reports whether helm would apply an object at another time than with the others, as a test or before a deletion,
+// and skips it. What runs before or after an installation is applied with everything else.
+func (a *assembly) isLaterHook(r *report, apiVersion string) bool {
+	hook := r.Scalar("metadata", "annotations", hookAnnotation)
+	if hook == "" || !a.workloads {
+		return false
+	}
+	at := "metadata.annotations[" + hookAnnotation + "]"
+	for word := range strings.SplitSeq(hook, ",") {
+		if slices.Contains([]string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "crd-install"}, strings.TrimSpace(word)) {
+			a.notes = append(a.notes, r.Note("", at, "A hook of helm is applied with everything else, in no order."))
+			return false
+		}
+	}
+	a.addSkipped(r, apiVersion, fmt.Sprintf("it is a hook, %s, which helm applies at another time than the chart", input.Quote(hook)))
+	return true
+}
