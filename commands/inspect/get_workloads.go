@@ -52,7 +52,11 @@ func runGetWorkloads(ctx context.Context, sess *session.Session, o *getOptions, 
 	if len(targets.Workloads) == 1 {
 		document = view.WorkloadDocument(&rows[0])
 	}
-	return errors.Join(printWorkloads(sess, o, rows, document), missing)
+	errs := []error{printWorkloads(sess, o, rows, document), missing}
+	for i := range rows {
+		errs = append(errs, rows[i].Expansion.UnknownErr())
+	}
+	return errors.Join(errs...)
 }
 
 // workloadRecords are the workloads that are named, or all of a kind. One that cannot be read hides no other.

@@ -135,10 +135,11 @@ func (a *workloadApplier) again(ctx context.Context) error {
 // is known afterwards.
 func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
 	pods, gone := podsOf(a.all)
-	outcome := a.deleteGone(ctx, gone)
+	outcome := a.deleteGone(ctx, slices.DeleteFunc(gone, a.isUnknown))
 	if a.passes++; a.passes > 1 || a.beside {
 		pods = a.unsettled(pods)
 	}
+	pods = slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return a.isUnknown(model.RefOf(d.Pod)) })
 	if pods = slices.Concat(beside, pods); len(pods) > 0 {
 		err := a.o.apply(ctx, a.sess, pods)
 		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && a.areJobs() {
@@ -176,6 +177,11 @@ func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired 
 	})
 }
 
+// isUnknown reports whether a pod could not be observed. A pass over it, or its deletion, would fail in the same way.
+func (a *workloadApplier) isUnknown(ref model.PodRef) bool {
+	return slices.ContainsFunc(a.all, func(x *expanded) bool { return x.isUnknown(ref) })
+}
+
 func (a *workloadApplier) deleteGone(ctx context.Context, gone []model.PodRef) error {
 	if len(gone) == 0 {
 		return nil
@@ -193,6 +199,7 @@ func (a *workloadApplier) areJobs() bool {
 func (a *workloadApplier) done() bool {
 	for _, x := range a.all {
 		switch {
+		case len(x.Unknown) > 0 && x.onlyUnknownLeft():
 		case x.Job != nil && (a.o.wait != string(wait.Completed) || isFinished(x.Job)):
 		case x.Job != nil, len(x.Waits)+len(x.Gone) > 0, !x.Status.Complete():
 			return false
@@ -254,6 +261,7 @@ func (a *workloadApplier) conclude(ctx context.Context) error {
 	for _, x := range a.all {
 		doc := x.document()
 		a.show(&doc)
+		outcomes = append(outcomes, x.UnknownErr())
 		if x.Job != nil {
 			if failed := condition(x.Job, batchv1.JobFailed); failed != nil {
 				outcomes = append(outcomes, &exit.CodeError{Code: exit.PodFailed, Err: fmt.Errorf("%s has failed: %s: %s", doc.Key(), failed.Reason, failed.Message)})

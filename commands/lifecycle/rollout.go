@@ -148,7 +148,7 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 		case x.isThere():
 			return nil
 		case !o.watch || !terminal.Sleep(ctx, lookEach):
-			return exit.Join(ctx, exit.With(exit.NotYet))
+			return exit.Join(ctx, exit.With(exit.NotYet), x.UnknownErr())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
@@ -23,6 +24,20 @@ type expanded struct {
 
 func (x *expanded) document() view.WorkloadChange {
 	return view.WorkloadChangeOf(&x.Change, x.Expansion)
+}
+
+// isUnknown reports whether a pod could not be observed.
+func (x *expanded) isUnknown(ref model.PodRef) bool {
+	return slices.ContainsFunc(x.Unknown, func(u workload.Unknown) bool { return u.Pod == ref })
+}
+
+// onlyUnknownLeft reports whether all pods are settled except those that could not be observed, and those that wait for them.
+func (x *expanded) onlyUnknownLeft() bool {
+	busy := slices.ContainsFunc(x.Gone, func(ref model.PodRef) bool { return !x.isUnknown(ref) })
+	return !busy && !slices.ContainsFunc(x.Pods, func(d *podspec.Desired) bool {
+		ref := model.RefOf(d.Pod)
+		return !x.isUnknown(ref) && !slices.Contains(x.Settled, ref)
+	})
 }
 
 // expander finds out which pods workloads shall have.

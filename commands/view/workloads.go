@@ -131,5 +131,8 @@ func WorkloadOutcome(c *WorkloadChange) string {
 		}
 		return text
 	}
+	if c.Status.Unknown > 0 {
+		return text + fmt.Sprintf("%d of %d pods updated, %d available, %d unknown", c.Status.Updated, c.Status.Desired, c.Status.Available, c.Status.Unknown)
+	}
 	return text + fmt.Sprintf("%d of %d pods updated, %d available; the next apply goes on, --wait waits for all", c.Status.Updated, c.Status.Desired, c.Status.Available)
 }

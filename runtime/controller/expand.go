@@ -54,12 +54,15 @@ func PodsOf(key state.ObjectKey, applied []state.AppliedPod) []state.AppliedPod 
 	return pods
 }
 
-// Expand looks at the pods of a workload, and says which it shall have now.
+// Expand observes the pods of a workload, and says which it must have now. A pod that cannot be observed is an error of the
+// expansion (Unknown). If an object of the template cannot be read, Expand returns the error with an expansion that keeps the
+// pods as they are.
 func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.AppliedPod) (*workload.Expansion, error) {
 	w := *r.Workload
+	own := PodsOf(r.Key(), applied)
 	template, err := e.Objects.Complete(w.Template)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Key(), err)
+		return keeping(own), fmt.Errorf("%s: %w", r.Key(), err)
 	}
 	key, err := e.Layout.DigestKey().Stored()
 	if err != nil {
@@ -68,7 +71,6 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 	template.UseKey(key)
 	w.Template = template
 	in := &workload.Input{Workload: &w, Job: r.Job, Unfit: e.Unfit, Now: e.Now()}
-	own := PodsOf(r.Key(), applied)
 	pods := make([]*podspec.Desired, 0, len(own))
 	for _, p := range own {
 		pods = append(pods, p.Desired)
@@ -89,4 +91,15 @@ func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.Applie
 		}
 	}
 	return out, nil
+}
+
+// keeping keeps pods as they were applied. A deletion that has begun goes on.
+func keeping(own []state.AppliedPod) *workload.Expansion {
+	x := &workload.Expansion{}
+	for _, p := range own {
+		if p.Checkpoint.Deletion == nil {
+			x.Pods = append(x.Pods, p.Desired)
+		}
+	}
+	return x
 }

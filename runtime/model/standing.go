@@ -10,4 +10,6 @@ type Standing struct {
 	Status v1.PodStatus
 	// Pending is set while a pass has something to do, or something holds it.
 	Pending bool
+	// Unknown is why the pod could not be observed; nil if it was. Status has the phase Unknown then.
+	Unknown error
 }

@@ -38,16 +38,25 @@ func (l *Lister) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, 
 	return each(ctx, l, pods, l.status)
 }
 
-// Standing observes pods, and says of each whether it is all that its manifest asks for. A pod that cannot be observed is an
-// error, and keeps no other from it.
+// Standing observes pods and reports for each whether it is all that its manifest asks for. A pod that cannot be observed has
+// the error in its own Standing. Standing itself fails only if the runtime answers for no pod.
 func (l *Lister) Standing(ctx context.Context, pods []*podspec.Desired) ([]model.Standing, error) {
-	return each(ctx, l, pods, func(ctx context.Context, d *podspec.Desired, lists *nodeLists) (model.Standing, error) {
+	all, err := each(ctx, l, pods, func(ctx context.Context, d *podspec.Desired, lists *nodeLists) (model.Standing, error) {
 		in, s, err := l.statusInput(ctx, d, lists)
 		if err != nil {
-			return model.Standing{}, err
+			return model.Standing{Status: unknownStatus(err), Pending: true, Unknown: err}, err
 		}
 		return model.Standing{Status: s.Shown(in).Status, Pending: !plan.Make(in).Complete}, nil
 	})
+	if all == nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// unknownStatus is the status of a pod that could not be observed.
+func unknownStatus(err error) v1.PodStatus {
+	return v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
 }
 
 // each looks at pods at the same time.
@@ -83,7 +92,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 		return pod, nil
 	}
 	pod := d.Pod.DeepCopy()
-	pod.Status = v1.PodStatus{Phase: v1.PodUnknown, Reason: StatusUnknown, Message: err.Error()}
+	pod.Status = unknownStatus(err)
 	if j, journalErr := l.observer.layout.Pod(pod.UID).Checkpoint().Read(); journalErr == nil && !j.StartTime.IsZero() {
 		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
 		j.Deletion.Mark(pod)

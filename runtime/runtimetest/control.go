@@ -71,3 +71,15 @@ func (s *Server) NextExit() (time.Duration, bool) {
 	}
 	return time.Duration(next - s.now()), next != 0
 }
+
+// SandboxOf is the id of a sandbox of the pod with a uid; empty if there is none.
+func (s *Server) SandboxOf(uid string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, one := range s.sandboxes {
+		if one.status.GetMetadata().GetUid() == uid {
+			return id
+		}
+	}
+	return ""
+}

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -57,6 +58,23 @@ type Expansion struct {
 	Expired bool
 	// Next is when time alone changes something; zero if it does not.
 	Next time.Time
+	// Unknown are the pods that could not be observed.
+	Unknown []Unknown
+}
+
+// Unknown is a pod that could not be observed, with the reason.
+type Unknown struct {
+	Pod model.PodRef
+	Err error
+}
+
+// UnknownErr joins the errors of the pods that could not be observed; nil if there are none.
+func (x *Expansion) UnknownErr() error {
+	errs := make([]error, 0, len(x.Unknown))
+	for _, u := range x.Unknown {
+		errs = append(errs, u.Err)
+	}
+	return errors.Join(errs...)
 }
 
 // Wait is why something has to wait.
@@ -76,6 +94,8 @@ type Status struct {
 	Old       int `json:"old,omitempty"`
 	Ready     int `json:"ready"`
 	Available int `json:"available"`
+	// Unknown is how many pods could not be observed. They count neither as ready nor as available.
+	Unknown int `json:"unknown,omitempty"`
 }
 
 // Complete reports whether the workload is as it shall be: no pod is missing or left over, or will be updated, and all are
@@ -87,6 +107,7 @@ func (s *Status) Complete() bool {
 // Expand says which pods a workload shall have now. A CronJob has none of its own: its Jobs have.
 func Expand(in *Input) *Expansion {
 	x := newExpanding(in)
+	x.noteUnknown()
 	switch {
 	case in.Workload.Job != nil:
 		x.runJob(in.Workload.Job)
@@ -108,6 +129,19 @@ func Expand(in *Input) *Expansion {
 		}
 	}
 	return x.done()
+}
+
+// unknownPause is the time after which a workload with pods that could not be observed is expanded again.
+const unknownPause = 10 * time.Second
+
+// noteUnknown collects the pods that could not be observed.
+func (x *expanding) noteUnknown() {
+	for i := range x.in.Pods {
+		if p := &x.in.Pods[i]; p.Unknown != nil {
+			x.out.Unknown = append(x.out.Unknown, Unknown{Pod: refOf(p.Applied), Err: p.Unknown})
+			x.next(x.in.Now.Add(unknownPause))
+		}
+	}
 }
 
 // expanding is an expansion that is being made.
@@ -159,7 +193,7 @@ func (x *expanding) look(pod Pod, ordinal int) *there {
 	t := &there{Pod: pod, ordinal: ordinal, newest: same(pod.Applied, x.maker.pod(ordinal))}
 	t.updated = t.newest && !pod.Pending
 	since, ready := readySince(&pod.Status)
-	if t.ready = ready && !pod.Deleting; !t.ready {
+	if t.ready = ready && !pod.Deleting && pod.Unknown == nil; !t.ready {
 		return t
 	}
 	from := since.Add(time.Duration(x.maker.minReady) * time.Second)
@@ -209,6 +243,18 @@ func (x *expanding) keepOld(t *there, why string) {
 	x.keep(t, why)
 }
 
+// isUnknown reports whether a pod could not be observed.
+func (t *there) isUnknown() bool { return t != nil && t.Unknown != nil }
+
+// keepUnknown keeps a pod that could not be observed as it was applied: it may be available.
+func (x *expanding) keepUnknown(t *there) {
+	why := ""
+	if !t.newest {
+		why = "It is updated once podctl can observe it."
+	}
+	x.keep(t, why)
+}
+
 func (x *expanding) wait(pod, why string) {
 	if why != "" {
 		x.out.Waits = append(x.out.Waits, Wait{Pod: pod, Why: why})
@@ -230,7 +276,7 @@ func (x *expanding) done() *Expansion {
 		x.out.Pods = append(x.out.Pods, x.wanted[ordinal])
 	}
 	slices.SortFunc(x.out.Gone, func(a, b model.PodRef) int { return cmp.Compare(a.Name, b.Name) })
-	x.out.Status = Status{Desired: x.desired, Current: len(x.in.Pods)}
+	x.out.Status = Status{Desired: x.desired, Current: len(x.in.Pods), Unknown: len(x.out.Unknown)}
 	for _, ordinal := range x.ordinals() {
 		t := x.there[ordinal]
 		if t.available && !t.Pending && x.wanted[ordinal] != nil && same(t.Applied, x.wanted[ordinal]) {

@@ -185,9 +185,10 @@ func (j *jobs) end() {
 	}
 }
 
+// stopActive deletes the tries that have not ended. A try that could not be observed may have ended, so that its logs must stay.
 func (j *jobs) stopActive() {
 	for _, t := range j.tries {
-		if t.isActive() {
+		if t.isActive() && t.Unknown == nil {
 			j.drop(t)
 		}
 	}

@@ -126,6 +126,11 @@ func available(all map[int]*there) (count int) {
 func (x *expanding) rollBase(floor int, spare *int) (old int) {
 	for ordinal := range x.desired {
 		switch t := x.there[ordinal]; {
+		case t.isUnknown():
+			x.keepUnknown(t)
+			if !t.newest {
+				old++
+			}
 		case t == nil, t.updated, !t.available:
 			x.make(ordinal)
 		case *spare > 0:
@@ -149,6 +154,8 @@ func (x *expanding) rollSurge(surge int, spare *int) {
 		t := x.there[ordinal]
 		switch {
 		case ordinal < x.desired+surge:
+		case t.isUnknown() && *spare < 0:
+			x.keep(t, "It is deleted once the updated pods are available.")
 		case !t.available, *spare > 0:
 			if t.available {
 				*spare--

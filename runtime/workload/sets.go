@@ -38,7 +38,7 @@ func (x *expanding) makeInOrder(first int) (settled bool) {
 		case t != nil:
 			x.wanted[ordinal] = t.Applied
 			// A pod that does not get ready is repaired by its newest version.
-			if !t.available && !t.updated && !t.ready {
+			if !t.available && !t.updated && !t.ready && !t.isUnknown() {
 				x.make(ordinal)
 			}
 		case x.ordered && !settled:
@@ -98,6 +98,8 @@ func (x *expanding) updateInOrder(set *appsv1.StatefulSet, first int) {
 		case t == nil, t.updated:
 		case ordinal < partition:
 			x.keepOld(t, fmt.Sprintf("Its ordinal is below the partition %d.", partition))
+		case t.isUnknown():
+			x.keepUnknown(t)
 		case !t.available:
 			x.make(ordinal)
 		case spare > 0:

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -232,11 +233,14 @@ func (s *Source) look(ctx context.Context) (update sources.Update, next time.Tim
 	for _, r := range records {
 		x, expandErr := s.Workloads.Expand(ctx, r)
 		if expandErr != nil {
-			if s.wanted == nil {
+			if s.wanted == nil && x == nil {
 				// Nothing follows from what is missing before all is known.
 				return sources.Update{}, time.Time{}, expandErr
 			}
-			x, err = &controller.Expanded{Pods: s.wanted[r.Key()]}, expandErr
+			if s.wanted != nil {
+				x = &controller.Expanded{Pods: s.wanted[r.Key()]}
+			}
+			err = errors.Join(err, expandErr)
 		} else if x.Expired {
 			if !s.declared.brings(r.Workload.Keeper) {
 				_, deleteErr := s.Workloads.Delete(ctx, r.Key())

@@ -61,6 +61,9 @@ func (s *stock) Expand(context.Context, *controller.Record) (*controller.Expande
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
+	if s.err != nil {
+		return nil, s.err
+	}
 	x := &controller.Expanded{Next: s.next, Expired: s.expired}
 	for _, text := range s.pods {
 		name, image, _ := strings.Cut(text, " ")
@@ -70,7 +73,7 @@ func (s *stock) Expand(context.Context, *controller.Record) (*controller.Expande
 		d.Stored = true
 		x.Pods = append(x.Pods, d)
 	}
-	return x, s.err
+	return x, nil
 }
 
 func (s *stock) Tick(context.Context, *controller.Record, []*controller.Record) (bool, time.Time, error) {

@@ -20,6 +20,9 @@ func stateOf(r *controller.Record, x *controller.Expanded, err error) api.Worklo
 	w := api.Workload{
 		Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Source: r.Workload.Keeper, File: r.Workload.Source, Pods: len(x.Pods),
 	}
+	if err == nil {
+		err = x.UnknownErr()
+	}
 	if err != nil {
 		w.Error = err.Error()
 	}
