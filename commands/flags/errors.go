@@ -97,7 +97,6 @@ func elsewhere() map[string]string {
 		{"build commit", "a builder such as buildah, then `podctl image load FILE`"},
 		{"push", "a tool such as skopeo; podctl only pulls"},
 		{"rollout", "`podctl restart POD`"},
-		{"scale", "`podctl apply FILE`; podctl knows pods, and the ConfigMaps, Secrets and claims that they name"},
 		{"expose", "hostPort in the manifest, or `podctl port-forward POD PORT`"},
 		{"explain", "`podctl validate FILE`; docs/fields.md has all fields"},
 		{"info cluster-info", "`podctl doctor`"},
@@ -117,7 +116,7 @@ func elsewhere() map[string]string {
 		{"secret", "`podctl get secrets`"},
 		{"configmap", "`podctl get configmaps`"},
 		{"drain", "`podctl delete --all -A`"},
-		{"api-resources", "`podctl get`; podctl knows pods, configmaps, secrets and pvc"},
+		{"api-resources", "docs/workloads.md, which lists the kinds that podctl runs"},
 	} {
 		for word := range strings.FieldsSeq(one[0]) {
 			words[word] = one[1]

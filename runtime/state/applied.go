@@ -67,7 +67,7 @@ func (e *NotFoundError) Error() string {
 	case isObjectKind(name), isObjectKind(before):
 		text = "this command takes pods; `podctl get configmaps`, `get secrets` and `get pvc` show what pods name"
 	case name == "all", isForeignKind(name), isForeignKind(before):
-		text = "that is no name of one; podctl knows pods (`podctl get`), configmaps, secrets and pvc"
+		text = "this command takes names of pods (`podctl get` lists them)"
 	}
 	return fmt.Sprintf("no pod %s: %s", e.Name, text)
 }

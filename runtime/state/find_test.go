@@ -76,9 +76,9 @@ func TestNotFoundSaysWhatToUse(t *testing.T) {
 	for name, want := range map[string]string{
 		"default/web":         "has applied none of that name",
 		"default/pods":        "without their kind",
-		"default/all":         "podctl knows pods",
-		"default/deployments": "podctl knows pods",
-		"svc/web":             "podctl knows pods",
+		"default/all":         "this command takes names of pods",
+		"default/deployments": "this command takes names of pods",
+		"svc/web":             "this command takes names of pods",
 		"configmap/site":      "`podctl get configmaps`",
 		"default/cm":          "`podctl get configmaps`",
 		"default/cm,secret":   "`podctl get configmaps`",
