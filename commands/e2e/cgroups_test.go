@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -21,7 +22,7 @@ func cgroupRoots(root string) []string {
 func removeCgroups(root string) error {
 	var errs []error
 	for _, name := range cgroupRoots(root) {
-		errs = append(errs, cgroup.Remove(name))
+		errs = append(errs, cgroup.Remove(context.Background(), name))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -36,7 +37,7 @@ func (t *tree) ensure(name string, r Resources) error {
 	existed := t.exists(name)
 	err := t.set(name, t.translate(r))
 	if err != nil && !existed {
-		return errors.Join(err, t.remove(name))
+		return errors.Join(err, t.remove(context.Background(), name))
 	}
 	if err == nil {
 		t.reweigh(path.Dir(name))
@@ -73,7 +74,7 @@ func Members(name string) ([]int, error) {
 // Remove removes a pod's cgroup with the empty ones below it. One in which
 // processes run stays, and is a *BusyError; none is ever killed. One that is not
 // there is no error.
-func Remove(name string) error {
+func Remove(ctx context.Context, name string) error {
 	t, err := findTree()
 	if err != nil {
 		return nil //nolint:nilerr // Without cgroups there is nothing to remove.
@@ -81,7 +82,7 @@ func Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	if err := t.remove(name); err != nil {
+	if err := t.remove(ctx, name); err != nil {
 		return err
 	}
 	t.reweigh(path.Dir(name))

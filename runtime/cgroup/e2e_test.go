@@ -3,6 +3,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ func realTree(t *testing.T) (*tree, string) {
 	}
 	root := fmt.Sprintf("/podctl-test-%d-%d", os.Getpid(), time.Now().UnixNano())
 	t.Cleanup(func() {
-		if err := Remove(root); err != nil {
+		if err := Remove(context.Background(), root); err != nil {
 			t.Error(err)
 		}
 		for _, h := range tr.hierarchies {
@@ -121,7 +122,7 @@ func TestPodCgroupIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 	limits{100, -1, -1}.want(t, tr, name)
 	for range 2 {
-		if err := Remove(name); err != nil {
+		if err := Remove(context.Background(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +140,7 @@ func TestBurstableTierWeighsWhatItsPodsWeigh(t *testing.T) {
 		}
 		wantWeight(t, tr, tierName, want)
 	}
-	if err := Remove(tierName + "/podu1"); err != nil {
+	if err := Remove(context.Background(), tierName+"/podu1"); err != nil {
 		t.Fatal(err)
 	}
 	wantWeight(t, tr, tierName, 600)
@@ -201,7 +202,7 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := Remove(name)
+	err := Remove(context.Background(), name)
 	busy := (*BusyError)(nil)
 	if !errors.As(err, &busy) || len(busy.PIDs) != 1 || busy.PIDs[0] != cmd.Process.Pid {
 		t.Errorf("error %v, want a BusyError with process %d", err, cmd.Process.Pid)
@@ -214,7 +215,7 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	if err := Remove(name); err != nil {
+	if err := Remove(context.Background(), name); err != nil {
 		t.Errorf("while the process ends: %v", err)
 	}
 }
@@ -263,7 +264,7 @@ func TestPodsAreMadeSideBySide(t *testing.T) {
 	}
 	for i := range 12 {
 		all.Go(func() {
-			if err := Remove(name(i)); err != nil {
+			if err := Remove(context.Background(), name(i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -289,7 +290,7 @@ func TestCgroupsBelowThePodsGoWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Remove(name); err != nil {
+	if err := Remove(context.Background(), name); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range tr.hierarchies {
@@ -317,7 +318,7 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	tierName := root + prefix + ".slice" + prefix + "-burstable.slice"
 	name := tierName + prefix + "-burstable-podu_1.slice"
 	t.Cleanup(func() {
-		if err := Remove(root); err != nil || tr.remains(root) {
+		if err := Remove(context.Background(), root); err != nil || tr.remains(root) {
 			t.Errorf("%s is left: %v", root, err)
 		}
 	})
@@ -341,7 +342,7 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 	limits{100, -1, -1}.want(t, tr, name)
 	for range 2 {
-		if err := Remove(name); err != nil {
+		if err := Remove(context.Background(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

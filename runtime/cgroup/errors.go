@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,5 +54,13 @@ func (e *BusyError) Error() string {
 	if len(shown) > pidsShown {
 		shown, more = shown[:pidsShown], fmt.Sprintf(" and %d more", len(shown)-pidsShown)
 	}
-	return fmt.Sprintf("cgroup %s cannot be removed: processes %v%s run in it; end them, then delete the pod again", e.Path, shown, more)
+	names := make([]string, 0, len(shown))
+	for _, pid := range shown {
+		name := fmt.Sprintf("pid %d", pid)
+		if program := programOf(pid); program != "" {
+			name = fmt.Sprintf("%s (pid %d)", program, pid)
+		}
+		names = append(names, name)
+	}
+	return fmt.Sprintf("cgroup %s cannot be removed: processes run in it: %s%s; end them, then delete the pod again", e.Path, strings.Join(names, ", "), more)
 }

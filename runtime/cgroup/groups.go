@@ -1,11 +1,13 @@
 package cgroup
 
+import "context"
+
 // Groups are the control groups of pods, by their paths.
 type Groups interface {
 	Ensure(name string, r Resources) error
 	Exists(name string) bool
 	Remains(name string) bool
-	Remove(name string) error
+	Remove(ctx context.Context, name string) error
 	Members(name string) ([]int, error)
 	Occupants(pods []string, containerID string, first int) (Processes, bool)
 }
@@ -29,7 +31,7 @@ func (Machine) Exists(name string) bool { return Exists(name) }
 func (Machine) Remains(name string) bool { return Remains(name) }
 
 // Remove is the function of that name.
-func (Machine) Remove(name string) error { return Remove(name) }
+func (Machine) Remove(ctx context.Context, name string) error { return Remove(ctx, name) }
 
 // Members is the function of that name.
 func (Machine) Members(name string) ([]int, error) { return Members(name) }

@@ -16,24 +16,39 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 	"github.com/opencontainers/cgroups/systemd"
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// How long the processes of a pod that was just stopped have to vanish.
+// How long a process that runs on after its pod was stopped is waited for. Processes that are exiting do not count.
 const (
 	removeTimeout = 500 * time.Millisecond
 	removePause   = 10 * time.Millisecond
 )
 
-// remove removes a cgroup and those below it, if no process is in any of them.
-func (t *tree) remove(name string) error {
-	var err error
-	_ = wait.PollUntilContextTimeout(context.Background(), removePause, removeTimeout, true, func(context.Context) (bool, error) {
-		err = t.tryRemove(name)
+// remove removes a cgroup and those below it, if no process is in any of them. It waits for processes that are exiting until the
+// context ends: on a busy machine the kernel and the runtime may take long for the rest of their exit.
+func (t *tree) remove(ctx context.Context, name string) error {
+	for settled := time.Now(); ; {
+		err := t.tryRemove(name)
 		busy := (*BusyError)(nil)
-		return !errors.As(err, &busy) && !errors.Is(err, unix.EBUSY), nil
-	})
-	return err
+		if isBusy := errors.As(err, &busy); !isBusy && !errors.Is(err, unix.EBUSY) {
+			return err
+		} else if isBusy && slices.ContainsFunc(busy.PIDs, isExiting) {
+			settled = time.Now()
+		}
+		if time.Since(settled) > removeTimeout || !pause(ctx) {
+			return err
+		}
+	}
+}
+
+// pause waits until the next try. It reports false if the context has ended.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(removePause):
+		return true
+	}
 }
 
 func (t *tree) tryRemove(name string) error {

@@ -21,7 +21,7 @@ func TestRemovalTakesEveryHierarchy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := tr.remove("/kubepods/podu1"); err != nil {
+		if err := tr.remove(t.Context(), "/kubepods/podu1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,11 +56,11 @@ func TestNothingIsRemovedWhileProcessesRun(t *testing.T) {
 
 func TestBusyErrorNamesAFewProcesses(t *testing.T) {
 	few := &BusyError{Path: "/kubepods/podu1", PIDs: []int{7, 30}}
-	if text := few.Error(); !strings.Contains(text, "/kubepods/podu1 cannot be removed: processes [7 30] run in it") {
+	if text := few.Error(); !strings.Contains(text, "/kubepods/podu1 cannot be removed: processes run in it: ") {
 		t.Errorf("error is %q", text)
 	}
 	many := &BusyError{PIDs: make([]int, 25)}
-	if text := many.Error(); !strings.Contains(text, "[0 0 0 0 0 0 0 0 0 0] and 15 more run") {
+	if text := many.Error(); !strings.Contains(text, "pid 0 and 15 more; end them") {
 		t.Errorf("error is %q", text)
 	}
 }

@@ -235,7 +235,7 @@ func TestNamesThatAreNoPods(t *testing.T) {
 		if Exists(name) {
 			t.Errorf("cgroup %q exists", name)
 		}
-		for what, err := range map[string]error{"Ensure": Ensure(name, Resources{}), "Remove": Remove(name)} {
+		for what, err := range map[string]error{"Ensure": Ensure(name, Resources{}), "Remove": Remove(t.Context(), name)} {
 			if err == nil || !strings.Contains(err.Error(), "is not the path of a pod's cgroup") {
 				t.Errorf("%s(%q): error %v, want one about the path", what, name, err)
 			}

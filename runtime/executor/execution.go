@@ -177,7 +177,7 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.CreateCgroup, plan.UpdatePod:
 		return "", x.prepare.applyCgroup()
 	case plan.RemoveCgroup:
-		return "", x.remove.removeCgroup()
+		return "", x.remove.removeCgroup(ctx)
 	case plan.PrepareVolume, plan.UpdateVolume:
 		return "", x.prepare.prepareVolume(ctx, s)
 	case plan.RemoveVolume:

@@ -221,11 +221,11 @@ func TestCgroupsThatGo(t *testing.T) {
 		}
 	}
 	l.cgroups.Fail(errors.New("told to fail"))
-	if err := x.remove.removeCgroup(); err == nil || !strings.Contains(err.Error(), "told to fail") {
+	if err := x.remove.removeCgroup(t.Context()); err == nil || !strings.Contains(err.Error(), "told to fail") {
 		t.Errorf("error %v", err)
 	}
 	l.cgroups.Fail(nil)
-	if err := x.remove.removeCgroup(); err != nil || slices.ContainsFunc(names, l.cgroups.Exists) {
+	if err := x.remove.removeCgroup(t.Context()); err != nil || slices.ContainsFunc(names, l.cgroups.Exists) {
 		t.Errorf("%v: one of %v is left", err, names)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-func (x *remover) removeCgroup() error {
+func (x *remover) removeCgroup(ctx context.Context) error {
 	var errs []error
 	own := ""
 	if applied := x.applied; applied != nil {
@@ -24,7 +24,7 @@ func (x *remover) removeCgroup() error {
 	for _, name := range criconfig.CgroupParents(x.plan.Pod.UID, x.node()) {
 		// What was not finished does not exist in full, and goes as well.
 		if name == own || x.cgroups.Exists(name) {
-			errs = append(errs, x.cgroups.Remove(name))
+			errs = append(errs, x.cgroups.Remove(ctx, name))
 		}
 	}
 	return errors.Join(errs...)

@@ -312,7 +312,7 @@ func (x *Collector) removeCgroups(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, name := range criconfig.CgroupParents(uid, x.host.Node()) {
 		if x.cgroups.Exists(name) {
-			errs = append(errs, x.cgroups.Remove(name))
+			errs = append(errs, x.cgroups.Remove(ctx, name))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package runtimetest
 
 import (
+	"context"
 	"sync"
 
 	"github.com/podctl/podctl/runtime/cgroup"
@@ -51,7 +52,7 @@ func (c *Cgroups) Exists(name string) bool {
 func (c *Cgroups) Remains(name string) bool { return c.Exists(name) }
 
 // Remove removes a cgroup.
-func (c *Cgroups) Remove(name string) error {
+func (c *Cgroups) Remove(_ context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {

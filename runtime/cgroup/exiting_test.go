@@ -1,0 +1,33 @@
+package cgroup
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestExiting: zombies and processes with a pending SIGKILL are exiting; others are not.
+func TestExiting(t *testing.T) {
+	for status, want := range map[string]bool{
+		"State:\tZ (zombie)\nSigPnd:\t0000000000000000\n":                             true,
+		"State:\tD (disk sleep)\nSigPnd:\t0000000000000100\n":                         true,
+		"State:\tR (running)\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n": true,
+		"State:\tS (sleeping)\nSigPnd:\t0000000000004000\n":                           false,
+		"": false,
+	} {
+		if got := exiting(status); got != want {
+			t.Errorf("%q: %t", status, got)
+		}
+	}
+	if isExiting(os.Getpid()) || !isExiting(1<<30) {
+		t.Error("this process, or one that is gone")
+	}
+}
+
+// TestBusyErrorNamesPrograms: the error has the names of programs.
+func TestBusyErrorNamesPrograms(t *testing.T) {
+	text := (&BusyError{Path: "/p", PIDs: []int{os.Getpid()}}).Error()
+	if name := programOf(os.Getpid()); name == "" || !strings.Contains(text, name+" (pid ") {
+		t.Error(text)
+	}
+}
