@@ -197,7 +197,7 @@ func (o *agentOptions) workloads(ctx context.Context, sess *session.Session, eng
 }
 
 // serve runs the agent with its sockets, and lets it read its configuration again on SIGHUP.
-func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Listener, guard *logind.Guard) error {
+func serve(ctx context.Context, r *reloading, layout state.Layout, public *port, guard *logind.Guard) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var servers sync.WaitGroup
 	defer func() {
@@ -216,7 +216,7 @@ func serve(ctx context.Context, r *reloading, layout state.Layout, public net.Li
 	beside("the socket of the Pods API cannot be served", func() error { return servePods(serving, r.Agent, layout.PodsSocket()) })
 	if public != nil {
 		r.log.Info("serving metrics", "address", public.Addr().String())
-		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, r) })
+		beside("the metrics cannot be served", func() error { return api.ServePublic(serving, public, public.name, r) })
 	}
 	go r.hear(serving)
 	go watchdog(serving, r.Agent)
@@ -313,20 +313,26 @@ func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, e
 	return sources.NewFiles(arg, s)
 }
 
-// listener is the port that serves metrics; nil for none. Without a host only this machine reaches it.
-func (o *agentOptions) listener(ctx context.Context) (net.Listener, error) {
+// port serves metrics. Its name is what the user called it, if that is no address.
+type port struct {
+	net.Listener
+	name string
+}
+
+// listener opens the port that serves metrics; nil if there is none. Without a host only this machine reaches it.
+func (o *agentOptions) listener(ctx context.Context) (*port, error) {
 	if o.listen == "" {
 		return nil, nil //nolint:nilnil // none was asked for
 	}
-	host, port, err := net.SplitHostPort(o.listen)
+	host, number, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return nil, exit.Usagef("--listen %s: it has to be ADDRESS:PORT or :PORT: %v", o.listen, err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), number))
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
 	}
-	return l, nil
+	return &port{Listener: l, name: host}, nil
 }
 
 // passes is how many passes may change something at the same time.

@@ -109,6 +109,7 @@ type Agent struct {
 	// rereads let each source look now.
 	rereads []chan struct{}
 	runtime runtimeState
+	pulse   pulse
 	started time.Time
 	ready   bool
 	ending  *ending

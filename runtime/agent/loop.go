@@ -14,15 +14,19 @@ import (
 func (a *Agent) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	defer a.pulse.rest()
 	for ctx.Err() == nil {
+		a.pulse.work(a.settings.Now())
 		wake := a.begin(ctx)
 		timer.Stop()
 		if !wake.IsZero() {
 			timer.Reset(max(wake.Sub(a.settings.Now()), time.Millisecond))
 		}
+		a.pulse.rest()
 		select {
 		case <-ctx.Done():
 		case do := <-a.inbox:
+			a.pulse.work(a.settings.Now())
 			do()
 		case <-timer.C:
 			a.still = true

@@ -58,6 +58,7 @@ func (m *measuring) passed(p *passed, last map[types.UID]lastPass) {
 		operation = "kill"
 	case !had:
 		operation = "create"
+		m.PodBegins(len(p.pass.Pod.Pod.Spec.Containers))
 	case before.pod == p.pass.Pod:
 	case before.pod == nil || !before.pod.SameManifest(p.pass.Pod):
 		operation = "update"

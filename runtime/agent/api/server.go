@@ -8,7 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,6 +20,8 @@ import (
 
 // Backend answers for an agent.
 type Backend interface {
+	// Healthy returns an error if the agent's loop is stalled.
+	Healthy() error
 	// Status says what the agent does.
 	Status(ctx context.Context) (*Status, error)
 	// Pods lists the pods that the agent keeps, with their status.
@@ -28,32 +34,87 @@ type Backend interface {
 	Look(ctx context.Context) error
 }
 
-// Serve answers on a unix socket until the context ends. What lies there from an agent that was
-// killed is removed: who calls it holds the agent's lock.
+// The bounds of a connection. A request is one line and some headers, and an answer on the port takes moments. The owner's requests
+// may take as long as they need: a reload reads every source.
+const (
+	readTimeout  = 30 * time.Second
+	writeTimeout = time.Minute
+	idleTimeout  = 5 * time.Minute
+	maxHeader    = 16 << 10
+)
+
+// Serve answers on a unix socket until the context ends. It removes what an agent that was killed left in the place of the socket:
+// the caller holds the agent's lock.
 func Serve(ctx context.Context, socket string, b Backend) error {
 	l, err := Listen(ctx, socket)
 	if err != nil {
 		return fmt.Errorf("the agent's socket: %w", err)
 	}
-	return serve(ctx, l, handler(b))
+	return serve(ctx, l, &http.Server{Handler: handler(b)})
 }
 
-// ServePublic answers on a port until the context ends: how the agent is, and its metrics. Whoever
-// reaches the port may read them, so there are no details of pods beyond names.
-func ServePublic(ctx context.Context, l net.Listener, b Backend) error {
-	return serve(ctx, l, public(b))
+// ServePublic answers on a port until the context ends: how the agent is, and its metrics. All who reach the port may read them, so
+// there are no details of pods beyond names. Name is the host name under which the port was opened, if it is not an address.
+func ServePublic(ctx context.Context, l net.Listener, name string, b Backend) error {
+	return serve(ctx, l, &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout})
 }
 
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10}
+func serve(ctx context.Context, l net.Listener, server *http.Server) error {
+	server.Handler = withoutBody(server.Handler)
+	server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = readTimeout, idleTimeout, maxHeader
 	go func() {
 		<-ctx.Done()
 		_ = server.Close()
 	}()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&bounded{Listener: l, max: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// withoutBody refuses requests with a body: none needs one, and reading it would take as long as the client likes.
+func withoutBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// The server would read the rest of the body before it answers.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			w.Header().Set("Connection", "close")
+			http.Error(w, "a request must not have a body", http.StatusRequestEntityTooLarge)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostNames are the names that a request may have in its Host header, beside addresses.
+func hostNames(name string) []string {
+	names := []string{"localhost"}
+	if name != "" {
+		names = append(names, name)
+	}
+	if own, err := os.Hostname(); err == nil {
+		short, _, _ := strings.Cut(own, ".")
+		names = append(names, own, short)
+	}
+	return names
+}
+
+// forHosts answers only requests for an address or one of the names. A page in a browser cannot make such a request to another
+// server than its own, whatever its name resolves to (DNS rebinding).
+func forHosts(names []string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		known := func(name string) bool { return strings.EqualFold(strings.TrimSuffix(host, "."), name) }
+		if err != nil && !slices.ContainsFunc(names, known) {
+			http.Error(w, "this host name is not served here; use an address, or the name in --listen", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Listen makes a socket for its owner alone. Nobody else reaches it before its mode is set, as
@@ -71,10 +132,16 @@ func Listen(ctx context.Context, socket string) (net.Listener, error) {
 
 // public has what anybody may read.
 func public(b Backend) *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }) //nolint:errcheck // who asked is gone
+	mux, ready := http.NewServeMux(), &readiness{of: b}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := b.Healthy(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		io.WriteString(w, "ok\n") //nolint:errcheck // the client is gone
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if notReady(r.Context(), b) != "" {
+		if ready.text(r.Context()) != "" {
 			http.Error(w, "not ready; podctl agent status says why", http.StatusServiceUnavailable)
 			return
 		}
@@ -106,6 +173,26 @@ func handler(b Backend) http.Handler {
 	mux.HandleFunc("POST /look", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Look(r.Context())) })
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, b.Reload(r.Context())) })
 	return mux
+}
+
+// readiness asks the agent at most once a second, so that requests on the port do not keep its loop busy.
+type readiness struct {
+	of Backend
+
+	mu   sync.Mutex
+	at   time.Time
+	last string
+}
+
+// text is why the agent is not ready, or "".
+func (r *readiness) text(ctx context.Context) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at.IsZero() || time.Since(r.at) >= time.Second {
+		// Another request must not get the end of this one's connection for an answer.
+		r.last, r.at = notReady(context.WithoutCancel(ctx), r.of), time.Now()
+	}
+	return r.last
 }
 
 // notReady says why the agent is not ready; nothing if it is.

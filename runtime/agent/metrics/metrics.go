@@ -14,11 +14,13 @@ import (
 // Metrics are those of one agent. All methods may be called at any time.
 type Metrics struct {
 	registry *prometheus.Registry
+	shown    *recent
 
 	desired        *prometheus.GaugeVec
 	problems       prometheus.Gauge
 	podStart       prometheus.Histogram
 	podWorker      *prometheus.HistogramVec
+	perPod         prometheus.Histogram
 	relist         prometheus.Histogram
 	lastSeen       prometheus.Gauge
 	operations     *prometheus.CounterVec
@@ -53,6 +55,7 @@ func New(look Look) *Metrics {
 		problems:       prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "podctl", Subsystem: "agent", Name: "source_problems", Help: "Number of problems of sources and between them."}),
 		podStart:       histogram("pod_start_duration_seconds", "Duration in seconds from the agent seeing a pod for the first time to the pod starting to run", podStartBuckets),
 		podWorker:      histograms("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync or kill", prometheus.DefBuckets, "operation_type"),
+		perPod:         histogram("containers_per_pod_count", "The number of containers per pod.", prometheus.ExponentialBuckets(1, 2, 5)),
 		relist:         histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.", prometheus.DefBuckets),
 		lastSeen:       prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: kubelet, Name: "pleg_last_seen_seconds", Help: "Timestamp in seconds when PLEG was last seen active."}),
 		operations:     counters("runtime_operations_total", "Cumulative number of runtime operations by operation type.", "operation_type"),
@@ -73,9 +76,10 @@ func New(look Look) *Metrics {
 		}, []string{"probe_type", "container", "pod", "namespace"}),
 		watchDrops: counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped."),
 	}
-	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
+	m.registry.MustRegister(m.desired, m.problems, m.podStart, m.podWorker, m.perPod, m.relist, m.lastSeen, m.operations, m.operationFails, m.operationTimes,
 		m.pods, m.podFails, m.containers, m.containerFails, m.imagePull, m.rejections, m.evictions, m.probes, m.probeTimes, m.watchDrops, newRunning(look),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.shown = &recent{from: m.registry, now: time.Now}
 	return m
 }
 
@@ -99,9 +103,10 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: kubelet, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Handler shows the metrics. What cannot be found out is left out.
+// Handler shows the metrics. What cannot be found out is left out. Requests within a second get the same values, so that many of
+// them cost no more than one.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
+	return promhttp.HandlerFor(m.shown, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
 // Desired is how many pods are wanted, and how many problems their sources have.
@@ -114,6 +119,9 @@ func (m *Metrics) Desired(pods, problems int) {
 func (m *Metrics) Pass(operation string, took time.Duration) {
 	m.podWorker.WithLabelValues(operation).Observe(took.Seconds())
 }
+
+// PodBegins takes the number of regular containers of a pod that gets its first pass (kubelet: startPodSync).
+func (m *Metrics) PodBegins(containers int) { m.perPod.Observe(float64(containers)) }
 
 // PodRuns takes how long a pod took to run after it was seen first.
 func (m *Metrics) PodRuns(took time.Duration) { m.podStart.Observe(took.Seconds()) }

@@ -51,6 +51,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	want := []string{
+		"kubelet_containers_per_pod_count histogram",
 		"kubelet_desired_pods gauge",
 		"kubelet_image_pull_duration_seconds histogram",
 		"kubelet_pleg_last_seen_seconds gauge",

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPulse: the loop is stalled when one turn takes minutes, and not while it waits.
+func TestPulse(t *testing.T) {
+	var p pulse
+	now := time.Unix(1_000_000, 0)
+	for _, step := range []struct {
+		do      func()
+		after   time.Duration
+		stalled bool
+	}{
+		{func() {}, time.Hour, false},
+		{func() { p.work(now) }, stalledAfter - time.Second, false},
+		{func() {}, time.Second, true},
+		{p.rest, 0, false},
+		{func() {}, time.Hour, false},
+		{func() { p.work(now) }, 0, false},
+	} {
+		step.do()
+		now = now.Add(step.after)
+		if err := p.check(now); (err != nil) != step.stalled {
+			t.Errorf("at %s: %v", now, err)
+		}
+	}
+}
