@@ -23,6 +23,8 @@ func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodLis
 func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
 
 // Reload does nothing.
+func (*standIn) Healthy() error { return nil }
+
 func (s *standIn) Reload(context.Context) error { return nil }
 
 // Look does nothing.
