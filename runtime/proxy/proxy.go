@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -212,9 +213,11 @@ func (p *Proxy) writeKnown(known service.Known) error {
 
 // writeHosts writes the names into the hosts files of the pods that have one.
 func (p *Proxy) writeHosts(pods []*v1.Pod, names []service.Name) error {
+	// Without a host name, no name of a Service is that of the node.
+	node, _ := os.Hostname()
 	var errs []error
 	for _, pod := range pods {
-		lines := service.Hosts(pod, names)
+		lines := service.Hosts(pod, node, names)
 		err := volume.ChangeEtcHosts(p.Locker.Layout.Pod(pod.UID), func(before []byte) []byte { return service.WithHosts(before, lines) })
 		if err != nil {
 			errs = append(errs, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))

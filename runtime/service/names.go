@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/publicsuffix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Name is a name under which pods find an address.
@@ -71,21 +73,56 @@ const domain = "cluster.local"
 const hostsHead = "\n# Services, by podctl.\n"
 
 // Hosts are the lines that the names have in the hosts file of a pod; nothing for a pod that does not ask the DNS of a
-// cluster (dnsPolicy). A short name is one of the pod's own namespace.
-func Hosts(pod *v1.Pod, names []Name) []byte {
+// cluster (dnsPolicy). The node is the host name of the machine. The lines override no name outside of Services:
+//   - A pod of another namespace gets NAME.NAMESPACE only if that cannot be a name of the Internet.
+//   - A short name of the pod's own namespace is left out if it is a name of the pod, the node or a loopback address.
+func Hosts(pod *v1.Pod, node string, names []Name) []byte {
 	if len(names) == 0 || !asksCluster(pod) {
 		return nil
 	}
 	var b strings.Builder
 	b.WriteString(hostsHead)
 	for _, n := range names {
-		fmt.Fprintf(&b, "%s\t%[2]s.%[3]s.svc.%[4]s\t%[2]s.%[3]s.svc\t%[2]s.%[3]s", n.Address, n.Name, n.Namespace, domain)
-		if n.Namespace == pod.Namespace {
+		fmt.Fprintf(&b, "%s\t%[2]s.%[3]s.svc.%[4]s\t%[2]s.%[3]s.svc", n.Address, n.Name, n.Namespace, domain)
+		own := n.Namespace == pod.Namespace
+		if own || !isTopLevel(n.Namespace) {
+			b.WriteString("\t" + n.Name + "." + n.Namespace)
+		}
+		if own && !isTaken(n.Name, pod, node) {
 			b.WriteString("\t" + n.Name)
 		}
 		b.WriteString("\n")
 	}
 	return []byte(b.String())
+}
+
+// isTopLevel reports whether names outside of a cluster end with a label: it is a top-level domain, or one of the names that
+// machines and local networks use instead (RFC 6761, RFC 6762).
+func isTopLevel(label string) bool {
+	switch label {
+	case "local", "localhost", "localdomain", "internal", "onion":
+		return true
+	}
+	_, listed := publicsuffix.PublicSuffix(label)
+	return listed
+}
+
+// isTaken reports whether a short name means something else in a pod: the pod, the node or a loopback address. A name of two labels
+// (that of a pod of a headless Service) may be a name of the Internet.
+func isTaken(name string, pod *v1.Pod, node string) bool {
+	if strings.HasPrefix(name, "ip6-") || name == "localhost" {
+		return true
+	}
+	if i := strings.LastIndexByte(name, '.'); i >= 0 && isTopLevel(name[i+1:]) {
+		return true
+	}
+	short, _, _ := strings.Cut(node, ".")
+	for _, other := range []string{node, short, pod.Name, pod.Spec.Hostname, ptr.Deref(pod.Spec.HostnameOverride, "")} {
+		if strings.EqualFold(name, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // WithHosts is a hosts file with these lines of Services in the place of those that it has.

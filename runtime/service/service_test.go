@@ -126,14 +126,14 @@ func TestNames(t *testing.T) {
 		"10.0.0.1\tdb.default.svc.cluster.local\tdb.default.svc\tdb.default\tdb\n" +
 		"10.0.0.1\tdb-0.db.default.svc.cluster.local\tdb-0.db.default.svc\tdb-0.db.default\tdb-0.db\n" +
 		"10.96.0.1\tweb.default.svc.cluster.local\tweb.default.svc\tweb.default\tweb\n"
-	if got := string(Hosts(member, names)); got != want {
+	if got := string(Hosts(member, "node", names)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := string(Hosts(pod("p", "", func(p *v1.Pod) { p.Namespace = "other" }), names)); strings.Contains(got, "\tweb\n") || !strings.Contains(got, "\tweb.default\n") {
+	if got := string(Hosts(pod("p", "", func(p *v1.Pod) { p.Namespace = "other" }), "node", names)); strings.Contains(got, "\tweb\n") || !strings.Contains(got, "\tweb.default\n") {
 		t.Error(got)
 	}
 	for policy, onNode := range map[v1.DNSPolicy]bool{v1.DNSDefault: false, v1.DNSNone: false, v1.DNSClusterFirst: true} {
-		if got := Hosts(pod("p", "", func(p *v1.Pod) { p.Spec.DNSPolicy, p.Spec.HostNetwork = policy, onNode }), names); got != nil {
+		if got := Hosts(pod("p", "", func(p *v1.Pod) { p.Spec.DNSPolicy, p.Spec.HostNetwork = policy, onNode }), "node", names); got != nil {
 			t.Errorf("%s: %s", policy, got)
 		}
 	}
@@ -149,9 +149,46 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestNamesOverrideNoOthers: whatever Services are called, no name of the Internet, the machine or the pod leads to them.
+func TestNamesOverrideNoOthers(t *testing.T) {
+	addr := netip.MustParseAddr("10.96.0.1")
+	own := pod("web", "10.0.0.1", func(p *v1.Pod) { p.Spec.Hostname = "web-host" })
+	for _, c := range []struct {
+		namespace, name string
+		has, hasNot     []string
+	}{
+		{"com", "github", []string{"github.com.svc", "github.com.svc.cluster.local"}, []string{"github.com", "github"}},
+		{"dev", "web-0.go", []string{"web-0.go.dev.svc"}, []string{"web-0.go.dev"}},
+		{"localdomain", "localhost", []string{"localhost.localdomain.svc"}, []string{"localhost.localdomain", "localhost"}},
+		{"local", "printer", []string{"printer.local.svc"}, []string{"printer.local"}},
+		{"internal", "metadata", nil, []string{"metadata.internal"}},
+		{"team-a", "db", []string{"db.team-a", "db.team-a.svc"}, []string{"db"}},
+		{"default", "db", []string{"db", "db.default"}, nil},
+		{"default", "localhost", []string{"localhost.default"}, []string{"localhost"}},
+		{"default", "ip6-allnodes", []string{"ip6-allnodes.default"}, []string{"ip6-allnodes"}},
+		{"default", "web", []string{"web.default"}, []string{"web"}},
+		{"default", "web-host", []string{"web-host.default"}, []string{"web-host"}},
+		{"default", "node-1", []string{"node-1.default"}, []string{"node-1"}},
+		{"default", "github.com", []string{"github.com.default"}, []string{"github.com"}},
+		{"default", "db-0.db", []string{"db-0.db", "db-0.db.default"}, nil},
+	} {
+		words := strings.Fields(string(Hosts(own, "node-1.example.net", []Name{{c.namespace, c.name, addr}})))
+		for _, name := range c.has {
+			if !slices.Contains(words, name) {
+				t.Errorf("%s/%s: %s is missing in %q", c.namespace, c.name, name, words)
+			}
+		}
+		for _, name := range c.hasNot {
+			if slices.Contains(words, name) {
+				t.Errorf("%s/%s: %s is in %q", c.namespace, c.name, name, words)
+			}
+		}
+	}
+}
+
 // TestLinesInAHostsFile take the place of those that are there, and nothing else of it.
 func TestLinesInAHostsFile(t *testing.T) {
-	lines := Hosts(pod("p", ""), []Name{{"default", "web", netip.MustParseAddr("10.96.0.1")}})
+	lines := Hosts(pod("p", ""), "node", []Name{{"default", "web", netip.MustParseAddr("10.96.0.1")}})
 	for before, want := range map[string]string{
 		"127.0.0.1 localhost\n":                       "127.0.0.1 localhost\n" + string(lines),
 		"127.0.0.1 localhost\n" + string(lines):       "127.0.0.1 localhost\n" + string(lines),
