@@ -274,6 +274,8 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 		return o.report.isUndecoded(path) || o.report.hasProblem(path)
 	})...)
 	o.pod.Status = v1.PodStatus{}
+	// Only podctl makes pods of a workload: a manifest must not hand its pod to one.
+	o.pod.OwnerReferences = nil
 	o.pod.ManagedFields = nil
 	desired := podspec.New(o.pod, o.report.File, o.writtenUID)
 	a.collect(desired, used)

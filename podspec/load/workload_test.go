@@ -278,3 +278,22 @@ func TestNodesOfDaemonSets(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedControllers: a manifest names no controller of its pod or workload, whatever it says, so that no workload adopts it.
+func TestForgedControllers(t *testing.T) {
+	const owner = "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: 2a4ae4ae-6b3d-4b9f-8a0b-3f0b7b1c0b11, controller: true}]"
+	m := withWorkloads(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-0, "+owner+"}, spec: {containers: [{name: a, image: i}]}}\n---\n"+
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: j, "+owner+"}, spec: {template: {metadata: {"+owner+"}, spec: {restartPolicy: Never, containers: [{name: a, image: i}]}}}}")
+	if len(m.Pods) != 1 || len(m.Workloads) != 1 {
+		t.Fatal(m.Problems)
+	}
+	if refs := m.Pods[0].Pod.OwnerReferences; len(refs) > 0 {
+		t.Errorf("the pod has %v", refs)
+	}
+	if refs := m.Workloads[0].Meta().OwnerReferences; len(refs) > 0 {
+		t.Errorf("the Job has %v", refs)
+	}
+	if refs := m.Workloads[0].Template.Pod.OwnerReferences; len(refs) > 0 {
+		t.Errorf("the template has %v", refs)
+	}
+}

@@ -41,6 +41,8 @@ func validateWorkload(o *object) {
 	r.checkName("metadata.name", o.meta.Name, podName)
 	r.checkName("metadata.namespace", o.meta.Namespace, namespaceName)
 	r.checkName("metadata.uid", string(o.meta.UID), podUID)
+	// Only podctl makes Jobs of a CronJob.
+	o.meta.OwnerReferences = nil
 }
 
 // maxPods is how many pods one workload can have. A kubelet runs 110 by default, and a record lists all.

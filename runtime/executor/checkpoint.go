@@ -66,7 +66,7 @@ func (x *checkpointer) beginDeletion() {
 	if len(x.plan.Steps) == 0 || j.Applied == nil {
 		return
 	}
-	j.Deletion = &model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()}
+	j.Deletion = j.Deletion.Again(model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()})
 	if err := x.write(); err != nil {
 		x.report.warn("the pod is not marked as one that goes: " + err.Error())
 	}

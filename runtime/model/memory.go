@@ -65,6 +65,19 @@ type Deletion struct {
 	GracePeriodSeconds int64     `json:"gracePeriodSeconds"`
 }
 
+// Again is the mark of a deletion that is asked for once more. It keeps the time of the first request; the grace period can only get
+// shorter (API server: BeforeDelete). Zero seconds mean that nothing is left to stop.
+func (d *Deletion) Again(next Deletion) *Deletion {
+	if d == nil {
+		return &next
+	}
+	grace := d.GracePeriodSeconds
+	if next.GracePeriodSeconds > 0 {
+		grace = min(grace, next.GracePeriodSeconds)
+	}
+	return &Deletion{At: d.At, GracePeriodSeconds: grace}
+}
+
 // Mark notes in the metadata of a pod that it is being deleted, as the API has it.
 func (d *Deletion) Mark(pod *v1.Pod) {
 	if d == nil {
