@@ -36,33 +36,24 @@ func LookPath(program, path string) (string, error) {
 	return "", fmt.Errorf("%s: %w", program, exec.ErrNotFound)
 }
 
-// checkProgram refuses a program that another user could have put there: the file, the
-// directory where it was found, and the one where it lies.
+// checkProgram refuses a program that another user or a foreign group could have put there: the file, and each directory on the way to
+// where it was found and to where it lies. Such a program cannot be exchanged between the check and its start.
 func checkProgram(file string) error {
 	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{filepath.Dir(file), filepath.Dir(target)} {
-		// A group may: Debian gives /usr/local/bin to the group staff. What it puts there
-		// belongs to whoever did.
-		if err := checkPlace(dir, writableByAll); err != nil {
+	for _, found := range []string{file, target} {
+		if err := CheckParents(found); err != nil {
 			return err
 		}
 	}
-	if err := CheckParents(file); err != nil {
-		return err
-	}
-	return checkPlace(file, writableByOthers)
-}
-
-func checkPlace(path string, writable uint32) error {
-	p, err := resolve(path)
+	p, err := resolve(file)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	return p.check(path, writable)
+	return p.check(file, writableByOthers)
 }
 
 // environment is what every program that podctl starts is given of podctl's own

@@ -87,5 +87,17 @@ func (p *place) checkParent() error {
 	if p.stat.Mode&unix.S_ISVTX != 0 {
 		return p.checkOwner(p.path)
 	}
-	return p.check(p.path, writableByAll)
+	if err := p.check(p.path, writableByAll); err != nil {
+		return err
+	}
+	if p.stat.Mode&unix.S_IWGRP == 0 || isOwnGroup(p.stat.Gid) {
+		return nil
+	}
+	return &UntrustedError{Path: p.path, Reason: fmt.Sprintf("can be written by group %d: look at what is in it, then run chmod g-w %s", p.stat.Gid, p.path)}
+}
+
+// isOwnGroup reports whether the members of a group may decide for podctl: that of root, and the private group of the user that
+// podctl runs as, which has the user's number.
+func isOwnGroup(gid uint32) bool {
+	return gid == 0 || int(gid) == os.Getegid() && os.Getegid() == os.Geteuid()
 }

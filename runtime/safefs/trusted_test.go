@@ -245,12 +245,15 @@ func TestCheckDir(t *testing.T) {
 func TestCheckParents(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()
-	for _, name := range []string{"his/own", "open/own", "sticky/own", "own/own"} {
+	for _, name := range []string{"his/own", "open/own", "sticky/own", "own/own", "group/own", "roots/own", "sticky-group/own"} {
 		must(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
 	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777), os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"),
 		os.Symlink("open/back", dir+"/chain"), os.Symlink("../own/own", dir+"/open/back"))
+	must(t, os.Chown(dir+"/group", 0, nobody), os.Chmod(dir+"/group", 0o775), os.Chmod(dir+"/roots", 0o775),
+		os.Chown(dir+"/sticky-group", 0, nobody), os.Chmod(dir+"/sticky-group", os.ModeSticky|0o775))
 	for path, want := range map[string]string{
+		"group/own": "can be written by group 65534", "group/own/deep/absent": "can be written by group 65534", "roots/own": "", "sticky-group/own": "",
 		"his/own": "belongs to user 65534", "his/own/deep/absent": "belongs to user 65534", "link": "belongs to user 65534", "open/own": "can be written by others", "chain": "can be written by others",
 		"sticky/own": "", "own/own": "", "own/absent/absent": "",
 	} {
@@ -259,10 +262,14 @@ func TestCheckParents(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	program := filepath.Join(dir, "his/own/program")
-	must(t, os.WriteFile(program, nil, 0o755))
-	if _, err := LookPath("program", filepath.Dir(program)); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-		t.Errorf("a program below his directory: %v", err)
+	for below, want := range map[string]string{"his": "belongs to user 65534", "group": "can be written by group 65534"} {
+		program := filepath.Join(dir, below, "own/program")
+		must(t, os.WriteFile(program, nil, 0o755))
+		for _, at := range []string{filepath.Dir(program), filepath.Dir(linkTo(t, program))} {
+			if _, err := LookPath("program", at); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("a program of %s found in %s: %v", below, at, err)
+			}
+		}
 	}
 }
 
@@ -365,4 +372,12 @@ func TestCreateReplacesAtOnce(t *testing.T) {
 		}
 		time.Sleep(time.Microsecond)
 	}
+}
+
+// linkTo is a link of root to a program, in a directory of root.
+func linkTo(t *testing.T, program string) string {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "program")
+	must(t, os.Symlink(program, link))
+	return link
 }
