@@ -17,9 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardTable drops packets for 127.0.0.0/8 that come from other interfaces than lo. It is a table of its own, because it must
-// outlive the rules of Services, and the machine has one for all state directories.
-const guardTable = tablePrefix + "guard"
+// guardTable is the table that drops packets to and from 127.0.0.0/8 that come in by other interfaces than lo. It is a table of its
+// own, because it must outlive the rules of Services. Each state directory has one, so that none removes another's.
+func guardTable(name string) string { return name + guardSuffix }
+
+const guardSuffix = "-guard"
 
 // sysctls has a directory for each network interface of this network namespace.
 const sysctls = "/proc/sys/net/ipv4/conf"
@@ -33,8 +35,7 @@ type Record interface {
 }
 
 // Open reports whether the kernel accepts packets for 127.0.0.0/8 on some interface: one other than lo has route_localnet.
-// podctl sets it for NodePorts, and the CNI plugin portmap sets it for hostPorts. The setting "all" does not count: podctl
-// never sets it, and whoever did has a guard of its own.
+// podctl sets it for NodePorts, and the CNI plugin portmap sets it for hostPorts. The setting "all" is one of all interfaces.
 func (Kernel) Open() bool { return len(opened()) > 0 }
 
 // opened returns the interfaces with route_localnet.
@@ -45,7 +46,7 @@ func opened() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if name := e.Name(); name != "lo" && name != "all" && name != "default" && localnet(name) {
+		if name := e.Name(); name != "lo" && name != "default" && localnet(name) {
 			names = append(names, name)
 		}
 	}
@@ -127,35 +128,33 @@ func setLocalnet(names []string, value string) error {
 	return errors.Join(errs...)
 }
 
-// guarded reports whether the guard is complete.
-func guarded(conn *nftables.Conn) bool {
+// guard adds the guard of a state directory to the transaction. One that is there is replaced: another program may have changed it. If
+// none is wanted, it removes the guards of all state directories.
+func guard(conn *nftables.Conn, name string, wanted bool) error {
 	f := ipv4()
-	rules, err := conn.GetRules(&nftables.Table{Name: guardTable, Family: f.table}, &nftables.Chain{Name: guardChain})
-	return err == nil && len(rules) == 1
-}
-
-// guard adds the guard to the transaction, or removes it.
-func guard(conn *nftables.Conn, wanted bool) error {
-	f := ipv4()
-	found, err := hasTable(conn, f, guardTable)
-	if err != nil || wanted && found && guarded(conn) || !wanted && !found {
+	tables, err := conn.ListTablesOfFamily(f.table)
+	if err != nil {
 		return err
 	}
-	t := &nftables.Table{Name: guardTable, Family: f.table}
-	if found {
-		conn.DelTable(t)
+	for _, t := range tables {
+		if t.Name == guardTable(name) || !wanted && strings.HasPrefix(t.Name, tablePrefix) && strings.HasSuffix(t.Name, guardSuffix) {
+			conn.DelTable(t)
+		}
 	}
 	if wanted {
-		(&writer{conn: conn, table: conn.AddTable(t), family: f}).guard()
+		t := conn.AddTable(&nftables.Table{Name: guardTable(name), Family: f.table})
+		(&writer{conn: conn, table: t, family: f}).guard()
 	}
 	return nil
 }
 
-// guard keeps what comes from outside away from the node's loopback addresses. The kernel does that itself, unless an
-// interface has route_localnet.
+// guard keeps what comes from outside away from the node's loopback addresses, and lets nothing from outside pose as one. The kernel
+// does that itself, unless an interface has route_localnet.
 func (w *writer) guard() {
 	chain := w.base(guardChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw)
 	lo := append([]byte("lo"), make([]byte, unix.IFNAMSIZ-2)...)
-	w.rule(chain, &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: first}, differs(lo),
-		w.family.loadDestination(), masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}), &expr.Verdict{Kind: expr.VerdictDrop})
+	for _, address := range []expr.Any{w.family.loadDestination(), w.family.loadSource()} {
+		w.rule(chain, &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: first}, differs(lo),
+			address, masked(4, []byte{255, 0, 0, 0}), equals([]byte{127, 0, 0, 0}), &expr.Verdict{Kind: expr.VerdictDrop})
+	}
 }

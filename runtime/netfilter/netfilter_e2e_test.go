@@ -59,7 +59,7 @@ func write(t *testing.T, name string, r Rules, m *memory) {
 
 func guardIs(t *testing.T, when string, wanted bool) {
 	t.Helper()
-	if rules := command(t, "nft list ruleset"); strings.Contains(rules, "127.0.0.0/8 drop") != wanted {
+	if rules := command(t, "nft list ruleset"); strings.Contains(rules, "ip daddr 127.0.0.0/8 drop") != wanted || strings.Contains(rules, "ip saddr 127.0.0.0/8 drop") != wanted {
 		t.Errorf("%s: the guard is there: %t\n%s", when, !wanted, rules)
 	}
 }
@@ -89,6 +89,12 @@ func TestGuardOfLoopback(t *testing.T) {
 	guardIs(t, "after a flush", true)
 	if !slices.Equal(m.names, []string{"cni0"}) {
 		t.Errorf("recorded %v", m.names)
+	}
+
+	command(t, "nft insert rule ip "+name+"-guard guard accept")
+	write(t, name, public, m)
+	if rules := command(t, "nft list ruleset"); strings.Contains(rules, "\t\taccept") {
+		t.Errorf("a rule that opens the guard stays:\n%s", rules)
 	}
 
 	withHostPorts := private

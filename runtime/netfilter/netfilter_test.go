@@ -19,7 +19,7 @@ func message(t *testing.T, kind uint16, attr uint16, text string) *netlink.Messa
 	return &netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind)}, Data: append(make([]byte, 4), data...)}
 }
 
-// TestWatchedTransactions counts those of other programs that remove something of podctl's tables.
+// TestWatchedTransactions counts those of other programs that change something of podctl's tables.
 func TestWatchedTransactions(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    uint16
@@ -27,13 +27,14 @@ func TestWatchedTransactions(t *testing.T) {
 		process string
 		counts  bool
 	}{
-		"a flush":               {unix.NFT_MSG_DELTABLE, "podctl-guard", "nft", true},
+		"a flush":               {unix.NFT_MSG_DELTABLE, "podctl-12345678-guard", "nft", true},
 		"a removed rule":        {unix.NFT_MSG_DELRULE, "podctl-12345678", "nft", true},
 		"a removed chain":       {unix.NFT_MSG_DELCHAIN, "podctl-12345678", "firewalld", true},
 		"a replacement":         {unix.NFT_MSG_DELTABLE, "podctl-12345678", "podctl", false},
 		"another table":         {unix.NFT_MSG_DELTABLE, "filter", "nft", false},
 		"a table with a prefix": {unix.NFT_MSG_DELTABLE, "podctl", "nft", false},
-		"an addition":           {unix.NFT_MSG_NEWRULE, "podctl-12345678", "nft", false},
+		"an added rule":         {unix.NFT_MSG_NEWRULE, "podctl-12345678-guard", "nft", true},
+		"an addition elsewhere": {unix.NFT_MSG_NEWRULE, "filter", "nft", false},
 	} {
 		w := watch{own: "podctl"}
 		if w.take(message(t, test.kind, attrTable, test.table)) {

@@ -38,8 +38,10 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 	}
 	mine := r.of(ipv4())
 	publishes := mine.publishes()
-	if err := protect(conn, publishes || k.Open()); err != nil {
-		return err
+	if publishes || k.Open() {
+		if err := protect(conn, name, true); err != nil {
+			return err
+		}
 	}
 	for _, f := range []family{ipv4(), ipv6()} {
 		if err := replace(conn, name, f, r); err != nil {
@@ -55,17 +57,24 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 	if err := shut(record); err != nil {
 		return err
 	}
-	return protect(conn, k.Open())
+	if k.Open() {
+		return nil // It is guarded since the begin.
+	}
+	if err := protect(conn, name, false); err != nil || !k.Open() {
+		return err
+	}
+	// Another process has opened an interface meanwhile, and its guard may be gone.
+	return protect(conn, name, true)
 }
 
 // protect adds the guard, or removes it.
-func protect(conn *nftables.Conn, wanted bool) error {
-	err := guard(conn, wanted)
+func protect(conn *nftables.Conn, name string, wanted bool) error {
+	err := guard(conn, name, wanted)
 	if err == nil {
 		err = conn.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("guarding the node's 127.0.0.1 (nftables table ip %s): %w", guardTable, unsupported(err))
+		return fmt.Errorf("guarding the node's 127.0.0.1 (nftables table ip %s): %w", guardTable(name), unsupported(err))
 	}
 	return nil
 }
@@ -74,7 +83,7 @@ func protect(conn *nftables.Conn, wanted bool) error {
 func otherTables(conn *nftables.Conn, name string) (bool, error) {
 	tables, err := conn.ListTablesOfFamily(ipv4().table)
 	return slices.ContainsFunc(tables, func(t *nftables.Table) bool {
-		return strings.HasPrefix(t.Name, tablePrefix) && t.Name != name && t.Name != guardTable
+		return strings.HasPrefix(t.Name, tablePrefix) && t.Name != name && !strings.HasSuffix(t.Name, guardSuffix)
 	}), unsupported(err)
 }
 

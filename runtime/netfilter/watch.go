@@ -20,9 +20,9 @@ const (
 	attrProcess = 3
 )
 
-// Watch calls removed whenever another program removes something of podctl's tables, for example by `nft flush ruleset`. It does not
-// call it for what podctl itself replaces. It returns when the context ends, or with an error of the kernel.
-func (Kernel) Watch(ctx context.Context, removed func()) error {
+// Watch calls changed whenever another program changes podctl's tables, for example by `nft flush ruleset`. It does not call it for
+// what podctl itself writes. It returns when the context ends, or with an error of the kernel.
+func (Kernel) Watch(ctx context.Context, changed func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return fmt.Errorf("watching nftables: %w", err)
@@ -43,14 +43,14 @@ func (Kernel) Watch(ctx context.Context, removed func()) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, unix.ENOBUFS):
-			removed() // Messages were lost.
+			changed() // Messages were lost.
 			continue
 		case err != nil:
 			return fmt.Errorf("watching nftables: %w", err)
 		}
 		for i := range messages {
 			if w.take(&messages[i]) {
-				removed()
+				changed()
 			}
 		}
 	}
@@ -58,26 +58,24 @@ func (Kernel) Watch(ctx context.Context, removed func()) error {
 
 // watch follows the transactions of nftables. A transaction is a run of messages that ends with a new generation.
 type watch struct {
-	// own is the name of this program, and mine whether the transaction has removed something of podctl's tables.
+	// own is the name of this program, and mine whether the transaction has changed something of podctl's tables.
 	own  string
 	mine bool
 }
 
-// take takes the next message, and reports whether it ends a transaction of another program that removed something of podctl's.
+// take takes the next message, and reports whether it ends a transaction of another program that changed something of podctl's.
 func (w *watch) take(m *netlink.Message) bool {
 	const header = 4 // struct nfgenmsg
 	if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < header {
 		return false
 	}
-	switch uint16(m.Header.Type & 0xff) {
-	case unix.NFT_MSG_DELTABLE, unix.NFT_MSG_DELCHAIN, unix.NFT_MSG_DELRULE, unix.NFT_MSG_DELSET, unix.NFT_MSG_DELSETELEM:
+	if uint16(m.Header.Type&0xff) != unix.NFT_MSG_NEWGEN {
 		w.mine = w.mine || strings.HasPrefix(attribute(m.Data[header:], attrTable), tablePrefix)
-	case unix.NFT_MSG_NEWGEN:
-		mine := w.mine
-		w.mine = false
-		return mine && attribute(m.Data[header:], attrProcess) != w.own
+		return false
 	}
-	return false
+	mine := w.mine
+	w.mine = false
+	return mine && attribute(m.Data[header:], attrProcess) != w.own
 }
 
 // attribute is the text of an attribute; "" if the message has none.

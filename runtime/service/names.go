@@ -100,10 +100,11 @@ func Hosts(pod *v1.Pod, node string, names []Name) []byte {
 // machines and local networks use instead (RFC 6761, RFC 6762).
 func isTopLevel(label string) bool {
 	switch label {
-	case "local", "localhost", "localdomain", "internal", "onion":
+	case "local", "localhost", "localdomain", "internal", "home", "lan", "corp", "onion":
 		return true
 	}
-	_, listed := publicsuffix.PublicSuffix(label)
+	// Some top-level domains are in the list only with the level below them.
+	_, listed := publicsuffix.PublicSuffix("x." + label)
 	return listed
 }
 

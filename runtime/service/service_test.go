@@ -161,6 +161,7 @@ func TestNamesOverrideNoOthers(t *testing.T) {
 		{"dev", "web-0.go", []string{"web-0.go.dev.svc"}, []string{"web-0.go.dev"}},
 		{"localdomain", "localhost", []string{"localhost.localdomain.svc"}, []string{"localhost.localdomain", "localhost"}},
 		{"local", "printer", []string{"printer.local.svc"}, []string{"printer.local"}},
+		{"np", "github", []string{"github.np.svc"}, []string{"github.np"}},
 		{"internal", "metadata", nil, []string{"metadata.internal"}},
 		{"team-a", "db", []string{"db.team-a", "db.team-a.svc"}, []string{"db"}},
 		{"default", "db", []string{"db", "db.default"}, nil},

@@ -6,8 +6,11 @@ import (
 	"sync"
 )
 
-// maxConnections bounds the connections of a listener, so that descriptors remain for everything else: a process usually has 1,024.
-const maxConnections = 64
+// The connections of the port and of the owner's socket, so that descriptors remain for everything else: a process usually has 1,024.
+const (
+	maxConnections = 64
+	ownConnections = 256
+)
 
 // bounded accepts at most a number of connections at a time. For each one more it closes the oldest: to refuse the newest would let
 // whoever keeps connections open lock others out.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,23 +51,23 @@ func Serve(ctx context.Context, socket string, b Backend) error {
 	if err != nil {
 		return fmt.Errorf("the agent's socket: %w", err)
 	}
-	return serve(ctx, l, &http.Server{Handler: handler(b)})
+	return serve(ctx, l, ownConnections, &http.Server{Handler: handler(b)})
 }
 
 // ServePublic answers on a port until the context ends: how the agent is, and its metrics. All who reach the port may read them, so
 // there are no details of pods beyond names. Name is the host name under which the port was opened, if it is not an address.
 func ServePublic(ctx context.Context, l net.Listener, name string, b Backend) error {
-	return serve(ctx, l, &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout})
+	return serve(ctx, l, maxConnections, &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout})
 }
 
-func serve(ctx context.Context, l net.Listener, server *http.Server) error {
+func serve(ctx context.Context, l net.Listener, connections int, server *http.Server) error {
 	server.Handler = withoutBody(server.Handler)
 	server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = readTimeout, idleTimeout, maxHeader
 	go func() {
 		<-ctx.Done()
 		_ = server.Close()
 	}()
-	if err := server.Serve(&bounded{Listener: l, max: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&bounded{Listener: l, max: connections}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -179,20 +180,28 @@ func handler(b Backend) http.Handler {
 type readiness struct {
 	of Backend
 
-	mu   sync.Mutex
+	asks sync.Mutex
 	at   time.Time
-	last string
+	last atomic.Pointer[string]
 }
 
-// text is why the agent is not ready, or "".
+// text is why the agent is not ready, or "". While one request asks the agent, others get the last answer and do not wait.
 func (r *readiness) text(ctx context.Context) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.at.IsZero() || time.Since(r.at) >= time.Second {
-		// Another request must not get the end of this one's connection for an answer.
-		r.last, r.at = notReady(context.WithoutCancel(ctx), r.of), time.Now()
+	if r.asks.TryLock() {
+		defer r.asks.Unlock()
+		if last := r.last.Load(); last == nil || time.Since(r.at) >= time.Second {
+			// Other requests must not get the end of this one's connection for an answer.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+			defer cancel()
+			text := notReady(ctx, r.of)
+			r.at = time.Now()
+			r.last.Store(&text)
+		}
 	}
-	return r.last
+	if last := r.last.Load(); last != nil {
+		return *last
+	}
+	return "the agent has not answered yet"
 }
 
 // notReady says why the agent is not ready; nothing if it is.

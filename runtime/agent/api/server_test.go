@@ -101,6 +101,21 @@ func TestReadinessIsAskedSeldom(t *testing.T) {
 	}
 }
 
+// TestReadinessOfAStalledLoop: only one request waits for it.
+func TestReadinessOfAStalledLoop(t *testing.T) {
+	r := &readiness{of: backend{}}
+	r.asks.Lock()
+	if text := r.text(t.Context()); text == "" {
+		t.Error("an agent that has not answered counts as ready")
+	}
+	r.asks.Unlock()
+	before := r.text(t.Context())
+	r.asks.Lock()
+	if text := r.text(t.Context()); text != before {
+		t.Errorf("%q, then %q", before, text)
+	}
+}
+
 // served is the address of a public port.
 func served(t *testing.T) string {
 	t.Helper()

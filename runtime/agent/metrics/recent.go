@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,20 +17,40 @@ type recent struct {
 	from prometheus.Gatherer
 	now  func() time.Time
 
-	mu       sync.Mutex
+	gathers sync.Mutex
+	last    atomic.Pointer[gathered]
+}
+
+type gathered struct {
 	at       time.Time
 	families []*dto.MetricFamily
 	err      error
 }
 
-// Gather returns the metrics of less than a second ago, or gathers them.
+// Gather returns the metrics of less than a second ago, or gathers them. While one request gathers, others get the last metrics.
 func (r *recent) Gather() ([]*dto.MetricFamily, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if since := r.now().Sub(r.at); r.at.IsZero() || since < 0 || since >= freshFor {
-		r.families, r.err = r.from.Gather()
-		// The time of the end: gathering may take longer than a second.
-		r.at = r.now()
+	last := r.last.Load()
+	if last != nil && r.fresh(last) {
+		return last.families, last.err
 	}
-	return r.families, r.err
+	if last != nil && !r.gathers.TryLock() {
+		return last.families, last.err
+	}
+	if last == nil {
+		r.gathers.Lock()
+	}
+	defer r.gathers.Unlock()
+	if last = r.last.Load(); last == nil || !r.fresh(last) {
+		last = &gathered{}
+		last.families, last.err = r.from.Gather()
+		// The time of the end: gathering may take longer than a second.
+		last.at = r.now()
+		r.last.Store(last)
+	}
+	return last.families, last.err
+}
+
+func (r *recent) fresh(g *gathered) bool {
+	since := r.now().Sub(g.at)
+	return since >= 0 && since < freshFor
 }
