@@ -150,7 +150,7 @@ func (a *Agent) forgetGone() {
 			continue
 		}
 		delete(a.last, uid)
-		a.paths.follow(context.Background(), uid, nil)
+		a.paths.forget(uid)
 		a.probes.forget(uid)
 		a.admits.ended(a.settings.Now(), uid)
 	}

@@ -66,16 +66,19 @@ func (w *pathWatch) follow(ctx context.Context, uid types.UID, paths []string) {
 	w.renew(ctx)
 }
 
+// forget takes that a pod misses nothing any more.
+func (w *pathWatch) forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, missed := w.missing[uid]; missed {
+		delete(w.missing, uid)
+		w.drop(w.wanted())
+	}
+}
+
 // renew watches the directories that matter now. What cannot be watched is found by the next look at the pod.
 func (w *pathWatch) renew(ctx context.Context) {
-	wanted := map[string]bool{}
-	for _, paths := range w.missing {
-		for _, path := range paths {
-			if dir := nearestDir(path); len(wanted) < maxWatchedDirs {
-				wanted[dir] = true
-			}
-		}
-	}
+	wanted := w.wanted()
 	if w.watcher == nil && len(wanted) > 0 {
 		watcher, err := fsnotify.NewWatcher()
 		if err != nil {
@@ -84,15 +87,33 @@ func (w *pathWatch) renew(ctx context.Context) {
 		w.watcher = watcher
 		go w.run(ctx, watcher)
 	}
+	w.drop(wanted)
+	for dir := range wanted {
+		if !w.dirs[dir] && w.watcher.Add(dir) == nil {
+			w.dirs[dir] = true
+		}
+	}
+}
+
+// wanted are the directories that matter now.
+func (w *pathWatch) wanted() map[string]bool {
+	wanted := map[string]bool{}
+	for _, paths := range w.missing {
+		for _, path := range paths {
+			if dir := nearestDir(path); len(wanted) < maxWatchedDirs {
+				wanted[dir] = true
+			}
+		}
+	}
+	return wanted
+}
+
+// drop ends the watches of other directories.
+func (w *pathWatch) drop(wanted map[string]bool) {
 	for dir := range w.dirs {
 		if !wanted[dir] {
 			_ = w.watcher.Remove(dir)
 			delete(w.dirs, dir)
-		}
-	}
-	for dir := range wanted {
-		if !w.dirs[dir] && w.watcher.Add(dir) == nil {
-			w.dirs[dir] = true
 		}
 	}
 }

@@ -128,24 +128,26 @@ func setLocalnet(names []string, value string) error {
 	return errors.Join(errs...)
 }
 
-// guard adds the guard of a state directory to the transaction. One that is there is replaced: another program may have changed it. If
-// none is wanted, it removes the guards of all state directories.
-func guard(conn *nftables.Conn, name string, wanted bool) error {
-	f := ipv4()
-	tables, err := conn.ListTablesOfFamily(f.table)
-	if err != nil {
-		return err
+// replaceGuard adds the guard of a state directory to the transaction. One that is there is replaced: another program may have changed
+// it.
+func replaceGuard(conn *nftables.Conn, name string) error {
+	err := removeGuards(conn, func(table string) bool { return table == guardTable(name) })
+	if err == nil {
+		t := conn.AddTable(&nftables.Table{Name: guardTable(name), Family: ipv4().table})
+		(&writer{conn: conn, table: t, family: ipv4()}).guard()
 	}
+	return err
+}
+
+// removeGuards adds the removal of guards to the transaction.
+func removeGuards(conn *nftables.Conn, which func(table string) bool) error {
+	tables, err := conn.ListTablesOfFamily(ipv4().table)
 	for _, t := range tables {
-		if t.Name == guardTable(name) || !wanted && strings.HasPrefix(t.Name, tablePrefix) && strings.HasSuffix(t.Name, guardSuffix) {
+		if strings.HasPrefix(t.Name, tablePrefix) && strings.HasSuffix(t.Name, guardSuffix) && which(t.Name) {
 			conn.DelTable(t)
 		}
 	}
-	if wanted {
-		t := conn.AddTable(&nftables.Table{Name: guardTable(name), Family: f.table})
-		(&writer{conn: conn, table: t, family: f}).guard()
-	}
-	return nil
+	return err
 }
 
 // guard keeps what comes from outside away from the node's loopback addresses, and lets nothing from outside pose as one. The kernel

@@ -57,7 +57,7 @@ func write(t *testing.T, name string, r Rules, m *memory) {
 	}
 }
 
-func guardIs(t *testing.T, when string, wanted bool) {
+func guardIs(t *testing.T, when string, wanted bool) { //nolint:revive // the value to compare with
 	t.Helper()
 	if rules := command(t, "nft list ruleset"); strings.Contains(rules, "ip daddr 127.0.0.0/8 drop") != wanted || strings.Contains(rules, "ip saddr 127.0.0.0/8 drop") != wanted {
 		t.Errorf("%s: the guard is there: %t\n%s", when, !wanted, rules)

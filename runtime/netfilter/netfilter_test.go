@@ -8,7 +8,7 @@ import (
 )
 
 // message is one of nftables, with one attribute.
-func message(t *testing.T, kind uint16, attr uint16, text string) *netlink.Message {
+func message(t *testing.T, kind, attr uint16, text string) *netlink.Message {
 	t.Helper()
 	encoder := netlink.NewAttributeEncoder()
 	encoder.String(attr, text)

@@ -39,7 +39,7 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 	mine := r.of(ipv4())
 	publishes := mine.publishes()
 	if publishes || k.Open() {
-		if err := protect(conn, name, true); err != nil {
+		if err := protect(conn, name); err != nil {
 			return err
 		}
 	}
@@ -57,19 +57,28 @@ func (k Kernel) Write(name string, r Rules, record Record) error {
 	if err := shut(record); err != nil {
 		return err
 	}
-	if k.Open() {
-		return nil // It is guarded since the begin.
-	}
-	if err := protect(conn, name, false); err != nil || !k.Open() {
-		return err
-	}
-	// Another process has opened an interface meanwhile, and its guard may be gone.
-	return protect(conn, name, true)
+	return k.unprotect(conn, name)
 }
 
-// protect adds the guard, or removes it.
-func protect(conn *nftables.Conn, name string, wanted bool) error {
-	err := guard(conn, name, wanted)
+// unprotect removes the guards of all state directories once nothing is open.
+func (k Kernel) unprotect(conn *nftables.Conn, name string) error {
+	if k.Open() {
+		return nil
+	}
+	err := removeGuards(conn, func(string) bool { return true })
+	if err == nil {
+		err = conn.Flush()
+	}
+	if err != nil || !k.Open() {
+		return unsupported(err)
+	}
+	// Another process has opened an interface meanwhile, and its guard may be gone.
+	return protect(conn, name)
+}
+
+// protect adds the guard.
+func protect(conn *nftables.Conn, name string) error {
+	err := replaceGuard(conn, name)
 	if err == nil {
 		err = conn.Flush()
 	}

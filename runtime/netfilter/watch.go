@@ -29,7 +29,7 @@ func (Kernel) Watch(ctx context.Context, changed func()) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer conn.Close() //nolint:errcheck // nothing was written
-	if err := conn.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
+	if err = conn.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
 		return fmt.Errorf("watching nftables: %w", err)
 	}
 	own, err := os.ReadFile("/proc/self/comm")

@@ -44,7 +44,7 @@ func checkProgram(file string) error {
 		return err
 	}
 	for _, found := range []string{file, target} {
-		if err := CheckParents(found); err != nil {
+		if err = CheckParents(found); err != nil {
 			return err
 		}
 	}

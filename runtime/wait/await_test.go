@@ -93,7 +93,7 @@ func TestAwaitOfHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := l.waiter(d, goal)
-		if done, pollErr := w.poll(t.Context(), model.RefOf(d.Pod)); done || pollErr != nil || w.nextLook().Sub(time.Now()) > pauseMax {
+		if done, pollErr := w.poll(t.Context(), model.RefOf(d.Pod)); done || pollErr != nil || time.Until(w.nextLook()) > pauseMax {
 			t.Errorf("%s: done %t, %v", goal, done, pollErr)
 		}
 		if err = end(); err != nil {

@@ -191,9 +191,9 @@ func (r *readiness) text(ctx context.Context) string {
 		defer r.asks.Unlock()
 		if last := r.last.Load(); last == nil || time.Since(r.at) >= time.Second {
 			// Other requests must not get the end of this one's connection for an answer.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 			defer cancel()
-			text := notReady(ctx, r.of)
+			text := notReady(asking, r.of)
 			r.at = time.Now()
 			r.last.Store(&text)
 		}
