@@ -91,7 +91,7 @@ func testAgentSources(t *testing.T, m *machine) {
 	until(t, "the Job is done and its pods are gone", func() bool {
 		return strings.Contains(m.run(t, "get", "job/once").stdout, "Complete") && !strings.Contains(m.must(t, "get", "-o", "name").stdout, "once")
 	})
-	if n := strings.Count(a.log.String(), "ServiceAccount default/web has no effect"); n != 1 {
+	if n := strings.Count(a.log.String(), "skipped: ServiceAccount/web"); n != 1 {
 		t.Errorf("what has no effect is told %d times", n)
 	}
 	ids := func() map[string]string {

@@ -78,7 +78,7 @@ spec:
 func testWorkloads(t *testing.T, m *machine) {
 	file := write(t, shop("one"))
 	r := m.must(t, "apply", "--wait", "--timeout", "2m", file)
-	if !strings.Contains(r.stdout, "deployment default/shop: 3 of 3 pods available") || !strings.Contains(r.stderr, "ServiceAccount default/shop has no effect") {
+	if !strings.Contains(r.stdout, "deployment default/shop: 3 of 3 pods available") || !strings.Contains(r.stderr, "skipped: ServiceAccount/shop") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	before := []map[string]string{m.ids(t, "shop-0"), m.ids(t, "shop-1"), m.ids(t, "shop-2")}

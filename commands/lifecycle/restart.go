@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/wait"
 )
 
@@ -127,7 +128,7 @@ func (o *restartOptions) restarts(pods []*podspec.Desired, args []string) ([]*re
 func (o *restartOptions) running(ctx context.Context, sess *session.Session, engine *runtime.Engine, work []*restart) ([]*restart, error) {
 	var run []*restart
 	for _, r := range work {
-		reason, err := notRunning(ctx, engine, r.pod)
+		reason, err := notRunning(ctx, engine, sess.Flags.Layout(), r.pod)
 		switch {
 		case err != nil:
 			return nil, err
@@ -191,7 +192,7 @@ func restarted(d *podspec.Desired, names []string) ([]string, error) {
 }
 
 // notRunning says why nothing of a pod can be restarted: it was never started, or has ended.
-func notRunning(ctx context.Context, engine *runtime.Engine, d *podspec.Desired) (reason, err error) {
+func notRunning(ctx context.Context, engine *runtime.Engine, layout state.Layout, d *podspec.Desired) (reason, err error) {
 	pods, err := engine.Lister.List(ctx, []*podspec.Desired{d})
 	if err != nil {
 		return nil, err
@@ -200,7 +201,8 @@ func notRunning(ctx context.Context, engine *runtime.Engine, d *podspec.Desired)
 		return nil, nil // It is made anew.
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.ContainerID != "" })
-	if !known {
+	// A container runs while its postStart hook does, although its status does not show it yet.
+	if !known && len(layout.Pod(d.Pod.UID).Hooks().Running()) == 0 {
 		return fmt.Errorf("pod %s was never started; apply it first", model.RefOf(d.Pod)), nil
 	}
 	if status := &pods[0].Status; model.IsOver(status) {
