@@ -138,6 +138,8 @@ func run(ctx context.Context, sess *session.Session, o *agentOptions, args []str
 		return err
 	}
 	log := newLog(sess)
+	// Passes of an agent wait for each other all the time.
+	sess.Waiting = func(text string) { log.Debug("waiting", "for", text) }
 	if err = errors.Join(layout.Locks().Sweep(ctx), layout.DigestKey().Sweep()); err != nil {
 		log.Warn("files that a killed process left stay", "error", err.Error())
 	}

@@ -35,6 +35,9 @@ type Session struct {
 	IO    *terminal.IO
 	// Logs are the limits of the logs of containers. They are set before the engine is asked for.
 	Logs logfile.Limits
+	// Waiting is called with what a pass waits for, for example another process that has the pod's lock; nil prints it. It is set
+	// before the engine is used.
+	Waiting func(text string)
 	// Pulls is how many images are pulled at the same time; zero means any number. It is set before
 	// the engine is asked for.
 	Pulls int
@@ -110,8 +113,14 @@ func (s *Session) Settle() {
 	}
 }
 
-// waiting tells what is waited for.
-func (s *Session) waiting(text string) { s.IO.NoteOnce("%s", text) }
+// waiting reports what the command waits for.
+func (s *Session) waiting(text string) {
+	if s.Waiting != nil {
+		s.Waiting(text)
+		return
+	}
+	s.IO.NoteOnce("%s", text)
+}
 
 // Objects are the ConfigMaps, Secrets and claims that were applied apart from pods. No runtime is
 // needed for them.

@@ -176,7 +176,7 @@ func New(w World, s Settings) *Agent {
 	a.maker = &passMaker{
 		Passes: w.Passes, records: w.Records, allowKubelet: s.AllowKubelet, own: order, now: s.Now, pulls: a.pulls,
 		told: func(ctx context.Context, uid types.UID, e executor.Event) {
-			a.log.step(e)
+			a.log.step(ctx, e)
 			a.metrics.step(ctx, e)
 			a.pods.Changed(uid)
 		},

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -40,8 +41,8 @@ func newLogger(l *slog.Logger) *logger {
 	return &logger{Logger: l, problems: map[toldProblem]bool{}, failures: map[model.PodRef]string{}, holds: map[model.PodRef][]string{}, notes: map[string]map[string]bool{}, records: map[string]bool{}}
 }
 
-// step writes what a pass has done.
-func (l *logger) step(e executor.Event) {
+// step writes what a pass has done. The context is that of the pass: what fails once it has ended was cut short.
+func (l *logger) step(ctx context.Context, e executor.Event) {
 	attrs := []any{"pod", e.Pod.String()}
 	if e.Step != nil {
 		if e.Step.Kind == plan.CheckContainer {
@@ -59,6 +60,10 @@ func (l *logger) step(e executor.Event) {
 		}
 		l.Info("done", append(attrs, "took", e.Took.String())...)
 	case executor.StepFailed:
+		if ctx.Err() != nil {
+			l.Info("cut short", append(attrs, "because", context.Cause(ctx).Error())...)
+			return
+		}
 		l.Error("failed", append(attrs, "error", e.Err.Error())...)
 	case executor.Warning:
 		l.Warn("warning", attrs...)
@@ -69,7 +74,7 @@ func (l *logger) step(e executor.Event) {
 // failed writes why a pass could not be made; the failure of a step has been written.
 func (l *logger) failed(p *passed) {
 	switch {
-	case p.err == nil || p.superseded():
+	case p.err == nil || p.superseded() || p.cut:
 		delete(l.failures, p.pass.Ref)
 	case l.failures[p.pass.Ref] != p.err.Error():
 		l.failures[p.pass.Ref] = p.err.Error()

@@ -2,9 +2,13 @@ package agent
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/podctl/podctl/runtime/executor"
 )
 
 // TestNotes: what has no effect is written once while a source has it, and again if it comes back.
@@ -19,5 +23,27 @@ func TestNotes(t *testing.T) {
 		if got := strings.Count(out.String(), text); got != want {
 			t.Errorf("%s is written %d times, want %d:\n%s", text, got, want, out.String())
 		}
+	}
+}
+
+// TestPassesThatAreCutShort are no errors: neither the pass, nor the step that it was at.
+func TestPassesThatAreCutShort(t *testing.T) {
+	var out bytes.Buffer
+	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	failed := executor.Event{Kind: executor.StepFailed, Err: errors.New("the call was canceled")}
+	p := passed{err: failed.Err}
+	l.step(ctx, failed)
+	l.failed(&p)
+	if text := out.String(); strings.Count(text, "level=ERROR") != 2 || p.failureText() == "" {
+		t.Errorf("a failure is written as\n%s", text)
+	}
+	out.Reset()
+	cancel(executor.ErrOutdated)
+	p.cut = true
+	l.step(ctx, failed)
+	l.failed(&p)
+	if text := out.String(); strings.Contains(text, "ERROR") || !strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
+		t.Errorf("a pass that is cut short is written as\n%s", text)
 	}
 }

@@ -88,6 +88,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	}}
 	a.beside(&p, func() {
 		done := a.maker.one(own, p, opts)
+		done.cut = own.Err() != nil
 		cancel(nil)
 		a.inbox <- func() { a.passed(ctx, &done) }
 	})
@@ -113,7 +114,7 @@ func (a *Agent) passed(ctx context.Context, p *passed) {
 	a.admits.passed(now, p)
 	a.evicts.passed(p)
 	a.last[uid] = lastPass{
-		at: now, pod: p.pass.Pod, failure: textOf(p.failure()), waiting: p.waiting(),
+		at: now, pod: p.pass.Pod, failure: p.failureText(), waiting: p.waiting(),
 		rejection: p.rejection(), eviction: p.eviction(), idle: p.idle(a.last[uid].idle), found: a.found(p),
 	}
 	a.pods.Changed(uid)

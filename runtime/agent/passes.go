@@ -36,6 +36,8 @@ type passed struct {
 	missing []string
 	// took is how long it was.
 	took time.Duration
+	// cut is set for a pass that was cut short, because something else is wanted of the pod or the agent ends. That is no failure.
+	cut bool
 }
 
 // passMaker makes passes, beside the loop.
@@ -120,6 +122,14 @@ func (p *passed) failure() error {
 		return p.err
 	}
 	return p.outcome.Err()
+}
+
+// failureText is why the pass failed; empty for one that did not, or was cut short.
+func (p *passed) failureText() string {
+	if p.cut {
+		return ""
+	}
+	return textOf(p.failure())
 }
 
 // planned is the plan that the pass has executed last; nil if it came to none.
