@@ -7,25 +7,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
 // restartedPod is a pod of a Deployment that was restarted at a time, with one init container.
-func restartedPod(at string) string {
+func restartedPod(t *testing.T, at string) *podspec.Desired {
+	t.Helper()
 	spec := "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
-	return strings.Replace(modeltest.Pod(spec), "metadata: {name: web}", `metadata:
-  name: web
-  annotations: {kubectl.kubernetes.io/restartedAt: "`+at+`"}
-  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]`, 1)
+	d := modeltest.Load(t, strings.Replace(modeltest.Pod(spec), "metadata: {name: web}", `metadata: {name: web, annotations: {kubectl.kubernetes.io/restartedAt: "`+at+`"}}`, 1))
+	// A manifest names no controller: podctl sets it when it makes the pods of a workload.
+	d.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: podspec.KindDeployment, Name: "web", UID: "u", Controller: new(true)}}
+	return d
 }
 
 // TestRolloutRestart: a pod from before a restart of its workload is made anew with its init containers, without a delay; then
 // it is as it shall be. One that cannot be made anew runs on.
 func TestRolloutRestart(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, restartedPod("2026-05-04T11:30:00Z"))).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
-	w.Memory.Applied = modeltest.Load(t, restartedPod("2026-05-04T10:30:00Z"))
+	w := modeltest.New(restartedPod(t, "2026-05-04T11:30:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	w.Memory.Applied = restartedPod(t, "2026-05-04T10:30:00Z")
 	want := []string{"kill pod true, create sandbox true, attempt 1: RolloutRestart", "start seed: SandboxReplaced, fresh"}
 	if diff := cmp.Diff(want, choiceText(chosen(w, Options{}))); diff != "" {
 		t.Error(diff)
@@ -46,7 +49,7 @@ func TestRolloutRestart(t *testing.T) {
 	if p = Make(in); len(p.Steps) != 0 || len(p.Holds) == 0 || p.Complete {
 		t.Errorf("without an image: %v", p.Steps)
 	}
-	w = modeltest.New(modeltest.Load(t, restartedPod("2026-05-04T11:00:00Z"))).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	w = modeltest.New(restartedPod(t, "2026-05-04T11:00:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	in = inputOf(w)
 	if p = Make(in); !p.Complete {
 		t.Errorf("a pod that was made since: %v", p.Steps)
@@ -55,8 +58,8 @@ func TestRolloutRestart(t *testing.T) {
 
 // TestRolloutRestartToCome: a restart in the future does nothing until then, and has the pod looked at then.
 func TestRolloutRestartToCome(t *testing.T) {
-	w := modeltest.New(modeltest.Load(t, restartedPod("2026-05-04T12:30:00Z"))).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
-	w.Memory.Applied = modeltest.Load(t, restartedPod("2026-05-04T10:30:00Z"))
+	w := modeltest.New(restartedPod(t, "2026-05-04T12:30:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
+	w.Memory.Applied = restartedPod(t, "2026-05-04T10:30:00Z")
 	in := inputOf(w)
 	p := Make(in)
 	if !p.Complete || !p.ChangesAt.Equal(modeltest.Noon().Add(30*time.Minute)) {
